@@ -1,0 +1,96 @@
+"""Words of a text with their places, and a light stem that lets inflections of one word meet."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+_WORD = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"  # scripts written without spaces: one character is one word
+    r"|\d+(?:[.,]\d+)*"
+    r"|[^\W\d_]+(?:['\u2019][^\W\d_]+)*"
+)
+
+STOPWORDS = frozenset(
+    "a an and are as at be been being but by can could did do does doing done for from had has have having he her hers "
+    "him his how i if in into is it its itself just me might my of on or our ours own per shall she should so some such "
+    "than that the their theirs them then there these they this those through to too up upon us very was we were what "
+    "when where which while who whom whose why will with would you your yours also about both each other however "
+    "therefore thus moreover furthermore additionally may must s t re ve ll d m".split()
+)
+
+
+class Word(NamedTuple):
+    """One word: as written, its stem, and its span in the text."""
+
+    text: str
+    stem: str
+    start: int
+    end: int
+
+    @property
+    def is_content(self) -> bool:
+        """Whether it carries meaning of its own (not a function word)."""
+        return self.stem not in STOPWORDS
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is written in digits."""
+        return self.text[0].isdigit()
+
+
+def words(text: str) -> tuple[Word, ...]:
+    """The words of `text` in order. Linear in its length."""
+    return tuple(Word(m.group(), stem(m.group()), m.start(), m.end()) for m in _WORD.finditer(text))
+
+
+def content_stems(text: str) -> frozenset[str]:
+    """The distinct stems of the content words of `text`."""
+    return frozenset(word.stem for word in words(text) if word.is_content)
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """A light English stem: case, possessive, plural, -ed, -ing and -ly go; numbers lose their separators.
+
+    It never merges words that differ in more than such an ending, so "profit" and "profitable" stay apart.
+    """
+    lower = word.casefold().replace("\u2019", "'").removesuffix("'s")
+    if lower[:1].isdigit():
+        return lower.replace(",", "")
+    if lower in STOPWORDS or not lower.isascii():
+        return lower
+    if len(lower) <= 3:
+        return lower.removesuffix("e") if len(lower) == 3 else lower
+    for ending, replacement, least in _ENDINGS:
+        if lower.endswith(ending) and len(lower) - len(ending) >= least:
+            lower = lower[: len(lower) - len(ending)] + replacement
+            break
+    if len(lower) > 3 and lower[-1] == lower[-2] and lower[-1] in "bdgmnprt":
+        lower = lower[:-1]  # stopped -> stop, planning -> plan
+    return lower.removesuffix("e") if len(lower) > 2 else lower
+
+
+_ENDINGS = (
+    ("sses", "ss", 2),
+    ("ies", "y", 2),
+    ("ied", "y", 2),
+    ("eed", "ee", 2),
+    ("used", "use", 0),
+    ("using", "use", 0),
+    ("ingly", "", 3),
+    ("edly", "", 3),
+    ("ing", "", 3),
+    ("ness", "", 4),
+    ("ed", "", 3),
+    ("ily", "y", 3),
+    ("ly", "", 4),
+    ("ss", "ss", 1),
+    ("us", "us", 1),
+    ("is", "is", 1),
+    ("xes", "x", 2),
+    ("ches", "ch", 2),
+    ("shes", "sh", 2),
+    ("s", "", 3),
+)
