@@ -143,7 +143,7 @@ class Exchange:
 class NumericPolicy:
     """Which numbers are checked and how near is near enough.
 
-    `tolerance` None means the precision that was written; otherwise the share of the value per kind, and days for dates.
+    `tolerance` None means the precision that was written; else a share of the value per kind, and days for dates.
     """
 
     currency: bool = True

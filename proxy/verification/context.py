@@ -55,7 +55,7 @@ def cite(source: Source, start: int, end: int, score: float, match: Match) -> Ci
 
 
 class Context:
-    """The sources of one exchange, ready to be searched. Immutable once built; building is linear in the text's length."""
+    """The sources of one exchange, ready to be searched. Immutable once built; building is linear in the text."""
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self.sources: tuple[Source, ...] = tuple(sources)

@@ -32,7 +32,7 @@ class Value(NamedTuple):
 
 def parse_object(text: str) -> dict[str, object] | list[object] | None:
     """The JSON object or array that `text` is, or None when it is anything else."""
-    if not text.lstrip()[:1] in ("{", "["):
+    if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
         parsed = json.loads(text)

@@ -13,9 +13,9 @@ _WORD = re.compile(
 )
 
 STOPWORDS = frozenset(
-    "a an and are as at be been being but by can could did do does doing done for from had has have having he her hers "
-    "him his how i if in into is it its itself just me might my of on or our ours own per shall she should so some such "
-    "than that the their theirs them then there these they this those through to too up upon us very was we were what "
+    "a an and are as at be been being but by can could did do does doing done for from had has have having he her "
+    "hers him his how i if in into is it its itself just me might my of on or our ours own per shall she should so some "
+    "such than that the their theirs them then there these they this those through to too up upon us very was we were what "
     "when where which while who whom whose why will with would you your yours also about both each other however "
     "therefore thus moreover furthermore additionally may must s t re ve ll d m".split()
 )
@@ -62,14 +62,14 @@ def stem(word: str) -> str:
     if lower in STOPWORDS or not lower.isascii():
         return lower
     if len(lower) <= 3:
-        return lower.removesuffix("e") if len(lower) == 3 else lower
+        return lower
     for ending, replacement, least in _ENDINGS:
         if lower.endswith(ending) and len(lower) - len(ending) >= least:
             lower = lower[: len(lower) - len(ending)] + replacement
             break
     if len(lower) > 3 and lower[-1] == lower[-2] and lower[-1] in "bdgmnprt":
         lower = lower[:-1]  # stopped -> stop, planning -> plan
-    return lower.removesuffix("e") if len(lower) > 2 else lower
+    return lower.removesuffix("e") if len(lower) > 3 else lower
 
 
 _ENDINGS = (
