@@ -1,0 +1,187 @@
+"""The clients of the edge tests: the official SDK, and one on a plain socket that hides nothing.
+
+The latter keeps every byte, in order, and whether the answer ended as HTTP promises.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+import openai
+
+Pairs = Sequence[tuple[str, str]]
+PATIENCE_S = 20.0
+
+
+def sdk(base_url: str, **options: Any) -> openai.OpenAI:
+    """The official SDK as an application would set it up, without retries of its own."""
+    return openai.OpenAI(**({"base_url": base_url, "api_key": "sk-test", "max_retries": 0, "timeout": 30} | options))
+
+
+def async_sdk(base_url: str) -> openai.AsyncOpenAI:
+    """Its async twin."""
+    return openai.AsyncOpenAI(base_url=base_url, api_key="sk-test", max_retries=0, timeout=30)
+
+
+@dataclass(slots=True)
+class RawClient:
+    """One connection, one request. `body` grows as bytes arrive; `ended` is true once the framing said so."""
+
+    port: int
+    status: int = 0
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    body: bytes = b""
+    ended: bool = False
+    _unread: bytes = b""
+    _chunked: bool = False
+    _length: int | None = None
+    _socket: socket.socket | None = None
+
+    def __enter__(self) -> RawClient:
+        self._socket = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Close the connection, whatever it was doing."""
+        if self._socket is not None:
+            self._socket.close()
+
+    def send(self, method: str, target: str, headers: Pairs = (), body: bytes = b"") -> None:
+        """Write the request just as given, with `host` and `content-length` and nothing else added."""
+        lines = [f"{method} {target} HTTP/1.1", f"host: 127.0.0.1:{self.port}"]
+        lines += [f"{name}: {value}" for name, value in headers]
+        if body or method == "POST":
+            lines.append(f"content-length: {len(body)}")
+        self.write("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
+
+    def write(self, data: bytes) -> None:
+        """Write bytes."""
+        assert self._socket is not None
+        self._socket.sendall(data)
+
+    def read_head(self) -> None:
+        """Read status and headers."""
+        while b"\r\n\r\n" not in self._unread:
+            if not self._receive():
+                raise ConnectionError(f"the connection ended before the head did: {self._unread!r}")
+        head, self._unread = self._unread.split(b"\r\n\r\n", 1)
+        first, *lines = head.decode("latin-1").split("\r\n")
+        self.status = int(first.split(" ")[1])
+        self.headers = [(name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+        self._chunked = (self.header("transfer-encoding") or "").lower() == "chunked"
+        length = self.header("content-length")
+        self._length = int(length) if length is not None and not self._chunked else None
+        self._decode()
+
+    def read_until(self, wanted: bytes) -> None:
+        """Read on until the body holds these bytes; fails when it ends without them."""
+        while wanted not in self.body:
+            if not self.read_some():
+                raise AssertionError(f"the body ended without {wanted!r}; its end: {self.body[-400:]!r}")
+
+    def read_to_end(self) -> None:
+        """Read until the body ends or the connection breaks; `ended` tells which."""
+        while self.read_some():
+            pass
+
+    def read_some(self) -> bool:
+        """Read what has arrived, waiting for at least one byte; false when there is nothing more to come."""
+        if self.ended:
+            return False
+        try:
+            more = self._receive()
+        except ConnectionResetError:
+            more = False
+        if not more:
+            self.ended = not self._chunked and self._length is None
+            return False
+        self._decode()
+        return True
+
+    def header(self, name: str) -> str | None:
+        """The first value of a header."""
+        return next((value for key, value in self.headers if key == name), None)
+
+    def json(self) -> Any:
+        """The body, read as JSON."""
+        return json.loads(self.body)
+
+    def _receive(self) -> bool:
+        assert self._socket is not None
+        data = self._socket.recv(1 << 16)
+        self._unread += data
+        return bool(data)
+
+    def _decode(self) -> None:
+        if not self._chunked:
+            self.body, self._unread = self.body + self._unread, b""
+            self.ended = self._length is not None and len(self.body) >= self._length
+            return
+        while (line_end := self._unread.find(b"\r\n")) >= 0:
+            size = int(self._unread[:line_end].split(b";")[0], 16)
+            if len(self._unread) < line_end + 2 + size + 2:
+                return
+            self.body += self._unread[line_end + 2 : line_end + 2 + size]
+            self._unread = self._unread[line_end + 2 + size + 2 :]
+            if size == 0:
+                self.ended = True
+                return
+
+
+JSON_HEADERS: Pairs = (("content-type", "application/json"), ("authorization", "Bearer sk-test"))
+
+
+def fetch(port: int, method: str, target: str, headers: Pairs = JSON_HEADERS, body: bytes = b"") -> RawClient:
+    """Send one request and read its answer to the end."""
+    with RawClient(port) as client:
+        client.send(method, target, headers, body)
+        client.read_head()
+        client.read_to_end()
+    return client
+
+
+def post_chat(port: int, request: object, *headers: tuple[str, str]) -> RawClient:
+    """Ask for a chat completion; `request` is the body's bytes or a value to write as JSON."""
+    body = request if isinstance(request, bytes) else json.dumps(request).encode()
+    return fetch(port, "POST", "/v1/chat/completions", (*JSON_HEADERS, *headers), body)
+
+
+def events_of(body: bytes) -> list[bytes]:
+    """The server-sent events of a body, each with its ending; an unfinished one comes last."""
+    return [event for event in re.split(rb"(?<=\n\n)|(?<=\r\n\r\n)", body) if event]
+
+
+def data_of(event: bytes) -> bytes:
+    """An event's data, its lines joined as the standard says."""
+    lines = [line.removeprefix(b"data:") for line in event.splitlines() if line.startswith(b"data:")]
+    return b"\n".join(line.removeprefix(b" ") for line in lines)
+
+
+def inserted(original: bytes, received: bytes) -> bytes:
+    """The one run of bytes that was put into `original` to make `received`; fails when anything else differs."""
+    extra = len(received) - len(original)
+    assert extra >= 0, f"{-extra} bytes were lost: {original[-300:]!r} became {received[-300:]!r}"
+    start = next((i for i, (a, b) in enumerate(zip(original, received, strict=False)) if a != b), len(original))
+    assert received[start + extra :] == original[start:], (
+        f"more than an insertion at byte {start}: {original[max(0, start - 80) : start + 200]!r} "
+        f"became {received[max(0, start - 80) : start + 400]!r}"
+    )
+    return received[start : start + extra]
+
+
+def grounding_added(original: bytes, received: bytes) -> dict[str, Any]:
+    """The `grounding` member that was added to a body or to one event of a stream, when that is all that was done."""
+    run = inserted(original, received)
+    found = re.fullmatch(rb'\s*,?\s*"grounding"\s*:\s*(\{.*\})\s*', run, re.DOTALL)
+    assert found, f"not one grounding member: {run!r}"
+    grounding: dict[str, Any] = json.loads(found[1])
+    return grounding
