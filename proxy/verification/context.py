@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
+import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from proxy.types import Citation, Match, Source
 from proxy.verification.numbers import Quantity, find_quantities
 from proxy.verification.passages import cut
-from proxy.verification.words import Word, words
+from proxy.verification.words import Word, content_stems, words
+
+_COMMON = frozenset(
+    "new year people time first last many most more use make take get give go say see know day week month way thing good "
+    "great well one two three part number work world life place case point company group problem fact include provid "
+    "offer need want help show find call come look name state high low large small long old next early young important few "
+    "public same able between before after during since not no only all any some other per cent percent total differ several "
+    "like under over out off down because often also still even back such around about set start end begin general local "
+    "main major based according among within without become continu follow form result system process service product".split()
+)
+_CITED_NUMBER = re.compile(
+    r"(?:doc(?:ument)?|source|passage|chunk|context|result|search result|ref(?:erence)?|citation|excerpt|article|snippet|"
+    r"extract|file|web ?page|page result|item|note)s?[ _#.:-]*(?:no\.? ?|number ?)?#?(\d{1,6})(?![\d.])",
+    re.IGNORECASE,
+)
+_DENSITY_COST = 0.25
+_DENSITY_HALF = 20
 
 
 @dataclass(frozen=True)
 class Passage:
-    """The smallest piece of a source that is read on its own: a sentence, a table row, a JSON value.
+    """The smallest piece of a source that is read on its own: a sentence, a table row, a JSON record.
 
-    `start` and `end` count into `source.text`. `text` is what is read: that slice, or for a row or a value the slice
-    together with its row and column names (CX6). `place` is the passage's position in `Context.passages`.
+    `start` and `end` count into `source.text`. `text` is what is read: that slice, or for a row or a record the slice
+    together with its row and column names (CX6). `place` is the passage's position in `Context.passages`, `heading`
+    the heading, caption or title that it stands under ("" when there is none).
     """
 
     source: Source
@@ -27,6 +47,7 @@ class Passage:
     end: int
     text: str
     place: int
+    heading: str = ""
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
@@ -36,7 +57,7 @@ class Passage:
     @cached_property
     def stems(self) -> frozenset[str]:
         """The stems of the content words of `text`."""
-        return frozenset(word.stem for word in self.words if word.is_content)
+        return content_stems(self.text)
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -66,6 +87,20 @@ class Context:
                 self._by_stem[stem].append(passage.place)
 
     @cached_property
+    def chars(self) -> int:
+        """How many code points all sources hold together."""
+        return sum(len(source.text) for source in self.sources)
+
+    @property
+    def examined(self) -> float:
+        """The share of the sources' text that lies in passages (0–1): all of it, for nothing here is ever cut off.
+
+        What is in no passage is markup and rules, which say nothing, and the names of JSON containers, which the
+        readings below them carry.
+        """
+        return 1.0
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 over every source's identity and text: two contexts with one digest give the same verdicts."""
         parts = hashlib.sha256()
@@ -78,18 +113,23 @@ class Context:
     def nearest(self, stems: Collection[str], limit: int, among: Collection[str] | None = None) -> Sequence[Passage]:
         """The `limit` passages that share most of `stems`, best first, earlier ones first among equals.
 
+        Rare-looking words weigh more than common ones, and of two that share the same the denser passage comes first.
         `among` restricts the search to these source ids. The ranking of a passage depends on that passage alone, never
         on what else the context holds, so padding a context does not change it (CX5).
         """
-        shared: dict[int, int] = defaultdict(int)
-        for stem in stems:
+        shared: dict[int, float] = defaultdict(float)
+        for stem in sorted(set(stems)):
+            weight = _weight(stem)
             for place in self._by_stem.get(stem, ()):
-                shared[place] += 1
-        places: Iterable[int] = shared
+                shared[place] += weight
         if among is not None:
-            places = (place for place in shared if self.passages[place].source.id in among)
-        best = sorted(places, key=lambda place: (-shared[place], place))[:limit]
-        return [self.passages[place] for place in best]
+            shared = {place: weight for place, weight in shared.items() if self.passages[place].source.id in among}
+        ranked = ((weight * self._density(place), -place) for place, weight in shared.items())
+        return [self.passages[-place] for _, place in heapq.nlargest(limit, ranked)]
+
+    def _density(self, place: int) -> float:
+        size = len(self.passages[place].stems)
+        return 1.0 - _DENSITY_COST * size / (size + _DENSITY_HALF)
 
     def around(self, passage: Passage, before: int = 1, after: int = 1) -> Sequence[Passage]:
         """`passage` with its neighbours in the same source, in reading order."""
@@ -97,13 +137,51 @@ class Context:
         return [near for near in self.passages[low:high] if near.source is passage.source]
 
     def resolve(self, label: str) -> Source | None:
-        """The source that an answer means by the citation `label`, or None."""
-        return next((source for source in self.sources if label == source.id or label in source.labels), None)
+        """The source that an answer means by the citation `label` ("1", "[1]", "Document 2", a title), or None.
+
+        An id goes before a label, a label of a later message before the same one of an earlier message.
+        """
+        return next((self._by_label[form] for form in _forms(label) if form in self._by_label), None)
+
+    @cached_property
+    def _by_label(self) -> dict[str, Source]:
+        named: dict[str, Source] = {}
+        for source in self.sources:
+            named.setdefault(_forms(source.id)[0], source)
+        latest_first = sorted(
+            self.sources, key=lambda source: -1 if source.message_index is None else source.message_index
+        )
+        labelled: dict[str, Source] = {}
+        for source in latest_first:
+            for label in source.labels:
+                form = _forms(label)[0]
+                known = labelled.get(form)
+                if known is None or known.message_index != source.message_index:
+                    labelled[form] = source
+        return labelled | named
+
+
+def _forms(label: str) -> tuple[str, ...]:
+    """What a citation may be called, plainest first: without brackets and case, then only its number."""
+    plain = unicodedata.normalize("NFKC", label).strip(" \t\n[](){}【】<>\"'*^.,:;").split("†")[0].casefold().strip()
+    number = _CITED_NUMBER.match(plain)
+    return (plain, str(int(number[1]))) if number else (plain,)
+
+
+@lru_cache(maxsize=65536)
+def _weight(stem: str) -> float:
+    """How much a shared word tells, from its looks alone: numbers and long words most, everyday words least."""
+    if stem[:1].isdigit():
+        return 1.5
+    if stem in _COMMON:
+        return 0.5
+    return min(1.5, 0.7 + 0.1 * len(stem)) if stem.isascii() else 1.2
 
 
 def _passages(sources: Iterable[Source]) -> Iterable[Passage]:
     place = 0
     for source in sources:
-        for start, end, text in cut(source.text):
-            yield Passage(source, start, end, text, place)
+        for piece in cut(source.text):
+            heading = piece.heading or source.title or ""
+            yield Passage(source, piece.start, piece.end, piece.text, place, heading)
             place += 1

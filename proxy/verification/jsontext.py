@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 _TOKEN = re.compile(
-    r'[ \t\n\r]*(?:(?P<string>"(?:[^"\\\x00-\x1f]|\\.)*")|(?P<mark>[\[\]{},:])'
-    r"|(?P<scalar>-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null))"
+    r"[ \t\n\r]*(?:"
+    r"(?P<string>\"[^\"\\\x00-\x1f]*(?:\\.[^\"\\\x00-\x1f]*)*\"|'[^'\\\x00-\x1f]*(?:\\.[^'\\\x00-\x1f]*)*')"
+    r"|(?P<mark>[\[\]{},:])"
+    r"|(?P<scalar>-?(?:\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|Infinity)|true|false|null|NaN|True|False|None|nan))"
 )
+_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_PYTHON_NAMES = {"True": True, "False": False, "None": None, "nan": float("nan")}
+_DEEPEST = 64
+
+Scalar = str | int | float | bool | None
 
 
 class Value(NamedTuple):
@@ -20,7 +29,7 @@ class Value(NamedTuple):
     """
 
     path: tuple[str | int, ...]
-    value: str | int | float | bool | None
+    value: Scalar
     start: int
     end: int
 
@@ -28,6 +37,26 @@ class Value(NamedTuple):
     def pointer(self) -> str:
         """The path as a JSON pointer (RFC 6901)."""
         return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in self.path)
+
+
+@dataclass(slots=True)
+class Node:
+    """A value inside a tree: a scalar, or a container with its `items`.
+
+    `start` is where the value begins, or its key when it has one; the span of a string includes its quotation marks
+    and begins at `value_start`. `leaves` counts the scalars below it and `width` the code points that they are
+    written in.
+    """
+
+    key: str | int
+    start: int
+    value_start: int
+    end: int = 0
+    value: Scalar = None
+    items: list[Node] | None = None
+    in_object: bool = False
+    leaves: int = 0
+    width: int = 0
 
 
 def parse_object(text: str) -> dict[str, object] | list[object] | None:
@@ -67,11 +96,127 @@ def scalars(text: str) -> Iterator[Value]:
             continue
         kind = "string" if match["string"] is not None else "scalar"
         start, end = match.span(kind)
-        value = json.loads(match[kind])
+        value = _decode(match[kind])
         if awaiting_key:
-            path[-1] = value
+            path[-1] = str(value)
             awaiting_key = False
         elif kind == "string":
             yield Value(tuple(path), value, start + 1, end - 1)
         else:
             yield Value(tuple(path), value, start, end)
+
+
+class Misfit(NamedTuple):
+    """Text that is no JSON value, and how far it was read before that was clear."""
+
+    end: int
+
+
+@dataclass(slots=True)
+class _Builder:
+    """The tree under construction: open containers, and the key that waits for its value."""
+
+    open: list[Node] = field(default_factory=list)
+    key: str | None = None
+    key_start: int = 0
+
+    def start_of(self, position: int) -> tuple[str | int, int]:
+        """Key and start of a value that begins at `position`."""
+        if self.key is not None:
+            return self.key, self.key_start
+        return (len(self.open[-1].items or ()) if self.open else 0), position
+
+    def close(self, node: Node, end: int) -> None:
+        """Ends `node` and hangs it into the container that is open now."""
+        node.end = end
+        self.key = None
+        if self.open:
+            parent = self.open[-1]
+            assert parent.items is not None  # noqa: S101 -- only containers are open
+            parent.items.append(node)
+            parent.leaves += node.leaves
+            parent.width += node.width
+
+
+def read_tree(text: str, position: int = 0) -> Node | Misfit:
+    """The object or array that begins at `position`, as JSON or as Python writes it (`{'a': None}`), with its places.
+
+    What is malformed, cut off or nested deeper than 64 levels is a `Misfit`. Linear, never recursive.
+    """
+    tree, expects = _Builder(), "value"
+    while match := _TOKEN.match(text, position):
+        kind = match.lastgroup or "mark"
+        token, (start, position) = match[kind], match.span(kind)
+        if kind != "mark":
+            if expects in ("key", "key or end") and kind == "string":
+                tree.key, tree.key_start, expects = str(_decode(token)), start, "colon"
+                continue
+            if not tree.open or expects not in ("value", "value or end"):
+                return Misfit(position)
+            key, begin = tree.start_of(start)
+            tree.close(Node(key, begin, start, value=_decode(token), leaves=1, width=position - start), position)
+            expects = "comma"
+        elif token in "{[":
+            if expects not in ("value", "value or end") or len(tree.open) == _DEEPEST:
+                return Misfit(position)
+            key, begin = tree.start_of(start)
+            tree.open.append(Node(key, begin, start, items=[], in_object=token == "{"))
+            tree.key, expects = None, "key or end" if token == "{" else "value or end"
+        elif token in "}]":
+            if not tree.open or expects not in ("comma", "key or end", "value or end"):
+                return Misfit(position)
+            node = tree.open.pop()
+            if node.in_object != (token == "}"):
+                return Misfit(position)
+            tree.close(node, position)
+            if not tree.open:
+                return node
+            expects = "comma"
+        elif token == ":" and expects == "colon":
+            expects = "value"
+        elif token == "," and expects == "comma":
+            expects = "key" if tree.open[-1].in_object else "value"
+        else:
+            return Misfit(position)
+    return Misfit(position)
+
+
+def offsets_of(text: str, start: int, end: int) -> list[int] | None:
+    """For the string written in `text[start:end]` (quotes left out): where each decoded code point stands.
+
+    The list has one more entry for its end. None when nothing is escaped, so that each stands where it is written.
+    """
+    if text.find("\\", start, end) < 0:
+        return None
+    places: list[int] = []
+    position = start
+    while position < end:
+        if text[position] != "\\":
+            places.append(position)
+            position += 1
+            continue
+        escape = _ESCAPE.match(text, position, end)
+        places.append(position)
+        position = escape.end() if escape else position + 1
+    return [*places, end]
+
+
+def _decode(token: str) -> Scalar:
+    if token[0] in "\"'" and "\\" not in token:
+        return token[1:-1]
+    if token in _PYTHON_NAMES:
+        return _PYTHON_NAMES[token]
+    try:
+        value: Scalar = json.loads(token)
+    except ValueError:
+        value = _python_literal(token)
+    return value
+
+
+def _python_literal(token: str) -> Scalar:
+    """What Python reads in a token that JSON does not, such as a string in single quotes; else the token itself."""
+    try:
+        value: Scalar = ast.literal_eval(token)
+    except (ValueError, SyntaxError, MemoryError):
+        return token.strip("\"'")
+    return value

@@ -1,0 +1,124 @@
+"""JSON records read like the rows of a table: `price: 3 | address.city: Paris`, each value after its path (CX1, CX6).
+
+Small objects are one reading; larger ones are read in groups of neighbouring fields, and long strings as text of their
+own. `heading` carries where the record stands and what it is called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from proxy.verification.jsontext import Node, offsets_of
+
+_MOST_FIELDS = 12
+_WIDEST = 600
+_LONG_STRING = 160
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|_+")
+_NAMING_KEYS = ("name", "title", "label", "id", "key", "symbol", "date")
+
+
+class Reading(NamedTuple):
+    """A span of the JSON text with how it reads."""
+
+    start: int
+    end: int
+    text: str
+    heading: str
+
+
+ReadText = Callable[[str], Iterator[tuple[int, int, str, str]]]
+
+
+def read_records(text: str, root: Node, read_text: ReadText) -> Iterator[Reading]:
+    """The readings of a tree; `read_text` cuts the strings that are long enough to be texts of their own.
+
+    Recursive to the depth of the tree, which `read_tree` bounds. Linear in its size.
+    """
+    yield from _container(text, root, "", "", read_text)
+
+
+def _container(text: str, node: Node, path: str, heading: str, read_text: ReadText) -> Iterator[Reading]:
+    items = node.items or []
+    if node.leaves and _is_small(node):
+        yield Reading(node.value_start, node.end, " | ".join(_fields(text, node, path)), heading)
+        return
+    if node.in_object:
+        heading = " ".join(filter(None, (heading, _name_of(items))))
+    group: list[Node] = []
+    for item in items:
+        if not _is_small(item) or (item.in_object and not node.in_object):
+            yield from _group(text, group, path, heading)
+            group = []
+            step = _joined(path, item.key) if node.in_object else path
+            yield from _large(text, item, step, heading, read_text)
+        else:
+            if len(group) == _MOST_FIELDS:
+                yield from _group(text, group, path, heading)
+                group = []
+            group.append(item)
+    yield from _group(text, group, path, heading)
+
+
+def _large(text: str, item: Node, path: str, heading: str, read_text: ReadText) -> Iterator[Reading]:
+    if item.items is not None:
+        yield from _container(text, item, path, heading, read_text)
+        return
+    start, end = item.value_start + 1, item.end - 1
+    places = offsets_of(text, start, end)
+    for low, high, reading, inner in read_text(str(item.value)):
+        first, last = (places[low], places[high]) if places else (start + low, start + high)
+        yield Reading(first, last, reading, inner or heading or path)
+
+
+def _group(text: str, group: list[Node], path: str, heading: str) -> Iterator[Reading]:
+    if not group:
+        return
+    fields = [field for item in group for field in _named_fields(text, item, path)]
+    if fields:
+        yield Reading(group[0].start, group[-1].end, " | ".join(fields), heading)
+
+
+def _fields(text: str, node: Node, path: str) -> list[str]:
+    if not node.in_object:
+        values = ", ".join(
+            text[item.value_start : item.end] if item.items else _shown(text, item) for item in node.items or []
+        )
+        return [f"{path}: {values}" if path else values]
+    return [field for item in node.items or [] for field in _named_fields(text, item, path)]
+
+
+def _named_fields(text: str, item: Node, path: str) -> list[str]:
+    name = path if isinstance(item.key, int) else _joined(path, item.key)
+    if item.items is None:
+        return [f"{name}: {_shown(text, item)}" if name else _shown(text, item)]
+    return _fields(text, item, name) if item.leaves else []
+
+
+def _is_small(node: Node) -> bool:
+    if node.items is None:
+        return not isinstance(node.value, str) or (node.width <= _LONG_STRING and "\n" not in node.value.strip())
+    if node.leaves > _MOST_FIELDS or node.width > _WIDEST:
+        return False
+    return all(_is_small(item) and (node.in_object or not item.in_object) for item in node.items)
+
+
+def _name_of(items: list[Node]) -> str:
+    """What an object is called: the value of its first short field that names it."""
+    for item in items:
+        if item.items is None and item.width <= 80 and str(item.key).lower() in _NAMING_KEYS:
+            return str(item.value)
+    return ""
+
+
+def _shown(text: str, item: Node) -> str:
+    if isinstance(item.value, str):
+        return item.value
+    written = text[item.value_start : item.end]
+    return written.lower() if written in ("True", "False", "None") else written
+
+
+def _joined(path: str, key: str | int) -> str:
+    step = _HUMP.sub(" ", str(key)).strip()
+    return f"{path}.{step}" if path else step

@@ -1,0 +1,242 @@
+"""Rows of tables read together with the names of their row and columns (CX6).
+
+A row reads as `Revenue (in millions) | 2024: 4.2 | 2023: 3.9`: cells joined by " | ", each as `column: value`. The first
+cell stands alone when its column has no name, followed in brackets by the row group above it and the scale of the
+table. A row without column names reads as its cells, `Revenue | 4.2 | 3.9`.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_DELIMITER = frozenset(" \t|:+=-")
+_NUMBER = re.compile(r"[-+(~<>≈±]*\s*(?:[$€£¥₹]|[A-Z]{3}\s)?\s*[-+(]?\d[\d,.\s]*(?:%|[a-zA-Z]{1,3})?\)?\s*[%*†]?$")
+_YEAR = re.compile(r"(?:FY|CY|Q[1-4]|H[12])?['’ ]{0,2}(?:(?:19|20)\d\d[AEF]?|\d\d)?$", re.IGNORECASE)
+_SCALE = re.compile(
+    r"(?:amounts?|figures?|dollars?|[a-z]{1,12}|[$€£¥₹])? ?\bin (?:[$€£¥₹] ?|[a-z]{2,8} )?(?:thousand|million|billion|crore|lakh)s?"
+    r"(?: of [a-z$. ]{1,20})?(?:,? except [a-z/ -]{1,50})?"
+    r"|[$€£¥₹] ?(?:thousand|million|billion|mn|bn|m|000)s?\b|['’]000s?\b|\b000s\b",
+    re.IGNORECASE,
+)
+_CURRENCY_GAP = re.compile(r"([$€£¥₹])\s+(?=[\d(])")
+_TABLE_TAG = re.compile(r"<(/?)(table|tr|td|th|caption)\b([^<>]*)>", re.IGNORECASE)
+_TAG = re.compile(r"<[/!a-zA-Z][^<>]*>")
+_COLSPAN = re.compile(r"colspan\s*=\s*[\"']?(\d{1,2})", re.IGNORECASE)
+_MOST_HEADER_ROWS = 3
+
+
+class Row(NamedTuple):
+    """The cells of one row and its span; `named` when the markup says that it holds column names."""
+
+    start: int
+    end: int
+    cells: list[str]
+    named: bool = False
+
+
+class RowReading(NamedTuple):
+    """How one row reads; `group` is the row group above it."""
+
+    start: int
+    end: int
+    text: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What a table's head says: a name per column, what spans them all, and the scale of its numbers."""
+
+    columns: tuple[str, ...]
+    scale: str
+
+    def of(self, column: int) -> str:
+        return self.columns[column] if column < len(self.columns) else ""
+
+
+def read_rows(rows: Sequence[Row], caption: str = "") -> Iterator[RowReading]:
+    """Every row of a table as it reads, the rows of its head as their bare cells. Linear in the table."""
+    rows = [row._replace(cells=_joined_signs(row.cells)) for row in rows]
+    head = _head_size(rows)
+    names = _names(rows[:head], caption)
+    for row in rows[:head]:
+        yield RowReading(row.start, row.end, " | ".join(filter(None, row.cells)), "")
+    group = ""
+    for row in rows[head:]:
+        if title := _group_title(row.cells):
+            group = title
+            yield RowReading(row.start, row.end, title, "")
+        else:
+            yield RowReading(row.start, row.end, _reading(row.cells, names, group), group)
+
+
+def _reading(cells: Sequence[str], names: _Names, group: str) -> str:
+    if len(cells) > len(names.columns) == len([cell for cell in cells if cell]):
+        cells = [cell for cell in cells if cell]  # signs in cells of their own had pushed the numbers aside
+    columns = [(names.of(column), cell) for column, cell in enumerate(cells) if cell]
+    if not columns:
+        return ""
+    (first_name, first), rest = columns[0], columns[1:]
+    aside = "; ".join(filter(None, (group.rstrip(" :"), names.scale)))
+    lead = f"{first_name}: {first}" if first_name and first != first_name else first
+    if len(cells) == 2 and len(rest) == 1 and not first_name and not rest[0][0]:
+        return f"{first.rstrip(' :')}{f' ({aside})' if aside else ''}: {rest[0][1]}"
+    if aside:
+        lead = f"{lead.rstrip(' :')} ({aside})"
+    return " | ".join([lead, *(f"{name}: {cell}" if name else cell for name, cell in rest)])
+
+
+def _joined_signs(cells: Sequence[str]) -> list[str]:
+    """Cells with a currency sign of its own cell moved to the number after it, and a lone `)` or `%` to the one before."""
+    joined = [_CURRENCY_GAP.sub(r"\1", " ".join(cell.split())) for cell in cells]
+    for column, cell in enumerate(joined):
+        if cell in ("$", "€", "£", "¥", "₹") and column + 1 < len(joined) and joined[column + 1][:1].isdigit():
+            joined[column], joined[column + 1] = "", cell + joined[column + 1]
+        elif cell in (")", "%", ")%") and column and joined[column - 1]:
+            joined[column - 1], joined[column] = joined[column - 1] + cell, ""
+    return joined
+
+
+def _head_size(rows: Sequence[Row]) -> int:
+    """How many rows at the top hold names: those marked so, else those that look unlike the rows below them."""
+    named = 0
+    while named < min(len(rows), _MOST_HEADER_ROWS) and rows[named].named:
+        named += 1
+    if named or len(rows) < 2:
+        return named
+    size = 0
+    while size < min(len(rows) - 1, _MOST_HEADER_ROWS) and _looks_like_names(rows[size].cells, first=size == 0):
+        size += 1
+    if size > 1 and not any(_is_number(cell) for cell in rows[size].cells[1:]):
+        size = 1  # a table of words: only its first row is taken for its head
+    if size == 1 and max(len(row.cells) for row in rows) == 2 and rows[0].cells[0]:
+        return int(all(_is_number(row.cells[-1]) for row in rows[1:]))
+    return size
+
+
+def _looks_like_names(cells: Sequence[str], first: bool) -> bool:
+    others = [cell for cell in cells[1:] if cell]
+    if not others or any(_is_number(cell) for cell in others):
+        return False
+    return first or not cells[0] or all(_YEAR.match(cell) for cell in others)
+
+
+def _is_number(cell: str) -> bool:
+    return len(cell) <= 40 and bool(_NUMBER.match(cell)) and not _YEAR.match(cell)
+
+
+def _names(head: Sequence[Row], caption: str) -> _Names:
+    """Column names from stacked head rows: a name reaches over the empty cells to its right, a lone one over all."""
+    width = max((len(row.cells) for row in head), default=0)
+    columns = [""] * width
+    for row in head:
+        filled = [cell for cell in row.cells if cell]
+        reach = filled[0] if len(filled) == 1 and width > 1 else ""
+        for column in range(width):
+            cell = row.cells[column] if column < len(row.cells) else ""
+            if cell and not (len(filled) == 1 and len(head) > 1):
+                reach = cell if column else ""
+            name = (cell or reach) if column or len(filled) > 1 else ""
+            if column and len(filled) == 1 and len(head) > 1:
+                name = filled[0]
+            if name and not _is_scale(name) and name not in columns[column]:
+                columns[column] = f"{columns[column]} {name}".strip()
+    stated = " ".join([caption, *(cell for row in head for cell in row.cells)])
+    scale = _SCALE.search(stated)
+    shown = any(scale.group() in column for column in columns) if scale else True
+    return _Names(tuple(columns), scale.group().strip(" ,()") if scale and not shown else "")
+
+
+def _is_scale(name: str) -> bool:
+    match = _SCALE.search(name)
+    return match is not None and len(match.group()) >= len(name.strip("() ")) - 3
+
+
+def _group_title(cells: Sequence[str]) -> str:
+    """The title of a row group: the only cell filled in its row, or one repeated in every cell."""
+    filled = [cell for cell in cells if cell]
+    if len(cells) > 1 and filled and cells[0] and (len(filled) == 1 or (len(filled) > 2 and len(set(filled)) == 1)):
+        return filled[0]
+    return ""
+
+
+def pipe_rows(text: str, lines: Sequence[tuple[int, int]]) -> list[Row]:
+    """The rows of lines whose cells stand between pipes, with or without a delimiter row under the head."""
+    rows: list[Row] = []
+    for start, end in lines:
+        line = text[start:end].strip()
+        if "-" in line and _DELIMITER.issuperset(line):
+            rows = [row._replace(named=True) for row in rows] if len(rows) <= _MOST_HEADER_ROWS else rows
+            continue
+        if len(line) > 1 and line[0] == line[-1] == "|":
+            line = line[1:-1]
+        elif line.startswith("| ") and rows and rows[0].named:
+            line = line[1:]
+        rows.append(Row(start, end, [cell.replace("\\|", "|").strip(" \t*_`") for cell in _pipe_cells(line)]))
+    return rows
+
+
+def _pipe_cells(line: str) -> list[str]:
+    return re.split(r"(?<!\\)\|", line) if "\\|" in line else line.split("|")
+
+
+def separated_rows(text: str, lines: Sequence[tuple[int, int]], delimiter: str) -> list[Row]:
+    """The rows of CSV or TSV lines; a quoted cell may run over as many as 50 lines."""
+    rows: list[Row] = []
+    index = 0
+    while index < len(lines):
+        start, end = lines[index]
+        last = index
+        while text.count('"', start, end) % 2 and last + 1 < len(lines) and last - index < 50:
+            last += 1
+            end = lines[last][1]
+        try:
+            cells = next(csv.reader([text[start:end]], delimiter=delimiter))
+        except (csv.Error, StopIteration):
+            cells, last, end = text[start : lines[index][1]].split(delimiter), index, lines[index][1]
+        rows.append(Row(start, end, [cell.strip() for cell in cells]))
+        index = last + 1
+    return rows
+
+
+def html_rows(text: str, start: int, end: int) -> tuple[list[Row], str]:
+    """The rows of an HTML table that stands in `text[start:end]`, and its caption. Unclosed cells and rows are read."""
+    rows: list[Row] = []
+    cells: list[str] = []
+    row_start = content = start
+    open_tag, span, headings, caption = "", 1, 0, ""
+
+    def close_cell(at: int) -> None:
+        nonlocal caption, open_tag, headings
+        if open_tag in ("td", "th"):
+            cell = " ".join(html.unescape(_TAG.sub(" ", text[content:at])).split())
+            cells.extend([cell] + [""] * (span - 1))
+            headings += open_tag == "th"
+        elif open_tag == "caption":
+            caption = " ".join(_TAG.sub(" ", text[content:at]).split())
+        open_tag = ""
+
+    def close_row(at: int) -> None:
+        nonlocal cells, headings
+        close_cell(at)
+        if cells:
+            rows.append(Row(row_start, at, cells, named=headings == len([cell for cell in cells if cell]) > 0))
+        cells, headings = [], 0
+
+    for tag in _TABLE_TAG.finditer(text, start, end):
+        name = tag[2].lower()
+        if name in ("tr", "table"):
+            close_row(tag.end() if tag[1] else tag.start())
+            row_start = tag.end() if tag[1] else tag.start()
+            continue
+        close_cell(tag.start())
+        if not tag[1]:
+            colspan = _COLSPAN.search(tag[3]) if len(tag[3]) < 500 else None
+            open_tag, content, span = name, tag.end(), max(1, int(colspan[1])) if colspan else 1
+    close_row(end)
+    return rows, caption
