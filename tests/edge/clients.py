@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
 import openai
+from pydantic import BaseModel
+from upstream import Received, Upstream
 
 Pairs = Sequence[tuple[str, str]]
 PATIENCE_S = 20.0
@@ -185,3 +187,56 @@ def grounding_added(original: bytes, received: bytes) -> dict[str, Any]:
     assert found, f"not one grounding member: {run!r}"
     grounding: dict[str, Any] = json.loads(found[1])
     return grounding
+
+
+NOT_PASSED_ON = {"host", "connection", "content-length", "transfer-encoding", "traceparent", "tracestate"}
+HEADERS_THAT_MATTER = ("content-type", "retry-after", "x-request-id", "openai-", "x-ratelimit-", "x-should-retry")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an SDK call came to: its values as plain data, or its error; and what groundings came with them."""
+
+    values: tuple[Any, ...] = ()
+    error: tuple[Any, ...] | None = None
+    groundings: tuple[dict[str, Any], ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Makes the same SDK call to the model server and to the proxy before it."""
+
+    upstream: Upstream
+    direct: openai.OpenAI
+    client: openai.OpenAI
+
+    def __call__(self, call: Callable[[openai.OpenAI], Any]) -> Outcome:
+        """The outcome through the proxy, after checking that the direct one and the request upstream are the same."""
+        expected, outcome = outcome_of(call, self.direct), outcome_of(call, self.client)
+        assert outcome == expected
+        sent, forwarded = self.upstream.requests[-2:]
+        assert (forwarded.method, forwarded.target, forwarded.body) == (sent.method, sent.target, sent.body)
+        assert end_to_end(forwarded) == end_to_end(sent)
+        return outcome
+
+
+def outcome_of(call: Callable[[openai.OpenAI], Any], client: openai.OpenAI) -> Outcome:
+    """Make the call and take it apart; a stream is read to its end, and what it gave before an error is kept."""
+    values: list[Any] = []
+    error = None
+    try:
+        result = call(client)
+        for value in result if isinstance(result, Iterator | openai.Stream) else [result]:
+            values.append(value.model_dump() if isinstance(value, BaseModel) else value)  # noqa: PERF401  (may break off)
+    except openai.APIStatusError as exc:
+        kept = sorted(pair for pair in exc.response.headers.items() if pair[0].startswith(HEADERS_THAT_MATTER))
+        error = (type(exc), exc.status_code, exc.body, exc.code, exc.param, exc.type, str(exc), kept)
+    except (openai.OpenAIError, ValueError) as exc:
+        error = (type(exc), str(exc))
+    groundings = [value.pop("grounding") for value in values if isinstance(value, dict) and "grounding" in value]
+    return Outcome(tuple(values), error, tuple(groundings))
+
+
+def end_to_end(request: Received) -> list[tuple[str, str]]:
+    """The headers that belong to the two ends, in no order; trace headers are the proxy's to write."""
+    return sorted((name.lower(), value) for name, value in request.headers if name.lower() not in NOT_PASSED_ON)

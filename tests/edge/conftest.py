@@ -16,7 +16,7 @@ import openai
 import pytest
 import uvicorn
 import yaml
-from clients import sdk
+from clients import Comparison, sdk
 from upstream import Upstream
 
 SETTLES_WITHIN_S = 20.0
@@ -73,8 +73,9 @@ def second_upstream() -> Iterator[Upstream]:
 @contextlib.contextmanager
 def serving(config: Mapping[str, Any], folder: Path, environ: Mapping[str, str]) -> Iterator[Proxy]:
     """The proxy with this config, as its own users build it, on a free port in a thread."""
-    from proxy.config import load_settings
     from proxy.wiring import build_app
+
+    from proxy.config import load_settings
 
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(dict(config)), encoding="utf-8")
@@ -145,3 +146,9 @@ def direct(upstream: Upstream) -> Iterator[openai.OpenAI]:
     """The SDK, pointed at the model server itself."""
     with sdk(upstream.base_url) as client:
         yield client
+
+
+@pytest.fixture
+def compare(upstream: Upstream, direct: openai.OpenAI, client: openai.OpenAI) -> Comparison:
+    """Make one SDK call both ways and require the same outcome and the same request; see `Comparison`."""
+    return Comparison(upstream, direct, client)

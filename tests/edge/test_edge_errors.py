@@ -1,0 +1,192 @@
+"""GW7, GW1, GW3: errors of the proxy itself have OpenAI's shape, and the SDK raises what it would raise anyway."""
+
+import json
+import socket
+import time
+
+import httpx
+import openai
+import pytest
+from clients import JSON_HEADERS, RawClient, data_of, events_of, fetch, post_chat, sdk
+from upstream import Reply, Stall, Upstream, chat_body, chat_events, stream_reply
+
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+
+
+def error_of(answer: RawClient) -> dict:
+    assert (answer.header("content-type") or "").startswith("application/json")
+    error = answer.json()["error"]
+    assert set(error) >= {"message", "type", "param", "code"}
+    assert error["message"]
+    assert error["type"]
+    return error
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b'{"model": "m", }', b"\xff\xfe", b"[]", b'"hi"', b"null", b"[" * 100_000],
+    ids=["empty", "open", "comma", "not utf-8", "list", "string", "null", "very deep"],
+)
+def test_a_body_that_is_no_json_object_is_a_bad_request(upstream: Upstream, proxy, body: bytes) -> None:
+    answer = post_chat(proxy.port, body)
+    assert answer.status == 400
+    assert error_of(answer)["type"] == "invalid_request_error"
+    assert not upstream.requests
+
+
+@pytest.mark.parametrize(
+    "model", [{}, {"model": None}, {"model": 7}, {"model": ""}], ids=["no", "null", "number", "empty"]
+)
+def test_a_request_must_name_its_model(upstream: Upstream, proxy, model: dict) -> None:
+    answer = post_chat(proxy.port, {"messages": CHAT["messages"]} | model)
+    assert answer.status == 400
+    assert error_of(answer)["param"] == "model"
+    assert not upstream.requests
+
+
+WRONG_GROUNDING = {
+    "grounding": 7,
+    "grounding.modee": {"modee": "off"},
+    "grounding.mode": {"mode": "sometimes"},
+    "grounding.detail": {"detail": True},
+    "grounding.sources": {"sources": "text"},
+    "grounding.sources.0.text": {"sources": [{"id": "a"}]},
+    "grounding.sources.1.txt": {"sources": [{"text": "a"}, {"text": "b", "txt": "c"}]},
+    "grounding.verifiers": {"verifiers": "quote"},
+    "grounding.evidence_fields": {"evidence_fields": {"a": 1}},
+    "grounding.subject": {"subject": ["a"]},
+    "grounding.check_tool_calls": {"check_tool_calls": "perhaps"},
+}
+
+
+@pytest.mark.parametrize("param", WRONG_GROUNDING)
+def test_a_wrong_grounding_field_is_named(upstream: Upstream, client: openai.OpenAI, param: str) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.chat.completions.create(**CHAT, extra_body={"grounding": WRONG_GROUNDING[param]})
+    assert (caught.value.param or "").startswith(param)
+    assert param.rpartition(".")[2] in caught.value.message
+    assert not upstream.requests
+
+
+def test_a_verifier_that_is_not_there_is_named(upstream: Upstream, proxy) -> None:
+    answer = post_chat(proxy.port, CHAT | {"grounding": {"verifiers": ["quote", "crystal_ball"]}})
+    assert answer.status == 400
+    assert "crystal_ball" in error_of(answer)["message"]
+
+
+def test_an_unknown_model_is_not_found(upstream: Upstream, start_proxy) -> None:
+    proxy = start_proxy(upstreams={"up": {"base_url": upstream.base_url, "models": ["gpt-*"]}})
+    with sdk(proxy.base_url) as client, pytest.raises(openai.NotFoundError) as caught:
+        client.chat.completions.create(**(CHAT | {"model": "llama-9"}))
+    assert (caught.value.code, caught.value.type) == ("model_not_found", "invalid_request_error")
+    assert "llama-9" in caught.value.message
+    assert not upstream.requests
+
+
+@pytest.fixture
+def nobody() -> str:
+    """An address where nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    return f"http://127.0.0.1:{port}/v1"
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_an_upstream_that_is_not_there_is_a_server_error(start_proxy, nobody: str, streamed: bool) -> None:
+    proxy = start_proxy(upstreams={"up": {"base_url": nobody}})
+    with sdk(proxy.base_url) as client, pytest.raises(openai.InternalServerError) as caught:
+        client.chat.completions.create(**CHAT, stream=streamed)
+    assert caught.value.status_code in (502, 503)
+    assert nobody.split("//")[1].split("/")[0] not in caught.value.message, "an address is the operator's business"
+
+
+def test_other_paths_fail_the_same_way(start_proxy, nobody: str) -> None:
+    proxy = start_proxy(upstreams={"up": {"base_url": nobody}})
+    for method, target in (("GET", "/v1/models/m"), ("POST", "/v1/other"), ("POST", "/v1/embeddings")):
+        answer = fetch(
+            proxy.port, method, target, JSON_HEADERS, b'{"model":"m","input":"x"}' if method == "POST" else b""
+        )
+        assert answer.status in (502, 503)
+        error_of(answer)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [Reply((b"{}",), before=(Stall(),)), Reply((chat_body("Blue.")[:50], Stall()), framing="chunked")],
+    ids=["before the head", "in the body"],
+)
+def test_an_upstream_that_stalls_is_a_time_out(upstream: Upstream, start_proxy, reply: Reply) -> None:
+    proxy = start_proxy(upstreams={"up": {"base_url": upstream.base_url, "timeout": "500ms"}})
+    upstream.reply = reply
+    started = time.monotonic()
+    answer = post_chat(proxy.port, CHAT)
+    assert answer.status == 504
+    error_of(answer)
+    assert time.monotonic() - started < 10
+    assert upstream.exchanges[0].left.wait(5)
+
+
+def test_a_stream_that_stalls_ends_as_dead(upstream: Upstream, start_proxy) -> None:
+    proxy = start_proxy(upstreams={"up": {"base_url": upstream.base_url, "timeout": "500ms"}})
+    events = chat_events("The sky is blue.")
+    upstream.reply = stream_reply([*events[:3], Stall()])
+    answer = post_chat(proxy.port, CHAT | {"stream": True})
+    assert answer.body.startswith(b"".join(events[:3]))
+    assert not answer.ended
+    assert b"[DONE]" not in answer.body
+    assert "error" in json.loads(data_of(events_of(answer.body)[-1]))
+    assert proxy.report(answer.header("x-grounding-id"))["status"] == "partial"
+
+
+@pytest.mark.parametrize("target", ["/v1/chat/completions", "/v1/other"])
+@pytest.mark.parametrize("chunked", [False, True], ids=["with a length", "in chunks"])
+def test_a_body_over_the_limit_is_refused(upstream: Upstream, start_proxy, chunked: bool, target: str) -> None:
+    proxy = start_proxy(server={"max_body": "64KiB"})
+    body = json.dumps(CHAT | {"user": "x" * 100_000}).encode()
+    with RawClient(proxy.port) as client:
+        if chunked:
+            client.write(f"POST {target} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n".encode())
+            client.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+        else:
+            client.send("POST", target, JSON_HEADERS, body)
+        client.read_head()
+        client.read_to_end()
+    assert client.status == 413
+    error_of(client)
+    assert not any(len(request.body) > 64 * 1024 for request in upstream.requests)
+
+
+def test_a_body_under_the_limit_is_not_refused(upstream: Upstream, start_proxy) -> None:
+    proxy = start_proxy(server={"max_body": "64KiB"})
+    assert post_chat(proxy.port, CHAT | {"user": "x" * 60_000}).status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("PUT", "/v1/chat/completions"),
+        ("DELETE", "/v1/completions"),
+        ("POST", "/healthz"),
+        ("DELETE", "/v1/grounding/x"),
+    ],
+)
+def test_a_wrong_method_is_not_allowed(upstream: Upstream, proxy, method: str, target: str) -> None:
+    answer = fetch(proxy.port, method, target, JSON_HEADERS)
+    assert answer.status == 405
+    error_of(answer)
+    assert not upstream.requests
+
+
+@pytest.mark.parametrize("target", ["/nowhere", "/v2/chat/completions", "/v1x"])
+def test_an_unknown_path_is_not_found(upstream: Upstream, proxy, target: str) -> None:
+    answer = fetch(proxy.port, "GET", target)
+    assert answer.status == 404
+    error_of(answer)
+    assert not upstream.requests
+
+
+def test_health_calls_no_model(upstream: Upstream, proxy) -> None:
+    """GW9."""
+    assert httpx.get(f"{proxy.url}/healthz").status_code == 200
+    assert httpx.get(f"{proxy.url}/readyz").status_code == 200
+    assert not upstream.requests
