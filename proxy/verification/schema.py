@@ -1,0 +1,109 @@
+"""The shape of JSON answers: declared evidence fields (ES1, ES2), the request's JSON schema (ES3). Never coerces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from proxy.types import Violation
+
+_MAX_VIOLATIONS = 100
+_JSON_TYPES = (
+    (bool, "boolean"),
+    (dict, "object"),
+    (list, "array"),
+    (str, "string"),
+    (int, "number"),
+    (float, "number"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaResult:
+    """What checking an answer against a JSON schema came to.
+
+    `not_checked` says that the schema itself can not be used (`reason`), which is no fault of the answer.
+    """
+
+    outcome: Literal["valid", "invalid", "not_checked"]
+    violations: tuple[Violation, ...] = ()
+    reason: str = ""
+
+
+def json_type(value: object) -> str:
+    """The JSON name of a parsed value's type."""
+    return next((name for kind, name in _JSON_TYPES if isinstance(value, kind)), "null")
+
+
+def read_evidence(answer: object, fields: Sequence[str]) -> tuple[dict[str, list[str]], tuple[Violation, ...]]:
+    """The quotes of each evidence field of a parsed JSON answer, and every violation of the declared shape.
+
+    A field is a name of the top level or a JSON pointer ("/result/quotes"). Missing or null is an empty list; strings
+    are trimmed, blanks dropped, duplicates removed in order. Whatever is not a list of strings is a violation.
+    """
+    quotes: dict[str, list[str]] = {field: [] for field in fields}
+    if not isinstance(answer, dict):
+        return quotes, (Violation("", None, "object", json_type(answer)),)
+    violations: list[Violation] = []
+    for field in quotes:
+        value = _resolve(answer, field)
+        if isinstance(value, list):
+            violations += [
+                Violation(field, index, "string", json_type(element))
+                for index, element in enumerate(value)
+                if not isinstance(element, str)
+            ]
+            trimmed = (element.strip() for element in value if isinstance(element, str))
+            quotes[field] = list(dict.fromkeys(text for text in trimmed if text))
+        elif value is not None:
+            violations.append(Violation(field, None, "array", json_type(value)))
+    return quotes, tuple(violations)
+
+
+def _resolve(answer: Mapping[str, Any], field: str) -> object:
+    """The value of a field by its name or, when no key has that name, by its JSON pointer; None if missing."""
+    if field in answer or not field.startswith("/"):
+        return answer.get(field)
+    value: object = answer
+    for step in field[1:].split("/"):
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(value, list) and key.isascii() and key.isdigit() and len(key) < 10 and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return None
+    return value
+
+
+def validate_schema(instance: object, json_schema: Mapping[str, Any]) -> SchemaResult:
+    """Whether a parsed JSON answer obeys the JSON schema of its request's `response_format`.
+
+    References outside the schema are never fetched. Violations name the place as a JSON pointer, the rule and the type
+    found, never the answer's text; the first hundred are kept.
+    """
+    import jsonschema  # type: ignore[import-untyped]  # 60 ms to import, and few requests carry a schema
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+
+    try:
+        kind = jsonschema.validators.validator_for(json_schema, default=jsonschema.Draft202012Validator)
+        kind.check_schema(json_schema)
+        errors = kind(json_schema, registry=Registry()).iter_errors(instance)
+        violations = tuple(_violation(error) for error, _ in zip(errors, range(_MAX_VIOLATIONS), strict=False))
+    except (jsonschema.SchemaError, Unresolvable, RecursionError) as error:
+        return SchemaResult("not_checked", reason=f"the JSON schema can not be used: {type(error).__name__}")
+    return SchemaResult("invalid" if violations else "valid", violations)
+
+
+def _violation(error: Any) -> Violation:
+    path = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in error.absolute_path)
+    last = error.absolute_path[-1] if error.absolute_path else None
+    rule = f"{error.validator} {error.validator_value}" if error.validator in _TELLING_RULES else str(error.validator)
+    return Violation(path, last if isinstance(last, int) else None, rule[:200], json_type(error.instance))
+
+
+_TELLING_RULES = frozenset(
+    "type required minItems maxItems minLength maxLength minimum maximum format multipleOf".split()
+)

@@ -1,0 +1,343 @@
+"""Statements: aligns a claim with the passages nearest to it, and decides from that alignment (ST1–ST3, ST5).
+
+`align` computes features and judges nothing; `decide` turns them into a verdict. Both are pure, and neither looks at
+anything but the claim and the windows it is compared with, so text that is beside the point changes no verdict (CX5).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal
+
+from proxy.types import Citation, Claim, Match, Policy, Source, Verdict
+from proxy.verification.context import Context, Passage
+from proxy.verification.folding import fold
+from proxy.verification.lexicon import FRAME_WORDS, LIGHT_WORDS, concept, opposites, root, same_meaning
+from proxy.verification.vetoes import Reading, Veto, carries_meaning, find_vetoes
+from proxy.verification.words import words
+
+_MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
+
+_SEEDS = 12
+_NAME_WEIGHT, _LIGHT_WEIGHT, _ROOT_SHARE = 2.0, 0.35, 0.75
+_SPREAD_COST = 0.015  # per further passage: of two windows that say as much, the narrower one is the evidence
+_NEAR = 6  # words between two neighbours of the claim that still count as standing in order
+_SIDE_SHARE = 0.5  # of the claim, that a second window must have by itself before it may complete the first
+_LEAD_SHARE = 0.05
+_VETO_COVERAGE = 0.5
+_CITED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Least weighted coverage for each way to be supported, and most missing names."""
+
+    semantic: float
+    inference: float
+    veto: float
+    names: int
+
+
+_THRESHOLDS = {
+    "strict": Thresholds(semantic=0.85, inference=0.9, veto=0.6, names=0),
+    "balanced": Thresholds(semantic=0.7, inference=0.8, veto=0.65, names=0),
+    "lenient": Thresholds(semantic=0.55, inference=0.65, veto=0.75, names=1),
+}
+_EXACT_COVERAGE, _EXACT_ORDER = 0.97, 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """How a claim stands to its best evidence; every share is 0–1 and weighs names above other words.
+
+    `coverage` is the share of the claim's content in `window` (consecutive passages of one source), `union` the share
+    in that and a second window about the same thing (`second`, may be empty). `order` is the share of neighbouring
+    content words that stand near each other in the window, `density` how few passages they take. `missing` words stand
+    in no window at all. `lead` is the share of the lead's content. `cited` is whether the window lies in a cited source
+    (None: none is cited), `unknown` are labels that resolve to no source.
+    """
+
+    coverage: float
+    union: float
+    order: float
+    density: float
+    verbatim: bool
+    size: int
+    missing: tuple[str, ...]
+    missing_names: tuple[str, ...]
+    window: tuple[Passage, ...]
+    second: tuple[Passage, ...]
+    vetoes: tuple[Veto, ...]
+    lead: float = 0.0
+    cited: bool | None = None
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """One content word of a claim: where it stands, its weight, and every stem that would do for it."""
+
+    place: int
+    text: str
+    weight: float
+    stems: frozenset[str]
+    root: str
+    is_name: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Consecutive passages of one source with the claim's units found in them, as bits of `found`."""
+
+    passages: tuple[Passage, ...]
+    found: int
+    share: float
+    rank: float
+
+
+def verify(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
+    """Whether any source states the claim; None when the claim has no content word that a source could state."""
+    alignment = align(claim, context, policy)
+    return None if alignment is None else decide(alignment, policy)
+
+
+def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
+    """The claim beside its best evidence; None when it has no content of its own.
+
+    Words in digits are left to the numeric verifier when the policy has it.
+    """
+    text = _MARKUP.sub(lambda match: " " * len(match.group()), claim.text)
+    reading = Reading(text)
+    units = _units(reading, numbers="numeric" not in policy.verifiers)
+    if not units:
+        return None
+    cited, unknown = _cited_sources(claim, context)
+    lead = frozenset(word.stem for word in words(claim.lead) if carries_meaning(word)) if claim.lead else frozenset()
+    windows = _windows(units, lead, context, None)
+    if cited:
+        own = _windows(units, lead, context, {source.id for source in cited})
+        windows = own if own and (not windows or own[0].share >= windows[0].share - 0.1) else windows
+    if not windows:
+        return Alignment(
+            0, 0, 0, 0, False, len(units), tuple(unit.text for unit in units), (), (), (), (), 0.0, None, unknown
+        )
+    best, vetoes = _least_vetoed(reading, windows)
+    second = _second(best, windows)
+    union = best.found | (second.found if second else 0)
+    missing = [unit for bit, unit in enumerate(units) if not union >> bit & 1]
+    return Alignment(
+        coverage=best.share,
+        union=_share(units, union),
+        order=_order(units, best),
+        density=1 / len(best.passages),
+        verbatim=_verbatim(text, best.passages[0].source),
+        size=len(units),
+        missing=tuple(unit.text for unit in missing),
+        missing_names=tuple(unit.text for unit in missing if unit.is_name),
+        window=best.passages,
+        second=second.passages if second else (),
+        vetoes=vetoes,
+        lead=_lead_share(lead, best.passages),
+        cited=best.passages[0].source in cited if cited else None,
+        unknown=unknown,
+    )
+
+
+def decide(alignment: Alignment, policy: Policy) -> Verdict:
+    """The verdict that an alignment amounts to under the policy's thresholds."""
+    thresholds = _THRESHOLDS[policy.name]
+    flags = ("unknown_citation",) if alignment.unknown else ()
+    if not alignment.window:
+        return Verdict("statement", "unsupported", 0.0, "none", "No source says anything of the kind.", (), flags)
+    label, method, score = _judge(alignment, thresholds)
+    match: Match = "semantic" if method == "none" else method
+    citations = _citations(alignment, score, match) if label != "unsupported" or score >= _VETO_COVERAGE / 2 else ()
+    reason = _reason(alignment, label, method)
+    return Verdict("statement", label, round(score, 4), method, reason, citations, flags, 1, int(label == "supported"))
+
+
+_Method = Literal["exact", "semantic", "inference", "none"]
+
+
+def _judge(
+    alignment: Alignment, thresholds: Thresholds
+) -> tuple[Literal["supported", "contradicted", "unsupported"], _Method, float]:
+    if alignment.vetoes and alignment.coverage >= thresholds.veto and not alignment.verbatim:
+        return "contradicted", "semantic", 0.1 * alignment.coverage
+    if alignment.verbatim:
+        return "supported", "exact", 1.0
+    names_found = len(alignment.missing_names) <= thresholds.names
+    if alignment.coverage >= _EXACT_COVERAGE and alignment.order >= _EXACT_ORDER:
+        return "supported", "exact", 0.9 + 0.1 * alignment.order
+    if alignment.coverage >= thresholds.semantic and names_found:
+        return "supported", "semantic", 0.6 * alignment.coverage + 0.3 * alignment.order
+    if alignment.union >= thresholds.inference and names_found:
+        return "supported", "inference", 0.55 * alignment.union + 0.1 * alignment.order
+    return "unsupported", "none", 0.45 * alignment.coverage
+
+
+def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
+    units: dict[str, _Unit] = {}
+    for place, word in enumerate(reading.words):
+        if not carries_meaning(word) or word.stem in FRAME_WORDS or (word.is_number and not numbers):
+            continue
+        is_name = reading.is_name(place)
+        weight = _NAME_WEIGHT if is_name else _LIGHT_WEIGHT if word.stem in LIGHT_WORDS else 1.0
+        units.setdefault(
+            reading.concepts[place],
+            _Unit(place, word.text, weight, _acceptable(reading, place), root(word.stem), is_name),
+        )
+    return list(units.values())
+
+
+def _acceptable(reading: Reading, place: int) -> frozenset[str]:
+    """The stems that state a word; behind a negator its opposites do too ("not effective", "ineffective")."""
+    stem = reading.words[place].stem
+    return same_meaning(stem) | opposites(stem) if place in reading.negated else same_meaning(stem)
+
+
+def _cited_sources(claim: Claim, context: Context) -> tuple[list[Source], tuple[str, ...]]:
+    resolved = [(label, context.resolve(label)) for label in claim.cited]
+    sources = [source for _, source in resolved if source is not None]
+    return sources, tuple(label for label, source in resolved if source is None)
+
+
+def _windows(
+    units: Sequence[_Unit], lead: frozenset[str], context: Context, among: Collection[str] | None
+) -> list[_Window]:
+    """Windows of one to three passages around the nearest ones, best first."""
+    stems = {stem for unit in units if unit.weight >= 1 for stem in unit.stems} or {s for u in units for s in u.stems}
+    seeds = context.nearest(stems, _SEEDS, among)
+    found: dict[int, int] = {}
+    ranked: dict[tuple[int, int], _Window] = {}
+    for seed in seeds:
+        near = context.around(seed)
+        for passage in near:
+            if passage.place not in found:
+                found[passage.place] = _found(units, passage)
+        for window in _runs(near, seed):
+            key = (window[0].place, window[-1].place)
+            if key not in ranked:
+                bits = 0
+                for passage in window:
+                    bits |= found[passage.place]
+                share = _share(units, bits)
+                rank = share - _SPREAD_COST * (len(window) - 1) + _LEAD_SHARE * _lead_share(lead, window)
+                ranked[key] = _Window(window, bits, share, rank)
+    return sorted(ranked.values(), key=lambda window: (-window.rank, window.passages[0].place))
+
+
+def _runs(near: Sequence[Passage], seed: Passage) -> Iterator[tuple[Passage, ...]]:
+    """The runs of consecutive passages of `near` that hold the seed."""
+    middle = next(index for index, passage in enumerate(near) if passage.place == seed.place)
+    for start in range(middle + 1):
+        for end in range(middle + 1, len(near) + 1):
+            yield tuple(near[start:end])
+
+
+def _found(units: Sequence[_Unit], passage: Passage) -> int:
+    """Which units a passage has, as bits: by meaning, or by the root of a derived word."""
+    bits = 0
+    for bit, unit in enumerate(units):
+        if not unit.stems.isdisjoint(passage.stems) or unit.root in _roots(passage.stems):
+            bits |= 1 << bit
+    return bits
+
+
+@lru_cache(maxsize=4096)
+def _roots(stems: frozenset[str]) -> frozenset[str]:
+    return frozenset(root(stem) for stem in stems)
+
+
+def _share(units: Sequence[_Unit], found: int) -> float:
+    total = sum(unit.weight for unit in units)
+    return sum(unit.weight for bit, unit in enumerate(units) if found >> bit & 1) / total
+
+
+def _lead_share(lead: frozenset[str], window: Sequence[Passage]) -> float:
+    if not lead:
+        return 0.0
+    return sum(any(stem in passage.stems for passage in window) for stem in lead) / len(lead)
+
+
+def _least_vetoed(claim: Reading, windows: Sequence[_Window]) -> tuple[_Window, tuple[Veto, ...]]:
+    """The best window, or one nearly as good that nothing speaks against: any one source can support a claim."""
+    best = windows[0]
+    vetoes = _vetoes(claim, best)
+    for other in windows[1:] if vetoes else ():
+        if other.share < best.share:
+            continue
+        if not _vetoes(claim, other):
+            return other, ()
+    return best, vetoes
+
+
+def _vetoes(claim: Reading, window: _Window) -> tuple[Veto, ...]:
+    if window.share < _VETO_COVERAGE:
+        return ()
+    return find_vetoes(claim, Reading(" \n".join(passage.text for passage in window.passages)))
+
+
+def _second(best: _Window, windows: Sequence[_Window]) -> _Window | None:
+    """The window that adds most to the best one, among those that have a good part of the claim themselves."""
+    taken = {passage.place for passage in best.passages}
+    others = (
+        window
+        for window in windows
+        if window.share >= _SIDE_SHARE
+        and window.found & ~best.found
+        and taken.isdisjoint(passage.place for passage in window.passages)
+    )
+    return max(others, key=lambda window: (window.found & ~best.found).bit_count(), default=None)
+
+
+def _order(units: Sequence[_Unit], window: _Window) -> float:
+    """The share of neighbouring units of the claim that stand in the same order and near each other in the window."""
+    if len(units) < 2:
+        return float(window.found != 0)
+    stems = [word.stem for passage in window.passages for word in passage.words]
+    places: dict[str, list[int]] = {}
+    for place, stem in enumerate(stems):
+        places.setdefault(concept(stem), []).append(place)
+    standing = [[p for c in {concept(s) for s in unit.stems} for p in places.get(c, ())] for unit in units]
+    kept = sum(
+        any(0 < second - first <= _NEAR for first in one[:8] for second in other[:8])
+        for one, other in pairwise(standing)
+    )
+    return kept / (len(units) - 1)
+
+
+_fold_source = lru_cache(maxsize=64)(fold)
+
+
+def _verbatim(text: str, source: Source) -> bool:
+    folded = fold(text).text.strip(" .,;:!?")
+    return len(folded) >= 12 and folded in _fold_source(source.text).text
+
+
+def _citations(alignment: Alignment, score: float, match: Match) -> tuple[Citation, ...]:
+    second = alignment.second if match == "inference" else ()
+    return tuple(passage.cite(score, match) for passage in (*alignment.window, *second)[:_CITED])
+
+
+def _reason(alignment: Alignment, label: str, method: _Method) -> str:
+    title = alignment.window[0].source.title or alignment.window[0].source.id
+    elsewhere = " (not in the source cited)" if alignment.cited is False else ""
+    if label == "contradicted":
+        veto = alignment.vetoes[0].reason
+        return f"{veto[0].upper()}{veto[1:]}, in {title}{elsewhere}."
+    listed = ", ".join(f'"{word}"' for word in alignment.missing[:5])
+    if label == "unsupported":
+        if not listed:
+            return f"Its words stand in the sources, but no passage has them together{elsewhere}."
+        return f"Not found near what the sources say of it: {listed}."
+    how = {
+        "exact": f"{title} says so in these words",
+        "semantic": f"{title} says so in other words",
+        "inference": "Two passages together say so",
+    }[method]
+    return f"{how}{elsewhere}{f'; not found: {listed}' if listed and method != 'exact' else ''}."

@@ -1,0 +1,326 @@
+"""What sets a claim apart from a passage with nearly all its words: negation, opposites, quantifiers, names (ST3).
+
+Every veto presumes that claim and passage speak of the same thing; the caller sees to that. A veto names the words, so
+that a person can judge it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from proxy.verification.lexicon import (
+    CALENDAR,
+    COMPARATORS,
+    LIGHT_WORDS,
+    NEGATORS,
+    NOT_NEGATED,
+    QUANTIFIER_CONFLICTS,
+    QUANTIFIERS,
+    SYMMETRIC_CONCEPTS,
+    TITLES,
+    concept,
+    opposites,
+)
+from proxy.verification.words import STOPWORDS, Word, words
+
+_CLAUSE_BREAK = re.compile(r"[.;:!?()\n]|, ")
+_NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis", "mis")
+_NO_PREFIX = frozenset("formation cover charg cours appoint patch creas".split())
+_REACH = 4  # how many words away from its anchor a word still stands in the same place of the frame
+
+
+@dataclass(frozen=True, slots=True)
+class Veto:
+    """Why a passage that has the claim's words does not say what the claim says."""
+
+    kind: Literal["negation", "direction", "quantifier", "name", "role"]
+    reason: str
+
+
+class Reading:
+    """A text read for its vetoes: its words, which of them are negated, and where each meaning stands."""
+
+    def __init__(self, text: str, text_words: Sequence[Word] | None = None) -> None:
+        self.text = text
+        self.words = words(text) if text_words is None else text_words
+
+    @cached_property
+    def concepts(self) -> tuple[str, ...]:
+        """The meaning of each word, in order."""
+        return tuple(concept(word.stem) for word in self.words)
+
+    @cached_property
+    def places(self) -> dict[str, list[int]]:
+        """Where each meaning stands, as places in `words`."""
+        places: dict[str, list[int]] = defaultdict(list)
+        for place, meaning in enumerate(self.concepts):
+            places[meaning].append(place)
+        return places
+
+    @cached_property
+    def negated(self) -> frozenset[int]:
+        """The places of the words that a negator denies: the first content word behind it in its clause."""
+        denied = (self.head(place) for place in range(len(self.words)) if self._negates(place))
+        return frozenset(place for place in denied if place is not None)
+
+    def _negates(self, place: int) -> bool:
+        if not is_negator(self.words[place]):
+            return False
+        return not (place + 1 < len(self.words) and self.words[place + 1].text.lower() in NOT_NEGATED)
+
+    def head(self, place: int) -> int | None:
+        """The first content word behind `place` in its clause, within reach."""
+        for near in range(place + 1, min(place + 1 + _REACH, len(self.words))):
+            word = self.words[near]
+            if _CLAUSE_BREAK.search(self.text, self.words[near - 1].end, word.start):
+                return None
+            if carries_meaning(word) and not word.text.lower().endswith("ly") and word.stem not in _UNHEADED:
+                return near
+        return None
+
+    def is_hypothetical(self, place: int) -> bool:
+        """Whether the words before it make of an assertion a possibility, a condition or a wish."""
+        return any(word.text.lower() in _HYPOTHETICAL for word in self.words[max(0, place - _REACH) : place])
+
+    def is_name(self, place: int) -> bool:
+        """Whether the word is a proper name by its writing: a capital where grammar asks for none."""
+        word = self.words[place]
+        if not word.text[:1].isupper() or word.stem in STOPWORDS:
+            return False
+        if len(word.text) > 1 and word.text[1:] != word.text[1:].lower():
+            return True  # NASA, McDonald
+        return not self.starts_sentence(place) or self._in_name_run(place)
+
+    def starts_sentence(self, place: int) -> bool:
+        """Whether the word opens a sentence, a quotation or a line, where anything is capitalised."""
+        if place == 0:
+            return True
+        before = self.words[place - 1]
+        gap = self.text[before.end : self.words[place].start]
+        if gap == ". " and (len(before.text) == 1 or before.text.lower() in TITLES):
+            return False  # Dr. Smith, J. Smith
+        return any(mark in gap for mark in '.!?:\n"“*#|')
+
+    def _in_name_run(self, place: int) -> bool:
+        if place + 1 >= len(self.words) or self.starts_sentence(place + 1):
+            return False
+        return self.words[place + 1].text[:1].isupper() and self.words[place].stem not in _COMMON_OPENERS
+
+
+_HYPOTHETICAL = frozenset(
+    "if whether unless could can may might would should must to want wants hope hopes claim claimed".split()
+)
+_UNHEADED = frozenset("yet longer any even ever much many so really necessary currently able".split()) | {"necessari"}
+_COMMON_OPENERS = frozenset(
+    "when while if after before although because since however according many most all both".split()
+)
+
+
+def is_negator(word: Word) -> bool:
+    """Whether the word denies what follows: "not", "never", "isn't"."""
+    lower = word.text.lower().replace("\u2019", "'")
+    return lower in NEGATORS or lower.endswith("n't")
+
+
+def carries_meaning(word: Word) -> bool:
+    """Whether the word has content of its own: neither a function word nor a negator."""
+    return word.is_content and not is_negator(word)
+
+
+def opposed(one: str, other: str) -> bool:
+    """Whether two stems deny each other: "rise" and "fell", "effective" and "ineffective"."""
+    return other in opposites(one) or _prefixed(one, other) or _prefixed(other, one)
+
+
+def _prefixed(plain: str, negative: str) -> bool:
+    return (
+        len(plain) >= 5
+        and negative.endswith(plain)
+        and negative[: -len(plain)].rstrip("-") in _NEGATIVE_PREFIXES
+        and plain not in _NO_PREFIX
+    )
+
+
+def find_vetoes(claim: Reading, evidence: Reading) -> tuple[Veto, ...]:
+    """Every veto that `evidence` raises against `claim`, the surest kinds first."""
+    return tuple(
+        veto
+        for find in (_negation, _direction, _quantifier, _comparator, _name, _role)
+        for veto in find(claim, evidence)
+    )
+
+
+def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
+    """The same word denied on one side and asserted on the other, and nowhere asserted or denied alike."""
+    for place, meaning in enumerate(claim.concepts):
+        found = evidence.places.get(meaning)
+        if not found or not carries_meaning(claim.words[place]):
+            continue
+        denied = place in claim.negated
+        if any((near in evidence.negated) == denied or evidence.is_hypothetical(near) for near in found):
+            continue
+        if claim.words[place].stem in LIGHT_WORDS or not any(
+            _same_place(claim, place, evidence, near) for near in found
+        ):
+            continue
+        if any((near in claim.negated) != denied for near in claim.places[meaning]):
+            continue
+        word = claim.words[place].text
+        says = f'the answer denies "{word}" and' if denied else f'the answer asserts "{word}" and'
+        yield Veto("negation", f"{says} the source {'asserts' if denied else 'denies'} it")
+
+
+def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
+    """A word of the claim that is missing, with its opposite in the same place of the frame."""
+    for place, word in enumerate(claim.words):
+        if claim.concepts[place] in evidence.places or not word.is_content or place in claim.negated:
+            continue
+        for near, other in enumerate(evidence.words):
+            if (
+                opposed(word.stem, other.stem)
+                and near not in evidence.negated
+                and _same_place(claim, place, evidence, near)
+            ):
+                yield Veto("direction", f'the answer says "{word.text}" where the source says "{other.text}"')
+                break
+
+
+def _quantifier(claim: Reading, evidence: Reading) -> Iterator[Veto]:
+    """The same noun under quantifiers that exclude each other."""
+    said = _quantified(evidence)
+    for meaning, amounts in _quantified(claim).items():
+        for amount, word in amounts.items():
+            found = said.get(meaning, {})
+            conflicts = QUANTIFIER_CONFLICTS[amount] & found.keys()
+            if conflicts and amount not in found:
+                other = found[min(conflicts)]
+                yield Veto("quantifier", f'the answer says "{word}" where the source says "{other}"')
+
+
+def _quantified(reading: Reading) -> dict[str, dict[str, str]]:
+    """For each noun: the amounts it stands under and the words that say so."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for place, word in enumerate(reading.words):
+        amount = QUANTIFIERS.get(word.text.lower())
+        if amount and (head := reading.head(place)) is not None:
+            if place and is_negator(reading.words[place - 1]):
+                amount = "some" if amount == "all" else "few"
+            found[reading.concepts[head]].setdefault(amount, word.text)
+    return found
+
+
+def _comparator(claim: Reading, evidence: Reading) -> Iterator[Veto]:
+    """The same number as a lower bound on one side and an upper bound on the other."""
+    bounds = {number: (side, phrase) for number, side, phrase in _bounds(evidence)}
+    for number, side, phrase in _bounds(claim):
+        if number in bounds and bounds[number][0] != side:
+            yield Veto("quantifier", f'the answer says "{phrase}" where the source says "{bounds[number][1]}"')
+
+
+def _bounds(reading: Reading) -> Iterator[tuple[str, int, str]]:
+    lowered = [word.text.lower() for word in reading.words]
+    for place, word in enumerate(reading.words):
+        if not place or not (word.is_number or reading.concepts[place] in _NUMBER_WORDS):
+            continue
+        before = " ".join(lowered[max(0, place - 3) : place])
+        matches = ((len(phrase), side, phrase) for phrase, side in COMPARATORS.items() if _ends(before, phrase))
+        if longest := max(matches, default=None):
+            yield reading.concepts[place], longest[1], longest[2]
+
+
+_NUMBER_WORDS = frozenset(
+    concept(word)
+    for word in "two three four five six seven eight nine ten hundred thousand million billion half".split()
+)
+
+
+def _ends(text: str, phrase: str) -> bool:
+    return text == phrase or text.endswith(" " + phrase)
+
+
+def _name(claim: Reading, evidence: Reading) -> Iterator[Veto]:
+    """A name of the claim that is missing, with another name in its place."""
+    missing = [p for p in range(len(claim.words)) if claim.concepts[p] not in evidence.places and claim.is_name(p)]
+    if not missing:
+        return
+    strangers = [
+        near
+        for near in range(len(evidence.words))
+        if evidence.is_name(near)
+        and evidence.concepts[near] not in claim.places
+        and evidence.words[near].text.lower() not in TITLES
+    ]
+    for place in missing:
+        name = claim.words[place]
+        for near in strangers:
+            other = evidence.words[near]
+            if (name.stem in CALENDAR) != (other.stem in CALENDAR) or _abbreviates(name.text, other.text):
+                continue
+            if _same_place(claim, place, evidence, near):
+                yield Veto("name", f'the answer says "{name.text}" where the source says "{other.text}"')
+                break
+
+
+def _abbreviates(one: str, other: str) -> bool:
+    """Whether two names may be one: an acronym or a short form shares the first letter, a misspelling most letters."""
+    short, long = sorted((one.lower(), other.lower()), key=len)
+    return long.startswith(short[:3]) or (one.isupper() != other.isupper() and short[0] == long[0])
+
+
+def _same_place(claim: Reading, place: int, evidence: Reading, near: int) -> bool:
+    """Whether the nearest content words beside `place` in the claim also stand beside `near` in the evidence, each on
+    its own side; one suffices where the other has no match in the evidence.
+    """
+    sides = [_anchored(claim, place, evidence, near, step) for step in (-1, 1)]
+    return any(sides) and False not in sides
+
+
+def _anchored(claim: Reading, place: int, evidence: Reading, near: int, step: int) -> bool | None:
+    anchor = place + step
+    while 0 <= anchor < len(claim.words) and abs(anchor - place) <= _REACH:
+        if carries_meaning(claim.words[anchor]) and (found := evidence.places.get(claim.concepts[anchor])):
+            return any(0 < (other - near) * step <= _REACH for other in found)
+        anchor += step
+    return None
+
+
+def _role(claim: Reading, evidence: Reading) -> Iterator[Veto]:
+    """Two names around one verb that have changed places."""
+    for verb, actor, target in _actions(claim):
+        meaning = claim.concepts[verb]
+        if meaning in SYMMETRIC_CONCEPTS:
+            continue
+        roles = {
+            (evidence.concepts[a], evidence.concepts[t])
+            for v, a, t in _actions(evidence)
+            if evidence.concepts[v] == meaning
+        }
+        pair = (claim.concepts[actor], claim.concepts[target])
+        if pair[::-1] in roles and pair not in roles:
+            names = f'"{claim.words[actor].text}" and "{claim.words[target].text}"'
+            yield Veto("role", f'{names} have changed places around "{claim.words[verb].text}"')
+
+
+def _actions(reading: Reading) -> Iterator[tuple[int, int, int]]:
+    """`(verb, actor, target)` wherever a name, one content word and another name follow each other closely."""
+    content = [place for place, word in enumerate(reading.words) if carries_meaning(word)]
+    for before, verb, after in zip(content, content[1:], content[2:], strict=False):
+        if after - before > 2 * _REACH or reading.is_name(verb):
+            continue
+        if not (_may_name(reading, before) and _may_name(reading, after)):
+            continue
+        if _CLAUSE_BREAK.search(reading.text, reading.words[before].end, reading.words[after].start):
+            continue
+        between = {word.text.lower() for word in reading.words[verb + 1 : after]}
+        if "and" in between or "and" in {word.text.lower() for word in reading.words[before + 1 : verb]}:
+            continue
+        yield (verb, after, before) if "by" in between else (verb, before, after)
+
+
+def _may_name(reading: Reading, place: int) -> bool:
+    return reading.is_name(place) or (reading.words[place].text[:1].isupper() and reading.words[place].is_content)
