@@ -1,0 +1,365 @@
+"""Markdown read line by line into blocks with exact offsets, so that each kind of text is read as what it is.
+
+A scanner of our own: strictly linear in the text, with code-point offsets, and lenient where models write loose Markdown
+(bullets such as "•", under-indented sublists, fences that never close). It follows CommonMark and GitHub's tables
+otherwise. Lines end in LF, CRLF or CR.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from typing import Literal, NamedTuple
+
+BlockKind = Literal["paragraph", "heading", "list_item", "quote", "table_header", "table_row", "code", "html", "rule"]
+
+LEAD_LIMIT = 400
+
+
+class Block(NamedTuple):
+    """A run of lines of one kind, without list, quote and heading markers at its edges.
+
+    `lead` is what the block leans on: the line ending in ":" (else the heading) above a list, followed by the parent
+    item; the header cells of a table row joined by " | ". It is at most `LEAD_LIMIT` characters long. `quoted` says that
+    it stands in a block quote, whose markers then remain inside `text[start:end]` at each further line.
+    """
+
+    kind: BlockKind
+    start: int
+    end: int
+    lead: str = ""
+    quoted: bool = False
+    info: str = ""
+
+
+class _Line(NamedTuple):
+    """A line without its margins: `text` is `answer[start:end]`, `indent` its column not counting quote markers."""
+
+    text: str
+    start: int
+    end: int
+    indent: int
+    depth: int
+
+
+class _Item(NamedTuple):
+    """An open list item: the columns of its marker and of its content, and what its children lean on."""
+
+    marker: int
+    content: int
+    lead: str
+
+
+_BLANK = _Line("", 0, 0, 0, 0)
+_QUOTE_MARKS = re.compile(r"(?:>[ \t]{0,3})+")
+_MARKER = re.compile(r"(?:[-+*•‣◦▪●–]|\d{1,3}[.)]|\((?:\d{1,3}|[a-z])\)|[a-z]\))(?=[ \t]|$)[ \t]*(?:\[[ xX]\](?=[ \t])[ \t]*)?")
+_HEADING = re.compile(r"#{1,6}(?=[ \t]|$)[ \t]*")
+_FENCE = re.compile(r"(`{3,})([^`]*)$|(~{3,})(.*)$")
+_DELIMITER = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$")
+_PIPE = re.compile(r"(?<!\\)\|")
+_RAW_HTML = re.compile(r"<(script|pre|style|textarea)(?=[\s>]|$)|<!--", re.IGNORECASE)
+_HTML = re.compile(
+    r"</?(?:address|article|aside|blockquote|body|center|dd|details|div|dl|dt|fieldset|figcaption|figure|footer|form|h[1-6]"
+    r"|head|header|hr|html|li|main|nav|ol|p|section|summary|table|tbody|td|tfoot|th|thead|title|tr|ul)(?=[\s/>]|$)",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"\w")
+_STARTERS = frozenset("#-+*•‣◦▪●–=_`~<>|(0123456789")
+_NOTHING = frozenset(("", *"#|=:.,;<>[](){}'\"!?/\\"))
+_MAX_NESTING = 16
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The blocks of `text` in order, their spans disjoint. Linear in the length of the text, whatever it holds."""
+    return _Scanner(text).scan()
+
+
+class _Scanner:
+    """One pass over the lines; the open list items and the last line that leads into something are its only memory."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = _lines(text)
+        self.items: list[_Item] = []
+        self.lead_in = ""
+        self.heading = ""
+        self.nesting = 0
+
+    def scan(self) -> Iterator[Block]:
+        place = 0
+        while place < len(self.lines):
+            line = self.lines[place]
+            if line.text in _NOTHING:
+                place += 1
+                continue
+            marker = self._marker(line)
+            if self.items:
+                self._leave_items(line, is_item=marker is not None)
+            if marker is not None and (self.items or line.indent < 4):
+                place = self._open_item(place, marker)
+                continue
+            self.nesting = 0
+            if line.indent - self._content() >= 4:
+                end = self._indented_code_end(place)
+                yield self._block("code", place, end)
+            elif not _may_start(line.text) and "|" not in line.text:
+                end = yield from self._paragraph(place)
+            elif fence := _fence(line):
+                end = self._fence_end(place, *fence)
+                yield self._block("code", place, end, info=fence[1])
+            elif self._is_table(place):
+                end = self._table_end(place)
+                yield from self._table(place, end)
+            elif _is_rule(line.text):
+                end = place + 1
+                yield self._block("rule", place, end)
+            elif heading := _HEADING.match(line.text):
+                end = place + 1
+                yield from self._atx(line, heading.end())
+            elif line.text[0] == "<" and _RAW_HTML.match(line.text):
+                end = self._raw_html_end(place)
+                yield self._block("code", place, end)
+            elif line.text[0] == "<" and _HTML.match(line.text):
+                end = self._html_end(place)
+                yield self._block("html", place, end)
+            elif not _WORD.search(line.text):
+                end = place + 1
+            else:
+                end = yield from self._paragraph(place)
+            place = end
+
+    def _block(self, kind: BlockKind, place: int, end: int, lead: str = "", info: str = "") -> Block:
+        first, last = self.lines[place], self.lines[end - 1]
+        return Block(kind, first.start, max(last.end, first.end), lead, first.depth > 0, info)
+
+    # Lists
+
+    def _content(self) -> int:
+        return self.items[-1].content if self.items else 0
+
+    def _marker(self, line: _Line) -> re.Match[str] | None:
+        if not _may_start(line.text) or _is_rule(line.text) or self.nesting >= _MAX_NESTING:
+            return None
+        return _MARKER.match(line.text)
+
+    def _leave_items(self, line: _Line, is_item: bool) -> None:
+        while self.items and line.indent < (self.items[-1].marker + 1 if is_item else self.items[-1].content):
+            self.items.pop()
+
+    def _open_item(self, place: int, marker: re.Match[str]) -> int:
+        """Opens the list item on this line and leaves what follows its marker to be read as a line of its own."""
+        line = self.lines[place]
+        content = line.indent + marker.end()
+        rest = line.text[marker.end() :]
+        lead = self.items[-1].lead if self.items else self.lead_in or self.heading
+        self.items.append(_Item(line.indent, content, _join(lead, rest)))
+        self.nesting += 1
+        if rest:
+            self.lines[place] = _line(rest, line.start + marker.end(), content, line.depth)
+            return place
+        return place + 1
+
+    # Blocks of several lines: each finder gives the place after the last line of the block that opens at `place`
+
+    def _fence_end(self, place: int, mark: str, _info: str) -> int:
+        opening = self.lines[place]
+        for end in range(place + 1, len(self.lines)):
+            line = self.lines[end]
+            if line.text and line.depth < opening.depth:
+                return end
+            if line.text.startswith(mark) and not line.text.strip(mark[0]) and line.indent < opening.indent + 4:
+                return end + 1
+        return len(self.lines)
+
+    def _indented_code_end(self, place: int) -> int:
+        content, last = self._content(), place
+        for end in range(place + 1, len(self.lines)):
+            line = self.lines[end]
+            if line.text and line.indent < content + 4:
+                break
+            if line.text:
+                last = end
+        return last + 1
+
+    def _raw_html_end(self, place: int) -> int:
+        tag = _RAW_HTML.match(self.lines[place].text)
+        closing = f"</{tag[1].lower()}>" if tag and tag[1] else "-->"
+        for end in range(place, len(self.lines)):
+            if closing in self.lines[end].text.lower():
+                return end + 1
+        return len(self.lines)
+
+    def _html_end(self, place: int) -> int:
+        for end in range(place + 1, len(self.lines)):
+            if not self.lines[end].text:
+                return end
+        return len(self.lines)
+
+    def _paragraph_end(self, place: int) -> tuple[int, BlockKind]:
+        opening = self.lines[place]
+        for end in range(place + 1, len(self.lines)):
+            line = self.lines[end]
+            if not line.text or line.depth > opening.depth:
+                return end, "paragraph"
+            if line.text[0] in "=-" and line.depth == opening.depth and _is_underline(line.text):
+                if line.indent - self._content() in range(4):
+                    return end, "heading"
+                if self.items and line.text[0] == "-" and len(line.text) > 2:
+                    return end, "paragraph"
+            if self._interrupts(end):
+                return end, "paragraph"
+        return len(self.lines), "paragraph"
+
+    def _interrupts(self, place: int) -> bool:
+        """Whether this line opens a block of its own although no blank line stands before it."""
+        line = self.lines[place]
+        if not _may_start(line.text):
+            return "|" in line.text and self._is_table(place)
+        if marker := _MARKER.match(line.text):
+            if line.indent - self._content() >= 4 and not self.items:
+                return False
+            number = marker.group().strip(" \t.)(")
+            return marker.end() < len(line.text) and (bool(self.items) or number in ("", "1", "a") or not number.isalnum())
+        if line.indent - self._content() >= 4:
+            return False
+        return (
+            _fence(line) is not None
+            or self._is_table(place)
+            or _is_rule(line.text)
+            or _HEADING.match(line.text) is not None
+            or (line.text[0] == "<" and (_HTML.match(line.text) or _RAW_HTML.match(line.text)) is not None)
+        )
+
+    # Headings and paragraphs
+
+    def _atx(self, line: _Line, skip: int) -> Iterator[Block]:
+        title = line.text[skip:]
+        closed = title.rstrip("#")
+        if not closed or closed[-1] in " \t":
+            title = closed.rstrip()
+        if title:
+            self.heading, self.lead_in = title[:LEAD_LIMIT], ""
+            start = line.start + skip
+            yield Block("heading", start, start + len(title), quoted=line.depth > 0)
+
+    def _paragraph(self, place: int) -> Generator[Block, None, int]:
+        """Yields the paragraph (or underlined heading) that opens here; returns the place of the line after it."""
+        end, kind = self._paragraph_end(place)
+        block = self._block(kind, place, end)
+        last = self.lines[end - 1].text
+        if kind == "heading":
+            self.heading, self.lead_in = last[:LEAD_LIMIT], ""
+            yield block
+            return end + 1
+        if block.quoted or self.items:
+            yield block._replace(kind="quote" if block.quoted else "list_item", lead=self._item_lead())
+        else:
+            yield block
+        if not self.items:
+            self.lead_in = last[-LEAD_LIMIT:] if last.rstrip("*_ ").endswith(":") else ""
+        return end
+
+    def _item_lead(self) -> str:
+        """What the text here leans on: in a list the lead-in and the parent item, never the item's own text."""
+        if not self.items:
+            return self.lead_in
+        return self.items[-2].lead if len(self.items) > 1 else self.lead_in or self.heading
+
+    # Tables
+
+    def _is_table(self, place: int) -> bool:
+        if place + 1 >= len(self.lines):
+            return False
+        header, delimiter = self.lines[place], self.lines[place + 1]
+        if not delimiter.text or delimiter.text[0] not in "|-:" or "|" not in header.text + delimiter.text:
+            return False
+        if not _DELIMITER.match(delimiter.text) or delimiter.depth != header.depth:
+            return False
+        return len(_cells(header.text)) == len(_cells(delimiter.text))
+
+    def _table_end(self, place: int) -> int:
+        for end in range(place + 2, len(self.lines)):
+            line = self.lines[end]
+            if not line.text or line.depth != self.lines[place].depth:
+                return end
+            if "|" not in line.text and self._interrupts(end):
+                return end
+        return len(self.lines)
+
+    def _table(self, place: int, end: int) -> Iterator[Block]:
+        header = " | ".join(_cells(self.lines[place].text))[:LEAD_LIMIT]
+        yield _row("table_header", self.lines[place], "")
+        for line in self.lines[place + 2 : end]:
+            yield _row("table_row", line, header)
+
+
+def _lines(text: str) -> list[_Line]:
+    # CRLF and CR become characters of the same width, so offsets stay true
+    if "\r" in text:
+        text = text.replace("\r\n", " \n").replace("\r", "\n")
+    lines: list[_Line] = []
+    position = 0
+    for raw in text.split("\n"):
+        lines.append(_line(raw, position, 0, 0) if raw else _BLANK)
+        position += len(raw) + 1
+    return lines
+
+
+def _line(raw: str, start: int, column: int, depth: int) -> _Line:
+    text = raw.lstrip()
+    if not text:
+        return _BLANK
+    margin = len(raw) - len(text)
+    if margin:
+        column += len(raw[:margin].expandtabs(4)) if "\t" in raw[:margin] else margin
+    if text[0] == ">" and (marks := _QUOTE_MARKS.match(text)):
+        found = marks.group().count(">")
+        inner = text[marks.end() :].lstrip()
+        start += margin + len(text) - len(inner)
+        # each mark owns one space after it; what is left over indents the text inside the quote
+        column += max(0, len(text) - len(inner) - 2 * found)
+        text = inner.rstrip()
+        return _Line(text, start, start + len(text), column, depth + found)
+    text = text.rstrip()
+    start += margin
+    return _Line(text, start, start + len(text), column, depth)
+
+
+def _may_start(text: str) -> bool:
+    """Whether a line could open anything but a paragraph or a table: a quick test before the exact ones."""
+    return text[0] in _STARTERS or text[1:2] == ")"
+
+
+def _fence(line: _Line) -> tuple[str, str] | None:
+    """The marks and the info string of the fence that this line opens."""
+    if line.text[0] not in "`~" or not (fence := _FENCE.match(line.text)):
+        return None
+    return fence[1] or fence[3], (fence[2] or fence[4] or "").strip()
+
+
+def _is_rule(text: str) -> bool:
+    if len(text) < 3 or text[0] not in "-*_" or text[-1] != text[0]:
+        return False
+    return text.count(text[0]) >= 3 and not text.strip(f"{text[0]} \t")
+
+
+def _is_underline(text: str) -> bool:
+    return not text.strip(text[0])
+
+
+def _cells(row: str) -> list[str]:
+    row = row.removeprefix("|")
+    if row.endswith("|") and not row.endswith("\\|"):
+        row = row[:-1]
+    return [cell.strip() for cell in _PIPE.split(row)]
+
+
+def _row(kind: BlockKind, line: _Line, lead: str) -> Block:
+    inner = line.text.strip("| \t")
+    start = line.start + (line.text.find(inner) if inner else 0)
+    return Block(kind, start, start + len(inner), lead, line.depth > 0)
+
+
+def _join(lead: str, item: str) -> str:
+    """A lead-in and the item under it, each kept to half the limit."""
+    half = LEAD_LIMIT // 2
+    return f"{lead[-half:]} {item[: half - 1]}".strip()

@@ -1,0 +1,84 @@
+"""Sentences cut into clauses that stand on their own, only where the cut is safe."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from proxy.verification.sentences import kept_whole
+
+_JOINT = re.compile(
+    r"(?P<semicolon>;)\s+(?=\w)|,\s+(?=(?:and|but|while|whereas|yet)\s)|,\s+(?=(?:however|although|though),?\s)", re.IGNORECASE
+)
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_LONGEST = 1200
+
+_FINITE = frozenset(
+    "is are was were has had will would can could may might must should does did isn't aren't wasn't weren't hasn't hadn't won't "
+    "wouldn't can't couldn't doesn't didn't it's he's she's they're rose fell grew became began came went made took gave got led "
+    "won lost held kept left met paid put ran said saw sold sent set spent stood told wrote found founded fought bought brought "
+    "built chose drew drove flew knew lay meant read sang sat sought spoke taught thought threw understood wore increased "
+    "decreased declined dropped reached remained reported received released represents requires provides includes contains means "
+    "makes takes gives becomes remains offers helps causes occurs begins ends lies shows states says notes adds explains describes "
+    "uses allows refers consists works lives stands starts plays covers costs grows falls rises seems appears tends differs "
+    "exceeded totaled totalled averaged announced launched opened closed joined moved died served played worked lived started "
+    "ended continued created produced published signed named called used killed caused helped wanted needed stated claimed "
+    "believed argued agreed decided refused accounted amounted expanded acquired developed introduced".split()
+)
+_SUBJECTS = frozenset(
+    "it he she they we you i this these those there the a an its his her their our my your some many most several both each all "
+    "another one two three four five six seven eight nine ten".split()
+)
+_SUBORDINATE_LEFT = frozenset(
+    "that if when whenever whether because unless since until before after although though either neither nor between once while "
+    "said says believe believes think thinks claims claimed stated states suggests suggest according not only".split()
+)
+_SUBORDINATE_RIGHT = frozenset("that which who whom whose where".split())
+_NAME = re.compile(r"[A-Z\d$€£]")
+
+
+def clauses(sentence: str) -> Iterator[tuple[int, int]]:
+    """Spans of the clauses of `sentence`, in order and covering every word of it; one span when no cut is safe.
+
+    A cut is safe between two parts that each have a subject and a finite verb, where nothing in the first (a "that", an
+    "if", an "according to", a "not only") reaches over into the second. The conjunction opens the second part.
+    """
+    start = 0
+    if len(sentence) <= _LONGEST and ("," in sentence or ";" in sentence):
+        kept: list[tuple[int, int]] | None = None
+        for joint in _JOINT.finditer(sentence):
+            left, right = sentence[start : joint.start()], sentence[joint.end() :]
+            if not _stands_alone(left, joint["semicolon"] is not None) or not _opens_clause(right, joint["semicolon"] is not None):
+                continue
+            kept = kept_whole(sentence) if kept is None else kept
+            if any(low < joint.start() < high for low, high in kept):
+                continue
+            yield start, joint.start()
+            start = joint.end()
+    yield start, len(sentence)
+
+
+def _stands_alone(left: str, at_semicolon: bool) -> bool:
+    words = [word.lower() for word in _WORD.findall(left)]
+    if len(words) < 3 or _FINITE.isdisjoint(words):
+        return False
+    return at_semicolon or _SUBORDINATE_LEFT.isdisjoint(words)
+
+
+def _opens_clause(right: str, at_semicolon: bool) -> bool:
+    """Whether what follows a joint has a subject first and a finite verb soon after it."""
+    words = _WORD.findall(right[:160])
+    if not at_semicolon or (words and words[0].lower() in ("and", "but", "while", "whereas", "yet", "however")):
+        words = words[1:]
+    if len(words) < 3:
+        return False
+    head = words[0]
+    if head.lower() not in _SUBJECTS and not _NAME.match(head):
+        return False
+    for word in words[1:7]:
+        lower = word.lower()
+        if lower in _SUBORDINATE_RIGHT:
+            return False
+        if lower in _FINITE:
+            return True
+    return head.lower() in ("it's", "he's", "she's", "they're")

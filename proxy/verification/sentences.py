@@ -1,0 +1,179 @@
+"""Sentences of one block of text: the library's boundaries, corrected where answers of models differ from plain prose.
+
+A citation after the full stop belongs to the sentence before it; nothing is cut inside a quotation, a parenthesis, code
+or a link; a line break ends a sentence where the line was not merely wrapped.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from sentencex import get_sentence_boundaries
+
+QUOTE_LIMIT = 600
+"""A quotation mark that is not closed within so many characters is taken as a stray one."""
+
+_WINDOW = 4096
+_WRAPPED_LINE = 60
+
+# Marks over which the library's pairing takes quadratic time; pairs are our own affair (_KEEP), and so are CJK stops.
+_MASK = str.maketrans(dict.fromkeys("\"'`“”‘’«»‹›„‚「」『』《》〈〉【】", "*") | dict.fromkeys("。！？｡", "x") | {"\n": " "})
+
+_KEEP = re.compile(
+    rf'(?<![\w"])"(?=[^\s"])[^"]{{1,{QUOTE_LIMIT}}}+"(?!\w)'
+    rf"|“[^“”]{{1,{QUOTE_LIMIT}}}+”"
+    rf"|«[^«»]{{1,{QUOTE_LIMIT}}}+»"
+    rf"|„[^„“”]{{1,{QUOTE_LIMIT}}}+[“”]"
+    rf"|「[^「」]{{1,{QUOTE_LIMIT}}}+」"
+    rf"|『[^『』]{{1,{QUOTE_LIMIT}}}+』"
+    rf"|(?<!\w)‘(?:[^‘’]|(?<=\w)’(?=\w)){{1,{QUOTE_LIMIT}}}+’(?!\w)"
+    r"|`[^`\n]{1,300}+`"
+    r"|\([^()]{1,300}+\)"
+    r"|\[[^\[\]]{1,300}+\]"
+    r"|https?://[^\s<>]{1,500}+"
+)
+_CJK_END = re.compile(r"[。！？｡]++(?:[」』”’\"）)]++(?!\w))?+")
+_CLOSED = re.compile(r"[.!?…][\"”’»*_)\]]++(?=\s++[\"“‘*_(]*+[A-Z])")
+_CLOSERS = re.compile(r"[\"”’»*_)\]]+")
+_CLOSING = frozenset("\"”’»*_)]")
+_CITING = frozenset("[【(¹²³⁰⁴⁵⁶⁷⁸⁹")
+_WORD = re.compile(r"[^\W_]")
+_GLUED = re.compile(r"[a-z]{2}\.(?!Com|Net|Org|Name)(?:[A-Z][a-z]{2,20}+(?=[\s,])|(?:It|In|He|We|If|As|At|On|To|A|I)\s)")
+_CITES = re.compile(
+    r"(?:[ \t]?(?:\[\^?[^\[\]\n]{0,30}\d[^\[\]\n]{0,30}\](?:\(https?://[^\s()]{1,300}\))?|【[^【】\n]{1,40}】|[¹²³⁰⁴-⁹]+"
+    r"|\((?:source|doc|document|passage|ref)s?\.?[ \t:#]?[^()\n]{0,30}\d[^()\n]{0,10}\)))+(?=\s|$|[.,;])[.]?",
+    re.IGNORECASE,
+)
+_BREAK = re.compile(r"\n[ \t>]*+(?=[^\W_a-z]|[\[\"“*|])")
+_ENUMERATOR = re.compile(r"\W*(?:\d{1,3}|[A-Za-z])[.)]\W*$")
+_SHORTENED = frozenset("approx no nos fig figs eq sec ch vol pp p art para ca est min max avg dept st vs".split())
+_UNFINISHED = frozenset(
+    "a an the of in on at to for by with from and or but nor as is are was were be that which who than into its their his "
+    "her mr mrs ms dr st".split()
+)
+_LAST_WORD = re.compile(r"([^\W\d_]+)\.?$")
+
+
+def sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Spans `(start, end)` of the sentences of one block, without the white space around them.
+
+    Every letter and digit of `text` lies in exactly one span. Any Unicode is accepted. Lazy, and linear in the length.
+    """
+    start = 0
+    for cut in chain(_cuts(text), (len(text),)):
+        piece = text[start:cut]
+        if cut <= start or (cut < len(text) and len(piece) < 12 and _ENUMERATOR.match(piece)):
+            continue
+        if _WORD.search(piece):
+            stripped = piece.strip()
+            first = start + piece.index(stripped)
+            yield first, first + len(stripped)
+        start = cut
+
+
+def _cuts(text: str) -> Iterator[int]:
+    """Where a new sentence begins, in order."""
+    cuts = heapq.merge(
+        (cut for found in _library_cuts(text) if (cut := _shift(text, found))),
+        (match.end() for match in _CLOSED.finditer(text) if _closes_a_sentence(text, match)),
+        (match.end() for match in _CJK_END.finditer(text)),
+        (match.start() + 1 for match in _BREAK.finditer(text) if _ends_line(text, match.start())),
+    )
+    return _outside(cuts, (match.span() for match in _KEEP.finditer(text)))
+
+
+def kept_whole(text: str) -> list[tuple[int, int]]:
+    """Spans that are never cut: quotations, parentheses, brackets, code and addresses of bounded length."""
+    return [match.span() for match in _KEEP.finditer(text)]
+
+
+def _outside(cuts: Iterable[int], spans: Iterator[tuple[int, int]]) -> Iterator[int]:
+    """The cuts that fall strictly inside none of the spans that are kept whole."""
+    start, end = next(spans, (0, 0))
+    for cut in cuts:
+        while end <= cut and end:
+            start, end = next(spans, (0, 0))
+        if not (start < cut < end):
+            yield cut
+
+
+def _library_cuts(text: str) -> Iterator[int]:
+    """The library's boundaries, found window by window: a window ends at the last boundary found in it."""
+    masked = text.translate(_MASK)
+    start = 0
+    while start < len(text):
+        window = masked[start : start + _WINDOW]
+        if not _WORD.search(window):
+            start += len(window)
+            continue
+        ends = [start + boundary["end_index"] for boundary in _boundaries(window)]
+        if start + len(window) < len(text) and len(ends) > 1:
+            ends.pop()
+        yield from ends
+        start = max(ends[-1] if ends else 0, start + 1) if len(ends) > 1 else start + len(window)
+
+
+def _boundaries(text: str) -> list[dict[str, int]]:
+    try:
+        found: list[dict[str, int]] = get_sentence_boundaries("en", text)
+    except UnicodeEncodeError:  # lone surrogates cannot reach the library
+        found = get_sentence_boundaries("en", re.sub("[\ud800-\udfff]", "x", text))
+    return found
+
+
+def _shift(text: str, cut: int) -> int:
+    """Moves a boundary behind the closing marks and citations that belong to the sentence it ends; 0 drops it."""
+    if cut >= len(text):
+        return 0
+    end = cut
+    while end and text[end - 1].isspace():
+        end -= 1
+    if end == cut and not text[cut].isspace() and _is_one_name(text, cut):
+        return 0
+    if end < len(text) and text[end] in _CLOSING and (closers := _CLOSERS.match(text, end)):
+        if closers.end() == len(text) or text[closers.end()].isspace():
+            end = closers.end()
+            if _follower(text, end).islower():
+                return 0
+    follower = _follower(text, end)
+    if follower and follower in _CITING and (cites := _CITES.match(text, end)):
+        return cites.end() if not _follower(text, cites.end()).islower() else max(cut, end)
+    if follower.islower() and text[end - 1] == "]":
+        return text.rindex("[", 0, end) if "[" in text[max(0, end - 40) : end] else cut
+    if follower.isdigit() and (word := _LAST_WORD.search(text[max(0, end - 12) : end])) and word[1].lower() in _SHORTENED:
+        return 0
+    return max(cut, end)
+
+
+def _follower(text: str, end: int) -> str:
+    """The first character after `end`, at most one space away."""
+    return text[end : end + 2].lstrip()[:1]
+
+
+def _is_one_name(text: str, cut: int) -> bool:
+    """Whether a full stop without a space after it stands inside a name such as "Node.Js", not between two sentences."""
+    return text[cut - 1] == "." and text[cut].isalnum() and not _GLUED.match(text, max(0, cut - 3))
+
+
+def _closes_a_sentence(text: str, match: re.Match[str]) -> bool:
+    """Whether the closing marks end a sentence: a parenthesis does only when it holds a sentence of its own."""
+    if ")" not in match.group():
+        return True
+    opening = text.rfind("(", max(0, match.start() - 300), match.start())
+    before = text[max(0, opening - 3) : opening].rstrip()
+    return opening >= 0 and (not before or before[-1] in ".!?")
+
+
+def _ends_line(text: str, newline: int) -> bool:
+    """Whether a line break ends a sentence: a hard break, or a line too short to have been wrapped that reads complete."""
+    line = text[text.rfind("\n", 0, newline) + 1 : newline]
+    if line.endswith(("  ", "\\")):
+        return True
+    line = line.strip()
+    if not line or line.endswith((".", "!", "?", ":", ";", "。", "|")):
+        return True
+    last = _LAST_WORD.search(line)
+    return len(line) < _WRAPPED_LINE and not line.endswith(",") and not (last and last[1].lower() in _UNFINISHED)
