@@ -38,12 +38,17 @@ class RawClient:
     port: int
     status: int = 0
     headers: list[tuple[str, str]] = field(default_factory=list)
-    body: bytes = b""
     ended: bool = False
-    _unread: bytes = b""
+    _body: bytearray = field(default_factory=bytearray)
+    _unread: bytearray = field(default_factory=bytearray)
     _chunked: bool = False
     _length: int | None = None
     _socket: socket.socket | None = None
+
+    @property
+    def body(self) -> bytes:
+        """What has been received of the body."""
+        return bytes(self._body)
 
     def __enter__(self) -> RawClient:
         self._socket = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
@@ -75,7 +80,7 @@ class RawClient:
         while b"\r\n\r\n" not in self._unread:
             if not self._receive():
                 raise ConnectionError(f"the connection ended before the head did: {self._unread!r}")
-        head, self._unread = self._unread.split(b"\r\n\r\n", 1)
+        head, _, self._unread = self._unread.partition(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
         self.status = int(first.split(" ")[1])
         self.headers = [(name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)]
@@ -86,7 +91,7 @@ class RawClient:
 
     def read_until(self, wanted: bytes) -> None:
         """Read on until the body holds these bytes; fails when it ends without them."""
-        while wanted not in self.body:
+        while wanted not in self._body:
             if not self.read_some():
                 raise AssertionError(f"the body ended without {wanted!r}; its end: {self.body[-400:]!r}")
 
@@ -125,15 +130,16 @@ class RawClient:
 
     def _decode(self) -> None:
         if not self._chunked:
-            self.body, self._unread = self.body + self._unread, b""
-            self.ended = self._length is not None and len(self.body) >= self._length
+            self._body += self._unread
+            self._unread.clear()
+            self.ended = self._length is not None and len(self._body) >= self._length
             return
         while (line_end := self._unread.find(b"\r\n")) >= 0:
             size = int(self._unread[:line_end].split(b";")[0], 16)
             if len(self._unread) < line_end + 2 + size + 2:
                 return
-            self.body += self._unread[line_end + 2 : line_end + 2 + size]
-            self._unread = self._unread[line_end + 2 + size + 2 :]
+            self._body += self._unread[line_end + 2 : line_end + 2 + size]
+            del self._unread[: line_end + 2 + size + 2]
             if size == 0:
                 self.ended = True
                 return
@@ -226,8 +232,8 @@ def outcome_of(call: Callable[[openai.OpenAI], Any], client: openai.OpenAI) -> O
     error = None
     try:
         result = call(client)
-        for value in result if isinstance(result, Iterator | openai.Stream) else [result]:
-            values.append(value.model_dump() if isinstance(value, BaseModel) else value)  # noqa: PERF401  (may break off)
+        results = result if isinstance(result, Iterator | openai.Stream) else [result]
+        values.extend(plain(value) for value in results)
     except openai.APIStatusError as exc:
         kept = sorted(pair for pair in exc.response.headers.items() if pair[0].startswith(HEADERS_THAT_MATTER))
         error = (type(exc), exc.status_code, exc.body, exc.code, exc.param, exc.type, str(exc), kept)
@@ -235,6 +241,11 @@ def outcome_of(call: Callable[[openai.OpenAI], Any], client: openai.OpenAI) -> O
         error = (type(exc), str(exc))
     groundings = [value.pop("grounding") for value in values if isinstance(value, dict) and "grounding" in value]
     return Outcome(tuple(values), error, tuple(groundings))
+
+
+def plain(value: Any) -> Any:
+    """A value of the SDK as plain data."""
+    return value.model_dump(warnings=False) if isinstance(value, BaseModel) else value
 
 
 def end_to_end(request: Received) -> list[tuple[str, str]]:

@@ -178,6 +178,12 @@ def test_the_other_header_twin(upstream: Upstream, proxy) -> None:
     assert answer.header("x-grounding-verdict") == "partially_grounded"
 
 
+def test_the_body_wins_over_the_header(upstream: Upstream, proxy) -> None:
+    upstream.reply = body_reply(chat_body(ANSWER))
+    answer = post_chat(proxy.port, CHAT | {"grounding": {"mode": "sync"}}, ("x-grounding-mode", "off"))
+    assert answer.json()["grounding"]["status"] == "complete"
+
+
 def test_the_stored_report_is_the_one_sent(upstream: Upstream, proxy) -> None:
     upstream.reply = body_reply(chat_body(ANSWER))
     grounding = post_chat(proxy.port, CHAT).json()["grounding"]

@@ -68,6 +68,13 @@ def test_a_wrong_grounding_field_is_named(upstream: Upstream, client: openai.Ope
     assert not upstream.requests
 
 
+def test_a_wrong_header_twin_is_named(upstream: Upstream, proxy) -> None:
+    answer = post_chat(proxy.port, CHAT, ("x-grounding-mode", "sometimes"))
+    assert answer.status == 400
+    assert error_of(answer)["param"] == "x-grounding-mode"
+    assert not upstream.requests
+
+
 def test_a_verifier_that_is_not_there_is_named(upstream: Upstream, proxy) -> None:
     answer = post_chat(proxy.port, CHAT | {"grounding": {"verifiers": ["quote", "crystal_ball"]}})
     assert answer.status == 400

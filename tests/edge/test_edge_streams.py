@@ -106,7 +106,7 @@ STREAMS = {
     "one packet": (whole(chat_events(ANSWER)),),
     "cr only": (whole(chat_events(ANSWER)).replace(b"\n", b"\r"),),
     "no space": tuple(event.replace(b"data: ", b"data:") for event in chat_events(ANSWER)),
-    "data in lines": tuple(event.replace(b',"object"', b'\ndata: ,"object"') for event in chat_events(ANSWER)),
+    "data in lines": tuple(event.replace(b',"choices"', b'\ndata: ,"choices"') for event in chat_events(ANSWER)),
     "comments and fields": tuple(b": x\nid: 1\nretry: 5\n" + event for event in chat_events(ANSWER)),
     "byte order mark": (b"\xef\xbb\xbf", *chat_events(ANSWER)),
     "blank lines between": tuple(b"\n\n" + event for event in chat_events(ANSWER)),

@@ -184,7 +184,7 @@ class Upstream:
         return _Watching(self._serve, self._loop)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gone: asyncio.Event) -> None:
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        with contextlib.suppress(asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             while await self._serve_one(reader, writer, gone):
                 pass
         writer.close()
