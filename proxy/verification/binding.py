@@ -1,0 +1,94 @@
+"""What a quantity measures: the words and the dates that stand with it (NU3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proxy.verification.numbers import Quantity
+from proxy.verification.words import Word
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A quantity with the stems that stand with it alone, those that it shares, and the dates it is of.
+
+    `own` lies between the neighbouring quantities, up to where the clause turns; `shared` stands before the first
+    quantity, where the subject of all of them usually is (a row's label, "Revenue and costs were …").
+    """
+
+    quantity: Quantity
+    own: frozenset[str]
+    shared: frozenset[str]
+    dates: tuple[Quantity, ...]
+
+    @property
+    def scope(self) -> frozenset[str]:
+        """The words that say what the quantity measures: its own, or the shared ones when it has none."""
+        return self.own or self.shared
+
+
+def bind(text: str, words: Sequence[Word], quantities: Sequence[Quantity]) -> tuple[Binding, ...]:
+    """A binding for each quantity of a text, in order. Dates divide the text among dates, amounts among amounts."""
+    spans = [(each.start, each.end) for each in quantities]
+    stems = _stems_outside(words, spans)
+    dates = tuple(each for each in quantities if each.kind == "date")
+    amounts = tuple(each for each in quantities if each.kind != "date")
+    bindings = [*_bind(text, stems, dates, ()), *_bind(text, stems, amounts, dates)]
+    return tuple(sorted(bindings, key=lambda binding: binding.quantity.start))
+
+
+def _bind(
+    text: str, stems: Sequence[tuple[int, str]], group: Sequence[Quantity], dates: Sequence[Quantity]
+) -> list[Binding]:
+    bindings: list[Binding] = []
+    if not group:
+        return bindings
+    cuts = [_cut(text, left.end, right.start) for left, right in zip(group, group[1:], strict=False)]
+    lows, highs = [0, *cuts], [*cuts, _end_of_clause(text, group[-1].end)]
+    label_end = text.find("|", 0, group[0].start)
+    if label_end >= 0:  # a table row: its label is shared, and a cell starts behind it
+        lows[0] = label_end
+    first = label_end if label_end >= 0 else group[0].start
+    shared = frozenset(stem for at, stem in stems if at < first)
+    leading = tuple(date for date in dates if date.start < first)
+    for quantity, low, high in zip(group, lows, highs, strict=True):
+        own = frozenset(stem for at, stem in stems if low <= at < high)
+        with_it = tuple(date for date in dates if low <= date.start < high)
+        bindings.append(Binding(quantity, own, shared, with_it or leading))
+    return bindings
+
+
+def _stems_outside(words: Sequence[Word], spans: Sequence[tuple[int, int]]) -> list[tuple[int, str]]:
+    """Place and stem of the content words that are no part of a quantity and no number."""
+    kept: list[tuple[int, str]] = []
+    rest = iter(spans)
+    start, end = next(rest, (1 << 62, 1 << 62))
+    for word in words:
+        while word.start >= end:
+            start, end = next(rest, (1 << 62, 1 << 62))
+        if word.start < start and word.is_content and not word.is_number and word.stem not in _CONNECTIVES:
+            kept.append((word.start, word.stem))
+    return kept
+
+
+def _cut(text: str, low: int, high: int) -> int:
+    """Where the words between two quantities pass from the first to the second: at the first turn of the clause."""
+    turn = _TURN.search(text, low, high)
+    return turn.start() if turn else high
+
+
+def _end_of_clause(text: str, low: int) -> int:
+    turn = _STRONG_TURN.search(text, low)
+    return turn.start() if turn else len(text)
+
+
+_TURN = re.compile(
+    r"[,;|(\t\u2014]|\b(?:and|but|while|whereas|to|versus|vs|compared|from|against|or|than|with)\b", re.IGNORECASE
+)
+_STRONG_TURN = re.compile(r"[;|\t]|\b(?:but|while|whereas)\b", re.IGNORECASE)
+_CONNECTIVES = frozenset(
+    "compar versus vs about approximat roughly near almost around over under than least up down total while but whereas "
+    "respectiv same only more less most million billion thousand trillion dollar percent".split()
+)

@@ -1,0 +1,224 @@
+"""Dates read as intervals of days, so that a day lies in its quarter and a quarter in its year.
+
+A day is its proleptic Gregorian ordinal. Fiscal periods are read as the calendar periods of the same name, because
+their true bounds are rarely written beside them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date
+from typing import NamedTuple
+
+
+class DateReading(NamedTuple):
+    """One date: its end in the text, its first and last day, and the other reading of "12/01/2024" if there is one.
+
+    `unit` is "" for a place on the calendar. A date without a year is "month-day" (low is 100 * month + day) or
+    "quarter" or "half" (low is its number).
+    """
+
+    end: int
+    low: float
+    high: float
+    other: tuple[float, float] | None = None
+    unit: str = ""
+
+
+def read_date(text: str, position: int, *, at_digit: bool) -> DateReading | None:
+    """The longest date that starts at `position`, or None. Bare years are read by `read_year`."""
+    for pattern, build in _AT_DIGIT if at_digit else _AT_WORD:
+        if match := pattern.match(text, position):
+            try:
+                return build(match)
+            except ValueError:  # a 13th month, a 31st of February: no date
+                continue
+    return None
+
+
+def year_span(first: int, last: int | None = None) -> tuple[float, float]:
+    """The days from the start of year `first` to the end of year `last`. Years before our era are negative."""
+    last = first if last is None else last
+    if first < 1 or last > 9999:
+        return first * 366.0, last * 366.0 + 365.0
+    return float(date(first, 1, 1).toordinal()), float(date(last, 12, 31).toordinal())
+
+
+def month_day(day: float) -> int:
+    """100 * month + day of an ordinal, to compare with a date whose year is not written; 0 off the calendar."""
+    return _on_calendar(day, lambda when: 100 * when.month + when.day)
+
+
+def quarter(low: float, high: float) -> int:
+    """The number of the quarter that `low` to `high` is, or 0."""
+    return _on_calendar(low, lambda when: (when.month + 2) // 3) if 88 <= high - low <= 92 else 0
+
+
+def half(low: float, high: float) -> int:
+    """The number of the half-year that `low` to `high` is, or 0."""
+    return _on_calendar(low, lambda when: (when.month + 5) // 6) if 179 <= high - low <= 185 else 0
+
+
+def is_date_word(word: str) -> bool:
+    """Whether a date may start with this lower-case word."""
+    return word[:3] in _MONTHS or word in _STARTERS or (word[0] in "qhfc" and any(map(str.isdigit, word[1:5])))
+
+
+def _on_calendar(day: float, read: Callable[[date], int]) -> int:
+    return read(date.fromordinal(int(day))) if 1 <= day <= date.max.toordinal() else 0
+
+
+def _full_year(written: str) -> int:
+    return int(written) if len(written) > 2 else int(written) + (2000 if int(written) < 70 else 1900)
+
+
+def _day(match: re.Match[str]) -> DateReading:
+    day = float(date(_full_year(match["year"]), _month(match), int(match["day"])).toordinal())
+    return DateReading(match.end(), day, day)
+
+
+def _month(match: re.Match[str]) -> int:
+    written = match["month"]
+    return int(written) if written.isdigit() else _MONTHS[written[:3].lower()]
+
+
+def _ambiguous_day(match: re.Match[str]) -> DateReading:
+    """Day and month in either order; where both are possible, both readings are kept."""
+    year, first, second = _full_year(match["year"]), int(match["first"]), int(match["second"])
+    days = [
+        float(date(year, month, day).toordinal())
+        for month, day in dict.fromkeys(((first, second), (second, first)))
+        if 1 <= month <= 12
+    ]
+    if not days:
+        raise ValueError(match.group())
+    return DateReading(match.end(), days[0], days[0], (days[1], days[1]) if len(days) > 1 else None)
+
+
+def _month_of_year(match: re.Match[str]) -> DateReading:
+    return _months(match, _full_year(match["year"]), _month(match), 1)
+
+
+def _months(match: re.Match[str], year: int, first: int, count: int) -> DateReading:
+    after = date(year + (first + count - 1) // 12, (first + count - 1) % 12 + 1, 1)
+    return DateReading(match.end(), float(date(year, first, 1).toordinal()), float(after.toordinal() - 1))
+
+
+def _day_of_month(match: re.Match[str]) -> DateReading:
+    month, day = _month(match), int(match["day"])
+    date(2024, month, day)
+    return DateReading(match.end(), 100.0 * month + day, 100.0 * month + day, unit="month-day")
+
+
+def _part_of_year(match: re.Match[str]) -> DateReading:
+    """A quarter or a half, with its year or without."""
+    number = int(_ORDINALS.get(match["number"].lower(), match["number"]))
+    length = 3 if match["part"].lower()[0] == "q" else 6
+    if not 1 <= number <= 12 // length:
+        raise ValueError(match.group())
+    if match["year"] is None:
+        if match["number"].lower() in ("last", "final"):  # "last quarter" is the one before now
+            raise ValueError(match.group())
+        return DateReading(match.end(), number, number, unit="quarter" if length == 3 else "half")
+    return _months(match, _full_year(match["year"]), (number - 1) * length + 1, length)
+
+
+def _year(match: re.Match[str]) -> DateReading:
+    return DateReading(match.end(), *year_span(_full_year(match["year"])))
+
+
+def _years(match: re.Match[str]) -> DateReading:
+    first, written = int(match["year"]), match["last"]
+    last = int(written) if len(written) == 4 else first - first % 100 + int(written)
+    if not first < last <= first + 300:
+        raise ValueError(match.group())
+    return DateReading(match.end(), *year_span(first, last))
+
+
+def _before_our_era(match: re.Match[str]) -> DateReading:
+    return DateReading(match.end(), *year_span(-int(match["year"])))
+
+
+def _of_our_era(match: re.Match[str]) -> DateReading:
+    return DateReading(match.end(), *year_span(int(match["year"])))
+
+
+def _decade(match: re.Match[str]) -> DateReading:
+    written = match["decade"].lower()
+    first = 1900 + _DECADES[written] if written in _DECADES else int(written)
+    first += 1900 if first < 100 else 0
+    return DateReading(match.end(), *year_span(first, first + (99 if first % 100 == 0 and first < 2000 else 9)))
+
+
+def _century(match: re.Match[str]) -> DateReading:
+    number = int(_ORDINALS.get(match["number"].lower(), match["number"]))
+    if match["era"]:
+        return DateReading(match.end(), *year_span(-100 * number, -100 * (number - 1) - 1))
+    return DateReading(match.end(), *year_span(100 * (number - 1) + 1, 100 * number))
+
+
+_MONTHS = {name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
+_ORDINALS = {
+    name: str(number)
+    for number, name in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
+        "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth twenty-first".split(),
+        1,
+    )
+} | {"last": "4", "final": "4"}
+_DECADES = {"twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixties": 60, "seventies": 70} | {
+    "eighties": 80,
+    "nineties": 90,
+}
+_STARTERS = frozenset(_ORDINALS) | frozenset(_DECADES) | {"fiscal", "fy", "financial", "q", "h", "calendar", "twenty"}
+
+_MONTH = (
+    r"(?P<month>jan(?:uary|\.)?|feb(?:ruary|\.)?|mar(?:ch|\.)?|apr(?:il|\.)?|may|june?\.?|july?\.?|aug(?:ust|\.)?"
+    r"|sept?(?:ember|\.)?|oct(?:ober|\.)?|nov(?:ember|\.)?|dec(?:ember|\.)?)(?![^\W_])"
+)
+_DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?(?![\d%])"
+_YEAR = r"(?P<year>[12]\d{3})(?![\d,.]\d|\d)"
+_SHORT_YEAR = r"(?P<year>[12]\d{3}|\d\d)(?!\w)"
+_FISCAL = r"(?:(?:fiscal|financial|calendar)(?: year)?|FY)"
+_OF_YEAR = (
+    rf"(?:(?:,? of| in|,)?[ -]?(?:the )?(?:{_FISCAL}[ -]?)?(?:year )?['’]?"
+    r"(?P<year>[12]\d{3}(?!\w)|(?<=['’Yy-])\d\d(?!\w)))"
+)
+
+
+def _compiled(
+    *rules: tuple[str, Callable[[re.Match[str]], DateReading]],
+) -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], DateReading]], ...]:
+    return tuple((re.compile(pattern, re.IGNORECASE), build) for pattern, build in rules)
+
+
+# Longer forms first: the first rule that reads a date wins.
+_AT_DIGIT = _compiled(
+    (r"(?P<year>[12]\d{3})([-/.])(?P<month>\d\d?)\2(?P<day>\d\d?)(?!\d)", _day),
+    (r"(?P<first>\d\d?)([-/])(?P<second>\d\d?)\2(?P<year>\d{4}|\d\d)(?!\w|\2)", _ambiguous_day),
+    (r"(?P<first>\d\d?)\.(?P<second>\d\d?)\.(?P<year>\d{4})(?!\w|\.\d)", _ambiguous_day),
+    (rf"{_DAY}[ -](?:of )?{_MONTH},?[ -]{_YEAR}", _day),
+    (rf"{_DAY}[ -](?:of )?{_MONTH}", _day_of_month),
+    (rf"(?P<year>[12]\d{{3}})[ -]?(?P<part>Q|H)(?P<number>[1-4])(?!\w)", _part_of_year),
+    (rf"(?P<number>[1-4])(?P<part>Q|H)[ -]?(?:FY)?['’]?{_SHORT_YEAR}", _part_of_year),
+    (r"(?P<number>[1-4])(?:st|nd|rd|th)[ -](?P<part>quarter|half)" + rf"{_OF_YEAR}?", _part_of_year),
+    (r"(?P<number>\d\d?)(?:st|nd|rd|th)[ -]century(?P<era> BCE?\b)?", _century),
+    (r"(?P<decade>[12]\d\d0|[2-9]0)['’]?s(?!\w)", _decade),
+    (r"(?P<year>[12]\d{3})[-–—/](?P<last>[12]\d{3}|\d\d)(?![-/–]?\w)", _years),
+    (r"(?P<year>\d{1,4}) ?(?:BCE?|B\.C\.)(?!\w)", _before_our_era),
+    (r"(?P<year>\d{1,4}) (?:AD|CE|A\.D\.)(?!\w)", _of_our_era),
+)
+_AT_WORD = _compiled(
+    (rf"{_MONTH} {_DAY},? {_YEAR}", _day),
+    (rf"{_MONTH},?(?: of)?[ -]{_YEAR}", _month_of_year),
+    (rf"{_MONTH}[-'’ ]['’]?(?P<year>\d\d)(?=['’]?(?:[,.;)\]]|$))(?<=['’]\d\d)", _month_of_year),
+    (rf"{_MONTH} {_DAY}(?![.:]\d)", _day_of_month),
+    (rf"(?P<part>Q|H)(?P<number>[1-4])(?!\w){_OF_YEAR}?", _part_of_year),
+    (rf"(?P<number>first|second|third|fourth|last|final)[ -](?P<part>quarter|half){_OF_YEAR}?", _part_of_year),
+    (rf"(?P<number>{'|'.join(sorted(_ORDINALS, key=len, reverse=True))})[ -]century(?P<era> BCE?\b)?", _century),
+    (rf"(?P<decade>{'|'.join(_DECADES)})(?!\w)", _decade),
+    (rf"{_FISCAL} ended {_MONTH} {_DAY},? {_YEAR}", _year),
+    (rf"{_FISCAL}[ -]?['’]?{_SHORT_YEAR}", _year),
+    (r"CY[ -]?['’]?(?P<year>[12]\d{3}|\d\d)(?!\w)", _year),
+)

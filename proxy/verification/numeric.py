@@ -1,0 +1,380 @@
+"""The numeric verifier: every number of a claim against what the sources state for the same thing (NU1–NU6, ST3)."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from proxy.types import Citation, Claim, NumericPolicy, Policy, Verdict
+from proxy.verification.binding import Binding, bind
+from proxy.verification.context import Context, Passage
+from proxy.verification.derived import cues, derive
+from proxy.verification.numbers import Quantity, find_quantities
+from proxy.verification.tolerance import Relation, compare
+from proxy.verification.words import content_stems, words
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """A quantity of a source passage as it stands to the claimed one."""
+
+    passage: Passage
+    binding: Binding
+    relation: Relation
+    coverage: float  # share of the claim's words that the passage has
+    scoped: float  # share of the words that say what is measured that stand with this quantity alone
+    shared: bool  # whether one of those words stands with it or is shared by all of the passage
+    fits_period: bool | None  # None: no date to compare
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A passage that was looked at, with what its quantities measure."""
+
+    passage: Passage
+    bindings: tuple[Binding, ...]
+    coverage: float
+    scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """What came of one quantity of the claim; None as a label: it is no claim about a source."""
+
+    label: str | None
+    method: str
+    reason: str
+    score: float
+    citations: tuple[Citation, ...] = ()
+    flag: str = ""
+
+
+def verify(
+    claim: Claim, context: Context, policy: Policy, clock: Callable[[], float] = time.monotonic
+) -> Verdict | None:
+    """The verdict on the numbers of `claim`, or None when it has none of an enabled kind.
+
+    At most `max_source_checks` passages are read; `clock` (seconds) is asked between them, and a claim past
+    `timeout_s` is not checked.
+    """
+    quantities = find_quantities(claim.text)
+    wanted = [quantity for quantity in quantities if _is_enabled(quantity, policy.numeric)]
+    if not wanted:
+        return None
+    deadline = clock() + policy.numeric.timeout_s
+    claimed = {each.quantity: each for each in bind(claim.text, words(claim.text), quantities)}
+    subject = _subject(claim, claimed.values())
+    read: list[_Read] = []
+    for passage in _candidates(claim, context, policy.numeric.max_source_checks):
+        if clock() > deadline:
+            return _timed_out(len(wanted), policy.numeric.timeout_s)
+        read.append(_read(passage, context, subject))
+    findings = [
+        _judge(claim, claimed[quantity], [q for q in quantities if q is not quantity], read, policy.numeric)
+        for quantity in wanted
+    ]
+    return _combine([finding for finding in findings if finding.label])
+
+
+def adjust_confidence(original: float, unverified: int, penalty: float = 0.2) -> float:
+    """A confidence (0–1) lowered by the share `penalty` when any numeric claim is unverified (CF2)."""
+    return original * (1.0 - penalty) if unverified > 0 else original
+
+
+def _is_enabled(quantity: Quantity, policy: NumericPolicy) -> bool:
+    switches = {
+        "currency": policy.currency,
+        "percentage": policy.percentage,
+        "ratio": policy.ratio,
+        "date": policy.date,
+    }
+    return switches.get(quantity.kind, True)
+
+
+def _tolerance(kind: str, policy: NumericPolicy) -> float | None:
+    return dict(policy.tolerance or ()).get(kind)
+
+
+def _subject(claim: Claim, bindings: Sequence[Binding] | object) -> frozenset[str]:
+    """The words of the claim apart from its numbers; those it leans on when it has hardly any."""
+    spoken = frozenset(
+        word.stem for word in words(claim.text) if word.is_content and not word.is_number and not word.stem.isdigit()
+    )
+    return spoken if len(spoken) >= 2 else spoken | content_stems(claim.lead)
+
+
+def _candidates(claim: Claim, context: Context, limit: int) -> list[Passage]:
+    """The passages nearest to the claim's words, the last third of them those nearest to its numbers alone."""
+    stems = content_stems(f"{claim.lead} {claim.text}")
+    by_words = context.nearest(stems, limit)
+    by_numbers = context.nearest([stem for stem in stems if stem[:1].isdigit()], limit)
+    kept = list(by_words[: limit - min(len(by_numbers), limit // 3)])
+    kept += [passage for passage in by_numbers if passage not in kept][: limit - len(kept)]
+    kept += [passage for passage in by_words if passage not in kept][: limit - len(kept)]
+    return kept
+
+
+def _read(passage: Passage, context: Context, subject: frozenset[str]) -> _Read:
+    near = frozenset().union(*(each.stems for each in context.around(passage, 1, 0)))
+    covered = len(subject & passage.stems) + 0.5 * len((subject & near) - passage.stems)
+    bindings = bind(passage.text, passage.words, passage.quantities)
+    return _Read(passage, bindings, covered / max(1, len(subject)), _header_scale(passage))
+
+
+def _judge(
+    claim: Claim, mine: Binding, others: Sequence[Quantity], read: Sequence[_Read], policy: NumericPolicy
+) -> _Finding:
+    """One quantity: stated, stated of something else, derived, contradicted or absent.
+
+    A date beside `others`, the claim's other quantities, only says of which period they are.
+    """
+    selects_period = mine.quantity.kind == "date" and bool(others)
+    tolerance = _tolerance(mine.quantity.kind, policy)
+    stated = [_compare(mine, theirs, each, tolerance) for each in read for theirs in each.bindings]
+    matching = [each for each in stated if each.relation.is_match]
+    differing = [each for each in stated if _contests(each, mine)]
+    if matching:
+        return _of_matching(mine, matching, () if selects_period else differing)
+    if mine.quantity.kind == "date" and (dated := _of_dates(mine.quantity, stated)):
+        return dated
+    if _is_enumeration(mine.quantity) and not any(_is_about_it(each) for each in differing):
+        return _Finding(None, "", "", 0.0)
+    if verbatim := _verbatim(mine, read):
+        return verbatim
+    if mine.quantity.kind != "date" and (derived := _derived(claim, mine, read, tolerance)):
+        return derived
+    asked = (
+        cues(claim.text)
+        if not _TO_LEVEL.search(claim.text, max(0, mine.quantity.start - 6), mine.quantity.start)
+        else set()
+    )
+    comparable = [each for each in differing if asked <= cues(each.passage.text)]
+    return _of_no_match(mine, stated, comparable)
+
+
+def _compare(mine: Binding, theirs: Binding, read: _Read, tolerance: float | None) -> _Stated:
+    claimed, stated = mine.quantity, theirs.quantity
+    scale = read.scale if stated.scale == 1.0 and (stated.is_bare or stated.kind == "currency") else 1.0
+    relation = compare(claimed, stated, tolerance, scale)
+    if relation is Relation.DIFFERENT and scale == 1.0 and stated.is_bare and _is_table_row(read.passage):
+        if compare(claimed, stated, tolerance, claimed.scale).is_match:
+            relation = Relation.OPEN  # a cell whose table does not tell its scale
+    if stated.is_bare and not claimed.is_bare and relation is Relation.ROUNDED and not _is_table_row(read.passage):
+        relation = Relation.APART  # digits without a unit in prose are those of something else
+    if scale != 1.0 and claimed.scale == 1.0 and not relation.is_match:
+        relation = compare(claimed, stated, tolerance)  # the claim repeats the figure of a cell as it stands there
+    scope = mine.scope
+    scoped = len(scope & theirs.own) / len(scope) if scope else 0.0
+    shared = bool(scope & (theirs.own | theirs.shared))
+    fits = _fits_period(mine.dates, theirs.dates)
+    return _Stated(read.passage, theirs, relation, read.coverage, scoped, shared, fits)
+
+
+def _fits_period(mine: Sequence[Quantity], theirs: Sequence[Quantity]) -> bool | None:
+    """Whether two amounts may be of one period; None when either has no date."""
+    if not mine or not theirs:
+        return None
+    return any(compare(one, other) is not Relation.DIFFERENT for one in mine for other in theirs)
+
+
+def _contests(stated: _Stated, mine: Binding) -> bool:
+    """Whether a different value is of the same dimension, so that it may be the true one."""
+    claimed, other = mine.quantity, stated.binding.quantity
+    if stated.relation is not Relation.DIFFERENT:
+        return False
+    if claimed.kind == "date":
+        lengths = claimed.high - claimed.low, other.high - other.low
+        return claimed.unit == other.unit and max(lengths) <= 2 * min(lengths) + 1
+    if claimed.kind != other.kind:
+        return other.is_bare and not claimed.nouns and _is_table_row(stated.passage)
+    if claimed.kind == "count":
+        return bool(set(claimed.nouns) & set(other.nouns)) or (claimed.is_bare and other.is_bare)
+    return True
+
+
+def _is_about_it(stated: _Stated) -> bool:
+    """Whether the passage speaks of what the claim speaks of, near enough to contradict it."""
+    return stated.coverage >= 0.5 and stated.shared and stated.fits_period is not False
+
+
+def _rank(stated: _Stated) -> tuple[bool, float, float, int]:
+    return stated.fits_period is not False, stated.coverage + stated.scoped, stated.coverage, -stated.passage.place
+
+
+def _of_matching(mine: Binding, matching: Sequence[_Stated], differing: Sequence[_Stated]) -> _Finding:
+    """The number stands in a source: supported, unless every place where it stands is outdone by one about the claim."""
+    rivals = [[other for other in differing if _outdoes(other, each, mine)] for each in matching]
+    sound = [each for each, better in zip(matching, rivals, strict=True) if not better]
+    if not sound:
+        best = max((each for better in rivals for each in better), key=_rank)
+        found = max(matching, key=_rank)
+        reason = f"{mine.quantity.text} stands in the source for something else; here it says {_value(best)}."
+        cited = (_cite(best), _cite(found)) if found.passage is not best.passage else (_cite(best),)
+        return _Finding("contradicted", "misattributed", reason, 0.1, cited, "misattributed")
+    best = max(sound, key=_rank)
+    if best.coverage == 0 and best.scoped == 0 and not _is_distinctive(mine.quantity):
+        return _absent(mine.quantity, "stands in the sources only beside other things")
+    said = "as stated" if best.relation is Relation.EXACT else f"{best.relation.value} from {_value(best)}"
+    score = 0.8 + 0.2 * min(1.0, best.coverage)
+    return _Finding("supported", best.relation.value, f"{mine.quantity.text}: {said}.", score, (_cite(best),))
+
+
+def _outdoes(other: _Stated, match: _Stated, mine: Binding) -> bool:
+    """Whether a different value is bound to what the claim measures and the matching one is bound to something else."""
+    if match.fits_period is False and other.fits_period and other.coverage >= match.coverage - 0.2:
+        return other.scoped > 0 or other.coverage >= 0.5
+    if other.fits_period is False or "respectiv" in other.passage.stems:
+        return False
+    if other.passage is match.passage:
+        return other.scoped > 0 and match.scoped == 0 and bool(match.binding.own - other.binding.own)
+    missing = (mine.scope & other.passage.stems) - match.passage.stems
+    return bool(missing) and other.scoped > match.scoped and other.coverage >= max(0.6, match.coverage + 0.34)
+
+
+def _of_dates(claimed: Quantity, stated: Sequence[_Stated]) -> _Finding | None:
+    """A day whose day and year stand apart in the sources; a quarter without a year that the sources leave open."""
+    near = [each for each in stated if each.relation is Relation.OPEN]
+    days = [each for each in near if each.binding.quantity.unit]
+    years = [each for each in near if not each.binding.quantity.unit]
+    if days and years and not claimed.unit:
+        best = max(days, key=_rank)
+        return _Finding(
+            "supported", "exact", f"{claimed.text}: as stated.", 0.8, (_cite(best), _cite(max(years, key=_rank)))
+        )
+    return _Finding(None, "", "", 0.0) if near and claimed.unit else None
+
+
+def _of_no_match(mine: Binding, stated: Sequence[_Stated], differing: Sequence[_Stated]) -> _Finding:
+    quantity = mine.quantity
+    about = [each for each in differing if _is_about_it(each)]
+    near = [each for each in stated if each.relation is Relation.OPEN and each.coverage >= 0.4]
+    if about and not near:
+        best = max(about, key=_rank)
+        reason = f"{quantity.text} differs from {_value(best)}, which the source states."
+        return _Finding("contradicted", "mismatch", reason, 0.05, (_cite(best),), "numeric_mismatch")
+    if near:
+        best = max(near, key=_rank)
+        reason = f"The source leaves {quantity.text} open: it says {_value(best)}."
+        return _Finding("unsupported", "mismatch", reason, 0.3, (_cite(best),), "numeric_mismatch")
+    return _absent(quantity, "was found in no source")
+
+
+def _absent(quantity: Quantity, why: str) -> _Finding:
+    return _Finding("unsupported", "absent", f"{quantity.text} {why}.", 0.2, (), "numeric_mismatch")
+
+
+def _is_enumeration(quantity: Quantity) -> bool:
+    """Whether a small bare count, as in "three main reasons", may only count what the answer itself lists."""
+    return quantity.kind == "count" and quantity.low == quantity.high and quantity.low in range(13)
+
+
+def _verbatim(mine: Binding, read: Sequence[_Read]) -> _Finding | None:
+    """The same digits in a passage about the claim where the grammar read no quantity, such as an item number."""
+    written = [word.stem for word in words(mine.quantity.text) if word.is_number]
+    for each in read:
+        if each.coverage >= 0.3 and written:
+            spans = [(found.quantity.start, found.quantity.end) for found in each.bindings]
+            loose = {
+                word.stem
+                for word in each.passage.words
+                if word.is_number and not any(low <= word.start < high for low, high in spans)
+            }
+            if loose.issuperset(written):
+                cited = (each.passage.cite(each.coverage, "numeric"),)
+                return _Finding("supported", "exact", f"{mine.quantity.text}: as stated.", 0.8, cited)
+    return None
+
+
+def _derived(claim: Claim, mine: Binding, read: Sequence[_Read], tolerance: float | None) -> _Finding | None:
+    """The number computed from the numbers of the best passage, then of the best few together."""
+    ranked = sorted((each for each in read if each.coverage >= 0.3), key=lambda each: -each.coverage)
+    years = [each for each in find_quantities(claim.text) if each.kind == "date"]
+    groups = [[each] for each in ranked[:3]] + ([ranked[:4]] if len(ranked) > 1 else [])
+    for group in groups:
+        operands = [
+            (_scaled(found.quantity, each.scale, mine.quantity), each)
+            for each in group
+            for found in each.bindings
+            if found.quantity.kind not in ("date", "time")
+            and (len(years) < 2 or _fits_period(years, found.dates) is not False)
+        ]
+        derivation = derive(mine.quantity, f"{claim.lead} {claim.text}", [each for each, _ in operands], tolerance)
+        if derivation:
+            used = list(dict.fromkeys(operands[place][1].passage for place in derivation.operands))
+            cited = tuple(passage.cite(0.8, "numeric") for passage in used)
+            reason = f"{mine.quantity.text} follows from the source: {derivation.formula}."
+            return _Finding("supported", "derived", reason, 0.8, cited)
+    return None
+
+
+def _scaled(stated: Quantity, scale: float, claimed: Quantity) -> Quantity:
+    """A cell's number at the scale of its table; as it stands when the claim repeats such figures without a scale."""
+    if scale == 1.0 or claimed.scale == 1.0 or stated.scale != 1.0 or not (stated.is_bare or stated.kind == "currency"):
+        return stated
+    return replace(stated, low=stated.low * scale, high=stated.high * scale, slack=stated.slack * scale, scale=scale)
+
+
+def _is_distinctive(quantity: Quantity) -> bool:
+    """Whether a number has digits enough that it hardly stands somewhere by chance."""
+    return sum(map(str.isdigit, quantity.text)) >= 3
+
+
+def _is_table_row(passage: Passage) -> bool:
+    return "|" in passage.text or "\t" in passage.text
+
+
+def _header_scale(passage: Passage) -> float:
+    """The factor that a note near a table gives to its bare numbers ("in millions", "$000s"), else 1."""
+    if not (_is_table_row(passage) or len(passage.quantities) > 2):
+        return 1.0
+    text = passage.source.text
+    notes = _SCALE_NOTE.finditer(text, max(0, passage.start - 4000), passage.end + 4000)
+    own = _SCALE_NOTE.search(passage.text)
+    nearest = own or min(notes, key=lambda note: abs(note.start() - passage.start), default=None)
+    return _NOTED[nearest.lastgroup or ""] if nearest else 1.0
+
+
+def _value(stated: _Stated) -> str:
+    return " ".join(stated.binding.quantity.text.split())
+
+
+def _cite(stated: _Stated) -> Citation:
+    return stated.passage.cite(min(1.0, 0.5 + 0.5 * stated.coverage), "numeric")
+
+
+def _timed_out(extracted: int, limit: float) -> Verdict:
+    reason = f"The numbers were not checked within {limit:g} s."
+    return Verdict("numeric", "not_checked", 0.0, "timeout", reason, extracted=extracted)
+
+
+def _combine(findings: Sequence[_Finding]) -> Verdict | None:
+    """The worst finding speaks for the claim; all their evidence is kept."""
+    if not findings:
+        return None
+    order = ("contradicted", "unsupported", "supported")
+    worst = min(findings, key=lambda finding: (order.index(finding.label or "supported"), finding.score))
+    alike = [finding for finding in findings if finding.label == worst.label]
+    citations = tuple(dict.fromkeys(citation for finding in alike for citation in finding.citations))
+    flags = tuple(dict.fromkeys(finding.flag for finding in findings if finding.flag))
+    return Verdict(
+        "numeric",
+        worst.label,  # type: ignore[arg-type]
+        round(worst.score, 4),
+        worst.method,
+        " ".join(dict.fromkeys(finding.reason for finding in alike)),
+        citations,
+        flags,
+        extracted=len(findings),
+        validated=sum(finding.label == "supported" for finding in findings),
+    )
+
+
+_TO_LEVEL = re.compile(r"\bto [$€£]?$")
+_NOTED = {"thousands": 1e3, "millions": 1e6, "billions": 1e9}
+_SCALE_NOTE = re.compile(
+    r"(?P<thousands>\bthousands\b|[’'‘]000[’']?s?\b|[$€£]000s?\b|[$€£]k\b)"
+    r"|(?P<millions>\bmillions\b|[$€£] ?(?:mm?|mn|million)\b)|(?P<billions>\bbillions\b|[$€£] ?(?:billion|bn)\b)",
+    re.IGNORECASE,
+)
