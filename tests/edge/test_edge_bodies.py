@@ -163,6 +163,15 @@ def test_async_answers_at_once_and_keeps_the_report(upstream: Upstream, proxy, s
     assert (report["id"], report["status"], report["verdict"]) == (grounding["id"], "complete", "partially_grounded")
 
 
+@pytest.mark.parametrize("detail", ["full", "summary", "none"])
+def test_async_goes_with_every_detail(upstream: Upstream, proxy, detail: str) -> None:
+    upstream.reply = body_reply(chat_body(ANSWER))
+    answer = post_chat(proxy.port, CHAT | {"grounding": {"mode": "async", "detail": detail}})
+    assert (answer.status, answer.header("x-grounding-status")) == (200, "pending")
+    assert (answer.body == chat_body(ANSWER)) == (detail == "none")
+    assert proxy.report(answer.header("x-grounding-id"))["choices"][0]["claims"]
+
+
 def test_async_and_sync_come_to_the_same(upstream: Upstream, proxy) -> None:
     upstream.reply = body_reply(chat_body(ANSWER))
     now = post_chat(proxy.port, CHAT).json()["grounding"]

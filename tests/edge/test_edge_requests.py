@@ -47,8 +47,10 @@ def exactly(body: bytes) -> object:
             b'{"model":"m","messages":[],"x":{"grounding":{"a":1}},"grounding":{"detail":"none"}}',
             b'{"model":"m","messages":[],"x":{"grounding":{"a":1}}}',
         ),
+        (b'{"model":"m","ground\\u0069ng":{},"messages":[]}', b'{"model":"m","messages":[]}'),
+        (b'{"model":"m","grounding":{},"messages":[],"grounding":{}}', b'{"model":"m","messages":[]}'),
     ],
-    ids=["first", "middle", "last", "nested stays"],
+    ids=["first", "middle", "last", "nested stays", "escaped", "twice"],
 )
 def test_only_the_grounding_field_is_taken_out(upstream: Upstream, proxy, sent: bytes, arrives: bytes) -> None:
     assert post_chat(proxy.port, sent).status == 200
