@@ -17,16 +17,17 @@ from proxy.verification.passages import cut
 from proxy.verification.words import Word, content_stems, words
 
 _COMMON = frozenset(
-    "new year people time first last many most more use make take get give go say see know day week month way thing good "
-    "great well one two three part number work world life place case point company group problem fact include provid "
-    "offer need want help show find call come look name state high low large small long old next early young important few "
-    "public same able between before after during since not no only all any some other per cent percent total differ several "
-    "like under over out off down because often also still even back such around about set start end begin general local "
-    "main major based according among within without become continu follow form result system process service product".split()
+    "able about according after all also among any around back based because become before begin between call case "
+    "cent come company continu day differ down during early end even fact few find first follow form general get "
+    "give go good great group help high important include know large last life like local long look low main major "
+    "make many month more most name need new next no not number off offer often old one only other out over part "
+    "people per percent place point problem process product provid public result same say see service set several "
+    "show since small some start state still such system take thing three time total two under use want way week "
+    "well within without work world year young".split()
 )
 _CITED_NUMBER = re.compile(
-    r"(?:doc(?:ument)?|source|passage|chunk|context|result|search result|ref(?:erence)?|citation|excerpt|article|snippet|"
-    r"extract|file|web ?page|page result|item|note)s?[ _#.:-]*(?:no\.? ?|number ?)?#?(\d{1,6})(?![\d.])",
+    r"(?:doc(?:ument)?|source|passage|chunk|context|(?:search )?result|ref(?:erence)?|citation|excerpt|article|"
+    r"snippet|extract|file|web ?page|item|note)s?[ _#.:-]*(?:no\.? ?|number ?)?#?(\d{1,6})(?![\d.])",
     re.IGNORECASE,
 )
 _DENSITY_COST = 0.25

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ _TOKEN = re.compile(
 )
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _PYTHON_NAMES = {"True": True, "False": False, "None": None, "nan": float("nan")}
+_PLAIN_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _DEEPEST = 64
 
 Scalar = str | int | float | bool | None
@@ -146,35 +146,35 @@ def read_tree(text: str, position: int = 0) -> Node | Misfit:
     tree, expects = _Builder(), "value"
     while match := _TOKEN.match(text, position):
         kind = match.lastgroup or "mark"
-        token, (start, position) = match[kind], match.span(kind)
+        written, (start, position) = match[kind], match.span(kind)
         if kind != "mark":
             if expects in ("key", "key or end") and kind == "string":
-                tree.key, tree.key_start, expects = str(_decode(token)), start, "colon"
+                tree.key, tree.key_start, expects = str(_decode(written)), start, "colon"
                 continue
             if not tree.open or expects not in ("value", "value or end"):
                 return Misfit(position)
             key, begin = tree.start_of(start)
-            tree.close(Node(key, begin, start, value=_decode(token), leaves=1, width=position - start), position)
+            tree.close(Node(key, begin, start, value=_decode(written), leaves=1, width=position - start), position)
             expects = "comma"
-        elif token in "{[":
+        elif written in "{[":
             if expects not in ("value", "value or end") or len(tree.open) == _DEEPEST:
                 return Misfit(position)
             key, begin = tree.start_of(start)
-            tree.open.append(Node(key, begin, start, items=[], in_object=token == "{"))
-            tree.key, expects = None, "key or end" if token == "{" else "value or end"
-        elif token in "}]":
+            tree.open.append(Node(key, begin, start, items=[], in_object=written == "{"))
+            tree.key, expects = None, "key or end" if written == "{" else "value or end"
+        elif written in "}]":
             if not tree.open or expects not in ("comma", "key or end", "value or end"):
                 return Misfit(position)
             node = tree.open.pop()
-            if node.in_object != (token == "}"):
+            if node.in_object != (written == "}"):
                 return Misfit(position)
             tree.close(node, position)
             if not tree.open:
                 return node
             expects = "comma"
-        elif token == ":" and expects == "colon":
+        elif written == ":" and expects == "colon":
             expects = "value"
-        elif token == "," and expects == "comma":
+        elif written == "," and expects == "comma":
             expects = "key" if tree.open[-1].in_object else "value"
         else:
             return Misfit(position)
@@ -201,22 +201,21 @@ def offsets_of(text: str, start: int, end: int) -> list[int] | None:
     return [*places, end]
 
 
-def _decode(token: str) -> Scalar:
-    if token[0] in "\"'" and "\\" not in token:
-        return token[1:-1]
-    if token in _PYTHON_NAMES:
-        return _PYTHON_NAMES[token]
+def _decode(written: str) -> Scalar:
+    if written in _PYTHON_NAMES:
+        return _PYTHON_NAMES[written]
+    if written[0] in "\"'" and "\\" not in written:
+        return written[1:-1]
     try:
-        value: Scalar = json.loads(token)
-    except ValueError:
-        value = _python_literal(token)
+        value: Scalar = json.loads(written)
+    except ValueError:  # a string as Python writes it, or a number longer than Python reads
+        return _ESCAPE.sub(_unescaped, written[1:-1]) if written[0] in "\"'" else written
     return value
 
 
-def _python_literal(token: str) -> Scalar:
-    """What Python reads in a token that JSON does not, such as a string in single quotes; else the token itself."""
-    try:
-        value: Scalar = ast.literal_eval(token)
-    except (ValueError, SyntaxError, MemoryError):
-        return token.strip("\"'")
-    return value
+def _unescaped(escape: re.Match[str]) -> str:
+    """The code point behind one escape of a Python string; an unknown escape stands for its own last character."""
+    code = escape.group()[1:]
+    if code[0] in "ux" and len(code) > 1:
+        return str(json.loads(f'"\\u00{code[1:]}"' if code[0] == "x" else f'"{escape.group()}"'))
+    return _PLAIN_ESCAPES.get(code, code)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from sentencex import get_sentence_boundaries
@@ -19,7 +19,6 @@ from proxy.verification.records import read_records
 from proxy.verification.tables import Row, html_rows, pipe_rows, read_rows, separated_rows
 
 Line = tuple[int, int]
-_LineTest = Callable[[int, int], bool]
 
 _TAG = re.compile(r"<[/!a-zA-Z][^<>]*>|&(?:#\d{1,6}|#x[0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
 _INLINE_TAG = re.compile(
@@ -31,11 +30,14 @@ _KEY_VALUE = re.compile(r"[^\W\d_][^:\n]{0,60}:\s")
 _HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*$")
 _BOLD_HEADING = re.compile(r"(?:\*\*|__)([^*_]{1,100}):?(?:\*\*|__):?$")
 _RULE = frozenset("-=*_#~+|:`\"'.<> \t\r")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _TOKEN = re.compile(r"\S{1,40}")
 _ENDS_SENTENCE = re.compile(r"[.!?:;。！？…][)\]\"'”’*]{0,3}$")
 _LONGEST_CHARS, _WINDOW, _STRIDE = 400, 80, 60
 _WRAPPED_FROM = 50
 _SHORT_CELL = 48
+_DELIMITERS = (("\t", 1), (",", 2), (";", 2))
+_MOST_QUOTED_LINES = 50
 
 
 class Piece(NamedTuple):
@@ -84,7 +86,7 @@ def _cut_lines(text: str, low: int, high: int) -> Iterator[Piece]:
 
 
 def _without_markup(text: str) -> str:
-    """`text` at the same length with inline tags blanked out, other tags as a line break, and references as characters."""
+    """`text` at the same length with inline tags blanked out, other tags made line breaks, references characters."""
     if "<" not in text and "&" not in text:
         return text
     return _TAG.sub(_same_length, text)
@@ -105,6 +107,7 @@ class _Reader:
         self.lines = _lines(text)
         self.heading = ""
         self.unreadable_to = 0  # text before this place was tried as JSON and is none
+        self.untabled_to = 0  # the same for CSV
 
     def pieces(self) -> Iterator[Piece]:
         index = 0
@@ -119,8 +122,8 @@ class _Reader:
                 while index < len(self.lines) and self.lines[index][0] < reached:
                     index += 1
                 continue
-            if "|" in self.text[start:end]:
-                last = self._run(index, self._is_pipe_line)
+            while last < len(self.lines) and "|" in self.text[start:end] and self._is_pipe_line(last):
+                last += 1
             rows = pipe_rows(self.text, self.lines[index:last]) if last - index > 1 else self._separated(index)
             if rows:
                 last = max(last, index + 1)
@@ -149,32 +152,39 @@ class _Reader:
             for reading in read_records(self.text, tree, cut):
                 yield Piece(reading.start, reading.end, reading.text, reading.heading or self.heading)
 
-    def _run(self, index: int, belongs: _LineTest) -> int:
-        while index < len(self.lines) and belongs(*self.lines[index]):
-            index += 1
-        return index
-
-    def _is_pipe_line(self, start: int, end: int) -> bool:
-        return "|" in self.text[start:end]
+    def _is_pipe_line(self, index: int) -> bool:
+        return "|" in self.text[slice(*self.lines[index])]
 
     def _separated(self, index: int) -> list[Row]:
         """The rows of the CSV or TSV that begins at line `index`; none when these lines are no such thing."""
         start, end = self.lines[index]
-        line = self.text[start:end]
-        for delimiter, least in (("\t", 1), (",", 2), (";", 2)):
-            count = line.count(delimiter)
-            if count < least or index + 1 == len(self.lines):
+        if start < self.untabled_to or index + 1 == len(self.lines):
+            return []
+        for delimiter, least in _DELIMITERS:
+            count = self.text.count(delimiter, start, end)
+            if count < least or any(len(cell) > _SHORT_CELL for cell in self.text[start:end].split(delimiter)):
                 continue
-            if self.text.count(delimiter, *self.lines[index + 1]) < least:
-                continue
-            if any(len(cell.strip()) > _SHORT_CELL for cell in line.split(delimiter)):
-                continue
-            last = self._run(index, lambda low, high: high > low and self.text.find(delimiter, low, high) >= 0)
-            rows = separated_rows(self.text, self.lines[index:last], delimiter)
-            width = len(rows[0].cells)
-            if len(rows) > 1 and all(len(row.cells) == width for row in rows) and _like_a_table(rows, delimiter):
-                return rows
+            last = self._delimited_run(index, delimiter, count)
+            if last - index > 1:
+                rows = separated_rows(self.text, self.lines[index:last], delimiter)
+                if len({len(row.cells) for row in rows}) == 1 and _like_a_table(rows, delimiter):
+                    return rows
+                self.untabled_to = max(self.untabled_to, self.lines[last - 1][1])
         return []
+
+    def _delimited_run(self, index: int, delimiter: str, count: int) -> int:
+        """The line after those that hold `count` delimiters as line `index` does, or stand in an open quotation."""
+        quoted = 0
+        while index < len(self.lines) and quoted <= _MOST_QUOTED_LINES:
+            start, end = self.lines[index]
+            marks = self.text.count('"', start, end)
+            if not quoted and not marks and self.text.count(delimiter, start, end) != count:
+                break
+            if not quoted and marks and self.text.find(delimiter, start, end) < 0:
+                break
+            quoted = (quoted + 1 if quoted else 0) if marks % 2 == 0 else (0 if quoted else 1)
+            index += 1
+        return index
 
     def _caption(self, index: int) -> str:
         """The line over the table at line `index`, when it is short and at most one empty line away."""
@@ -266,9 +276,9 @@ def _cut_table(rows: list[Row], caption: str, heading: str) -> Iterator[Piece]:
 
 
 def _sentences(text: str) -> Iterator[Line]:
-    """The spans of the sentences of a paragraph, a bare mark such as "1." kept with what follows, long ones windowed."""
+    """The spans of a paragraph's sentences: a mark such as "1." stays with what follows, long ones are windowed."""
     held = -1
-    for boundary in get_sentence_boundaries("en", text):
+    for boundary in get_sentence_boundaries("en", _SURROGATE.sub("\ufffd", text)):
         low, high = boundary["start_index"], boundary["end_index"]
         sentence = text[low:high]
         low += len(sentence) - len(sentence.lstrip())

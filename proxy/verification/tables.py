@@ -1,8 +1,8 @@
 """Rows of tables read together with the names of their row and columns (CX6).
 
-A row reads as `Revenue (in millions) | 2024: 4.2 | 2023: 3.9`: cells joined by " | ", each as `column: value`. The first
-cell stands alone when its column has no name, followed in brackets by the row group above it and the scale of the
-table. A row without column names reads as its cells, `Revenue | 4.2 | 3.9`.
+A row reads as `Revenue (in millions) | 2024: 4.2 | 2023: 3.9`: cells joined by " | ", each as `column: value`. The
+first cell stands alone when its column has no name; the row group above it and the scale of the table follow it in
+brackets. A row without column names reads as its cells, `Revenue | 4.2 | 3.9`; a row of two as `Age: 30`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DELIMITER = frozenset(" \t|:+=-")
 _NUMBER = re.compile(r"[-+(~<>≈±]*\s*(?:[$€£¥₹]|[A-Z]{3}\s)?\s*[-+(]?\d[\d,.\s]*(?:%|[a-zA-Z]{1,3})?\)?\s*[%*†]?$")
 _YEAR = re.compile(r"(?:FY|CY|Q[1-4]|H[12])?['’ ]{0,2}(?:(?:19|20)\d\d[AEF]?|\d\d)?$", re.IGNORECASE)
 _SCALE = re.compile(
-    r"(?:amounts?|figures?|dollars?|[a-z]{1,12}|[$€£¥₹])? ?\bin (?:[$€£¥₹] ?|[a-z]{2,8} )?(?:thousand|million|billion|crore|lakh)s?"
+    r"(?:[a-z]{1,12}|[$€£¥₹])? ?\bin (?:[$€£¥₹] ?|[a-z]{2,8} )?(?:thousand|million|billion|crore|lakh)s?"
     r"(?: of [a-z$. ]{1,20})?(?:,? except [a-z/ -]{1,50})?"
     r"|[$€£¥₹] ?(?:thousand|million|billion|mn|bn|m|000)s?\b|['’]000s?\b|\b000s\b",
     re.IGNORECASE,
@@ -92,7 +92,7 @@ def _reading(cells: Sequence[str], names: _Names, group: str) -> str:
 
 
 def _joined_signs(cells: Sequence[str]) -> list[str]:
-    """Cells with a currency sign of its own cell moved to the number after it, and a lone `)` or `%` to the one before."""
+    """Cells with a currency sign that fills one moved to the number after it, a lone `)` or `%` to the one before."""
     joined = [_CURRENCY_GAP.sub(r"\1", " ".join(cell.split())) for cell in cells]
     for column, cell in enumerate(joined):
         if cell in ("$", "€", "£", "¥", "₹") and column + 1 < len(joined) and joined[column + 1][:1].isdigit():

@@ -1,6 +1,6 @@
-"""Takes a prompt apart: which stretches of one message are documents put there by a template, and which are prose (CX3).
+"""Takes a prompt apart: which stretches of a message are documents that a template put there, which are prose (CX3).
 
-Read are XML-like tags, numbered blocks (`[1] …`, `Document 2: …`), headers (`Source: a.pdf` over `Content: …`), sections
+Read are XML-like tags, numbered blocks (`[1] …`, `Document 2: …`), fields (`Source: a.pdf` over `Content: …`), sections
 after an introduction (`Context:`, `Use the following pieces of context …`, as LangChain, LlamaIndex and Haystack word
 it), and rules or code fences around or between documents. Everything here is linear in the text.
 """
@@ -28,22 +28,27 @@ class Block(NamedTuple):
 
 
 _NOUNS = (
-    r"documents?|docs?|passages?|sources?|chunks?|context|(?:search )?results?|excerpts?|articles?|snippets?|references?|"
+    r"documents?|docs?|passages?|sources?|chunks?|context|(?:search )?results?|excerpts?|articles?|snippets?|"
+    r"references?|"
     r"extracts?|files?|web ?pages?|evidence|reviews?|emails?|tickets?"
 )
 _MATERIAL = (
-    rf"{_NOUNS}|contexts|text|texts|information|data|background|knowledge(?: base)?|materials?|transcripts?|reports?|news|parts|"
-    r"content|paragraphs?|faqs?|policy|policies|tables?|story|stories|conversations?|dialogues?|records?|contract|letter|notes?|facts?"
+    rf"{_NOUNS}|contexts|text|texts|information|data|background|knowledge(?: base)?|materials?|transcripts?|"
+    rf"reports?|news|parts|"
+    r"content|paragraphs?|faqs?|policy|policies|tables?|story|stories|conversations?|dialogues?|records?|contract|"
+    r"letter|notes?|facts?"
 )
 _MARKED = re.compile(
     r"[ \t>]{0,12}(?P<lead>#{1,6}[ \t]*|\*\*|__|-{2,}[ \t]*|={2,}[ \t]*|\*[ \t]|-[ \t])?(?P<open>[\[【(<]?)"
     rf"(?:(?P<noun>{_NOUNS})[ \t]?(?:id|no\.?|number)?[ \t_.:#-]{{0,3}})?\^?(?P<number>\d{{1,4}}|(?<=[ \t])[A-Z])"
-    r"(?P<close>[\]】)>]?)(?P<sep>[ \t]*(?:\*\*|__)?[ \t]*(?:[:|–—]|-{1,3}(?=[ \t\n]|$)|={2,}|\.(?=\s)|\)(?=\s)|(?=\()|$|(?=\n)))?",
+    r"(?P<close>[\]】)>]?)(?P<sep>[ \t]*(?:\*\*|__)?[ \t]*(?:[:|"
+    r"–—]|-{1,3}(?=[ \t\n]|$)|={2,}|\.(?=\s)|\)(?=\s)|(?=\()|$|(?=\n)))?",
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"[ \t>]{0,12}(?:[-*][ \t])?[\[【](?P<name>[^\W_][\w.-]{0,80})[\]】](?P<sep>[ \t]*[:-]?)")
 _FIELD = re.compile(
-    r"[ \t>]{0,12}(?:[-*][ \t])?(?:\*\*)?(?P<key>source|title|document|file ?name|file|url|link|(?:doc(?:ument)?[ _]?)?id|name|"
+    r"[ \t>]{0,12}(?:[-*][ \t])?(?:\*\*)?(?P<key>source|title|document|file ?name|file|url|link|"
+    r"(?:doc(?:ument)?[ _]?)?id|name|"
     r"content|page[ _]content|text|body|snippet|passage)(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*(?P<value>.*)$",
     re.IGNORECASE,
 )
@@ -52,26 +57,31 @@ _BARE = re.compile(r"[ \t]{0,4}(?P<number>\d{1,3})[.)][ \t]+(?=\S)")
 _RULE = re.compile(r"[ \t]*(-{3,}|={3,}|\*{3,}|_{3,}|~{3,}|#{3,}|`{3,}|\"{3}|'{3})[ \t]*(?:[a-z]{0,10})[ \t]*$")
 _HEADER = re.compile(
     r"[ \t]{0,12}(?P<mark>#{1,6}[ \t]*|\*\*|%|[-=]{2,}[ \t]*|\[)?"
-    r"(?:(?:the|retrieved|relevant|reference|provided|supporting|additional|source|search|background|following|given|extracted|"
-    rf"company|internal|product|structured|input|your|our|current|available|context|document)[ \t]+){{0,3}}(?:{_MATERIAL})"
+    r"(?:(?:the|retrieved|relevant|reference|provided|supporting|additional|source|search|background|following|"
+    r"given|extracted|"
+    rf"company|internal|product|structured|input|your|our|current|available|context|"
+    rf"document)[ \t]+){{0,3}}(?:{_MATERIAL})"
     r"(?:[ \t]+(?:information|data|documents?|passages?|context|chunks|excerpts|content|results?|start|begins?))?"
     r"(?:[ \t]*\([^()\n]{1,60}\))?(?:\*\*)?(?P<end>[ \t]*:(?:\*\*)?|[ \t]*[-=]{2,}|\])?[ \t]*",
     re.IGNORECASE,
 )
 _INTRODUCES = re.compile(
-    rf"\b(?:following|below|these|this|given|provided|here (?:is|are)|based (?:only |solely |strictly )?on|using)\b.{{0,120}}\b(?:{_MATERIAL})\b"
+    rf"\b(?:following|below|these|this|given|provided|here (?:is|are)|based (?:only |solely |strictly )?on|"
+    rf"using)\b.{{0,120}}\b(?:{_MATERIAL})\b"
     rf"|\b(?:{_MATERIAL})\b.{{0,40}}\b(?:below|following|are|is)\b",
     re.IGNORECASE,
 )
 _BELOW = re.compile(rf"\b(?:{_MATERIAL})\b[^.?!]{{0,40}}\b(?:is|are)[^.?!]{{0,30}}\bbelow\b", re.IGNORECASE)
 _INLINE = re.compile(
-    rf".{{0,200}}?\b(?:following|below|this|given|these)\b[^:.?\n]{{0,60}}\b(?:{_MATERIAL})\b[^:.?\n]{{0,60}}:[ \t]+(?=\S)",
+    rf".{{0,200}}?\b(?:following|below|this|given|"
+    rf"these)\b[^:.?\n]{{0,60}}\b(?:{_MATERIAL})\b[^:.?\n]{{0,60}}:[ \t]+(?=\S)",
     re.IGNORECASE,
 )
 _SOFT = re.compile(rf"\b(?:following|below|pieces? of)\b[^.?!]{{0,60}}\b(?:{_MATERIAL})\b", re.IGNORECASE)
 _ABOVE = re.compile(rf"\b(?:{_MATERIAL})\b[^.?!]{{0,20}}\babove\b|\babove (?:{_MATERIAL})\b", re.IGNORECASE)
 _ASKED = re.compile(
-    r"[#*_\s>\[-]{0,10}(?:(?:user|human|original|my|customer|final|the|actual|current|input|here is the|now answer the)(?:['’]s)? ){0,2}"
+    r"[#*_\s>\[-]{0,10}(?:(?:user|human|original|my|customer|final|the|actual|current|input|here is the|"
+    r"now answer the)(?:['’]s)? ){0,2}"
     r"(?:question|query|q|input|request|follow[ -]?up question)\s*[*_\]]{0,2}\s*(?:is\s*)?:\s*[*_]{0,2}"
     r"|[ \t]*#{1,6}[ \t]*(?:user )?(?:question|query)[ \t]*$"
     r"|.{0,80}\b(?:following|this|user['’]s) (?:question|query)\b[^:\n]{0,40}:\s*",
@@ -79,17 +89,20 @@ _ASKED = re.compile(
 )
 _SPEAKER = re.compile(r"[ \t]{0,8}(?:human|user|customer)[ \t]*:[ \t]*", re.IGNORECASE)
 _ANSWER = re.compile(
-    r"[#*_\s>\[-]{0,10}(?:(?:helpful|final|your|short|detailed|the|concise)[ \t]){0,2}(?:answer|response|reply|output|summary|overview|assistant|ai|"
-    r"chatbot|translation)(?: in \w+)?[*_\]]{0,2}[ \t]*:?[*_]{0,2}(?P<rest>.*)$",
+    r"[#*_\s>\[-]{0,10}(?:(?:helpful|final|your|short|detailed|the|concise)[ \t]){0,2}"
+    r"(?:answer|response|reply|output|summary|overview|assistant|ai|chatbot|translation)(?: in \w+)?[*_\]]{0,2}[ \t]*:?[*_]{0,2}(?P<rest>.*)$",
     re.IGNORECASE,
 )
 _TOLD_HEADER = re.compile(
-    r"[#*_\s-]{0,10}(?:instructions?|tasks?|rules|guidelines|requirements|output format|format|constraints)\s*[*_]{0,2}:?[*_]{0,2}\s*$",
+    r"[#*_\s-]{0,10}(?:instructions?|tasks?|rules|guidelines|requirements|output format|format|"
+    r"constraints)\s*[*_]{0,2}:?[*_]{0,2}\s*$",
     re.IGNORECASE,
 )
 _EXAMPLE = re.compile(r".{0,400}\bfor example[:,]?[ \t]*$|[#*_ ]{0,6}examples?\s*[*_]{0,2}:\s*$", re.IGNORECASE)
 _EXAMPLE_END = re.compile(
-    r".{0,40}\bnow it['’]s your turn\b|[ \t]*begin!?\b|[ \t]*now answer\b|[#*_ ]{0,6}end of examples?\b", re.IGNORECASE
+    r".{0,40}\bnow it['’]s your turn\b|[ \t]*begin!?\b|[ \t]*now answer\b|"
+    r"[#*_ ]{0,6}end of examples?\b",
+    re.IGNORECASE,
 )
 
 _TAG = re.compile(r"<(?P<shut>/?)(?P<name>[a-zA-Z][\w-]{0,40})(?P<attributes>(?:\s[^<>]*)?)>")
@@ -99,21 +112,23 @@ _CHILD = re.compile(
     re.IGNORECASE,
 )
 _DOCUMENT_TAGS = frozenset(
-    "document doc passage source search_result result article chunk snippet excerpt reference webpage web_page page file email "
-    "transcript item note review record".split()
+    "document doc passage source search_result result article chunk snippet excerpt reference webpage web_page "
+    "page file email transcript item note review record".split()
 )
 _SECTION_TAGS = frozenset(
-    "documents docs context contexts sources passages search_results results articles chunks snippets excerpts references knowledge "
-    "knowledge_base background data information info retrieved_context retrieved_documents retrieved reference_material material "
-    "evidence facts content input text report policy policies faq pages files emails contract table".split()
+    "documents docs context contexts sources passages search_results results articles chunks snippets excerpts "
+    "references knowledge knowledge_base background data information info retrieved_context retrieved_documents "
+    "retrieved reference_material material evidence facts content input text report policy policies faq pages "
+    "files emails contract table".split()
 )
 _QUESTION_TAGS = frozenset("question query user_query user_question user_input".split())
 _ASIDE_TAGS = frozenset(
-    "instructions instruction task tasks examples example format output_format rules guidelines role persona thinking answer "
-    "constraints".split()
+    "instructions instruction task tasks examples example format output_format rules guidelines role persona "
+    "thinking answer constraints".split()
 )
 _KNOWN_TAGS = _DOCUMENT_TAGS | _SECTION_TAGS | _QUESTION_TAGS | _ASIDE_TAGS
 _ID_KEYS = ("id", "index", "number", "n", "no", "doc_id", "document_id", "ref")
+_DEEPEST = 8
 _TITLE_KEYS = ("title", "name", "source", "file", "filename", "file_name", "url", "href", "path")
 
 
@@ -151,8 +166,9 @@ def _with_ordinals(blocks: list[Block]) -> list[Block]:
     for block in blocks:
         if block.kind == "document":
             count += 1
-            block = block._replace(labels=(str(count), *block.labels))  # noqa: PLW2901
-        numbered.append(block)
+            numbered.append(block._replace(labels=(str(count), *block.labels)))
+        else:
+            numbered.append(block)
     return numbered
 
 
@@ -214,14 +230,14 @@ def _elements(text: str) -> _Elements:
     return _Elements(sorted(found, key=lambda element: (element.start, -element.end)))
 
 
-def _read_element(text: str, element: _Element, elements: _Elements) -> Iterable[Block]:
+def _read_element(text: str, element: _Element, elements: _Elements, depth: int = 0) -> Iterable[Block]:
     low, high = element.inner_start, element.inner_end
     if element.name in _QUESTION_TAGS:
         return [Block(low, high, "question")]
     if element.name in _ASIDE_TAGS:
         return []
     inside = [inner for inner in elements.outermost(low, high) if inner.name in _DOCUMENT_TAGS | _SECTION_TAGS]
-    if element.name in _DOCUMENT_TAGS or not inside:
+    if element.name in _DOCUMENT_TAGS or not inside or depth == _DEEPEST:
         title, labels = _names_of(text, element)
         if element.name in _DOCUMENT_TAGS or title or labels:
             return [Block(low, high, "document", title, labels)]
@@ -230,7 +246,7 @@ def _read_element(text: str, element: _Element, elements: _Elements) -> Iterable
     position = low
     for inner in inside:
         blocks.append(Block(position, inner.start, "document"))
-        blocks += _read_element(text, inner, elements)
+        blocks += _read_element(text, inner, elements, depth + 1)
         position = inner.end
     return [*blocks, Block(position, high, "document")]
 
@@ -389,7 +405,7 @@ def _opened(text: str, lines: Sequence[Line], index: int, content: int) -> _Open
 
 
 def _soft_opening(text: str, lines: Sequence[Line]) -> _Opening | None:
-    """After an instruction that speaks of "the following context" without a colon: the first line that is no request."""
+    """After an instruction that speaks of "the following context" with no colon: the first line that is no request."""
     for index, (start, end) in enumerate(lines):
         if end - start > 1500 or not _SOFT.search(text, start, end) or not is_request(text[start:end]):
             continue
@@ -418,7 +434,7 @@ def _last_same(text: str, lines: Sequence[Line], index: int) -> int:
 
 
 def _section_end(text: str, lines: Sequence[Line], opening: _Opening) -> int:
-    """The line after the last one of the section: a closing fence, the question at the end, or trailing instructions."""
+    """The line that ends the section: a closing fence, the question at the end, or trailing instructions."""
     if opening.fenced:
         return _last_same(text, lines, opening.line - 1)
     last = min(_last_question(text, lines, opening), _first_rules(text, lines, opening))
@@ -481,7 +497,7 @@ class _Item(NamedTuple):
 
 
 def _item_style(text: str, lines: Sequence[Line], index: int) -> str:
-    """The style of the item that line `index` begins, or "": the first item's style decides which lines begin others."""
+    """The style of the item that line `index` begins, or "". The first item's style says which lines begin others."""
     start, end = lines[index]
     if (marked := _MARKED.match(text, start, end)) and _is_marker(marked):
         return f"marked {marked['open']} {(marked['noun'] or '').lower().rstrip('s')}"
@@ -493,7 +509,7 @@ def _item_style(text: str, lines: Sequence[Line], index: int) -> str:
         if key in _CONTENT_KEYS:
             later = (_FIELD.match(text, *line) for line in lines[index + 1 : index + 200])
             keys = {other["key"].lower() for other in later if other}
-        if (key in _CONTENT_KEYS) != bool(keys & _CONTENT_KEYS) and keys - {key}:
+        if keys - _CONTENT_KEYS if key in _CONTENT_KEYS else keys & _CONTENT_KEYS:
             return f"field {key}"
     return ""
 
