@@ -11,7 +11,7 @@ from proxy.verification.words import Word
 
 def changes_meaning(quoted: str, found: str) -> bool:
     """Whether two nearly equal texts differ in a number, unit, negation, name, date or opposite."""
-    return any(matters(change) for change in changes(quoted, found, trim=True))
+    return any(matters(change) for change in changes(quoted, found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,21 +23,27 @@ class Change:
     named: bool
 
 
-def changes(quoted: str, found: str, *, trim: bool) -> list[Change]:
-    """The differences between two texts, word by word; `trim` leaves out what `found` has beyond the quotation."""
+def changes(quoted: str, found: str) -> list[Change]:
+    """The differences between a quotation and the text around its place, word by word.
+
+    What `found` has before or behind the quotation is no difference.
+    """
     from difflib import SequenceMatcher
 
     one, other = Reading(quoted), Reading(found)
     matcher = SequenceMatcher(None, _comparable(one), _comparable(other), autojunk=False)
-    changes: list[Change] = []
+    differing: list[Change] = []
     for tag, i, j, k, m in matcher.get_opcodes():
-        outside = tag == "insert" and (k == 0 or m == len(other.words)) and trim
-        if tag != "equal" and not outside:
-            named = any(one.is_name(place) for place in range(i, j)) or any(
-                other.is_name(place) for place in range(k, m)
-            )
-            changes.append(Change(tuple(one.words[i:j]), tuple(other.words[k:m]), named))
-    return changes
+        if tag == "equal":
+            continue
+        if k == 0:
+            k = max(k, m - (j - i))
+        elif m == len(other.words):
+            m = min(m, k + (j - i))
+        if i < j or k < m:
+            named = any(map(one.is_name, range(i, j))) or any(map(other.is_name, range(k, m)))
+            differing.append(Change(tuple(one.words[i:j]), tuple(other.words[k:m]), named))
+    return differing
 
 
 def _comparable(reading: Reading) -> list[str]:

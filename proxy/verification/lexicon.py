@@ -98,7 +98,7 @@ pakistan pakistani|afghanistan afghan|syria syrian|africa african|asia asian
 # Each pair: what can not both be said of the same thing in the same respect.
 _OPPOSITES = """
 rise fall|buy sell|begin end|start stop|win lose|big small|fast slow|strong weak|high low|hot cold|long short
-wide narrow|old young|old new|early late|earlier later|before after|above below|more less|more fewer|most least
+wide narrow|old young|old new|early late|earlier later|before after|more less|more fewer|most least
 most few|many few|maximum minimum|upper lower|north south|east west|northern southern|eastern western|inside outside
 internal external|import export|accept reject|accept refuse|approve reject|allow forbid|agree disagree|support oppose
 include exclude|add remove|join leave|arrive leave|open close|open shut|push pull|enter exit|entry exit|ascend descend
@@ -115,7 +115,9 @@ everyone nobody|everything nothing|cheap expensive|present absent|visible invisi
 effective ineffective|efficient inefficient|direct indirect|dependent independent|regular irregular|majority minority
 victim suspect|plaintiff defendant|upstream downstream|acute chronic|benign malignant|raise lower|upgrade downgrade
 outperform underperform|exceed miss|tighten loosen|widen narrow|lengthen shorten|accelerate slow
-overestimate underestimate|bullish bearish|inflation deflation|hawkish dovish
+overestimate underestimate|bullish bearish|inflation deflation|hawkish dovish|higher lower
+larger smaller|bigger smaller|greater smaller|stronger weaker|longer shorter|faster slower|older younger|hotter colder
+warmer cooler|wider narrower|heavier lighter|richer poorer|cheaper dearer|happier sadder|above below|against favour
 """
 
 # Words of an answer about its own sources: they assert nothing that a source could say.

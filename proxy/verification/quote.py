@@ -238,7 +238,7 @@ def _difference(text: str, context: Context) -> str:
         near = passage.source.text[window[0].start : window[-1].end]
         if len(near) > 8 * len(text) + 400:
             continue
-        differing = changes(text, near, trim=True)
+        differing = changes(text, near)
         if 0 < sum(max(len(change.quoted), len(change.found)) for change in differing) <= max(2, len(quoted) // 6):
             ours, theirs = (_said(side) for side in (differing[0].quoted, differing[0].found))
             return f": the source has {theirs} where it has {ours}"

@@ -83,7 +83,7 @@ def validate_schema(instance: object, json_schema: Mapping[str, Any]) -> SchemaR
     References outside the schema are never fetched. Violations name the place as a JSON pointer, the rule and the type
     found, never the answer's text; the first hundred are kept.
     """
-    import jsonschema  # type: ignore[import-untyped]  # 60 ms to import, and few requests carry a schema
+    import jsonschema  # 60 ms to import, and few requests carry a schema
     from referencing import Registry
     from referencing.exceptions import Unresolvable
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Literal
 
 from proxy.types import Citation, Claim, Match, Policy, Source, Verdict
@@ -28,24 +28,27 @@ _SPREAD_COST = 0.015  # per further passage: of two windows that say as much, th
 _NEAR = 6  # words between two neighbours of the claim that still count as standing in order
 _SIDE_SHARE = 0.5  # of the claim, that a second window must have by itself before it may complete the first
 _LEAD_SHARE = 0.05
-_VETO_COVERAGE = 0.5
+_VETO_SHARE = 0.35  # below it a window speaks of something else, and vetoes mean nothing
 _CITED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Least weighted coverage for each way to be supported, and most missing names."""
+    """What it takes to be supported: least coverage, and coverage by two windows; the heaviest gap and most missing
+    names that are passed over; and the least coverage at which a veto speaks of the same thing.
+    """
 
     semantic: float
     inference: float
-    veto: float
+    gap: float
     names: int
+    veto: float
 
 
 _THRESHOLDS = {
-    "strict": Thresholds(semantic=0.85, inference=0.9, veto=0.6, names=0),
-    "balanced": Thresholds(semantic=0.7, inference=0.8, veto=0.65, names=0),
-    "lenient": Thresholds(semantic=0.55, inference=0.65, veto=0.75, names=1),
+    "strict": Thresholds(semantic=0.6, inference=0.7, gap=3.5, names=0, veto=0.7),
+    "balanced": Thresholds(semantic=0.5, inference=0.6, gap=4.5, names=0, veto=0.75),
+    "lenient": Thresholds(semantic=0.4, inference=0.5, gap=6.0, names=1, veto=0.85),
 }
 _EXACT_COVERAGE, _EXACT_ORDER = 0.97, 0.9
 
@@ -54,24 +57,28 @@ _EXACT_COVERAGE, _EXACT_ORDER = 0.97, 0.9
 class Alignment:
     """How a claim stands to its best evidence; every share is 0–1 and weighs names above other words.
 
-    `coverage` is the share of the claim's content in `window` (consecutive passages of one source), `union` the share
+    `coverage` is the share of the claim's content in `window` (consecutive passages of one source), `frame` that
+    share without the words that a veto is about, `union` the share
     in that and a second window about the same thing (`second`, may be empty). `order` is the share of neighbouring
-    content words that stand near each other in the window, `density` how few passages they take. `missing` words stand
+    content words that stand near each other in the window, `density` how few passages they take, `gap` the
+    weight of the longest run of content words that stand in no window. `missing` words stand
     in no window at all. `lead` is the share of the lead's content. `cited` is whether the window lies in a cited source
     (None: none is cited), `unknown` are labels that resolve to no source.
     """
 
-    coverage: float
-    union: float
-    order: float
-    density: float
-    verbatim: bool
     size: int
     missing: tuple[str, ...]
-    missing_names: tuple[str, ...]
-    window: tuple[Passage, ...]
-    second: tuple[Passage, ...]
-    vetoes: tuple[Veto, ...]
+    coverage: float = 0.0
+    frame: float = 0.0
+    union: float = 0.0
+    order: float = 0.0
+    density: float = 0.0
+    gap: float = 0.0
+    verbatim: bool = False
+    missing_names: tuple[str, ...] = ()
+    window: tuple[Passage, ...] = ()
+    second: tuple[Passage, ...] = ()
+    vetoes: tuple[Veto, ...] = ()
     lead: float = 0.0
     cited: bool | None = None
     unknown: tuple[str, ...] = ()
@@ -122,22 +129,22 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
         own = _windows(units, lead, context, {source.id for source in cited})
         windows = own if own and (not windows or own[0].share >= windows[0].share - 0.1) else windows
     if not windows:
-        return Alignment(
-            0, 0, 0, 0, False, len(units), tuple(unit.text for unit in units), (), (), (), (), 0.0, None, unknown
-        )
+        return Alignment(len(units), tuple(unit.text for unit in units), unknown=unknown)
     best, vetoes = _least_vetoed(reading, windows)
     second = _second(best, windows)
     union = best.found | (second.found if second else 0)
     missing = [unit for bit, unit in enumerate(units) if not union >> bit & 1]
     return Alignment(
         coverage=best.share,
+        frame=_frame(units, best, vetoes),
         union=_share(units, union),
         order=_order(units, best),
         density=1 / len(best.passages),
+        gap=_gap(units, union),
         verbatim=_verbatim(text, best.passages[0].source),
         size=len(units),
         missing=tuple(unit.text for unit in missing),
-        missing_names=tuple(unit.text for unit in missing if unit.is_name),
+        missing_names=_missing_names(units, union),
         window=best.passages,
         second=second.passages if second else (),
         vetoes=vetoes,
@@ -155,7 +162,9 @@ def decide(alignment: Alignment, policy: Policy) -> Verdict:
         return Verdict("statement", "unsupported", 0.0, "none", "No source says anything of the kind.", (), flags)
     label, method, score = _judge(alignment, thresholds)
     match: Match = "semantic" if method == "none" else method
-    citations = _citations(alignment, score, match) if label != "unsupported" or score >= _VETO_COVERAGE / 2 else ()
+    citations = (
+        _citations(alignment, score, match) if label != "unsupported" or alignment.coverage >= _VETO_SHARE else ()
+    )
     reason = _reason(alignment, label, method)
     return Verdict("statement", label, round(score, 4), method, reason, citations, flags, 1, int(label == "supported"))
 
@@ -166,16 +175,16 @@ _Method = Literal["exact", "semantic", "inference", "none"]
 def _judge(
     alignment: Alignment, thresholds: Thresholds
 ) -> tuple[Literal["supported", "contradicted", "unsupported"], _Method, float]:
-    if alignment.vetoes and alignment.coverage >= thresholds.veto and not alignment.verbatim:
+    if alignment.vetoes and alignment.frame >= thresholds.veto and not alignment.verbatim:
         return "contradicted", "semantic", 0.1 * alignment.coverage
     if alignment.verbatim:
         return "supported", "exact", 1.0
-    names_found = len(alignment.missing_names) <= thresholds.names
+    nothing_new = len(alignment.missing_names) <= thresholds.names and alignment.gap <= thresholds.gap
     if alignment.coverage >= _EXACT_COVERAGE and alignment.order >= _EXACT_ORDER:
         return "supported", "exact", 0.9 + 0.1 * alignment.order
-    if alignment.coverage >= thresholds.semantic and names_found:
+    if alignment.coverage >= thresholds.semantic and nothing_new:
         return "supported", "semantic", 0.6 * alignment.coverage + 0.3 * alignment.order
-    if alignment.union >= thresholds.inference and names_found:
+    if alignment.union >= thresholds.inference and nothing_new:
         return "supported", "inference", 0.55 * alignment.union + 0.1 * alignment.order
     return "unsupported", "none", 0.45 * alignment.coverage
 
@@ -258,6 +267,32 @@ def _share(units: Sequence[_Unit], found: int) -> float:
     return sum(unit.weight for bit, unit in enumerate(units) if found >> bit & 1) / total
 
 
+def _frame(units: Sequence[_Unit], window: _Window, vetoes: Sequence[Veto]) -> float:
+    at_issue = {veto.place for veto in vetoes}
+    others = [(bit, unit.weight) for bit, unit in enumerate(units) if unit.place not in at_issue]
+    total = sum(weight for _, weight in others)
+    return sum(weight for bit, weight in others if window.found >> bit & 1) / total if total else 0.0
+
+
+def _gap(units: Sequence[_Unit], found: int) -> float:
+    """The weight of the longest run of units that are not found: an invented phrase rather than a word exchanged."""
+    longest = run = 0.0
+    for bit, unit in enumerate(units):
+        run = 0.0 if found >> bit & 1 else run + unit.weight
+        longest = max(longest, run)
+    return longest
+
+
+def _missing_names(units: Sequence[_Unit], found: int) -> tuple[str, ...]:
+    """The names of which no part is found: "Smith" stands for "John Smith"."""
+    missing: list[str] = []
+    for _, group in groupby(enumerate(units), key=lambda item: item[1].is_name and item[1].place - item[0]):
+        run = list(group)
+        if run[0][1].is_name and not any(found >> bit & 1 for bit, _ in run):
+            missing.append(" ".join(unit.text for _, unit in run))
+    return tuple(missing)
+
+
 def _lead_share(lead: frozenset[str], window: Sequence[Passage]) -> float:
     if not lead:
         return 0.0
@@ -277,7 +312,7 @@ def _least_vetoed(claim: Reading, windows: Sequence[_Window]) -> tuple[_Window, 
 
 
 def _vetoes(claim: Reading, window: _Window) -> tuple[Veto, ...]:
-    if window.share < _VETO_COVERAGE:
+    if window.share < _VETO_SHARE:
         return ()
     return find_vetoes(claim, Reading(" \n".join(passage.text for passage in window.passages)))
 

@@ -36,9 +36,10 @@ _REACH = 4  # how many words away from its anchor a word still stands in the sam
 
 @dataclass(frozen=True, slots=True)
 class Veto:
-    """Why a passage that has the claim's words does not say what the claim says."""
+    """Why a passage with the claim's words does not say what the claim says; `place` is the claim's word at issue."""
 
     kind: Literal["negation", "direction", "quantifier", "name", "role"]
+    place: int
     reason: str
 
 
@@ -95,6 +96,10 @@ class Reading:
         if len(word.text) > 1 and word.text[1:] != word.text[1:].lower():
             return True  # NASA, McDonald
         return not self.starts_sentence(place) or self._in_name_run(place)
+
+    def is_capital(self, place: int) -> bool:
+        """Whether the word is a content word with a capital, for whatever reason."""
+        return self.words[place].text[:1].isupper() and carries_meaning(self.words[place])
 
     def starts_sentence(self, place: int) -> bool:
         """Whether the word opens a sentence, a quotation or a line, where anything is capitalised."""
@@ -172,7 +177,7 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
             continue
         word = claim.words[place].text
         says = f'the answer denies "{word}" and' if denied else f'the answer asserts "{word}" and'
-        yield Veto("negation", f"{says} the source {'asserts' if denied else 'denies'} it")
+        yield Veto("negation", place, f"{says} the source {'asserts' if denied else 'denies'} it")
 
 
 def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
@@ -186,7 +191,7 @@ def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
                 and near not in evidence.negated
                 and _same_place(claim, place, evidence, near)
             ):
-                yield Veto("direction", f'the answer says "{word.text}" where the source says "{other.text}"')
+                yield Veto("direction", place, f'the answer says "{word.text}" where the source says "{other.text}"')
                 break
 
 
@@ -194,35 +199,36 @@ def _quantifier(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """The same noun under quantifiers that exclude each other."""
     said = _quantified(evidence)
     for meaning, amounts in _quantified(claim).items():
-        for amount, word in amounts.items():
+        for amount, (place, word) in amounts.items():
             found = said.get(meaning, {})
             conflicts = QUANTIFIER_CONFLICTS[amount] & found.keys()
             if conflicts and amount not in found:
-                other = found[min(conflicts)]
-                yield Veto("quantifier", f'the answer says "{word}" where the source says "{other}"')
+                _, other = found[min(conflicts)]
+                yield Veto("quantifier", place, f'the answer says "{word}" where the source says "{other}"')
 
 
-def _quantified(reading: Reading) -> dict[str, dict[str, str]]:
-    """For each noun: the amounts it stands under and the words that say so."""
-    found: dict[str, dict[str, str]] = defaultdict(dict)
+def _quantified(reading: Reading) -> dict[str, dict[str, tuple[int, str]]]:
+    """For each noun: the amounts it stands under, with the word that says so and its place."""
+    found: dict[str, dict[str, tuple[int, str]]] = defaultdict(dict)
     for place, word in enumerate(reading.words):
         amount = QUANTIFIERS.get(word.text.lower())
         if amount and (head := reading.head(place)) is not None:
             if place and is_negator(reading.words[place - 1]):
                 amount = "some" if amount == "all" else "few"
-            found[reading.concepts[head]].setdefault(amount, word.text)
+            found[reading.concepts[head]].setdefault(amount, (place, word.text))
     return found
 
 
 def _comparator(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """The same number as a lower bound on one side and an upper bound on the other."""
-    bounds = {number: (side, phrase) for number, side, phrase in _bounds(evidence)}
-    for number, side, phrase in _bounds(claim):
-        if number in bounds and bounds[number][0] != side:
-            yield Veto("quantifier", f'the answer says "{phrase}" where the source says "{bounds[number][1]}"')
+    bounds = {evidence.concepts[place]: (side, phrase) for place, side, phrase in _bounds(evidence)}
+    for place, side, phrase in _bounds(claim):
+        found = bounds.get(claim.concepts[place])
+        if found and found[0] != side:
+            yield Veto("quantifier", place, f'the answer says "{phrase}" where the source says "{found[1]}"')
 
 
-def _bounds(reading: Reading) -> Iterator[tuple[str, int, str]]:
+def _bounds(reading: Reading) -> Iterator[tuple[int, int, str]]:
     lowered = [word.text.lower() for word in reading.words]
     for place, word in enumerate(reading.words):
         if not place or not (word.is_number or reading.concepts[place] in _NUMBER_WORDS):
@@ -230,7 +236,7 @@ def _bounds(reading: Reading) -> Iterator[tuple[str, int, str]]:
         before = " ".join(lowered[max(0, place - 3) : place])
         matches = ((len(phrase), side, phrase) for phrase, side in COMPARATORS.items() if _ends(before, phrase))
         if longest := max(matches, default=None):
-            yield reading.concepts[place], longest[1], longest[2]
+            yield place, longest[1], longest[2]
 
 
 _NUMBER_WORDS = frozenset(
@@ -253,6 +259,7 @@ def _name(claim: Reading, evidence: Reading) -> Iterator[Veto]:
         for near in range(len(evidence.words))
         if evidence.is_name(near)
         and evidence.concepts[near] not in claim.places
+        and len(evidence.words[near].text) > 2
         and evidence.words[near].text.lower() not in TITLES
     ]
     for place in missing:
@@ -262,7 +269,7 @@ def _name(claim: Reading, evidence: Reading) -> Iterator[Veto]:
             if (name.stem in CALENDAR) != (other.stem in CALENDAR) or _abbreviates(name.text, other.text):
                 continue
             if _same_place(claim, place, evidence, near):
-                yield Veto("name", f'the answer says "{name.text}" where the source says "{other.text}"')
+                yield Veto("name", place, f'the answer says "{name.text}" where the source says "{other.text}"')
                 break
 
 
@@ -291,36 +298,43 @@ def _anchored(claim: Reading, place: int, evidence: Reading, near: int, step: in
 
 def _role(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """Two names around one verb that have changed places."""
+    said = list(_actions(evidence))
     for verb, actor, target in _actions(claim):
         meaning = claim.concepts[verb]
         if meaning in SYMMETRIC_CONCEPTS:
             continue
-        roles = {
-            (evidence.concepts[a], evidence.concepts[t])
-            for v, a, t in _actions(evidence)
-            if evidence.concepts[v] == meaning
-        }
-        pair = (claim.concepts[actor], claim.concepts[target])
-        if pair[::-1] in roles and pair not in roles:
-            names = f'"{claim.words[actor].text}" and "{claim.words[target].text}"'
-            yield Veto("role", f'{names} have changed places around "{claim.words[verb].text}"')
+        roles = [
+            (other_actor, other_target)
+            for other, other_actor, other_target in said
+            if evidence.concepts[other] == meaning
+        ]
+        swapped = any(actor & other_target and target & other_actor for other_actor, other_target in roles)
+        if swapped and not any(actor & other_actor and target & other_target for other_actor, other_target in roles):
+            yield Veto("role", verb, f'who and whom have changed places around "{claim.words[verb].text}"')
 
 
-def _actions(reading: Reading) -> Iterator[tuple[int, int, int]]:
-    """`(verb, actor, target)` wherever a name, one content word and another name follow each other closely."""
+def _actions(reading: Reading) -> Iterator[tuple[int, frozenset[str], frozenset[str]]]:
+    """`(verb, actor, target)` wherever one content word stands closely between two names, given by meanings."""
     content = [place for place, word in enumerate(reading.words) if carries_meaning(word)]
     for before, verb, after in zip(content, content[1:], content[2:], strict=False):
-        if after - before > 2 * _REACH or reading.is_name(verb):
+        if after - before > 2 * _REACH or reading.is_capital(verb):
             continue
-        if not (_may_name(reading, before) and _may_name(reading, after)):
+        if not (reading.is_capital(before) and reading.is_capital(after)):
             continue
         if _CLAUSE_BREAK.search(reading.text, reading.words[before].end, reading.words[after].start):
             continue
-        between = {word.text.lower() for word in reading.words[verb + 1 : after]}
-        if "and" in between or "and" in {word.text.lower() for word in reading.words[before + 1 : verb]}:
+        between = {word.text.lower() for word in reading.words[before + 1 : after]}
+        if "and" in between or "or" in between:
             continue
-        yield (verb, after, before) if "by" in between else (verb, before, after)
+        names = _name_around(reading, before), _name_around(reading, after)
+        yield (verb, *(names[::-1] if "by" in between else names))
 
 
-def _may_name(reading: Reading, place: int) -> bool:
-    return reading.is_name(place) or (reading.words[place].text[:1].isupper() and reading.words[place].is_content)
+def _name_around(reading: Reading, place: int) -> frozenset[str]:
+    """The meanings of the capitalised words that stand together with the one at `place`."""
+    first = last = place
+    while first > 0 and reading.is_capital(first - 1):
+        first -= 1
+    while last + 1 < len(reading.words) and reading.is_capital(last + 1):
+        last += 1
+    return frozenset(reading.concepts[first : last + 1])
