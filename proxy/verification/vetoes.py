@@ -26,7 +26,7 @@ from proxy.verification.lexicon import (
     concept,
     opposites,
 )
-from proxy.verification.words import STOPWORDS, Word, words
+from proxy.verification.words import STOPWORDS, Word, stem, words
 
 _CLAUSE_BREAK = re.compile(r"[.;:!?()\n]|, ")
 _NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis", "mis")
@@ -240,7 +240,7 @@ def _bounds(reading: Reading) -> Iterator[tuple[int, int, str]]:
 
 
 _NUMBER_WORDS = frozenset(
-    concept(word)
+    concept(stem(word))
     for word in "two three four five six seven eight nine ten hundred thousand million billion half".split()
 )
 
