@@ -90,7 +90,8 @@ _ASKED = re.compile(
 _SPEAKER = re.compile(r"[ \t]{0,8}(?:human|user|customer)[ \t]*:[ \t]*", re.IGNORECASE)
 _ANSWER = re.compile(
     r"[#*_\s>\[-]{0,10}(?:(?:helpful|final|your|short|detailed|the|concise)[ \t]){0,2}"
-    r"(?:answer|response|reply|output|summary|overview|assistant|ai|chatbot|translation)(?: in \w+)?[*_\]]{0,2}[ \t]*:?[*_]{0,2}(?P<rest>.*)$",
+    r"(?:answer|response|reply|output|summary|overview|assistant|ai|chatbot|translation)"
+    r"(?: in \w+)?[*_\]]{0,2}[ \t]*:?[*_]{0,2}(?P<rest>.*)$",
     re.IGNORECASE,
 )
 _TOLD_HEADER = re.compile(
@@ -281,7 +282,7 @@ def _read_prose(text: str, low: int, high: int) -> list[Block]:
         return []
     lines = _lines(text, low, high)
     lines_to_read, skipped = _without_example(text, lines)
-    opening = _opening(text, lines, lines_to_read) or _soft_opening(text, lines)
+    opening = _first_opening(_opening(text, lines, lines_to_read), _soft_opening(text, lines, lines_to_read))
     if opening is None:
         return _above(text, lines, low, high)
     before = high if opening.line >= len(lines) else min(opening.start, lines[opening.line][1])
@@ -404,9 +405,15 @@ def _opened(text: str, lines: Sequence[Line], index: int, content: int) -> _Open
     return _Opening(start, following, _item_style(text, lines, following) if following > index else "", plural=plural)
 
 
-def _soft_opening(text: str, lines: Sequence[Line]) -> _Opening | None:
+def _first_opening(marked: _Opening | None, soft: _Opening | None) -> _Opening | None:
+    """The opening that comes first; what is marked goes before what is only spoken of, when both are at one line."""
+    return soft if soft and (marked is None or soft.line < marked.line) else marked
+
+
+def _soft_opening(text: str, lines: Sequence[Line], first: int) -> _Opening | None:
     """After an instruction that speaks of "the following context" with no colon: the first line that is no request."""
-    for index, (start, end) in enumerate(lines):
+    for index in range(first, len(lines)):
+        start, end = lines[index]
         if end - start > 1500 or not _SOFT.search(text, start, end) or not is_request(text[start:end]):
             continue
         for later in range(index + 1, len(lines)):

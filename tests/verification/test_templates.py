@@ -164,6 +164,14 @@ def test_faq_in_a_section_is_one_document_and_the_last_question_is_not_in_it() -
     assert question(Exchange(messages=(Message(0, "user", (Part(prompt),)),))) == "how long?"
 
 
+def test_heading_inside_a_context_does_not_cut_it() -> None:
+    page = f"Science\n### Search\n### Information\nWho we are\n{A}\n- one: two\n\nSources:\n{B}"
+    prompt = (
+        f"Use the following pieces of context to answer the question.\n\n{page}\n\nQuestion: When?\nHelpful Answer:"
+    )
+    assert [source.text for source in sources_of(prompt)] == [page]
+
+
 def test_text_of_a_section_outside_its_documents_is_kept() -> None:
     texts = [source.text for source in sources_of(f"<documents>All of it from 2020.<doc>{A}</doc></documents>")]
     assert texts == ["All of it from 2020.", A]
