@@ -34,6 +34,9 @@ _BLOCK_MARK = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
 _DASHES = "—–-"
 _BYLINE_CHARS = 120
 _TERM_WORDS = 2
+_ASKS = re.compile(
+    r"\s*(?:how (?:to|do|does|can|much|many)|wh(?:at|ere|en|y|o) (?:is|are|do|does|to))\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +131,11 @@ def block_text(text: str) -> str:
 
 
 def is_term(text: str) -> bool:
-    """Whether a quoted run is rather a term, a name or the title of a work than somebody's words."""
+    """Whether a quoted run is rather a term, a name, a title or the question that was asked than somebody's words."""
     found = words(text)
     if len(found) <= _TERM_WORDS:
+        return True
+    if text.rstrip()[-1:] == "?" or _ASKS.match(text):
         return True
     content = [word for word in found if word.stem not in STOPWORDS]
     titled = all(word.text[:1].isupper() or word.is_number for word in content)

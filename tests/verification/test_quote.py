@@ -134,7 +134,14 @@ def test_a_quotation_may_not_begin_behind_a_negating_prefix() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['The "best" drug', 'the novel "The Great Gatsby" by Fitzgerald', "no quotation at all", '"…"']
+    "text",
+    [
+        'The "best" drug',
+        'the novel "The Great Gatsby" by Fitzgerald',
+        "no quotation at all",
+        '"…"',
+        'You asked "how to soften sugar"',
+    ],
 )
 def test_terms_and_titles_that_are_not_found_are_passed_over(text: str) -> None:
     assert verify(said(text), CONTEXT, EXACT) is None
