@@ -5,7 +5,9 @@ Every offset is half-open and counts Unicode code points. Nothing here does I/O 
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Literal
 
 Label = Literal["supported", "contradicted", "unsupported", "not_checked"]
@@ -53,6 +55,11 @@ class Source:
     offset: int = 0
     title: str | None = None
     labels: tuple[str, ...] = ()
+
+    @property
+    def sha256(self) -> str:
+        """The digest of the text, in hexadecimal: names the text in places where the text itself must not appear."""
+        return sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,21 +128,24 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One choice of an answer: its text, why it ended (None: it did not), and its mean token probability if known."""
+    """One choice of an answer: its text, why it ended (None: it did not), and its mean token probability if known.
+
+    `arguments` are the JSON texts of its tool calls' arguments, when these are to be verified too.
+    """
 
     index: int
     text: str
     finish_reason: str | None = None
     certainty: float | None = None
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """The part of a request that verification reads, in no dialect: what was asked and what evidence came with it."""
+    """The part of a request that verification reads, in no dialect: its messages and the sources given beside them."""
 
     messages: tuple[Message, ...] = ()
     sources: tuple[Source, ...] = ()
-    question: str = ""
     temperature: float | None = None
 
 
@@ -190,3 +200,129 @@ class Policy:
         ("user", 0.7),
     )
     low_confidence: float = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceReport:
+    """What was found in one choice; `score` is supported / checked, or None when nothing was checked."""
+
+    index: int
+    verdict: AnswerVerdict
+    score: float | None
+    judgements: tuple[Judgement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much was examined: counts of claims, and shares (0–1) of the answer's and the context's characters."""
+
+    claims_total: int
+    claims_checked: int
+    claims_skipped: int
+    answer_examined: float
+    context_examined: float
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How far the report is to be relied on (0–1), from those parts that could be known (None: could not)."""
+
+    score: float
+    level: Literal["very_low", "low", "medium", "high", "very_high"]
+    recommendation: str
+    retrieval: float | None = None
+    source: float | None = None
+    extraction: float | None = None
+    consistency: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A place where a JSON answer breaks its schema: where, what was expected, and the type that was found."""
+
+    field: str
+    index: int | None
+    expected: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuoteCounts:
+    """Quotations of one answer: how many were found in it, how many stand in a source, and those rejected per field."""
+
+    extracted: int
+    validated: int
+    rejected: int
+    rejected_by_field: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NumericCounts:
+    """Claims with numbers in one answer, and what their check does to a stated confidence (−0.2 is −20 %)."""
+
+    total_claims: int
+    verified_claims: int
+    unverified_claims: int
+    confidence_adjustment: float
+
+
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """Verdicts taken from the cache and computed anew, and the age of the oldest one taken, in seconds."""
+
+    hits: int = 0
+    misses: int = 0
+    oldest_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All verdicts of one answer and their aggregate; `wire.md` gives the meaning of every field.
+
+    `timing_ms` maps context, claims, verify and total to milliseconds. `config` is the digest of the policy used.
+    """
+
+    id: str
+    status: Status
+    verdict: AnswerVerdict
+    score: float | None = None
+    flags: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    coverage: Coverage | None = None
+    confidence: Confidence | None = None
+    sources: tuple[Source, ...] = ()
+    choices: tuple[ChoiceReport, ...] = ()
+    quotes: QuoteCounts | None = None
+    violations: tuple[Violation, ...] | None = None
+    numeric: NumericCounts | None = None
+    cache: CacheUse = CacheUse()
+    timing_ms: tuple[tuple[str, float], ...] = ()
+    degraded: tuple[tuple[str, str], ...] = ()
+    config: str = ""
+
+
+Headers = tuple[tuple[bytes, bytes], ...]
+Chunks = AsyncGenerator[bytes, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One HTTP request on its way to an upstream. `target` is path and query below `/v1`, as the client wrote them."""
+
+    method: str
+    target: str
+    headers: Headers
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One HTTP response on its way to the client: a body that is all there, or chunks that are still to come.
+
+    `in_events` says that every chunk ends where a server-sent event ends, so that a comment may go between two of them.
+    """
+
+    status: int
+    headers: Headers
+    body: bytes | Chunks
+    in_events: bool = False

@@ -9,13 +9,14 @@ tables below, read against the first `_READ` characters of a piece.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from proxy.verification.cited import without_marks
+from proxy.verification.cited import find_marks
 
 SKIP_REASONS = {
     "question": "It asks.",
-    "instruction": "It tells the reader what to do.",
+    "instruction": "It tells the reader what to do; a step in a list, or one that cites a source, relays how something is done and is checked.",
     "hedged": "The answer itself does not commit to it (checked after all when the policy verifies hedged statements).",
     "greeting": "It greets, thanks, agrees or wishes well.",
     "offer": "It offers further help.",
@@ -44,7 +45,7 @@ class Stance(NamedTuple):
 
 
 _READ = 600
-_TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[,;:.()?]")
+_TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[,;:.()?!]")
 _LABEL = re.compile(r"\W*\*\*[^*\n]{1,60}+\*\*:?\s*|\W*\*\*[^*\n]{1,60}:\*\*\s*")
 
 _CONNECTIVES = frozenset(
@@ -61,14 +62,29 @@ _EMPTY = _INTERJECTIONS | frozenset(
     "here's they're you're what's don't isn't doesn't he's she's".split()
 )
 
+_EVALUATION = _EMPTY | frozenset(
+    "great good nice cool amazing awesome interesting crazy funny sad beautiful wonderful fantastic terrible horrible bad best fun "
+    "weird ironic really pretty so very quite just fascinating impressive lovely excellent incredible unbelievable neat sweet "
+    "awful scary strange surprising movie film show thing game story one idea choice lol haha most too bit little kind way".split()
+)
+_IMPERSONAL = frozenset("it it's there there's one perhaps maybe possibly probably presumably most".split())
+_QUOTED = re.compile(r"\"[^\"]{1,200}+\"|“[^“”]{1,200}+”|(?<![\w'])'(?=[A-Z])(?:[^'\n]|(?<=\w)'(?=\w)){1,200}+'(?!\w)")
+
 # Openings, as words joined by single blanks, after connectives and interjections are taken off.
 _OPENINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
+        "opinion",
+        (
+            "i can't believe ", "i cannot believe ", "i couldn't believe ", "i can't wait ", "i can't imagine ", "i cannot imagine ",
+            "i can't stand ", "i'm not sure i ", "i am not sure i ",
+        ),
+    ),
+    (
         "offer",
         (
-            "let me know ", "feel free to ", "please let me know ", "please feel free ", "if you have any ", "if you need ",
-            "if you'd like ", "if you would like ", "if you want me to ", "if you have more ", "if you have further ",
-            "if there is anything ", "if there's anything ", "i can also ", "i can help ", "i'd be happy ", "i would be happy ",
+            "let me know ", "feel free to ", "please let me know ", "please feel free ", "if you want me to ",
+            "if you have any questions ", "if you have any other questions ", "if you have any further questions ",
+            "if you have more questions ", "if you have further questions ", "i can also ", "i can help ", "i'd be happy ", "i would be happy ",
             "i'd be glad ", "i would be glad ", "i'm happy to ", "i am happy to ", "happy to help", "i'm here to ", "i am here to ",
             "don't hesitate to ask", "do not hesitate to ask", "please don't hesitate", "please do not hesitate", "let me help ",
             "let me ",
@@ -89,7 +105,7 @@ _OPENINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             "i cannot ", "i can't ", "i can not ", "i am unable to ", "i'm unable to ", "i am not able to ", "i'm not able to ",
             "i won't ", "i will not ", "i don't know", "i do not know", "i'm sorry", "i am sorry", "i apologize", "my apologies",
-            "apologies ", "sorry ", "as an ai ", "as a language model", "as a large language model", "i'm just an ai", "i am an ai ",
+            "apologies for ", "apologies ,", "sorry ", "as an ai ", "as a language model", "as a large language model", "i'm just an ai", "i am an ai ",
             "i'm an ai ", "i don't have access ", "i do not have access ", "i have no idea", "i'm not sure", "i am not sure",
             "i don't have enough ", "i do not have enough ", "i couldn't ", "i could not ", "i was unable to ", "i don't have any ",
             "i do not have any ", "i don't have information", "i do not have information", "i must decline",
@@ -100,7 +116,7 @@ _OPENINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "hedged",
         (
             "i think ", "i believe ", "i guess ", "i suppose ", "i assume ", "i imagine ", "i suspect ", "i would guess ",
-            "i'd guess ", "my guess ", "i think", "it is possible that ", "it's possible that ", "it is possible ", "it's possible ",
+            "i'd guess ", "my guess ", "i think", "it is possible that ", "it's possible that ",
             "it may be that ", "it might be ", "it could be ", "it is likely that ", "it's likely that ", "it is probable that ",
             "it is unlikely that ", "it's unlikely that ", "it seems ", "it appears that ", "it would seem ", "it is conceivable ",
             "perhaps ", "maybe ", "possibly ", "probably ", "presumably ", "as far as i know", "to my knowledge", "if i recall ",
@@ -132,6 +148,7 @@ _OPENINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
 )  # fmt: skip
 
+_OFFERING = (" let me know ", " feel free ", " ask ", " i can ", " i'd be happy ", " i would be happy ", " i'll ", " happy to ", " reach out ")
 _HEDGES = (
     " might be ", " might have been ", " might not be ", " could possibly ", " may possibly ", " might possibly ",
     " probably ", " perhaps ", " maybe ", " possibly ", " presumably ", " supposedly ",
@@ -146,6 +163,7 @@ _ATTRIBUTIONS = (
     " estimate", " said ", " says ", " stated ", " document", " source ", " sources ", " evidence ", " argue", " the text ",
 )  # fmt: skip
 
+_TELLING_QUESTION = re.compile(r"\W*(?:[\w ]{1,30}[,!] )?(?:did|do) you know,? (?:that )?(?!who|what|where|when|why|how|if|whether|of|any|about)(?:[^\s?]+\s+){4}", re.IGNORECASE)
 _SIDE = frozenset("which who whom whose because although though while whereas since unless if that".split())
 
 _CONFIDENCES: tuple[tuple[float, tuple[str, ...]], ...] = (
@@ -157,7 +175,13 @@ _CONFIDENCES: tuple[tuple[float, tuple[str, ...]], ...] = (
             " not sure ", " conceivable ",
         ),
     ),
-    (0.5, (" appears ", " appear to ", " seems ", " seem to ", " seemed ", " uncertain ", " unclear ", " assume ")),
+    (
+        0.5,
+        (
+            " appears to ", " appear to ", " appeared to ", " seems to ", " seem to ", " seemed to ", " seems like ", " seems that ",
+            " uncertain ", " unclear ", " i assume ",
+        ),
+    ),
     (0.6, (" may ", " i think ", " potentially ", " suggests ", " suggest ", " suggesting ", " believe ")),
     (
         0.7,
@@ -172,6 +196,19 @@ _BOOSTED = (
     (0.95, (" certainly ", " clearly ", " surely ", " indeed ", " obviously ", " of course ", " always ", " never ", " confirmed ")),
 )
 _NOT_HEDGES = (" more likely ", " less likely ", " most likely to ", " as likely ", " likely to ", " how likely ")
+
+
+def _telling(phrases: Iterable[str]) -> frozenset[str]:
+    """The longest word of each phrase: a text without any of them holds none of the phrases."""
+    return frozenset(max(phrase.split(), key=len) for phrase in phrases)
+
+
+_HEDGING = _telling(_HEDGES)
+_SIGNALS = _telling(phrase for _value, phrases in _CONFIDENCES + _BOOSTED for phrase in phrases)
+_BY_FIRST_WORD: dict[str, list[tuple[str, str]]] = {}
+for _reason, _beginnings in _OPENINGS:
+    for _beginning in _beginnings:
+        _BY_FIRST_WORD.setdefault(_beginning.split()[0], []).append((_reason, _beginning))
 _MAY_MONTH = re.compile(r"\bMay\b")
 
 _STATED = re.compile(
@@ -181,6 +218,7 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _CONFIDENCE_KEYS = frozenset("confidence certainty confidence_score confidence_level confidencescore confidencelevel".split())
+_READ_SOURCES = 4000
 _LEAD_IN_WORDS = 20
 _ANNOUNCING = frozenset("here following below these steps ways tips follows summary".split())
 _FOOTNOTE = re.compile(r"\W{0,3}\[\^?\w{1,20}\]:")
@@ -206,6 +244,8 @@ _NOT_TOLD = re.compile(
     rf"|described|clear|found|covered|explained|available|present|indicated|disclosed|detailed)(?: \w+){{0,2}} (?:in|by|from|within|on)"
     rf"(?: \w+){{0,3}} {_CONTEXT}"
     r"|\b(?:not|isn't|aren't|wasn't|weren't) (?:\w+ly )?(?:mentioned|specified|stated|indicated)(?: here)? (?:[.,;]|$)"
+    r"|\b(?:no|none|nothing)(?: \w+){0,6} (?:mentioned|specified|stated|provided|given|described|listed|indicated)\b"
+    rf"|\b(?:no|none of the) {_CONTEXT} (?:explicitly |specifically |directly )?{_TELLS}"
     r"|\bno (?:(?:specific|explicit|direct|further|other|clear|detailed) )?(?:mention|information)\b"
     rf"|\bno (?:\w+ ){{0,3}}(?:evidence|details?|reference|data|indication|answer|support)\b(?: \w+){{0,8}} {_CONTEXT}"
     r"|\b(?:i|we) (?:can't|cannot|couldn't|could not|did not|didn't|don't|do not|was unable to|am unable to|were unable to)"
@@ -224,7 +264,7 @@ _IMPERATIVES = frozenset(
     "combine compare complete connect consider consult contact continue cook cool cover create cut decide defrost delete describe "
     "dip discard dissolve divide do don't download drain drink drizzle dry eat enable enjoy ensure enter explain fill find flip "
     "fold follow fry garnish gather get give go grate grease grill grind heat hold identify insert install keep leave let lift "
-    "locate log look lower make marinate measure melt mix move navigate never note notice open peel perform place pour preheat "
+    "locate log look lower make marinate measure melt mix move navigate note notice open peel perform place pour preheat "
     "prepare press pull purchase push put read reduce refer refrigerate remove repeat replace rest restart review rinse roast roll "
     "rub run save scroll seal season see seek select send separate serve set shake simmer sit slice soak speak spray spread sprinkle "
     "squeeze start stay steam stir stop store strain submit switch take talk tap test thread tie toss touch transfer trim try turn type "
@@ -235,12 +275,12 @@ _AFTER_IMPERATIVE = frozenset(
     "three half sure aside until about around down back only not no well hot cold every these those their away through by and".split()
 )
 _NEVER_NOUNS = frozenset(
-    "add allow avoid begin choose combine consider consult continue create decide delete describe discard dissolve don't drain eat "
-    "enable enjoy ensure enter explain follow gather get give go identify insert install keep let locate make marinate melt navigate "
-    "never preheat prepare put refer refrigerate remove repeat replace rinse scroll seek select serve speak squeeze stir submit "
-    "take tap transfer unplug upload verify visit wait whisk wipe".split()
+    "add allow avoid choose combine consider consult continue create decide delete describe discard dissolve don't drain eat "
+    "enable enjoy ensure enter explain follow gather identify insert install keep let locate make marinate melt navigate "
+    "never preheat prepare put refrigerate remove replace rinse scroll seek serve squeeze stir submit "
+    "take tap unplug upload verify visit wait whisk wipe".split()
 )
-_ASSERTING_NOTE = ("note that ", "remember that ", "keep in mind that ", "be aware that ", "please note that ", "note ", "please note ")
+_NOTES = ("please note", "note", "please remember", "remember", "keep in mind", "be aware", "please be aware")
 _FINITE = frozenset("is are was were has have had will can may does did said says".split())
 
 
@@ -249,12 +289,19 @@ def stance(text: str) -> Stance:
     tokens = _tokens(text)
     words = [token for token in tokens if token[0].isalnum()]
     padded = f" {' '.join(words)} "
-    confidence = _confidence(text, padded)
-    return Stance(_skip(text, tokens, words, padded), confidence)
+    if any(sign in padded for sign in _NEGATIVE) and _says_not_told(" ".join(_opened(tokens))):
+        return Stance("question" if is_question(text) else "not_in_context", PLAIN)
+    if _QUOTED.search(text, 0, _READ):  # what stands in quotation marks is another's hedge or taste
+        tokens = _tokens(_QUOTED.sub(" quoted ", text[:_READ]))
+        words = [token for token in tokens if token[0].isalnum()]
+        padded = f" {' '.join(words)} "
+    return Stance(_skip(text, tokens, words, padded), _confidence(text, words, padded))
 
 
 def is_question(text: str) -> bool:
-    """Whether the sentence asks: it ends in a question mark that no quotation encloses."""
+    """Whether the sentence asks: it ends in a question mark that no quotation encloses. "Did you know that …" tells."""
+    if _TELLING_QUESTION.match(text):
+        return False
     return text.rstrip(" \t*_)]").endswith(("?", "？", "؟", "?!"))
 
 
@@ -272,14 +319,17 @@ def is_lead_in(text: str) -> bool:
     return len(words) <= _LEAD_IN_WORDS or not _ANNOUNCING.isdisjoint(words)
 
 
-def is_only_sources(text: str) -> bool:
-    """Whether the sentence only names sources: marks, addresses, a footnote's text, or a short list after "Sources:"."""
-    if "[" not in text and "http" not in text and "ource" not in text and "eference" not in text and "【" not in text:
-        return False
+def is_only_sources(text: str, bare: str) -> bool:
+    """Whether the sentence only names sources: marks, addresses, a footnote's text, or a short list after "Sources:".
+
+    `bare` is `text` with its citation marks blanked out.
+    """
     if _FOOTNOTE.match(text) or (len(text) <= 200 and _SOURCE_LIST.match(text)):
         return True
-    left = _ADDRESS.sub(" ", without_marks(text))
-    return _SOURCE_WORDS.issuperset(token for token in _TOKEN.findall(left.lower()) if token[0].isalnum())
+    if bare is text and "http" not in text and "www." not in text:
+        return False
+    left = _ADDRESS.sub(" ", bare[:_READ_SOURCES])
+    return len(bare) <= _READ_SOURCES and _SOURCE_WORDS.issuperset(token for token in _TOKEN.findall(left.lower()) if token[0].isalnum())
 
 
 def named_confidence(key: str, value: object) -> float | None:
@@ -305,19 +355,20 @@ def _skip(text: str, tokens: list[str], words: list[str], padded: str) -> str | 
         return "question"
     opened = _opened(tokens)
     if not opened:
-        return "greeting" if words and _INTERJECTIONS.issuperset(words) and words[0] not in _BARE else "no_content"
+        return "greeting" if words and words[0] not in _BARE else "no_content"
+    opened = _without_note(opened)
     opening = " ".join(opened) + " "
-    if opening.startswith(_ASSERTING_NOTE):
-        opening = opening.split(" that ", 1)[-1]
     plain = " ".join(token for token in opened if token[0].isalnum()) + " "
-    if any(sign in padded for sign in _NEGATIVE) and _NOT_TOLD.search(" ".join(opened)):
-        return "not_in_context"
-    for reason, openings in _OPENINGS:
-        if plain.startswith(openings) or opening.startswith(openings):
-            return reason
+    for reason, beginning in _BY_FIRST_WORD.get(opened[0], ()) if opened else ():
+        if plain.startswith(beginning) or opening.startswith(beginning):
+            return None if reason == "hedged" and opened[0] in _IMPERSONAL and _is_attributed(text, padded) else reason
+    if plain.startswith("if ") and any(phrase in padded for phrase in _OFFERING):
+        return "offer"
     if _EMPTY.issuperset(words):
         return "no_content"
-    if _is_hedged(tokens, padded):
+    if _EVALUATION.issuperset(words):
+        return "opinion"
+    if _is_hedged(text, tokens, padded):
         return "hedged"
     return "instruction" if _is_imperative(opened) else None
 
@@ -327,7 +378,7 @@ _BARE = frozenset("yes yeah yep no nope true false right correct exactly indeed"
 
 def _opened(tokens: list[str]) -> list[str]:
     """The tokens after connectives, interjections and the punctuation between them."""
-    place = 0
+    place = 2 if tokens[:2] == ["of", "course"] else 0
     while place < len(tokens) and (tokens[place] in _CONNECTIVES or tokens[place] in _INTERJECTIONS or not tokens[place].isalnum()):
         if tokens[place][0].isalnum() and not tokens[place].isalnum():
             break
@@ -337,9 +388,29 @@ def _opened(tokens: list[str]) -> list[str]:
     return tokens[place:]
 
 
-def _is_hedged(tokens: list[str], padded: str) -> bool:
+def _says_not_told(opened: str) -> bool:
+    """Whether the piece, not an aside in parentheses, says that the context does not tell."""
+    found = _NOT_TOLD.search(opened)
+    return found is not None and not ("(" in opened[: found.start()] and ")" not in opened[: found.start()])
+
+
+def _is_attributed(text: str, padded: str) -> bool:
+    """Whether the piece reports what someone else says, or cites a source for it."""
+    return any(name in padded for name in _ATTRIBUTIONS) or next(find_marks(text), None) is not None
+
+
+def _without_note(tokens: list[str]) -> list[str]:
+    """The tokens after "note that" and its like, which assert what follows them."""
+    for note in _NOTES:
+        words = note.split()
+        if tokens[: len(words)] == words and tokens[len(words) : len(words) + 1] in (["that"], [":"], [","]):
+            return tokens[len(words) + 1 :]
+    return tokens
+
+
+def _is_hedged(text: str, tokens: list[str], padded: str) -> bool:
     """Whether the main clause, not a side clause, is hedged by the answer itself and not by whoever it reports."""
-    if not any(hedge in padded for hedge in _HEDGES) or any(name in padded for name in _ATTRIBUTIONS):
+    if _HEDGING.isdisjoint(tokens) or not any(hedge in padded for hedge in _HEDGES) or _is_attributed(text, padded):
         return False
     head: list[str] = []
     for place, token in enumerate(tokens):
@@ -362,10 +433,12 @@ def _is_imperative(tokens: list[str]) -> bool:
     return tokens[0] in _NEVER_NOUNS or tokens[1] in _AFTER_IMPERATIVE
 
 
-def _confidence(text: str, padded: str) -> float:
+def _confidence(text: str, words: list[str], padded: str) -> float:
     """The confidence that is stated in so many words, else the lowest that a hedge implies, else what a booster does."""
     if ("onfiden" in text or "ertain" in text or "sure" in text or "%" in text) and (match := _STATED.search(text[:_READ])):
         return _stated(match)
+    if _SIGNALS.isdisjoint(words):
+        return PLAIN
     for phrase in _NOT_HEDGES:
         if phrase in padded:
             padded = padded.replace(phrase, " ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from proxy.verification.numbers import Quantity
 from proxy.verification.words import Word
@@ -22,6 +23,12 @@ class Binding:
     own: frozenset[str]
     shared: frozenset[str]
     dates: tuple[Quantity, ...]
+    has_subject: bool = False  # words of its own stand before it: the shared subject is not meant
+
+    @property
+    def subject(self) -> frozenset[str]:
+        """The words that may name what the quantity is of: not the shared ones where it has a subject of its own."""
+        return self.own if self.has_subject else self.own | self.shared
 
     @property
     def scope(self) -> frozenset[str]:
@@ -45,7 +52,7 @@ def _bind(
     bindings: list[Binding] = []
     if not group:
         return bindings
-    cuts = [_cut(text, left.end, right.start) for left, right in zip(group, group[1:], strict=False)]
+    cuts = [_cut(text, left.end, right.start) for left, right in pairwise(group)]
     lows, highs = [0, *cuts], [*cuts, _end_of_clause(text, group[-1].end)]
     label_end = text.find("|", 0, group[0].start)
     if label_end >= 0:  # a table row: its label is shared, and a cell starts behind it
@@ -56,7 +63,8 @@ def _bind(
     for quantity, low, high in zip(group, lows, highs, strict=True):
         own = frozenset(stem for at, stem in stems if low <= at < high)
         with_it = tuple(date for date in dates if low <= date.start < high)
-        bindings.append(Binding(quantity, own, shared, with_it or leading))
+        has_subject = low != lows[0] and any(low <= at < quantity.start for at, _ in stems)
+        bindings.append(Binding(quantity, own, shared, with_it or leading, has_subject))
     return bindings
 
 
@@ -89,6 +97,6 @@ _TURN = re.compile(
 )
 _STRONG_TURN = re.compile(r"[;|\t]|\b(?:but|while|whereas)\b", re.IGNORECASE)
 _CONNECTIVES = frozenset(
-    "compar versus vs about approximat roughly near almost around over under than least up down total while but whereas "
-    "respectiv same only more less most million billion thousand trillion dollar percent".split()
+    "compar versus vs about approximat roughly near almost around over under than least up down total while but "
+    "whereas respectiv same only more less most million billion thousand trillion dollar percent".split()
 )

@@ -65,7 +65,8 @@ _HTML = re.compile(
 )
 _WORD = re.compile(r"\w")
 _STARTERS = frozenset("#-+*•‣◦▪●–=_`~<>|(0123456789")
-_NOTHING = frozenset(("", *"#|=:.,;<>[](){}'\"!?/\\"))
+_NOTHING = frozenset(("", *"-*+•#|=:.,;<>[](){}'\"!?/\\"))
+_MOST_LINES = 4096
 _MAX_NESTING = 16
 
 
@@ -217,8 +218,10 @@ class _Scanner:
         if marker := _MARKER.match(line.text):
             if line.indent - self._content() >= 4 and not self.items:
                 return False
+            if marker.end() == len(line.text) or self.items:
+                return marker.end() < len(line.text)
             number = marker.group().strip(" \t.)(")
-            return marker.end() < len(line.text) and (bool(self.items) or number in ("", "1", "a") or not number.isalnum())
+            return number in ("", "1", "a") or not number.isalnum()
         if line.indent - self._content() >= 4:
             return False
         return (
@@ -296,10 +299,19 @@ def _lines(text: str) -> list[_Line]:
     # CRLF and CR become characters of the same width, so offsets stay true
     if "\r" in text:
         text = text.replace("\r\n", " \n").replace("\r", "\n")
+    breaks = text.count("\n")
+    if breaks > _MOST_LINES and breaks * 4 > len(text):
+        text = text.replace("\n", " ")  # lines of a character or two, by the thousand, are no Markdown
     lines: list[_Line] = []
     position = 0
     for raw in text.split("\n"):
-        lines.append(_line(raw, position, 0, 0) if raw else _BLANK)
+        if not raw:
+            lines.append(_BLANK)
+        elif raw[0] > " " and raw[0] != ">":  # the common case, made quick
+            bare = raw.rstrip()
+            lines.append(_Line(bare, position, position + len(bare), 0, 0))
+        else:
+            lines.append(_line(raw, position, 0, 0))
         position += len(raw) + 1
     return lines
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _RANGE_LIMIT = 50
+_READ = 8000
 
 _LABEL = r"(?:[A-Za-z][A-Za-z .:#_-]{0,24}?)?\d{1,3}|[A-Za-z][\w.:#-]{0,40}?\d[\w.:#-]{0,20}|[\w-]{1,40}\.(?:pdf|txt|md|html?|docx?|csv|json)"
 _JOIN = r"[ \t]{0,2}(?:,|;|&|and|-|–|to)[ \t]{0,2}"
@@ -42,8 +43,10 @@ def find_marks(text: str) -> Iterator[Mark]:
     """The citation marks of `text` in order.
 
     Read are [1], [1, 2], [1-3], [^1], [doc-3], [[1]](url), 【4†source】, "(Source 2)", "Documents 2 and 3" and raised
-    digits after a word; not read are Markdown links, code, and raised digits of units (m²). Linear in the length.
+    digits after a word; not read are Markdown links, code, and raised digits of units (m²). Only the first `_READ`
+    characters are read.
     """
+    text = text[:_READ]
     if _HINTS.isdisjoint(text):
         lower = text.lower()
         if not any(name in lower for name in _NAMED):
@@ -60,16 +63,21 @@ def find_marks(text: str) -> Iterator[Mark]:
 
 def cited(text: str) -> tuple[str, ...]:
     """The distinct labels that `text` cites, in order of appearance."""
-    return tuple(dict.fromkeys(label for mark in find_marks(text) for label in mark.labels))
+    return labels_of(find_marks(text))
 
 
-def without_marks(text: str) -> str:
-    """`text` with every citation mark blanked out; its length stays the same."""
+def labels_of(marks: Iterable[Mark]) -> tuple[str, ...]:
+    """The distinct labels of `marks`, in order of appearance."""
+    return tuple(dict.fromkeys(label for mark in marks for label in mark.labels))
+
+
+def without(marks: Iterable[Mark], text: str) -> str:
+    """`text` with its marks blanked out; every place stays the same."""
     pieces, start = [], 0
-    for mark in find_marks(text):
+    for mark in marks:
         pieces += text[start : mark.start], " " * (mark.end - mark.start)
         start = mark.end
-    return "".join(pieces) + text[start:]
+    return "".join(pieces) + text[start:] if pieces else text
 
 
 def _labels(match: re.Match[str]) -> tuple[str, ...]:

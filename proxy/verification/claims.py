@@ -19,8 +19,8 @@ from proxy.verification.assertions import (
     stance,
 )
 from proxy.verification.blocks import LEAD_LIMIT, Block, blocks
-from proxy.verification.cited import cited, without_marks
-from proxy.verification.clauses import clauses
+from proxy.verification.cited import cited, find_marks, labels_of, without
+from proxy.verification.clauses import clauses, halves
 from proxy.verification.jsontext import Value, offsets_of, parse_object, scalars
 from proxy.verification.sentences import sentences
 
@@ -62,11 +62,12 @@ _QUOTE_MARK = re.compile(r"\n[ \t]{0,12}(?:>[ \t]?)+")
 _CONTENT = re.compile(r"[^\W_]")
 _BOLD_LINE = re.compile(r"(?:\*\*|__)[^*\n]{1,80}(?:\*\*|__):?$")
 _END = re.compile(r"[^\W_][^\w\s]*(?:\n|[.!?][^\w\s]*(?=\s|$)|$)")
-_NUMBER_WORD = re.compile(
-    r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen"
-    r"|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|billion|trillion|dozen|half"
-    r"|twice|double|triple|percent)\b",
-    re.IGNORECASE,
+_DIGIT = re.compile(r"\d")
+_LETTERS = re.compile(r"[a-z]+")
+_NUMBER_WORDS = frozenset(
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen "
+    "twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion trillion dozen half twice double "
+    "triple percent".split()
 )
 _OPENING = re.compile(r"[\W_]*((?:[\w'’-]+[ \t]+){0,7}?[\w'’-]+,[ \t]+)?(?:(?:and|but|so|or|then)[ \t]+)?([\w'’]+)(?:[ \t]+([\w'’]+))?")
 _ANAPHORS = frozenset(
@@ -159,7 +160,7 @@ def _whole(text: str, block: Block) -> _Draft | None:
         return _Draft(block.start, block.end, "table_row", block.lead, None, PLAIN, cited(own))
     if block.kind == "heading" and own.endswith(".") and own.count(" ") >= _SENTENCE_WORDS:
         reading = stance(own)  # a statement set as a heading, or above a line of dashes
-        return _Draft(block.start, block.end, _kind(own), "", reading.skip, reading.confidence, cited(own))
+        return _Draft(block.start, block.end, _kind(without(find_marks(own), own)), "", reading.skip, reading.confidence, cited(own))
     return _Draft(block.start, block.end, "heading", skip="heading")
 
 
@@ -173,6 +174,8 @@ def _sentences(text: str, block: Block, previous: str) -> Iterator[_Draft]:
         lead = previous if previous and _leans(sentence) else block.lead
         last = not _CONTENT.search(reading, end)
         for draft in _parts(sentence, lead, last):
+            if draft.skip == "instruction" and (block.kind == "list_item" or draft.cited):
+                draft = draft._replace(skip=None)
             kind: ClaimKind = "quote" if block.quoted else draft.kind
             yield draft._replace(start=draft.start + block.start + start, end=draft.end + block.start + start, kind=kind)
         previous = sentence[-LEAD_LIMIT:]
@@ -194,25 +197,35 @@ def _blank_tag(tag: re.Match[str]) -> str:
 
 def _parts(sentence: str, lead: str, last: bool) -> Iterator[_Draft]:
     """The claims of one sentence: itself, or its clauses; places count from the sentence's start."""
-    whole = _Draft(0, len(sentence), "statement", lead)
-    if skip := _whole_skip(sentence, last):
+    marks = list(find_marks(sentence))
+    bare = without(marks, sentence)
+    labels = labels_of(marks)
+    if skip := _whole_skip(sentence, bare, last):
         confidence = stance(sentence).confidence if skip == "confidence" else PLAIN
-        yield whole._replace(skip=skip, confidence=confidence, cited=cited(sentence))
+        yield _Draft(0, len(sentence), "statement", lead, skip, confidence, labels)
         return
-    labels: tuple[str, ...] = ()
-    drafts: list[_Draft] = []
-    spans = list(clauses(sentence))
+    spans = _spans(sentence)
     first = sentence[slice(*spans[0])][-LEAD_LIMIT:]
-    for start, end in reversed(spans):
-        clause = sentence[start:end]
-        reading = stance(clause)
-        labels = cited(clause) or labels  # a citation at the end of a sentence stands for all of it
-        lean = lead if start == 0 else first
-        drafts.append(_Draft(start, end, _kind(clause), lean, reading.skip, reading.confidence, labels))
-    yield from reversed(drafts)
+    for start, end in spans:
+        reading = stance(sentence[start:end])
+        if len(spans) > 1:  # a citation stands for all that precedes it in its sentence
+            later = [mark for mark in marks if mark.start >= start]
+            labels = labels_of(mark for mark in later if mark.start < end) or labels_of(later[:1])
+        yield _Draft(start, end, _kind(bare[start:end]), lead if start == 0 else first, reading.skip, reading.confidence, labels)
 
 
-def _whole_skip(sentence: str, last: bool) -> str | None:
+def _spans(sentence: str) -> list[tuple[int, int]]:
+    """The clauses; a half that asserts is also parted from one that only says what the answer cannot tell."""
+    spans = list(clauses(sentence))
+    if len(spans) == 1 and (whole := stance(sentence).skip) in ("not_in_context", "refusal"):
+        for left, right in halves(sentence):
+            skips = [stance(sentence[slice(*half)]).skip for half in (left, right)]
+            if whole in skips and None in skips:
+                return [left, right]
+    return spans
+
+
+def _whole_skip(sentence: str, bare: str, last: bool) -> str | None:
     """Why no part of a sentence is checked, when that shows in the sentence as a whole."""
     if is_question(sentence):
         return "question"
@@ -220,11 +233,12 @@ def _whole_skip(sentence: str, last: bool) -> str | None:
         return "confidence"
     if last and is_lead_in(sentence):
         return "lead_in"
-    return "citation_only" if is_only_sources(sentence) else None
+    return "citation_only" if is_only_sources(sentence, bare) else None
 
 
-def _kind(text: str) -> ClaimKind:
-    return "numeric" if _NUMBER_WORD.search(without_marks(text)) else "statement"
+def _kind(bare: str) -> ClaimKind:
+    """What a text without its citation marks is: numeric when it holds a digit or a number word."""
+    return "numeric" if _DIGIT.search(bare) or not _NUMBER_WORDS.isdisjoint(_LETTERS.findall(bare.lower())) else "statement"
 
 
 def _leans(sentence: str) -> bool:

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from proxy.verification.sentences import kept_whole
 
 _JOINT = re.compile(
-    r"(?P<semicolon>;)\s+(?=\w)|,\s+(?=(?:and|but|while|whereas|yet)\s)|,\s+(?=(?:however|although|though),?\s)", re.IGNORECASE
+    r"(?P<semicolon>;)\s+(?=\w)|,\s+(?=(?:and|but|while|whereas|yet|however|although|though),?\s)|\s(?=but\s)", re.IGNORECASE
 )
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _LONGEST = 1200
 
 _FINITE = frozenset(
-    "is are was were has had will would can could may might must should does did isn't aren't wasn't weren't hasn't hadn't won't "
+    "is are was were has had will would can cannot could may might must should does did isn't aren't wasn't weren't hasn't hadn't won't "
     "wouldn't can't couldn't doesn't didn't it's he's she's they're rose fell grew became began came went made took gave got led "
     "won lost held kept left met paid put ran said saw sold sent set spent stood told wrote found founded fought bought brought "
     "built chose drew drove flew knew lay meant read sang sat sought spoke taught thought threw understood wore increased "
@@ -34,6 +34,7 @@ _SUBORDINATE_LEFT = frozenset(
     "said says believe believes think thinks claims claimed stated states suggests suggest according not only".split()
 )
 _SUBORDINATE_RIGHT = frozenset("that which who whom whose where".split())
+_SAME_SUBJECT = frozenset("rather only also instead not merely simply just do does did is are was were has have".split())
 _NAME = re.compile(r"[A-Z\d$€£]")
 
 
@@ -44,18 +45,31 @@ def clauses(sentence: str) -> Iterator[tuple[int, int]]:
     "if", an "according to", a "not only") reaches over into the second. The conjunction opens the second part.
     """
     start = 0
-    if len(sentence) <= _LONGEST and ("," in sentence or ";" in sentence):
-        kept: list[tuple[int, int]] | None = None
-        for joint in _JOINT.finditer(sentence):
-            left, right = sentence[start : joint.start()], sentence[joint.end() :]
-            if not _stands_alone(left, joint["semicolon"] is not None) or not _opens_clause(right, joint["semicolon"] is not None):
-                continue
-            kept = kept_whole(sentence) if kept is None else kept
-            if any(low < joint.start() < high for low, high in kept):
-                continue
-            yield start, joint.start()
-            start = joint.end()
+    for end, after, is_semicolon in _joints(sentence):
+        left, right = sentence[start:end], sentence[after:]
+        if _stands_alone(left, is_semicolon) and _opens_clause(right, is_semicolon):
+            yield start, end
+            start = after
     yield start, len(sentence)
+
+
+def halves(sentence: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Every way to cut the sentence in two where a conjunction may open a clause, whatever reaches over it."""
+    for end, after, _is_semicolon in _joints(sentence):
+        words = _WORD.findall(sentence[after : after + 80])
+        if len(words) > 3 and words[1].lower() not in _SAME_SUBJECT:
+            yield (0, end), (after, len(sentence))
+
+
+def _joints(sentence: str) -> Iterator[tuple[int, int, bool]]:
+    """Where clauses may meet: the end of the first, the start of the second, and whether a semicolon parts them."""
+    if len(sentence) > _LONGEST or not ("," in sentence or ";" in sentence or " but " in sentence):
+        return
+    kept: list[tuple[int, int]] | None = None
+    for joint in _JOINT.finditer(sentence):
+        kept = kept_whole(sentence) if kept is None else kept
+        if not any(low < joint.start() < high for low, high in kept):
+            yield joint.start(), joint.end(), joint["semicolon"] is not None
 
 
 def _stands_alone(left: str, at_semicolon: bool) -> bool:

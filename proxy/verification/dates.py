@@ -200,7 +200,7 @@ _AT_DIGIT = _compiled(
     (r"(?P<first>\d\d?)\.(?P<second>\d\d?)\.(?P<year>\d{4})(?!\w|\.\d)", _ambiguous_day),
     (rf"{_DAY}[ -](?:of )?{_MONTH},?[ -]{_YEAR}", _day),
     (rf"{_DAY}[ -](?:of )?{_MONTH}", _day_of_month),
-    (rf"(?P<year>[12]\d{{3}})[ -]?(?P<part>Q|H)(?P<number>[1-4])(?!\w)", _part_of_year),
+    (r"(?P<year>[12]\d{3})[ -]?(?P<part>Q|H)(?P<number>[1-4])(?!\w)", _part_of_year),
     (rf"(?P<number>[1-4])(?P<part>Q|H)[ -]?(?:FY)?['’]?{_SHORT_YEAR}", _part_of_year),
     (r"(?P<number>[1-4])(?:st|nd|rd|th)[ -](?P<part>quarter|half)" + rf"{_OF_YEAR}?", _part_of_year),
     (r"(?P<number>\d\d?)(?:st|nd|rd|th)[ -]century(?P<era> BCE?\b)?", _century),

@@ -1,4 +1,4 @@
-"""Numbers that a source does not state and that follow from those it states: change, sum, share, average, ratio (NU4)."""
+"""Numbers that follow from those that a source states: change, sum, share, average, ratio (NU4)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _Result = tuple[Quantity, str, tuple[int, ...]]
 
 
 def _agrees(claimed: Quantity, result: Quantity, tolerance: float | None) -> bool:
-    """Operands are rounded themselves, so a result may miss the claim by what their last digits allow, if that is little."""
+    """Operands are rounded themselves, so a result may miss the claim by a little of what their digits allow."""
     relation = compare(replace(claimed, bound="", other=None), result, tolerance)
     return relation.is_match or (relation is Relation.OPEN and result.slack <= 2 * claimed.slack)
 
@@ -154,7 +154,9 @@ _DOWN = re.compile(
 _OPERATIONS: tuple[tuple[re.Pattern[str], Callable[[Quantity, _Numbered, int], Iterator[_Result]]], ...] = (
     (
         re.compile(
-            f"{_UP.pattern}|{_DOWN.pattern}|" + r"\b(?:chang|differ|gap\b|grow|spread|exceed|ahead|behind)", re.I
+            f"{_UP.pattern}|{_DOWN.pattern}|"
+            + r"\b(?:chang|differ|improv|worsen|widen|narrow|gap\b|grow|spread|exceed|ahead|behind)",
+            re.I,
         ),
         _changes,
     ),

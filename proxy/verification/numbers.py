@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from math import floor, log10
 from typing import Literal, NamedTuple
 
 from proxy.verification.dates import DateReading, is_date_word, read_date, year_span
@@ -30,7 +29,7 @@ class Quantity:
 
     `unit` is a currency code ("$" when no country is named), "%" or "pp" (percentage points) or "bps" (in points), the
     dimension of a measure such as "length", or a date's unit (see `DateReading`). `scale` is what a written scale word
-    multiplied, `worth` what the written unit is worth in base units, `written` its name, and `nouns` the stems of what is counted.
+    multiplied, `worth` what the unit is worth, `written` its name, and `nouns` the stems of what is counted.
     """
 
     start: int
@@ -123,7 +122,8 @@ def _at_money(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
         return [], end
     quantity = _quantity(text, start, end, "currency", amounts, sign, unit=code)
     if opening["bracket"] and text[end : end + 1] == ")":
-        quantity = replace(quantity, low=-quantity.high, high=-quantity.low, end=end + 1, text=text[start : end + 1])
+        low, high = quantity.low, quantity.high
+        quantity = replace(quantity, low=-high, high=-low, other=(low, high), end=end + 1, text=text[start : end + 1])
     return [quantity], quantity.end
 
 
@@ -132,7 +132,7 @@ def _at_digit(text: str, start: int) -> tuple[list[Quantity], int]:
     before = text[start - 1 : start] if start else ""
     if reading := read_date(text, start, at_digit=True):
         return [_date(text, start, reading)], reading.end
-    if (clock := _CLOCK.match(text, start)) and not _RATIO_CUE.search(text[max(0, start - 16) : start]):
+    if (clock := _CLOCK.match(text, start)) and not _leads(text, start, _RATIO_CUES):
         return [_time_of_day(text, clock)], clock.end()
     if ratio := _RATIO.match(text, start):
         return [_ratio(text, ratio)], ratio.end()
@@ -192,14 +192,13 @@ def _measured(text: str, start: int, amount: _Amount) -> tuple[list[Quantity], i
 def _counted(text: str, start: int, amounts: list[_Amount], sign: float) -> tuple[list[Quantity], int]:
     """A number without a unit: a year, a ratio that a word before it announces, an identifier, or a count."""
     amount, end = amounts[0], amounts[-1].end
-    before = text[max(0, start - 24) : start]
-    if amount.could_label and len(amounts) == 1 and _LABEL.search(before):
+    if amount.could_label and len(amounts) == 1 and _leads(text, start, _LABELS):
         return [], end
-    if amount.is_plain and len(amounts) == 1 and sign > 0 and _is_year(text, start, end, amount.value, before):
+    if amount.is_plain and len(amounts) == 1 and sign > 0 and _is_year(text, start, end, amount.value):
         return _one(Quantity(start, end, text[start:end], "date", *year_span(int(amount.value)), unit=""))
     if _is_citation(text, start, end, amount):
         return [], end
-    if _RATIO_CUE.search(before):
+    if _leads(text, start, _RATIO_CUES):
         return _one(_quantity(text, start, end, "ratio", amounts, sign))
     counted = _quantity(text, start, end, "count", amounts, sign)
     return _one(replace(counted, nouns=() if amount.is_spelled and amount.value == 1 else _nouns(text, end)))
@@ -212,7 +211,7 @@ def _one(quantity: Quantity) -> tuple[list[Quantity], int]:
 def _quantity(
     text: str, start: int, end: int, kind: Kind, amounts: list[_Amount], sign: float, unit: str = ""
 ) -> Quantity:
-    """A quantity from one amount or from the two ends of a range, with its sign, its bound and how exact it is meant."""
+    """A quantity from one amount or the two ends of a range, with its sign, its bound and how exact it is meant."""
     low, high = sorted((sign * amounts[0].value, sign * amounts[-1].value))
     if len(amounts) == 2 and sign < 0:
         low, high = sign * amounts[0].value, sign * amounts[1].value
@@ -371,10 +370,10 @@ def _range_end(text: str, first: _Amount, start: int, is_money: bool) -> _Amount
     joint = _RANGE.match(text, first.end)
     if joint is None:
         return None
-    word = joint["word"].lower()
-    if word == "and" and not _BETWEEN.search(text[max(0, start - 12) : start]):
+    word = joint["word"].strip().lower()
+    if word == "and" and not _leads(text, start, _BETWEEN):
         return None
-    if word == "to" and _FROM.search(text[max(0, start - 12) : start]):
+    if word == "to" and _leads(text, start, _FROM):
         return None  # "from 3 to 5" is where it was and where it went
     position = joint.end()
     at_digit = text[position : position + 1].isdigit()
@@ -393,14 +392,18 @@ def _is_negative(text: str, start: int) -> bool:
     if text[start - 1 : start] not in _MINUS or not start:
         return False
     before = text[start - 2 : start - 1] if start > 1 else ""
-    return not (before.isalnum() or before in _CLOSERS and before)
+    return not (before.isalnum() or (before in _CLOSERS and before))
 
 
 def _is_cell(text: str, start: int, end: int) -> bool:
     """Whether the span fills a table cell, up to a currency sign, so that its brackets mean a negative."""
     before, after = text[max(0, start - 4) : start].rstrip(" $€£"), text[end : end + 3].lstrip(" %")
     is_open = not before or before[-1] in "|\t\n:,"
-    return is_open and (not after or after[0] in "|\t\n;,.") and ("|" in before + after or "\t" in before + after)
+    return (
+        is_open
+        and (not after or after[0] in "|\t\n;,.")
+        and ("|" in after or "\t" in before + after or text.rfind("|", max(0, start - 80), start) >= 0)
+    )
 
 
 def _is_citation(text: str, start: int, end: int, amount: _Amount) -> bool:
@@ -409,13 +412,13 @@ def _is_citation(text: str, start: int, end: int, amount: _Amount) -> bool:
     return amount.is_plain and in_brackets and amount.value < 100 and not _is_cell(text, start - 1, end + 1)
 
 
-def _is_year(text: str, start: int, end: int, value: float, before: str) -> bool:
+def _is_year(text: str, start: int, end: int, value: float) -> bool:
     """Whether a plain four-digit integer is a year: from its size, the word before it and what follows."""
     if end - start != 4 or not 1000 <= value <= 2100:
         return False
     if text[start - 1 : start] in ("(", "\u2013", "\u2014", "-") and start and value >= 1500:
         return True
-    cued = _YEAR_CUE.search(before) is not None
+    cued = _leads(text, start, _YEAR_CUES)
     if value < 1900:
         return cued
     return cued or not _COUNTED_NOUN.match(text, end)
@@ -423,13 +426,26 @@ def _is_year(text: str, start: int, end: int, value: float, before: str) -> bool
 
 def _qualified(text: str, start: int, end: int) -> tuple[Bound, bool]:
     """The bound and the approximation that the words around a quantity give it."""
-    before = text[max(0, start - 28) : start].lower()
-    is_approximate = _ABOUT.search(before) is not None
-    if _AT_MOST.search(before) or _OR_LESS.match(text, end):
+    phrases = _lead_in(text, start)
+    is_approximate = not _ABOUT.isdisjoint(phrases)
+    if not _AT_MOST.isdisjoint(phrases) or _OR_LESS.match(text, end):
         return "most", is_approximate
-    if _AT_LEAST.search(before) or _OR_MORE.match(text, end):
+    if not _AT_LEAST.isdisjoint(phrases) or _OR_MORE.match(text, end):
         return "least", is_approximate
     return "", is_approximate
+
+
+def _leads(text: str, start: int, phrases: frozenset[str]) -> bool:
+    """Whether one of `phrases` stands right before `start`."""
+    return not phrases.isdisjoint(_lead_in(text, start))
+
+
+def _lead_in(text: str, start: int) -> tuple[str, ...]:
+    """The last word, two and three words before `start` in lower case, without articles and signs between."""
+    last = text[max(0, start - 32) : start].lower().rstrip("$€£ -").replace(":", " ").split()[-4:]
+    if last and last[-1] in ("a", "an", "the"):
+        last.pop()
+    return tuple(" ".join(last[-count:]).rstrip(".") for count in (1, 2, 3))
 
 
 def _nouns(text: str, end: int) -> tuple[str, ...]:
@@ -533,8 +549,8 @@ _CURRENCIES |= {"us$": "USD", "u.s.$": "USD", "a$": "AUD", "au$": "AUD", "c$": "
 _CURRENCIES |= {"hk$": "HKD", "s$": "SGD", "r$": "BRL", "yuan": "CNY", "renminbi": "CNY", "rmb": "CNY", "₩": "KRW"}
 _CURRENCIES |= {"won": "KRW", "₽": "RUB", "rubles": "RUB", "franc": "CHF", "francs": "CHF", "₺": "TRY", "₪": "ILS"}
 _CODES = (
-    "USD EUR GBP JPY CNY INR AUD CAD CHF HKD NZD SGD SEK NOK DKK KRW BRL MXN ZAR RUB TRY PLN CZK HUF ILS AED SAR THB IDR "
-    "MYR PHP TWD NGN EGP"
+    "USD EUR GBP JPY CNY INR AUD CAD CHF HKD NZD SGD SEK NOK DKK KRW BRL MXN ZAR RUB TRY PLN CZK HUF ILS AED SAR THB "
+    "IDR MYR PHP TWD NGN EGP"
 ).split()
 _CURRENCIES |= {code.lower(): code for code in _CODES}
 _CURRENCY_SYMBOLS = frozenset("$€£¥₹₩₽₺₪")
@@ -555,8 +571,8 @@ _SUFFIXES = {"k": 1e3, "m": 1e6, "mm": 1e6, "b": 1e9, "t": 1e12}
 _SPELLED = {
     name: float(number)
     for number, name in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen".split()
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen".split()
     )
 } | {"twenty": 20.0, "thirty": 30.0, "forty": 40.0, "fifty": 50.0, "sixty": 60.0, "seventy": 70.0}
 _SPELLED |= {"eighty": 80.0, "ninety": 90.0}
@@ -571,7 +587,7 @@ _PERCENT_UNITS |= {"bps": "bps", "bp": "bps", "basispoints": "bps", "basispoint"
 _SMALL_WHOLES = frozenset((2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 20.0, 50.0, 100.0, 1000.0, 10000.0))
 _MINUS = ("-", "\u2212", "\u2013")
 _CLOSERS = ")]%\"'”’"
-_IDENTIFIER_MARKS = frozenset("#@_/\\^~§=&")
+_IDENTIFIER_MARKS = frozenset("#@_/\\^§&")
 _UNIT_GAPS = (" ", "-", "\u00a0", "\u202f", "\u2009")
 _NOT_NOUNS = frozenset("compared versus vs respectively million billion thousand".split()) | frozenset(_SPELLED)
 
@@ -616,9 +632,9 @@ _CLOCK = re.compile(
 _RATIO = re.compile(r"(?P<first>\d{1,6}(?:\.\d{1,4})?)(?: : |:)(?P<second>\d{0,5}[1-9]\d{0,2}(?:\.\d{1,4})?)(?![\d:])")
 _DIGIT_FRACTION = re.compile(r"(?:(?P<whole>\d{1,3}) )?(?P<above>\d{1,2})/(?P<below>[234568]|10|16)(?![\d/]|\.\d)")
 _FRACTION = re.compile(
-    r"(?:(?:(?P<count>one|two|three|four|five|seven|nine)[- ](?P<part>thirds?|quarters?|fourths?|fifths?|sixths?|eighths?"
-    r"|tenths?|half)(?= of\b|[^\w ]| the\b|$)|an? (?P<half>third|quarter|fifth|tenth|half) of(?= (?:all|the|its|their|"
-    r"those|our|his|her|[^\W\d_]+s)\b))|half (?:of|the)(?= [^\W\d_]+))",
+    r"(?:(?:(?P<count>one|two|three|four|five|seven|nine)[- ](?P<part>thirds?|quarters?|fourths?|fifths?|sixths?|"
+    r"eighths?|tenths?|half)(?= of\b|[^\w ]| the\b|$)|an? (?P<half>third|quarter|fifth|tenth|half) of(?= (?:all|the|"
+    r"its|their|those|our|his|her|[^\W\d_]+s)\b))|half (?:of|the)(?= [^\W\d_]+))",
     re.I,
 )
 _PREFIX = re.compile(r"(?:mid|early|late|pre|post|non|sub|under|over)-(?=\d)", re.I)
@@ -629,39 +645,38 @@ _SCALE_BEHIND = re.compile(r" (?:hundred|dozen|thousand|million|billion|trillion
 _IDENTIFIER = re.compile(r"[\w.,'’-]*\w|")
 _WORD_CHARACTER = re.compile(r"\w")
 _JOINED = re.compile(r"-(?:[A-Z]\b|\d)|\([a-z]\)|[/\\]\d")
-_BETWEEN = re.compile(r"\bbetween [$€£]?$", re.I)
-_FROM = re.compile(r"\bfrom [$€£]?$", re.I)
-_RATIO_CUE = re.compile(
-    r"\b(?:ratio|multiple|dscr|ltv|beta|odds|coverage)(?: \(\w+\))?(?: (?:of|was|is|at|to|stood at|were))?:? ?$", re.I
-)
-_LABEL = re.compile(
-    r"(?:\b(?:section|sec|figure|fig|table|step|chapter|page|pages|article|item|note|rfc|iso|ias|ifrs|asc|asu|sfas|gaap|phase|type|part|room|highway"
-    r"|route|flight|class|version|appendix|exhibit|clause|paragraph|question|option|rule|line|no|nos|number|document|doc"
-    r"|passage|source|reference|act|psalm|vol|volume|issue|python|windows|boeing|airbus|apollo|iphone|level|category"
-    r"|stage|grade|unit|building|tier|series|season|episode|channel|form|suite|apt|zip|code)\.?|[#№§]) ?$",
-    re.I,
-)
-_YEAR_CUE = re.compile(
-    r"(?:\b(?:in|since|by|until|till|during|circa|year|years|before|after|from|of|and|to|through|early|late|mid|summer|"
-    r"spring|autumn|fall|winter|ended|ending|born|died|dated)|\bc\.)[ -]$|\|\s?$",
-    re.I,
-)
 _COUNTED_NOUN = re.compile(
     r" (?:[^\W\d_]+ )?(?:people|men|women|children|staff|[a-z]{3,}(?<!ss)(?<!us)(?<!is)s)\b(?! (?:was|were|is|are))"
 )
 _YEAR_NOUN = re.compile(r"[ -](?:fiscal |financial )?years?\b|[ -]month", re.I)
-_ABOUT = re.compile(
-    r"\b(?:about|approximately|approx\.?|around|roughly|nearly|almost|some|circa|close to|or so|estimated|an estimated|"
-    r"near)(?: an?)? ?$|[~≈∼] ?$|\bc\. ?$"
-)
-_AT_LEAST = re.compile(
-    r"(?:\b(?:over|more than|greater than|at least|above|exceed(?:s|ed|ing)?|no (?:less|fewer) than|minimum of|upwards of|"
-    r"not less than|in excess of|well over)|[>≥]=?) ?$"
-)
-_AT_MOST = re.compile(
-    r"(?:\b(?:up to|at most|less than|fewer than|under|below|no more than|not more than|maximum of|as much as|as many as|"
-    r"within)|[<≤]=?) ?$"
-)
 _OR_MORE = re.compile(r" or (?:more|greater|higher|older|above|over)\b")
 _OR_LESS = re.compile(r" or (?:less|fewer|lower|younger|below|under)\b")
+_BETWEEN, _FROM = frozenset(("between",)), frozenset(("from",))
+_ABOUT = frozenset(
+    "about|approximately|approx|around|roughly|nearly|almost|some|circa|close to|estimated|near|~|≈|c|ca".split("|")
+)
+_AT_LEAST = frozenset(
+    "over|more than|greater than|at least|above|exceed|exceeds|exceeded|exceeding|no less than|no fewer than|"
+    "minimum of|upwards of|not less than|in excess of|>|≥|>=".split("|")
+)
+_AT_MOST = frozenset(
+    "up to|at most|less than|fewer than|under|below|no more than|not more than|maximum of|as much as|as many as|within|"
+    "<|≤|<=".split("|")
+)
+_RATIO_CUES = frozenset(
+    f"{name}{link}"
+    for name in "ratio multiple dscr ltv beta odds coverage".split()
+    for link in ("", " of", " was", " is", " at", " were", " stands at", " stood at")
+)
+_YEAR_CUES = frozenset(
+    "in since by until till during circa year years before after from of and to through early late mid summer spring "
+    "autumn fall winter ended ending born died dated c |".split()
+)
+_LABELS = frozenset(
+    "section sec figure fig table step chapter page pages article item note rfc iso ias ifrs asc asu sfas gaap phase "
+    "type part room highway route flight class version appendix exhibit clause paragraph question option rule line no "
+    "nos number document doc passage source reference act psalm vol volume issue python windows boeing airbus apollo "
+    "iphone level category stage grade scope unit building tier series season episode channel form suite apt zip "
+    "code # № §".split()
+)
 _NOUNS = re.compile(r"(?:[ \u00a0-][^\W\d_]{1,30}){1,3}")

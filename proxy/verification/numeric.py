@@ -66,13 +66,14 @@ def verify(
     deadline = clock() + policy.numeric.timeout_s
     claimed = {each.quantity: each for each in bind(claim.text, words(claim.text), quantities)}
     subject = _subject(claim, claimed.values())
+    is_scaled = any(each.high >= 1000 or each.low <= -1000 for each in wanted if each.kind != "date")
     read: list[_Read] = []
     for passage in _candidates(claim, context, policy.numeric.max_source_checks):
         if clock() > deadline:
             return _timed_out(len(wanted), policy.numeric.timeout_s)
-        read.append(_read(passage, context, subject))
+        read.append(_read(passage, context, subject, is_scaled))
     findings = [
-        _judge(claim, claimed[quantity], [q for q in quantities if q is not quantity], read, policy.numeric)
+        _judge(claim, claimed[quantity], [q for q in quantities if q is not quantity], subject, read, policy.numeric)
         for quantity in wanted
     ]
     return _combine([finding for finding in findings if finding.label])
@@ -116,15 +117,22 @@ def _candidates(claim: Claim, context: Context, limit: int) -> list[Passage]:
     return kept
 
 
-def _read(passage: Passage, context: Context, subject: frozenset[str]) -> _Read:
-    near = frozenset().union(*(each.stems for each in context.around(passage, 1, 0)))
+def _read(passage: Passage, context: Context, subject: frozenset[str], is_scaled: bool) -> _Read:
+    near: frozenset[str] = frozenset()
+    if not _is_table_row(passage):  # the rows around a row name other things
+        near = near.union(*(each.stems for each in context.around(passage, 1, 0)))
     covered = len(subject & passage.stems) + 0.5 * len((subject & near) - passage.stems)
     bindings = bind(passage.text, passage.words, passage.quantities)
-    return _Read(passage, bindings, covered / max(1, len(subject)), _header_scale(passage))
+    return _Read(passage, bindings, covered / max(1, len(subject)), _header_scale(passage) if is_scaled else 1.0)
 
 
 def _judge(
-    claim: Claim, mine: Binding, others: Sequence[Quantity], read: Sequence[_Read], policy: NumericPolicy
+    claim: Claim,
+    mine: Binding,
+    others: Sequence[Quantity],
+    subject: frozenset[str],
+    read: Sequence[_Read],
+    policy: NumericPolicy,
 ) -> _Finding:
     """One quantity: stated, stated of something else, derived, contradicted or absent.
 
@@ -136,14 +144,14 @@ def _judge(
     matching = [each for each in stated if each.relation.is_match]
     differing = [each for each in stated if _contests(each, mine)]
     if matching:
-        return _of_matching(mine, matching, () if selects_period else differing)
+        return _of_matching(mine, subject, matching, () if selects_period else differing)
     if mine.quantity.kind == "date" and (dated := _of_dates(mine.quantity, stated)):
         return dated
     if _is_enumeration(mine.quantity) and not any(_is_about_it(each) for each in differing):
         return _Finding(None, "", "", 0.0)
     if verbatim := _verbatim(mine, read):
         return verbatim
-    if mine.quantity.kind != "date" and (derived := _derived(claim, mine, read, tolerance)):
+    if mine.quantity.kind != "date" and (derived := _derived(claim, mine, subject, read, tolerance)):
         return derived
     asked = (
         cues(claim.text)
@@ -158,10 +166,11 @@ def _compare(mine: Binding, theirs: Binding, read: _Read, tolerance: float | Non
     claimed, stated = mine.quantity, theirs.quantity
     scale = read.scale if stated.scale == 1.0 and (stated.is_bare or stated.kind == "currency") else 1.0
     relation = compare(claimed, stated, tolerance, scale)
-    if relation is Relation.DIFFERENT and scale == 1.0 and stated.is_bare and _is_table_row(read.passage):
-        if compare(claimed, stated, tolerance, claimed.scale).is_match:
-            relation = Relation.OPEN  # a cell whose table does not tell its scale
-    if stated.is_bare and not claimed.is_bare and relation is Relation.ROUNDED and not _is_table_row(read.passage):
+    is_cell = stated.is_bare and _is_table_row(read.passage)
+    if relation is Relation.DIFFERENT and scale == 1.0 and is_cell:
+        same_digits = compare(claimed, stated, tolerance, claimed.scale).is_match
+        relation = Relation.OPEN if same_digits else relation  # the table does not tell its scale
+    if stated.is_bare and not claimed.is_bare and relation is Relation.ROUNDED and not is_cell:
         relation = Relation.APART  # digits without a unit in prose are those of something else
     if scale != 1.0 and claimed.scale == 1.0 and not relation.is_match:
         relation = compare(claimed, stated, tolerance)  # the claim repeats the figure of a cell as it stands there
@@ -203,9 +212,11 @@ def _rank(stated: _Stated) -> tuple[bool, float, float, int]:
     return stated.fits_period is not False, stated.coverage + stated.scoped, stated.coverage, -stated.passage.place
 
 
-def _of_matching(mine: Binding, matching: Sequence[_Stated], differing: Sequence[_Stated]) -> _Finding:
-    """The number stands in a source: supported, unless every place where it stands is outdone by one about the claim."""
-    rivals = [[other for other in differing if _outdoes(other, each, mine)] for each in matching]
+def _of_matching(
+    mine: Binding, subject: frozenset[str], matching: Sequence[_Stated], differing: Sequence[_Stated]
+) -> _Finding:
+    """The number stands in a source: supported, unless every such place is outdone by one about the claim."""
+    rivals = [[other for other in differing if _outdoes(other, each, mine, subject)] for each in matching]
     sound = [each for each, better in zip(matching, rivals, strict=True) if not better]
     if not sound:
         best = max((each for better in rivals for each in better), key=_rank)
@@ -221,16 +232,28 @@ def _of_matching(mine: Binding, matching: Sequence[_Stated], differing: Sequence
     return _Finding("supported", best.relation.value, f"{mine.quantity.text}: {said}.", score, (_cite(best),))
 
 
-def _outdoes(other: _Stated, match: _Stated, mine: Binding) -> bool:
+def _outdoes(other: _Stated, match: _Stated, mine: Binding, subject: frozenset[str]) -> bool:
     """Whether a different value is bound to what the claim measures and the matching one is bound to something else."""
     if match.fits_period is False and other.fits_period and other.coverage >= match.coverage - 0.2:
         return other.scoped > 0 or other.coverage >= 0.5
     if other.fits_period is False or "respectiv" in other.passage.stems:
         return False
+    theirs, found = other.binding, match.binding
     if other.passage is match.passage:
-        return other.scoped > 0 and match.scoped == 0 and bool(match.binding.own - other.binding.own)
+        is_list = not (
+            theirs.has_subject or found.has_subject
+        )  # one subject for all: only what follows tells them apart
+        common = theirs.shared if is_list else frozenset()
+        return _names_better(mine.scope, theirs.own - common, found.own - common)
+    if _is_table_row(other.passage) and _is_table_row(match.passage):
+        return other.coverage > match.coverage and _names_better(subject, theirs.shared, found.shared)
     missing = (mine.scope & other.passage.stems) - match.passage.stems
     return bool(missing) and other.scoped > match.scoped and other.coverage >= max(0.6, match.coverage + 0.34)
+
+
+def _names_better(wanted: frozenset[str], these: frozenset[str], those: frozenset[str]) -> bool:
+    """Whether `these` words name all of the wanted that `those` name and more, while `those` name something else."""
+    return wanted & these > wanted & those and not those <= wanted | these
 
 
 def _of_dates(claimed: Quantity, stated: Sequence[_Stated]) -> _Finding | None:
@@ -287,9 +310,12 @@ def _verbatim(mine: Binding, read: Sequence[_Read]) -> _Finding | None:
     return None
 
 
-def _derived(claim: Claim, mine: Binding, read: Sequence[_Read], tolerance: float | None) -> _Finding | None:
+def _derived(
+    claim: Claim, mine: Binding, subject: frozenset[str], read: Sequence[_Read], tolerance: float | None
+) -> _Finding | None:
     """The number computed from the numbers of the best passage, then of the best few together."""
     ranked = sorted((each for each in read if each.coverage >= 0.3), key=lambda each: -each.coverage)
+    ranked = [each for each in ranked if subject & each.passage.stems]
     years = [each for each in find_quantities(claim.text) if each.kind == "date"]
     groups = [[each] for each in ranked[:3]] + ([ranked[:4]] if len(ranked) > 1 else [])
     for group in groups:
@@ -298,6 +324,7 @@ def _derived(claim: Claim, mine: Binding, read: Sequence[_Read], tolerance: floa
             for each in group
             for found in each.bindings
             if found.quantity.kind not in ("date", "time")
+            and (_is_table_row(each.passage) or subject & found.subject)
             and (len(years) < 2 or _fits_period(years, found.dates) is not False)
         ]
         derivation = derive(mine.quantity, f"{claim.lead} {claim.text}", [each for each, _ in operands], tolerance)
@@ -329,10 +356,10 @@ def _header_scale(passage: Passage) -> float:
     """The factor that a note near a table gives to its bare numbers ("in millions", "$000s"), else 1."""
     if not (_is_table_row(passage) or len(passage.quantities) > 2):
         return 1.0
-    text = passage.source.text
-    notes = _SCALE_NOTE.finditer(text, max(0, passage.start - 4000), passage.end + 4000)
-    own = _SCALE_NOTE.search(passage.text)
-    nearest = own or min(notes, key=lambda note: abs(note.start() - passage.start), default=None)
+    nearest = _SCALE_NOTE.search(passage.text)
+    if nearest is None:
+        notes = _SCALE_NOTE.finditer(passage.source.text, max(0, passage.start - 4000), passage.end + 4000)
+        nearest = min(notes, key=lambda note: abs(note.start() - passage.start), default=None)
     return _NOTED[nearest.lastgroup or ""] if nearest else 1.0
 
 

@@ -30,15 +30,16 @@ _KEEP = re.compile(
     rf"|「[^「」]{{1,{QUOTE_LIMIT}}}+」"
     rf"|『[^『』]{{1,{QUOTE_LIMIT}}}+』"
     rf"|(?<!\w)‘(?:[^‘’]|(?<=\w)’(?=\w)){{1,{QUOTE_LIMIT}}}+’(?!\w)"
+    r"|(?<![\w'])'(?=[A-Z])(?:[^'\n]|(?<=\w)'(?=\w)){1,200}+'(?!\w)"
     r"|`[^`\n]{1,300}+`"
     r"|\([^()]{1,300}+\)"
     r"|\[[^\[\]]{1,300}+\]"
     r"|https?://[^\s<>]{1,500}+"
 )
 _CJK_END = re.compile(r"[。！？｡]++(?:[」』”’\"）)]++(?!\w))?+")
-_CLOSED = re.compile(r"[.!?…][\"”’»*_)\]]++(?=\s++[\"“‘*_(]*+[A-Z])")
-_CLOSERS = re.compile(r"[\"”’»*_)\]]+")
-_CLOSING = frozenset("\"”’»*_)]")
+_CLOSED = re.compile(r"[.!?…][\"'”’»*_)\]]++(?=\s++[\"“‘*_(]*+[A-Z])")
+_CLOSERS = re.compile(r"[\"'”’»*_)\]]+")
+_CLOSING = frozenset("\"'”’»*_)]")
 _CITING = frozenset("[【(¹²³⁰⁴⁵⁶⁷⁸⁹")
 _WORD = re.compile(r"[^\W_]")
 _GLUED = re.compile(r"[a-z]{2}\.(?!Com|Net|Org|Name)(?:[A-Z][a-z]{2,20}+(?=[\s,])|(?:It|In|He|We|If|As|At|On|To|A|I)\s)")
@@ -54,6 +55,7 @@ _UNFINISHED = frozenset(
     "a an the of in on at to for by with from and or but nor as is are was were be that which who than into its their his "
     "her mr mrs ms dr st".split()
 )
+_LINE_ENDS = frozenset(".!?:;。|")
 _LAST_WORD = re.compile(r"([^\W\d_]+)\.?$")
 
 
@@ -170,10 +172,9 @@ def _closes_a_sentence(text: str, match: re.Match[str]) -> bool:
 def _ends_line(text: str, newline: int) -> bool:
     """Whether a line break ends a sentence: a hard break, or a line too short to have been wrapped that reads complete."""
     line = text[text.rfind("\n", 0, newline) + 1 : newline]
-    if line.endswith(("  ", "\\")):
+    bare = line.strip()
+    if not bare or bare[-1] in _LINE_ENDS or line[-2:] == "  " or bare[-1] == "\\":
         return True
-    line = line.strip()
-    if not line or line.endswith((".", "!", "?", ":", ";", "。", "|")):
-        return True
-    last = _LAST_WORD.search(line)
-    return len(line) < _WRAPPED_LINE and not line.endswith(",") and not (last and last[1].lower() in _UNFINISHED)
+    if len(bare) >= _WRAPPED_LINE or bare[-1] == ",":
+        return False
+    return bare.rpartition(" ")[2].rstrip(".").lower() not in _UNFINISHED

@@ -129,10 +129,12 @@ def _last_digit(value: float) -> float:
 
 def _is_within_bound(claimed: Quantity, mine: float, theirs: tuple[float, float]) -> bool:
     """Whether a stated value bears out "more than" or "up to": on the right side, and not so far that it is no news."""
+    if not claimed.bound:
+        return False
     reach = max(0.25 * abs(mine), _last_digit(mine))
     if claimed.bound == "least":
         return mine <= theirs[0] <= mine + reach
-    return claimed.bound == "most" and mine - reach <= theirs[1] <= mine
+    return mine - reach <= theirs[1] <= mine
 
 
 def _is_open(claimed: Quantity, stated: Quantity, mine: tuple[float, float], theirs: tuple[float, float]) -> bool:
@@ -141,8 +143,8 @@ def _is_open(claimed: Quantity, stated: Quantity, mine: tuple[float, float], the
         return mine[0] >= theirs[0]
     if stated.bound == "most" or claimed.bound == "least":
         return mine[0] <= theirs[0]
-    low, high = sorted((mine, theirs), key=lambda ends: ends[1] - ends[0])
-    return high[0] < high[1] and high[0] <= low[0] <= low[1] <= high[1]
+    point, interval = sorted((mine, theirs), key=lambda ends: ends[1] - ends[0])
+    return point[0] == point[1] and interval[0] <= point[0] <= interval[1]
 
 
 def _compare_dates(claimed: Quantity, stated: Quantity, tolerance: float | None) -> Relation:

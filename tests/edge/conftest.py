@@ -73,13 +73,14 @@ def second_upstream() -> Iterator[Upstream]:
 @contextlib.contextmanager
 def serving(config: Mapping[str, Any], folder: Path, environ: Mapping[str, str]) -> Iterator[Proxy]:
     """The proxy with this config, as its own users build it, on a free port in a thread."""
-    from proxy.wiring import build_app
-
     from proxy.config import load_settings
+    from proxy.server.app import build_app
+    from proxy.wiring import build_house
 
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(dict(config)), encoding="utf-8")
-    app = build_app(load_settings(path, environ))
+    settings = load_settings(path, environ)
+    app = build_app(settings, build_house(settings, environ))
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1, server_header=False, date_header=False)

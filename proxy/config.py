@@ -1,0 +1,373 @@
+"""Settings: what `config.yaml` and the environment may say. An unknown key is refused, with its line.
+
+Every key can be set by a variable, such as `GROUNDWIRE_SERVER__PORT`, which wins over the file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+
+from proxy.errors import ConfigError
+from proxy.types import NumericPolicy, Policy, QuotePolicy
+
+PREFIX = "GROUNDWIRE_"
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+
+
+def _duration(value: Any) -> Any:
+    if isinstance(value, str):
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", value.strip())
+        if not match:
+            raise ValueError("a duration is written like 150ms, 10s, 5m, 1h or 30d")
+        return float(match[1]) * _UNITS[match[2]]
+    return value
+
+
+def _size(value: Any) -> Any:
+    if isinstance(value, str):
+        match = re.fullmatch(r"(\d+)\s*(\w+)", value.strip())
+        if not match or match[2] not in _SIZES:
+            raise ValueError("a size is written like 512KiB or 8MiB")
+        return int(match[1]) * _SIZES[match[2]]
+    return value
+
+
+def _share(value: Any) -> Any:
+    if isinstance(value, str):
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value.strip())
+        if not match:
+            raise ValueError("a share is written like 5% or 0.05")
+        return float(match[1]) / 100
+    return value
+
+
+def _write_duration(seconds: float) -> str:
+    unit = "ms" if seconds < 1 else "s"
+    return f"{seconds / _UNITS[unit]:g}{unit}"
+
+
+Duration = Annotated[float, BeforeValidator(_duration), Field(ge=0), PlainSerializer(_write_duration)]
+Size = Annotated[int, BeforeValidator(_size), Field(gt=0), PlainSerializer(lambda size: f"{size}B")]
+Share = Annotated[float, BeforeValidator(_share), Field(ge=0, le=1)]
+Days = Annotated[float, BeforeValidator(_duration), PlainSerializer(lambda seconds: f"{seconds / 86400:g}d")]
+
+
+class Section(BaseModel):
+    """A part of the settings; unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class Server(Section):
+    """Where the proxy listens, and what it takes."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8080, ge=0, le=65535)
+    max_body: Size = 32 * 2**20
+
+
+class Upstream(Section):
+    """One model server, and the models it is asked for."""
+
+    base_url: str | None = None
+    dialect: Literal["openai", "litellm"] = "openai"
+    models: tuple[str, ...] = ("*",)
+    aliases: dict[str, str] = {}
+    api_key_env: str | None = None
+    litellm_model: str | None = None
+    timeout: Duration = 600.0
+    connect_timeout: Duration = 10.0
+    forwards_documents: bool = False
+
+    @model_validator(mode="after")
+    def _complete(self) -> Upstream:
+        if self.dialect == "openai" and not (self.base_url or "").startswith(("http://", "https://")):
+            raise ValueError("base_url must be given and begin with http:// or https://")
+        if self.dialect == "litellm" and not self.litellm_model:
+            raise ValueError("litellm_model must be given, such as anthropic/* or gemini/gemini-2.5-flash")
+        return self
+
+
+class Grounding(Section):
+    """What is verified, and how strictly."""
+
+    enabled: bool = True
+    mode: Literal["sync", "async", "off"] = "sync"
+    verifiers: tuple[Literal["quote", "numeric", "statement"], ...] = ("quote", "numeric", "statement")
+    policy: Literal["strict", "balanced", "lenient"] = "balanced"
+    max_claims: int = Field(default=500, ge=1)
+    hedged: Literal["exclude", "verify"] = "exclude"
+    timeout: Duration = 5.0
+    workers: int = Field(default=1, ge=1, le=64)
+    queue: int = Field(default=256, ge=1)
+    keep_reports: Size = 32 * 2**20
+
+
+class Quotes(Section):
+    """How quotations are looked for."""
+
+    enabled: bool = True
+    mode: Literal["substring", "fuzzy"] = "substring"
+    fuzzy_threshold: float = Field(default=0.85, ge=0.5, le=1.0)
+    log_rejections: bool = True
+    fail_on_all_rejected: bool = False
+
+
+class Tolerance(Section):
+    """How near is near enough, as a share of the value; for dates, in days."""
+
+    currency: Share = 0.05
+    percentage: Share = 0.02
+    ratio: Share = 0.05
+    date: Days = 7 * 86400.0
+
+
+class Numeric(Section):
+    """Which numbers are checked."""
+
+    currency: bool = True
+    percentage: bool = True
+    ratio: bool = True
+    date: bool = True
+    tolerance: Literal["written"] | Tolerance = "written"
+    confidence_penalty: Share = 0.2
+    max_source_checks: int = Field(default=10, ge=1)
+    timeout: Duration = 0.1
+
+
+class Weights(Section):
+    """What the four parts of confidence count; they need not add up to one."""
+
+    retrieval: float = Field(default=0.3, ge=0)
+    source: float = Field(default=0.25, ge=0)
+    extraction: float = Field(default=0.25, ge=0)
+    consistency: float = Field(default=0.2, ge=0)
+
+
+class SourceWeights(Section):
+    """How far each kind of source is to be relied on."""
+
+    tool: Share = 1.0
+    document: Share = 1.0
+    source: Share = 1.0
+    system: Share = 0.9
+    user: Share = 0.7
+
+
+class ConfidenceSettings(Section):
+    """How confidence is put together."""
+
+    weights: Weights = Weights()
+    source_weights: SourceWeights = SourceWeights()
+
+
+class Thresholds(Section):
+    """Below which values an answer is flagged."""
+
+    confidence: Share = 0.6
+
+
+class Cache(Section):
+    """How long verdicts are kept, and how many."""
+
+    ttl: Duration = 3600.0
+    max_entries: int = Field(default=10_000, ge=0)
+
+
+class Stream(Section):
+    """How a verdict travels in a stream."""
+
+    carrier: Literal["last_event", "extra_event", "comment", "none"] = "last_event"
+    tail_budget: Duration = 0.15
+    keepalive: Duration = 15.0
+    max_event: Size = 32 * 2**20
+
+
+class Telemetry(Section):
+    """Where logs and traces go, and what they may hold."""
+
+    service_name: str = "groundwire"
+    otlp_endpoint: str | None = None
+    capture_content: bool = False
+    genai_semconv: Literal["1.41"] = "1.41"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class Settings(Section):
+    """Everything that can be set."""
+
+    server: Server = Server()
+    upstreams: dict[str, Upstream] = Field(
+        default={"ollama": Upstream(base_url="http://127.0.0.1:11434/v1")}, min_length=1
+    )
+    grounding: Grounding = Grounding()
+    quotes: Quotes = Quotes()
+    numeric: Numeric = Numeric()
+    confidence: ConfidenceSettings = ConfidenceSettings()
+    thresholds: Thresholds = Thresholds()
+    cache: Cache = Cache()
+    stream: Stream = Stream()
+    telemetry: Telemetry = Telemetry()
+
+    @property
+    def policy(self) -> Policy:
+        """The part of the settings that verdicts depend on."""
+        numeric, quotes = self.numeric, self.quotes
+        tolerance = None
+        if isinstance(numeric.tolerance, Tolerance):
+            tolerance = (
+                *numeric.tolerance.model_dump(exclude={"date"}).items(),
+                ("date", numeric.tolerance.date / 86400),
+            )
+        return Policy(
+            name=self.grounding.policy,
+            verifiers=self.grounding.verifiers,
+            max_claims=self.grounding.max_claims,
+            verify_hedged=self.grounding.hedged == "verify",
+            numeric=NumericPolicy(
+                currency=numeric.currency,
+                percentage=numeric.percentage,
+                ratio=numeric.ratio,
+                date=numeric.date,
+                tolerance=tolerance,
+                confidence_penalty=numeric.confidence_penalty,
+                max_source_checks=numeric.max_source_checks,
+                timeout_s=numeric.timeout,
+            ),
+            quotes=QuotePolicy(
+                enabled=quotes.enabled,
+                fuzzy=quotes.mode == "fuzzy",
+                fuzzy_threshold=quotes.fuzzy_threshold,
+                fail_on_all_rejected=quotes.fail_on_all_rejected,
+            ),
+            confidence_weights=tuple(self.confidence.weights.model_dump().items()),
+            source_weights=tuple(self.confidence.source_weights.model_dump().items()),
+            low_confidence=self.thresholds.confidence,
+        )
+
+
+def load_settings(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of a file (None: the defaults) under those of the environment.
+
+    Raises ConfigError with one line for each thing that is wrong, naming file, line and key.
+    """
+    values, lines = ({}, {}) if path is None else _read(path)
+    variables = _overlay(values, environ)
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError([_problem(details, path, lines, variables) for details in error.errors()]) from error
+
+
+Path_ = tuple[str | int, ...]
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[Path_, int]]:
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader)
+    except OSError as error:
+        raise ConfigError([f"{path}: {error.strerror}"]) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise ConfigError([f"{place}: {getattr(error, 'problem', None) or error}"]) from error
+    if node is None:
+        return {}, {}
+    lines = dict(_lines(node, ()))
+    if twice := list(_duplicates(node)):
+        raise ConfigError([f"{path}:{line}: '{key}' is given twice" for key, line in twice])
+    values = yaml.SafeLoader("").construct_document(node)
+    if not isinstance(values, dict):
+        raise ConfigError([f"{path}:1: the file must hold keys and values"])
+    return values, lines
+
+
+def _lines(node: yaml.Node, path: Path_) -> Iterator[tuple[Path_, int]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield (*path, key.value), key.start_mark.line + 1
+            yield from _lines(value, (*path, key.value))
+    elif isinstance(node, yaml.SequenceNode):
+        for at, value in enumerate(node.value):
+            yield (*path, at), value.start_mark.line + 1
+            yield from _lines(value, (*path, at))
+
+
+def _duplicates(node: yaml.Node) -> Iterator[tuple[str, int]]:
+    if isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            if key.value in seen:
+                yield key.value, key.start_mark.line + 1
+            seen.add(key.value)
+            yield from _duplicates(value)
+
+
+def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[Path_, str]:
+    """Sets in `values` what variables say; returns which variable stands behind which path."""
+    variables: dict[Path_, str] = {}
+    for name, text in sorted(environ.items()):
+        if not name.startswith(PREFIX) or "__" not in name:
+            continue
+        at, path = values, []
+        *sections, last = name.removeprefix(PREFIX).split("__")
+        for section in sections:
+            path.append(_key(at, section))
+            inner = at.get(path[-1])
+            at[path[-1]] = at = dict(inner) if isinstance(inner, dict) else {}
+        path.append(_key(at, last))
+        try:
+            at[path[-1]] = yaml.safe_load(text) if text else None
+        except yaml.YAMLError:
+            at[path[-1]] = text
+        variables[tuple(path)] = name
+    return variables
+
+
+def _key(values: Mapping[str, Any], variable: str) -> str:
+    """The key that a variable's part means: one that is there, whatever its case and dashes, else its lower case."""
+    lower = variable.lower()
+    return next((key for key in values if str(key).lower().replace("-", "_") == lower), lower)
+
+
+def _problem(
+    details: Mapping[str, Any], path: Path | None, lines: Mapping[Path_, int], variables: Mapping[Path_, str]
+) -> str:
+    loc: Path_ = tuple(step for step in details["loc"] if step not in ("Tolerance", "literal['written']"))
+    variable = next(
+        (name for place, name in variables.items() if place[: len(loc)] == loc or loc[: len(place)] == place), ""
+    )
+    line = next((lines[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in lines), None)
+    place = f"{variable}: " if variable and not line else f"{path}:{line}: " if line else f"{path}: " if path else ""
+    if details["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(str(loc[-1]), _siblings(loc), n=1)
+        what = "unknown key" + (f" (did you mean '{near[0]}'?)" if near else "")
+    else:
+        what = str(details["msg"]).removeprefix("Value error, ")
+    return f"{place}{'.'.join(map(str, loc))}: {what}"
+
+
+def _siblings(loc: Path_) -> list[str]:
+    """The keys that could stand where an unknown one stands."""
+    model: Any = Settings
+    for step in loc[:-1]:
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            field = model.model_fields.get(str(step))
+            model = field.annotation if field else None
+            if str(step) == "upstreams":
+                model = dict
+            elif str(step) == "tolerance":
+                model = Tolerance
+        elif model is dict:
+            model = Upstream
+    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []

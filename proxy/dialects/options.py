@@ -1,0 +1,128 @@
+"""What a request asks of verification: its `grounding` object, `documents`, and their header twins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from proxy.errors import BadRequest
+from proxy.types import Source
+
+Mode = Literal["sync", "async", "off"]
+Detail = Literal["full", "summary", "none"]
+
+HEADERS = {f"x-grounding-{name}": name for name in ("mode", "detail", "subject", "session")}
+
+NOT_YET = {
+    "facts": "no SQL templates are configured",
+    "samples": "self-consistency is not part of this version",
+    "subject": "history is not part of this version",
+    "session": "history is not part of this version",
+}
+
+
+class SourceIn(BaseModel):
+    """Evidence that is not in the messages."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    id: str | None = None
+    title: str | None = None
+    text: str
+    url: str | None = None
+    metadata: dict[str, JsonValue] | None = None
+
+
+class Options(BaseModel):
+    """The `grounding` object of a request; an unknown key or a value of the wrong type is refused by name."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    mode: Mode | None = None
+    detail: Detail = "full"
+    sources: tuple[SourceIn, ...] = Field(default=(), strict=False)
+    verifiers: tuple[Literal["quote", "numeric", "statement"], ...] | None = Field(default=None, strict=False)
+    evidence_fields: tuple[str, ...] = Field(default=(), strict=False)
+    facts: dict[str, JsonValue] | None = None
+    subject: str | None = None
+    session: str | None = None
+    samples: int | None = Field(default=None, ge=3, le=5)
+    check_tool_calls: bool = False
+    offset_unit: Literal["codepoint", "utf16"] = "codepoint"
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """One sentence for each thing that was asked for and that this version does not do."""
+        return tuple(f"{name}: {why}" for name, why in NOT_YET.items() if getattr(self, name) is not None)
+
+
+def read_options(body: Mapping[str, Any], headers: Mapping[str, str]) -> Options:
+    """The options of a request; a header counts where the body says nothing. Raises BadRequest, naming the key."""
+    given = body.get("grounding")
+    if given is None:
+        given = {}
+    if not isinstance(given, dict):
+        raise BadRequest(f"'grounding' must be an object, not {_type_name(given)}", param="grounding")
+    twins = {name: headers[header] for header, name in HEADERS.items() if header in headers}
+    if not given and not twins:
+        return _DEFAULT
+    try:
+        return Options.model_validate({**twins, **given})
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = ".".join(str(step) for step in first["loc"])
+        what = "is not a key of 'grounding'" if first["type"] == "extra_forbidden" else f": {first['msg']}"
+        from_header = len(first["loc"]) == 1 and first["loc"][0] in twins and first["loc"][0] not in given
+        name = f"x-grounding-{path}" if from_header else f"grounding.{path}"
+        raise BadRequest(f"'{name}' {what}".replace("' :", "':"), param=name) from error
+
+
+def explicit_sources(options: Options, documents: Any) -> tuple[Source, ...]:
+    """The evidence that stands beside the messages: `grounding.sources`, then `documents` (GW8).
+
+    A document is a string or an object; Cohere's `data` and vLLM's `text`, `content` or `snippet` are understood.
+    """
+    given = [_source(f"source-{n}", item.id, "source", item.text, item.title) for n, item in _counted(options.sources)]
+    for n, item in _counted(documents if isinstance(documents, list) else ()):
+        if isinstance(item, str):
+            given.append(_source(f"document-{n}", None, "document", item, None))
+        elif isinstance(item, dict):
+            fields = {**item, **item["data"]} if isinstance(item.get("data"), dict) else item
+            text = next((fields[key] for key in _TEXT_KEYS if isinstance(fields.get(key), str)), None)
+            if text is None and isinstance(item.get("data"), str):
+                text = item["data"]
+            if text is not None:
+                given.append(
+                    _source(f"document-{n}", _string(fields.get("id")), "document", text, _string(fields.get("title")))
+                )
+    return tuple(given)
+
+
+_DEFAULT = Options()
+_TEXT_KEYS = ("text", "content", "snippet", "page_content", "contents", "body")
+
+
+def _source(
+    default_id: str, id_: str | None, kind: Literal["source", "document"], text: str, title: str | None
+) -> Source:
+    number = default_id.rpartition("-")[2]
+    labels = tuple(label for label in (id_, number, title) if label)
+    return Source(id=id_ or default_id, kind=kind, text=text, title=title, labels=labels)
+
+
+def _counted(items: Any) -> Any:
+    return enumerate(items, start=1)
+
+
+def _string(value: Any) -> str | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value else None
+
+
+def _type_name(value: Any) -> str:
+    return {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}.get(
+        type(value), "that"
+    )

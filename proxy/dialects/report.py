@@ -1,0 +1,193 @@
+"""Report → wire: the one shape of `grounding` in bodies, streams, stored reports and the library's JSON."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from proxy.types import Choice, ChoiceReport, Citation, Confidence, Judgement, Message, Report, Source
+
+TOOL_CALL_POINTER = "/tool_calls/{}/function/arguments"
+_TOOL_CALL = re.compile(r"/tool_calls/(\d+)/function/arguments")
+
+VERSION = 1
+
+
+def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:
+    """The report as JSON values, its offsets in code points unless `units` converts them."""
+    wire: dict[str, Any] = {
+        "id": report.id,
+        "version": VERSION,
+        "status": report.status,
+        "verdict": report.verdict,
+        "score": _round(report.score),
+        "offset_unit": "utf16" if units else "codepoint",
+        "flags": list(report.flags),
+        "warnings": list(report.warnings),
+    }
+    if report.status == "pending":
+        return wire
+    if report.coverage:
+        wire["coverage"] = {
+            "claims_total": report.coverage.claims_total,
+            "claims_checked": report.coverage.claims_checked,
+            "claims_skipped": report.coverage.claims_skipped,
+            "answer_examined": _round(report.coverage.answer_examined),
+            "context_examined": _round(report.coverage.context_examined),
+        }
+    if report.confidence:
+        wire["confidence"] = _confidence(report.confidence)
+    wire["sources"] = [
+        {
+            "id": source.id,
+            "kind": source.kind,
+            **({} if source.message_index is None else {"message_index": source.message_index}),
+            **({} if not source.part_index else {"part_index": source.part_index}),
+            **({} if source.title is None else {"title": source.title}),
+            "chars": len(source.text),
+            "sha256": source.sha256,
+        }
+        for source in report.sources
+    ]
+    wire["choices"] = [_choice(choice, units) for choice in report.choices]
+    if report.quotes:
+        wire["quotes"] = {
+            "extracted": report.quotes.extracted,
+            "validated": report.quotes.validated,
+            "rejected": report.quotes.rejected,
+            "rejected_by_field": dict(report.quotes.rejected_by_field),
+        }
+    if report.violations is not None:
+        wire["schema"] = {
+            "violations": [
+                {
+                    "field": violation.field,
+                    **({} if violation.index is None else {"index": violation.index}),
+                    "expected": violation.expected,
+                    "found": violation.found,
+                }
+                for violation in report.violations
+            ]
+        }
+    if report.numeric:
+        wire["numeric"] = {
+            "total_claims": report.numeric.total_claims,
+            "verified_claims": report.numeric.verified_claims,
+            "unverified_claims": report.numeric.unverified_claims,
+            "confidence_adjustment": report.numeric.confidence_adjustment,
+        }
+    wire["cache"] = {
+        "hits": report.cache.hits,
+        "misses": report.cache.misses,
+        "oldest_s": _round(report.cache.oldest_s),
+    }
+    wire["timing_ms"] = {name: round(value, 2) for name, value in report.timing_ms}
+    wire["degraded"] = [{"verifier": verifier, "reason": reason} for verifier, reason in report.degraded]
+    wire["config"] = report.config
+    return wire
+
+
+class Utf16:
+    """Turns code-point offsets into UTF-16 ones, given the texts in which they count."""
+
+    def __init__(self, choices: Sequence[Choice], messages: Sequence[Message], sources: Sequence[Source]) -> None:
+        self._choices = {choice.index: choice for choice in choices}
+        self._parts = {(m.index, at): part.text for m in messages for at, part in enumerate(m.parts)}
+        self._sources = {source.id: source for source in sources}
+        self._wide = cache(_wide)
+
+    def in_answer(self, choice: int, pointer: str | None, offset: int) -> int:
+        """An offset into the text of a choice, or into a tool call's arguments when `pointer` leads there."""
+        found = self._choices[choice]
+        call = _TOOL_CALL.match(pointer or "")
+        return self._widened(found.arguments[int(call[1])] if call else found.text, offset)
+
+    def in_source(self, id_: str, offset: int) -> int:
+        """An offset into the original text that a source was cut from."""
+        source = self._sources[id_]
+        if source.message_index is None:
+            return self._widened(source.text, offset)
+        return self._widened(self._parts[source.message_index, source.part_index or 0], offset)
+
+    def _widened(self, text: str, offset: int) -> int:
+        return offset + bisect_left(self._wide(text), offset)
+
+
+def _wide(text: str) -> list[int]:
+    """Where the characters stand that take two UTF-16 units."""
+    return [] if text.isascii() else [at for at, character in enumerate(text) if ord(character) > 0xFFFF]
+
+
+def summary(wire: dict[str, Any]) -> dict[str, Any]:
+    """A rendered report without its claims."""
+    return {
+        **wire,
+        "choices": [{key: value for key, value in choice.items() if key != "claims"} for choice in wire["choices"]],
+    }
+
+
+def _choice(choice: ChoiceReport, units: Utf16 | None) -> dict[str, Any]:
+    return {
+        "index": choice.index,
+        "verdict": choice.verdict,
+        "score": _round(choice.score),
+        "claims": [_claim(judgement, choice.index, units) for judgement in choice.judgements],
+    }
+
+
+def _claim(judgement: Judgement, choice: int, units: Utf16 | None) -> dict[str, Any]:
+    claim, verdict = judgement.claim, judgement.verdict
+    start, end = claim.start, claim.end
+    if units:
+        start, end = (units.in_answer(choice, claim.pointer, offset) for offset in (start, end))
+    return {
+        "id": claim.id,
+        "text": claim.text,
+        "start": start,
+        "end": end,
+        **({} if claim.pointer is None else {"pointer": claim.pointer}),
+        "kind": claim.kind,
+        "label": verdict.label,
+        "score": _round(verdict.score) if verdict.label != "not_checked" else None,
+        "confidence": _round(judgement.confidence) if verdict.label != "not_checked" else None,
+        "verifier": verdict.verifier or None,
+        "method": verdict.method,
+        "reason": verdict.reason,
+        **({} if claim.skip_reason is None else {"skip_reason": claim.skip_reason}),
+        "citations": [_citation(citation, units) for citation in verdict.citations],
+    }
+
+
+def _citation(citation: Citation, units: Utf16 | None) -> dict[str, Any]:
+    start, end = citation.start, citation.end
+    if units:
+        start, end = (units.in_source(citation.source, offset) for offset in (start, end))
+    return {
+        "source": citation.source,
+        "start": start,
+        "end": end,
+        "text": citation.text,
+        "score": _round(citation.score),
+        "match": citation.match,
+    }
+
+
+def _confidence(confidence: Confidence) -> dict[str, Any]:
+    return {
+        "score": _round(confidence.score),
+        "level": confidence.level,
+        "recommendation": confidence.recommendation,
+        "parts": {
+            "retrieval": _round(confidence.retrieval),
+            "source": _round(confidence.source),
+            "extraction": _round(confidence.extraction),
+            "consistency": _round(confidence.consistency),
+        },
+    }
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

@@ -1,0 +1,94 @@
+"""A request's body, read once: what routing, forwarding and verification each need of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.dialects.answer import Answer, Dialect
+from proxy.dialects.jsonbytes import loads, replaced, without
+from proxy.dialects.options import Options, explicit_sources, read_options
+from proxy.errors import BadRequest
+from proxy.types import Choice, Exchange
+from proxy.verification.examine import Ask
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request for a completion, in some dialect. `raw` are its bytes as they came, `body` what they say."""
+
+    dialect: Dialect
+    raw: bytes
+    body: Mapping[str, Any]
+    model: str
+    options: Options
+
+    @property
+    def streams(self) -> bool:
+        """Whether the answer is to be streamed."""
+        return self.body.get("stream") is True
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether the stream is to end with a usage event."""
+        options = self.body.get("stream_options")
+        return isinstance(options, dict) and options.get("include_usage") is True
+
+    @property
+    def expected_choices(self) -> int:
+        """How many choices the answer will have."""
+        n, prompt = self.body.get("n"), self.body.get("prompt")
+        prompts = len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
+        return (n if isinstance(n, int) and n > 0 else 1) * prompts
+
+    def outgoing(self, model: str, forwards_documents: bool) -> bytes:
+        """The bytes for an upstream that knows the model as `model`: those that came, less what is meant for us."""
+        ours = {"grounding"} | (set() if forwards_documents else {"documents"})
+        body = without(self.raw, ours) if any(name in self.body for name in ours) else self.raw
+        return body if model == self.model else replaced(body, "model", model)
+
+    def exchange(self) -> Exchange:
+        """What verification reads of it."""
+        temperature = self.body.get("temperature")
+        return Exchange(
+            messages=self.dialect.messages(self.body),
+            sources=explicit_sources(self.options, self.body.get("documents")),
+            temperature=float(temperature) if isinstance(temperature, (int, float)) else None,
+        )
+
+    @property
+    def ask(self) -> Ask:
+        """What it asks about the answer besides its claims."""
+        return Ask(self.options.evidence_fields, _json_schema(self.body.get("response_format")))
+
+    def examinable(self, answer: Answer) -> tuple[Choice, ...]:
+        """The choices of an answer, with tool calls' arguments only when these are to be checked too."""
+        return answer.choices(with_arguments=self.options.check_tool_calls)
+
+
+def read_request(dialect: Dialect, raw: bytes, headers: Mapping[str, str]) -> Request:
+    """Reads a body. Raises BadRequest when it is not a JSON object, names no model, or asks wrongly for grounding."""
+    body = read_object(raw)
+    model = body.get("model")
+    if not isinstance(model, str) or not model:
+        raise BadRequest("you must provide a model parameter", param="model")
+    return Request(dialect, raw, body, model, read_options(body, headers))
+
+
+def read_object(raw: bytes) -> dict[str, Any]:
+    """The JSON object that a body is. Raises BadRequest."""
+    try:
+        body = loads(raw)
+    except ValueError as error:
+        raise BadRequest("We could not parse the JSON body of your request. It is not valid JSON.") from error
+    if not isinstance(body, dict):
+        raise BadRequest("The body of your request must be a JSON object.")
+    return body
+
+
+def _json_schema(response_format: Any) -> Mapping[str, Any] | None:
+    if not isinstance(response_format, dict) or not isinstance(response_format.get("json_schema"), dict):
+        return None
+    schema = response_format["json_schema"].get("schema")
+    return schema if isinstance(schema, dict) else None

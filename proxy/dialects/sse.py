@@ -1,0 +1,83 @@
+"""Server-sent events, cut from a byte stream with every byte kept (WHATWG HTML, section 9.2.6).
+
+Only \\n, \\r\\n and \\r end a line, and bytes are decoded per event, so neither U+2028 nor a character split across
+packets does harm.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+DONE = b"[DONE]"
+
+_BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+class EventTooLarge(ValueError):
+    """An event grew over the limit without ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event with its bytes as they came, and its data (None for one that carries none, such as a comment)."""
+
+    raw: bytes
+    data: bytes | None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether this is OpenAI's end mark."""
+        return self.data is not None and self.data.strip() == DONE
+
+
+class Decoder:
+    """Turns chunks of bytes into events: the same events under any chunking, and their bytes joined are the input."""
+
+    def __init__(self, max_event: int = 32 * 1024 * 1024) -> None:
+        self._pending = bytearray()
+        self._scanned = 0
+        self._max_event = max_event
+
+    def feed(self, chunk: bytes) -> Iterator[Event]:
+        """Yields each event that `chunk` completes. Raises EventTooLarge once an unfinished one is over the limit."""
+        if not self._pending and (event := _whole(chunk)):
+            yield event
+            return
+        self._pending += chunk
+        while match := _BLANK_LINE.search(self._pending, max(0, self._scanned - 3)):
+            end = match.end()
+            if self._pending[end - 1 : end] == b"\r" and end == len(self._pending):
+                break  # its \n may be in the next chunk
+            raw = bytes(self._pending[:end])
+            del self._pending[:end]
+            self._scanned = 0
+            yield Event(raw, _data(raw))
+        self._scanned = len(self._pending)
+        if self._scanned > self._max_event:
+            raise EventTooLarge(f"an event of over {self._max_event} bytes")
+
+    def rest(self) -> Iterator[Event]:
+        """Yields the last event of a stream that ended without a blank line, if there is one."""
+        if self._pending:
+            raw = bytes(self._pending)
+            self._pending.clear()
+            yield Event(raw, _data(raw))
+
+
+def _whole(chunk: bytes) -> Event | None:
+    """`chunk` as the one event it is in almost every stream: a data line and a blank one, nothing else."""
+    if chunk.startswith(b"data: ") and chunk.endswith(b"\n\n") and b"\r" not in chunk and chunk.count(b"\n") == 2:
+        return Event(chunk, chunk[6:-2])
+    return None
+
+
+def _data(raw: bytes) -> bytes | None:
+    values = []
+    for line in _LINE_END.split(raw):
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            values.append(value.removeprefix(b" "))
+    return b"\n".join(values) if values else None

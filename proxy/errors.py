@@ -1,0 +1,96 @@
+"""Everything that can go wrong, as one tree.
+
+    GroundwireError
+    ├── ConfigError                  the settings cannot be used
+    ├── EvidenceSchemaError          a JSON answer breaks the shape declared for its evidence
+    ├── EvidenceGroundingError       every quotation of an answer was rejected
+    ├── Overload                     there was no room to verify
+    └── RequestError                 the request cannot be answered, and whose fault it is:
+        ├── BadRequest               its body is not what the API takes
+        ├── BodyTooLarge             its body is over the limit
+        ├── UnknownModel             no upstream serves its model
+        ├── UnknownReport            no report is kept under that id
+        ├── UpstreamUnreachable      no connection to the model server came about
+        ├── UpstreamTimeout          the model server did not answer in time
+        └── UpstreamBroken           the connection broke before the answer was whole
+
+`str(error)` is the text for the caller and never holds a secret or an address; `operator` is the text for the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proxy.types import Violation
+
+
+class GroundwireError(Exception):
+    """Any failure that Groundwire names."""
+
+    def __init__(self, message: str, *, operator: str | None = None) -> None:
+        super().__init__(message)
+        self.operator = operator or message
+
+
+class ConfigError(GroundwireError):
+    """The settings cannot be used; `problems` has one line for each reason, with its place."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+class EvidenceSchemaError(GroundwireError):
+    """A JSON answer breaks the shape declared for its evidence; `violations` has all of them (ES2)."""
+
+    def __init__(self, violations: Sequence[Violation]) -> None:
+        super().__init__("; ".join(f"{v.field}: expected {v.expected}, found {v.found}" for v in violations))
+        self.violations = tuple(violations)
+
+
+class EvidenceGroundingError(GroundwireError):
+    """An answer gave quotations and none of them stands in a source (QU6); `rejected` counts them."""
+
+    def __init__(self, rejected: int) -> None:
+        super().__init__(f"none of the {rejected} quotations stands in a source")
+        self.rejected = rejected
+
+
+class Overload(GroundwireError):
+    """There was no room to verify; the answer itself is not touched by that (DQ3)."""
+
+
+class RequestError(GroundwireError):
+    """The request cannot be answered; `param` names the field that is to blame, if one is."""
+
+    def __init__(self, message: str, *, param: str | None = None, operator: str | None = None) -> None:
+        super().__init__(message, operator=operator)
+        self.param = param
+
+
+class BadRequest(RequestError):
+    """The body is not what the API takes."""
+
+
+class BodyTooLarge(RequestError):
+    """The body is over the limit of `server.max_body`."""
+
+
+class UnknownModel(RequestError):
+    """No upstream serves the model."""
+
+
+class UnknownReport(RequestError):
+    """No report is kept under that id."""
+
+
+class UpstreamUnreachable(RequestError):
+    """No connection to the model server came about."""
+
+
+class UpstreamTimeout(RequestError):
+    """The model server did not answer in time."""
+
+
+class UpstreamBroken(RequestError):
+    """The connection to the model server broke before the answer was whole."""

@@ -1,0 +1,49 @@
+"""A report made ready for the wire: what the client sees, what is kept, and the headers that sum it up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proxy.dialects.jsonbytes import dumps
+from proxy.dialects.report import Utf16, render, summary
+from proxy.dialects.request import Request
+from proxy.types import Choice, Headers, Report
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A report in its wire form, as JSON: `shown` to the client (None when it asked for none) and `kept` whole."""
+
+    report: Report
+    shown: bytes | None
+    kept: bytes
+
+    @property
+    def headers(self) -> Headers:
+        """The `x-grounding-` headers of a response."""
+        score = "" if self.report.score is None else f"{self.report.score:.4f}"
+        return (
+            (b"x-grounding-id", self.report.id.encode()),
+            (b"x-grounding-status", self.report.status.encode()),
+            (b"x-grounding-verdict", self.report.verdict.encode()),
+            (b"x-grounding-score", score.encode()),
+            (b"x-grounding-flags", ",".join(self.report.flags).encode()),
+        )
+
+
+def annotate(report: Report, request: Request, choices: Sequence[Choice] = ()) -> Annotation:
+    """A report as its request wants to see it; offsets are converted where it counts in UTF-16."""
+    units = None
+    if request.options.offset_unit == "utf16" and report.choices:
+        units = Utf16(choices, request.exchange().messages, report.sources)
+    wire = render(report, units)
+    kept = dumps(wire)
+    if request.options.detail == "none":
+        return Annotation(report, None, kept)
+    return Annotation(report, dumps(summary(wire)) if request.options.detail == "summary" else kept, kept)
+
+
+def pending(id_: str, request: Request) -> Annotation:
+    """What stands in for a report that is not ready: its id, by which it can be fetched later."""
+    return annotate(Report(id_, "pending", "not_checked", warnings=request.options.unmet), request)

@@ -1,0 +1,78 @@
+"""Everything that is forwarded and not verified: other paths of the API, and the list of models."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+
+from proxy.dialects.jsonbytes import dumps, loads, replaced
+from proxy.dialects.request import read_object
+from proxy.errors import BadRequest, RequestError
+from proxy.types import Call, Reply
+from proxy.upstream.router import Router
+from proxy.upstream.upstream import Upstream
+
+log = structlog.get_logger("groundwire.gateway")
+
+
+@dataclass(frozen=True, slots=True)
+class PassThrough:
+    """Calls that go on as they came."""
+
+    router: Router
+
+    async def to_default(self, call: Call) -> Reply:
+        """The default upstream's reply."""
+        return await self.router.default.send(call)
+
+    async def by_model(self, call: Call) -> Reply:
+        """The reply of the upstream that serves the model which the body names, as for embeddings."""
+        model = read_object(call.body).get("model")
+        if not isinstance(model, str) or not model:
+            raise BadRequest("you must provide a model parameter", param="model")
+        route = self.router.choose(model)
+        return await route.upstream.send(
+            call if route.model == model else replace(call, body=replaced(call.body, "model", route.model))
+        )
+
+    async def one_model(self, call: Call, model: str) -> Reply:
+        """What the upstream that serves a model says of it."""
+        upstreams = self.router.upstreams
+        return await (self.router.choose(model).upstream if len(upstreams) > 1 else upstreams[0]).send(call)
+
+    async def models(self, call: Call) -> Reply:
+        """The models of all upstreams in one list; with a single upstream, its own reply.
+
+        An upstream that cannot be asked is left out; when none can, the first one's error is raised.
+        """
+        upstreams = self.router.upstreams
+        if len(upstreams) == 1:
+            return await upstreams[0].send(call)
+        plain = replace(call, headers=tuple(pair for pair in call.headers if pair[0] != b"accept-encoding"))
+        listed = await asyncio.gather(*(_listed(each, plain) for each in upstreams), return_exceptions=True)
+        models = [model for each in listed if isinstance(each, list) for model in each]
+        failures = [each for each in listed if isinstance(each, RequestError)]
+        for failure in failures:
+            log.warning("models.left_out", reason=failure.operator)
+        if failures and len(failures) == len(upstreams):
+            raise failures[0]
+        unique = {str(model.get("id")): model for model in reversed(models)}
+        body = dumps({"object": "list", "data": list(reversed(unique.values()))})
+        return Reply(200, ((b"content-type", b"application/json"),), body)
+
+
+async def _listed(upstream: Upstream, call: Call) -> Sequence[dict[str, Any]]:
+    reply = await upstream.send(call)
+    raw = reply.body if isinstance(reply.body, bytes) else b"".join([chunk async for chunk in reply.body])
+    if reply.status != 200:
+        raise BadRequest(f"upstream '{upstream.name}' does not list its models (status {reply.status})")
+    try:
+        body = loads(raw)
+    except ValueError:
+        body = None
+    data = body.get("data") if isinstance(body, dict) else None
+    return [model for model in data if isinstance(model, dict)] if isinstance(data, list) else []

@@ -1,0 +1,123 @@
+"""A streamed answer on its way to the client: every event as it came, and the verdict before `[DONE]`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from proxy.dialects import sse
+from proxy.dialects.answer import Answer
+from proxy.dialects.encoding import Decoder
+from proxy.dialects.error import error_event
+from proxy.dialects.jsonbytes import dumps, loads, with_member
+from proxy.dialects.request import Request
+from proxy.errors import RequestError, UpstreamBroken
+from proxy.gateway.grounding import Grounding
+from proxy.types import Chunks
+
+Carrier = Literal["last_event", "extra_event", "comment", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """How verdicts travel: by which `carrier`, and how long (seconds) a last event may be held for one."""
+
+    carrier: Carrier = "last_event"
+    tail_budget: float = 0.15
+    max_event: int = 32 * 2**20
+
+
+class AnnotatedStream:
+    """The events of one answer with its verdict among them.
+
+    Only the event that the verdict rides on is ever held, `tail_budget` at most. When the upstream breaks off, so does
+    this: an error event, then the error itself, and the report says `partial`.
+    """
+
+    def __init__(self, request: Request, grounding: Grounding, decoder: Decoder, settings: StreamSettings) -> None:
+        self.answer = Answer(request.dialect, request.expected_choices)
+        self._request = request
+        self._grounding = grounding
+        self._decoder = decoder
+        self._settings = settings
+        self._told = settings.carrier == "none" or request.options.detail == "none"
+
+    async def events(self, chunks: Chunks) -> Chunks:
+        """What the client gets, in pieces that end where an event ends. Raises UpstreamBroken or UpstreamTimeout."""
+        split = sse.Decoder(self._settings.max_event)
+        try:
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    async for piece in self._passed(split.feed(self._decoder.feed(chunk))):
+                        yield piece
+                    self._grounding.look_ahead(self.answer)
+            async for piece in self._passed(split.rest()):
+                yield piece
+            self._grounding.conclude(self.answer, cut_short=self.answer.is_cut_short)
+            if not self._told:
+                yield await self._verdict()
+        except (RequestError, ValueError) as error:
+            self._grounding.conclude(self.answer, cut_short=True)
+            yield error_event(str(error), "upstream_error", "stream_broken")
+            raise error if isinstance(error, RequestError) else UpstreamBroken(str(error)) from error
+        finally:
+            self._grounding.abandon_unless_concluded()
+
+    async def _passed(self, events: Iterable[sse.Event]) -> Chunks:
+        """The bytes of `events`, together where nothing is waited for, with the verdict where it belongs."""
+        passing: list[bytes] = []
+        for event in events:
+            place = self._place(event)
+            if place == "nowhere":
+                passing.append(event.raw)
+                continue
+            if place == "after":
+                passing.append(event.raw)
+            if passing:
+                yield b"".join(passing)
+            verdict = await self._verdict(event if place == "on" else None)
+            passing = [verdict + event.raw if place == "before" else verdict]
+        if passing:
+            yield b"".join(passing)
+
+    def _place(self, event: sse.Event) -> Literal["nowhere", "before", "on", "after"]:
+        """Takes an event in, and says where the verdict goes relative to it."""
+        if event.is_done:
+            self._grounding.conclude(self.answer, cut_short=self.answer.is_cut_short)
+            return "nowhere" if self._told else "before"
+        body = _object(event.data)
+        if body is None:
+            return "nowhere"
+        self.answer.add(body)
+        if not self.answer.is_finished:
+            return "nowhere"
+        self._grounding.conclude(self.answer)
+        if self._told or (self._request.wants_usage and not body.get("usage")):
+            return "nowhere"
+        if self._settings.carrier == "last_event":
+            return "on" if event.raw.count(event.data or b"") == 1 else "nowhere"
+        return "before" if self._settings.carrier == "extra_event" and self._request.wants_usage else "after"
+
+    async def _verdict(self, carrier: sse.Event | None = None) -> bytes:
+        """The bytes that tell the verdict: `carrier` with `grounding` in it, or an event or comment of its own."""
+        self._told = True
+        annotation = await self._grounding.annotation(within=self._settings.tail_budget)
+        shown = annotation.shown or b"null"
+        if carrier is not None and carrier.data is not None:
+            return carrier.raw.replace(carrier.data, with_member(carrier.data, "grounding", shown))
+        if self._settings.carrier == "comment":
+            return b": grounding " + shown + b"\n"  # no blank line: openai-python would take it for an empty event
+        return b"data: " + with_member(dumps(self.answer.empty_event()), "grounding", shown) + b"\n\n"
+
+
+def _object(data: bytes | None) -> Mapping[str, Any] | None:
+    """The JSON object that an event's data is, or None: such an event passes unread."""
+    if data is None:
+        return None
+    try:
+        body = loads(data)
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None

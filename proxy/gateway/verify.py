@@ -1,0 +1,198 @@
+"""Verification of one exchange: evidence is prepared while the model works, claims are judged as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, partial
+from hashlib import blake2b
+
+import orjson
+import structlog
+
+from proxy.errors import Overload
+from proxy.gateway.workers import Workers
+from proxy.stores.verdicts import VerdictCache
+from proxy.types import CacheUse, Choice, Claim, Exchange, Judgement, Policy, Report, Status
+from proxy.verification.aggregate import Examined, Reading, summarise
+from proxy.verification.context import Context
+from proxy.verification.examine import Ask, read
+from proxy.verification.judge import VERIFIERS, Verifier, judge, unjudged
+from proxy.verification.sources import gather
+
+log = structlog.get_logger("groundwire.verification")
+
+_BATCH = 16  # claims judged in one job, so that exchanges take turns in the workers
+
+_TIMEOUT = "The time for checking this answer was over."
+_OVERLOAD = "There was no room to check it under the present load."
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Everything that verifying needs. `timeout` is the time in seconds for judging one answer."""
+
+    workers: Workers
+    cache: VerdictCache
+    timeout: float
+    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
+    clock: Callable[[], float] = time.perf_counter
+
+    def begin(self, load: Callable[[], Exchange], ask: Ask, policy: Policy) -> Examination:
+        """Starts on an exchange: `load` reads it in a worker, where its evidence is gathered and indexed at once."""
+        return Examination(self, load, ask, policy)
+
+
+class Examination:
+    """The verification of one exchange, from its request to its report. `id` names the report from the start."""
+
+    def __init__(self, parts: Verification, load: Callable[[], Exchange], ask: Ask, policy: Policy) -> None:
+        self.id = "gw-" + secrets.token_hex(12)
+        self._parts = parts
+        self._ask = ask
+        self._policy = policy
+        self._config = policy_digest(policy)
+        self._known: dict[bytes, Judgement] = {}
+        self._preparing = asyncio.create_task(parts.workers.run(self._prepare, load))
+        self._preparing.add_done_callback(_heard)
+
+    def _prepare(self, load: Callable[[], Exchange]) -> tuple[Exchange, Context, float]:
+        start = self._parts.clock()
+        exchange = load()
+        context = Context(gather(exchange))
+        context.digest  # noqa: B018 - computed here, off the event loop
+        return exchange, context, (self._parts.clock() - start) * 1000
+
+    async def look_ahead(self, choices: Sequence[Choice]) -> None:
+        """Judges the claims that a growing answer holds so far, so that little is left at its end.
+
+        Nothing is concluded from it: a claim that the rest of the answer changes is judged anew.
+        """
+        _, context, _ = await asyncio.shield(self._preparing)
+        for choice in choices:
+            reading = await self._parts.workers.run(read, choice, context, self._policy)
+            await self._judgements(reading.claims[:-1], context)
+
+    async def report(
+        self, choices: Sequence[Choice], *, cut_short: bool = False, warnings: Sequence[str] = ()
+    ) -> Report:
+        """The report on an answer. It raises nothing but cancellation: what could not be done is said in it (RE1)."""
+        try:
+            return await self._report(choices, cut_short, warnings)
+        except Overload:
+            return self._without_verdict("skipped", "overload", _OVERLOAD)
+        except Exception as error:
+            log.error("verification.failed", grounding_id=self.id, error=type(error).__name__, exc_info=True)
+            return self._without_verdict("failed", "error", f"Verification failed ({type(error).__name__}).")
+
+    async def _report(self, choices: Sequence[Choice], cut_short: bool, warnings: Sequence[str]) -> Report:
+        clock, workers = self._parts.clock, self._parts.workers
+        started = clock()
+        exchange, context, context_ms = await asyncio.shield(self._preparing)
+        readings = await workers.run(self._read, choices, context)
+        read_at = clock()
+        claims = [claim for reading in readings for claim in reading.claims]
+        judgements, cache = await self._judgements(claims, context)
+        done = clock()
+        timing = (
+            ("context", context_ms),
+            ("claims", (read_at - started) * 1000),
+            ("verify", (done - read_at) * 1000),
+            ("total", (done - started) * 1000),
+        )
+        return await workers.insist(
+            summarise,
+            self.id,
+            _examined(readings, judgements),
+            context,
+            self._policy,
+            temperature=exchange.temperature,
+            cut_short=cut_short,
+            warnings=warnings,
+            cache=cache,
+            timing_ms=timing,
+            config=self._config,
+        )
+
+    def _read(self, choices: Sequence[Choice], context: Context) -> list[Reading]:
+        return [read(choice, context, self._policy, self._ask) for choice in choices]
+
+    async def _judgements(self, claims: Sequence[Claim], context: Context) -> tuple[list[Judgement], CacheUse]:
+        """A judgement for each claim: known from looking ahead, from the cache, or given now."""
+        deadline = self._parts.clock() + self._parts.timeout
+        checkable = {claim_key(claim, context, self._config): claim for claim in claims if claim.skip_reason is None}
+        fresh = {key: claim for key, claim in checkable.items() if not self._is_known(key)}
+        judged, use = await self._parts.cache.get(
+            list(fresh), partial(self._judge, list(fresh.values()), context, deadline)
+        )
+        self._known |= zip(fresh, judged, strict=True)
+        return [self._judgement(claim, context) for claim in claims], use
+
+    def _is_known(self, key: bytes) -> bool:
+        return key in self._known and self._known[key].verdict.label != "not_checked"
+
+    def _judgement(self, claim: Claim, context: Context) -> Judgement:
+        if claim.skip_reason is not None:
+            return unjudged(claim, "skipped", "")
+        return replace(self._known[claim_key(claim, context, self._config)], claim=claim)
+
+    async def _judge(
+        self, claims: Sequence[Claim], context: Context, deadline: float, positions: Sequence[int]
+    ) -> list[Judgement]:
+        """Judges the claims at `positions`, a batch at a time; past the deadline or the queue, says that it did not."""
+        wanted = [claims[position] for position in positions]
+        judgements: list[Judgement] = []
+        for at in range(0, len(wanted), _BATCH):
+            batch = wanted[at : at + _BATCH]
+            if self._parts.clock() > deadline:
+                judgements += [unjudged(claim, "timeout", _TIMEOUT) for claim in batch]
+                continue
+            try:
+                judgements += await self._parts.workers.run(self._judge_batch, batch, context)
+            except Overload:
+                judgements += [unjudged(claim, "overload", _OVERLOAD) for claim in batch]
+        return judgements
+
+    def _judge_batch(self, claims: Sequence[Claim], context: Context) -> list[Judgement]:
+        return [judge(claim, context, self._policy, self._parts.verifiers) for claim in claims]
+
+    def _without_verdict(self, status: Status, method: str, warning: str) -> Report:
+        return Report(
+            self.id,
+            status,
+            "not_checked",
+            flags=("verifier_degraded",),
+            warnings=(warning,),
+            degraded=(("all", method),),
+            config=self._config,
+        )
+
+    def cancel(self) -> None:
+        """Ends what is queued for this exchange."""
+        self._preparing.cancel()
+
+
+@lru_cache(maxsize=64)
+def policy_digest(policy: Policy) -> str:
+    """Names the settings that decide verdicts: the first 16 hexadecimal digits of a digest."""
+    return blake2b(orjson.dumps(asdict(policy)), digest_size=8).hexdigest()
+
+
+def claim_key(claim: Claim, context: Context, config: str) -> bytes:
+    """The exact key of a verdict: everything about claim, evidence and settings that it depends on (CA1)."""
+    parts = (config, context.digest, claim.kind, claim.lead, *claim.cited, "", claim.text)
+    return blake2b("\x1f".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _examined(readings: Sequence[Reading], judgements: Sequence[Judgement]) -> list[Examined]:
+    remaining = iter(judgements)
+    return [Examined(reading, tuple(next(remaining) for _ in reading.claims)) for reading in readings]
+
+
+def _heard(task: asyncio.Task[object]) -> None:
+    """Marks a task's failure as seen; whoever needs its result meets it again."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,106 @@
+"""What each path does: from an HTTP call to the gateway, and back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+import structlog
+from starlette.types import Receive, Scope, Send
+
+from proxy.dialects.jsonbytes import dumps
+from proxy.errors import RequestError, UnknownReport
+from proxy.server.errors import JSON, error_reply, unexpected_reply
+from proxy.server.exchange import ClientGone, cancelled_when_gone, read_call, send_reply
+from proxy.stores.reports import Reports
+from proxy.telemetry import Telemetry
+from proxy.types import Call, Reply
+
+log = structlog.get_logger("groundwire.server")
+
+Handler = Callable[[Call, Mapping[str, str]], Awaitable[Reply]]
+"""Gives the reply to a call; the mapping holds the parameters of its path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What every endpoint needs. `max_body` is in bytes, `keepalive` in seconds."""
+
+    telemetry: Telemetry
+    max_body: int
+    keepalive: float
+
+
+class Endpoint:
+    """One path as an ASGI application: reads the call, has it handled, sends the reply, writes one line to the log."""
+
+    def __init__(self, edge: Edge, route: str, handle: Handler) -> None:
+        self._edge = edge
+        self._route = route
+        self._handle = handle
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request. What is wrong with it, and what goes wrong, is told in OpenAI's shape."""
+        start = time.perf_counter()
+        status: int | str = "client_gone"
+        with self._edge.telemetry.server_span(scope["method"], self._route, tuple(scope["headers"])) as span:
+            try:
+                status = await self._answer(scope, receive, send)
+                span.set_attribute("http.response.status_code", status)
+            except ClientGone:
+                pass
+            except RequestError as error:
+                status = "broken_off"
+                log.warning("request.broken_off", route=self._route, reason=error.operator)
+            finally:
+                took = round((time.perf_counter() - start) * 1000, 2)
+                log.info("request", method=scope["method"], route=self._route, status=status, ms=took)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> int:
+        """Sends the reply and returns its status. Raises RequestError only when the reply has begun."""
+        try:
+            call = await read_call(scope, receive, self._edge.max_body)
+        except RequestError as error:
+            return await self._send(self._refusal(error), send)
+        async with cancelled_when_gone(receive):
+            return await self._send(await self._reply(call, scope.get("path_params", {})), send)
+
+    async def _reply(self, call: Call, params: Mapping[str, str]) -> Reply:
+        try:
+            return await self._handle(call, params)
+        except RequestError as error:
+            return self._refusal(error)
+        except Exception:
+            log.exception("request.failed", route=self._route)
+            return unexpected_reply()
+
+    def _refusal(self, error: RequestError) -> Reply:
+        log.info("request.refused", route=self._route, error=type(error).__name__, reason=error.operator)
+        return error_reply(error)
+
+    async def _send(self, reply: Reply, send: Send) -> int:
+        await send_reply(reply, send, self._edge.keepalive)
+        return reply.status
+
+
+def fetch_report(reports: Reports) -> Handler:
+    """Gives a report by its id."""
+
+    async def fetch(_: Call, params: Mapping[str, str]) -> Reply:
+        report = reports.get(params["id"])
+        if report is None:
+            raise UnknownReport(f"No report is kept under the id '{params['id']}'", param="id")
+        return Reply(200, JSON, report)
+
+    return fetch
+
+
+async def alive(_: Call, __: Mapping[str, str]) -> Reply:
+    """Says that the process runs."""
+    return Reply(200, JSON, dumps({"status": "ok"}))
+
+
+async def ready(_: Call, __: Mapping[str, str]) -> Reply:
+    """Says that requests are served. Nothing that could degrade service is kept outside the process yet."""
+    return Reply(200, JSON, dumps({"status": "ready", "degraded": []}))

@@ -1,0 +1,124 @@
+"""One HTTP exchange with a client: its body read, its reply sent as it comes, its going away noticed.
+
+Written on plain ASGI: Starlette's Request and StreamingResponse would cost as much as all the rest of the forwarding.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
+
+from starlette.types import Receive, Scope, Send
+
+from proxy.errors import BodyTooLarge, RequestError
+from proxy.types import Call, Chunks, Headers, Reply
+from proxy.upstream.headers import header
+
+_PING = b":\n"  # a comment with no blank line after it: openai-python takes comment + blank line for an empty event
+
+
+class ClientGone(Exception):
+    """The client went away before it had its reply."""
+
+
+async def read_call(scope: Scope, receive: Receive, max_body: int) -> Call:
+    """The request as a call, its target below `/v1`. Raises BodyTooLarge, and ClientGone."""
+    headers: Headers = tuple((name.lower(), value) for name, value in scope["headers"])
+    length = header(headers, b"content-length")
+    if length is not None and length.isdigit() and int(length) > max_body:
+        raise _too_large(max_body)
+    body = bytearray()
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > max_body:
+            raise _too_large(max_body)
+    return Call(scope["method"], target_of(scope), headers, bytes(body))
+
+
+def target_of(scope: Scope) -> str:
+    """Path and query as the client wrote them, less the leading `/v1`."""
+    path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").removeprefix("/v1")
+    query = scope["query_string"].decode("latin-1")
+    return f"{path}?{query}" if query else path
+
+
+@asynccontextmanager
+async def cancelled_when_gone(receive: Receive) -> AsyncIterator[None]:
+    """Cancels what runs inside as soon as the client goes away, and turns that into ClientGone (GW6).
+
+    To be entered once the body has been read: from then on the only news of a client is that it has gone.
+    """
+    running = asyncio.current_task()
+    assert running is not None  # noqa: S101 - a coroutine always runs in a task
+    gone = False
+
+    async def watch() -> None:
+        nonlocal gone
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone = True
+        running.cancel()
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    except asyncio.CancelledError:
+        if gone and running.uncancel() == 0:
+            raise ClientGone from None
+        raise
+    finally:
+        watching.cancel()
+
+
+async def send_reply(reply: Reply, send: Send, keepalive: float) -> None:
+    """Sends a reply. A body that breaks off leaves the response unfinished, so that the connection breaks off too.
+
+    A stream of events that is silent for `keepalive` seconds gets a comment (0: never).
+    """
+    if isinstance(reply.body, bytes):
+        counted = tuple(pair for pair in reply.headers if pair[0] != b"content-length")
+        headers = (*counted, (b"content-length", str(len(reply.body)).encode()))
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.body", "body": reply.body})
+        return
+    await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
+    async with aclosing(reply.body) as chunks:
+        if reply.in_events and keepalive:
+            await _send_events(chunks, send, keepalive)
+        else:
+            async for chunk in chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _send_events(chunks: Chunks, send: Send, keepalive: float) -> None:
+    loop = asyncio.get_running_loop()
+    last = loop.time()
+
+    async def ping() -> None:
+        nonlocal last
+        while True:
+            await asyncio.sleep(last + keepalive - loop.time())
+            if loop.time() - last >= keepalive:
+                last = loop.time()
+                await send({"type": "http.response.body", "body": _PING, "more_body": True})
+
+    pinging = asyncio.create_task(ping())
+    try:
+        async for chunk in chunks:
+            last = loop.time()
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    finally:
+        pinging.cancel()
+        with suppress(asyncio.CancelledError):
+            await pinging
+
+
+def _too_large(max_body: int) -> RequestError:
+    return BodyTooLarge(f"The body of your request is over the limit of {max_body} bytes.")

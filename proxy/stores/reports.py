@@ -1,0 +1,21 @@
+"""Reports kept in process for those who fetch them by id. Bounded by bytes: the oldest go first."""
+
+from __future__ import annotations
+
+from cachetools import LRUCache
+
+
+class Reports:
+    """Rendered reports (JSON bytes) under their ids, at most `max_bytes` in all."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._kept: LRUCache[str, bytes] = LRUCache(max_bytes, getsizeof=len)
+
+    def put(self, id_: str, report: bytes) -> None:
+        """Keeps a report in place of an earlier one under the same id; one larger than all the room is not kept."""
+        if len(report) <= self._kept.maxsize:
+            self._kept[id_] = report
+
+    def get(self, id_: str) -> bytes | None:
+        """The report under an id, or None when there is none (any more)."""
+        return self._kept.get(id_)

@@ -1,0 +1,215 @@
+"""All judgements of an answer, added up into one report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from proxy.types import (
+    AnswerVerdict,
+    CacheUse,
+    Choice,
+    ChoiceReport,
+    Claim,
+    Confidence,
+    Coverage,
+    Judgement,
+    NumericCounts,
+    Policy,
+    QuoteCounts,
+    Report,
+    Status,
+    Verdict,
+    Violation,
+)
+from proxy.verification.confidence import of_answer
+from proxy.verification.context import Context
+
+FLAGS = (
+    "unsupported_claims",
+    "contradicted_claims",
+    "numeric_mismatch",
+    "misattributed",
+    "quote_not_found",
+    "quotes_all_rejected",
+    "evidence_schema_violation",
+    "unknown_citation",
+    "budget_gap",
+    "inconsistent_with_history",
+    "low_confidence",
+    "high_risk",
+    "context_truncated",
+    "answer_truncated",
+    "verifier_degraded",
+)
+"""Every flag that a report can carry, in the order in which it carries them."""
+
+_CUT_SHORT = ("timeout", "overload", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One choice read: its claims, the share of its text that was read (0–1), and how it keeps its prescribed shape.
+
+    `quotes` and `violations` are None when no shape was asked for.
+    """
+
+    choice: Choice
+    claims: tuple[Claim, ...]
+    share: float = 1.0
+    truncated: bool = False
+    quotes: QuoteCounts | None = None
+    violations: tuple[Violation, ...] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """One choice read and judged, claim by claim."""
+
+    reading: Reading
+    judgements: tuple[Judgement, ...]
+
+
+def summarise(
+    id_: str,
+    examined: Sequence[Examined],
+    context: Context,
+    policy: Policy,
+    *,
+    temperature: float | None = None,
+    cut_short: bool = False,
+    warnings: Sequence[str] = (),
+    cache: CacheUse = CacheUse(),
+    timing_ms: Sequence[tuple[str, float]] = (),
+    config: str = "",
+) -> Report:
+    """The report on an answer. `cut_short` says that the answer itself broke off."""
+    judgements = [judgement for each in examined for judgement in each.judgements]
+    readings = [each.reading for each in examined]
+    quotes = _quotes(examined)
+    violations = _joined([reading.violations for reading in readings])
+    confidence = of_answer(judgements, [reading.choice for reading in readings], context, policy, temperature)
+    degraded = _degraded(judgements)
+    return Report(
+        id=id_,
+        status=_status(judgements, context, cut_short, any(reading.truncated for reading in readings)),
+        verdict=answer_verdict(judgements),
+        score=score(judgements),
+        flags=_flags(judgements, readings, quotes, violations, confidence, policy, bool(degraded)),
+        warnings=(*warnings, *(warning for reading in readings for warning in reading.warnings)),
+        coverage=_coverage(judgements, readings, context),
+        confidence=confidence,
+        sources=context.sources,
+        choices=tuple(
+            ChoiceReport(
+                each.reading.choice.index, answer_verdict(each.judgements), score(each.judgements), each.judgements
+            )
+            for each in examined
+        ),
+        quotes=quotes,
+        violations=violations,
+        numeric=_numeric(judgements, policy),
+        cache=cache,
+        timing_ms=tuple(timing_ms),
+        degraded=degraded,
+        config=config,
+    )
+
+
+def score(judgements: Iterable[Judgement]) -> float | None:
+    """Supported / checked, or None when nothing was checked."""
+    labels = [judgement.verdict.label for judgement in judgements if judgement.verdict.label != "not_checked"]
+    return labels.count("supported") / len(labels) if labels else None
+
+
+def answer_verdict(judgements: Sequence[Judgement]) -> AnswerVerdict:
+    """What the labels of its claims make of an answer."""
+    supported = score(judgements)
+    if supported is None:
+        checkable = any(judgement.claim.skip_reason is None for judgement in judgements)
+        return "not_checked" if checkable else "not_applicable"
+    return "grounded" if supported == 1 else "ungrounded" if supported == 0 else "partially_grounded"
+
+
+def _status(judgements: Sequence[Judgement], context: Context, cut_short: bool, truncated: bool) -> Status:
+    checkable = [judgement for judgement in judgements if judgement.claim.skip_reason is None]
+    if not context.passages or (checkable and all(j.verdict.method == "overload" for j in checkable)):
+        return "skipped"
+    if cut_short or truncated or any(j.verdict.method in _CUT_SHORT for j in checkable if _unchecked(j)):
+        return "partial"
+    return "complete"
+
+
+def _unchecked(judgement: Judgement) -> bool:
+    return judgement.verdict.label == "not_checked"
+
+
+def _coverage(judgements: Sequence[Judgement], readings: Sequence[Reading], context: Context) -> Coverage:
+    checked = sum(not _unchecked(judgement) for judgement in judgements)
+    lengths = [(len(each.choice.text) + sum(map(len, each.choice.arguments)), each.share) for each in readings]
+    total = sum(length for length, _ in lengths)
+    answer = sum(length * share for length, share in lengths) / total if total else 1.0
+    return Coverage(len(judgements), checked, len(judgements) - checked, answer, context.examined)
+
+
+def _flags(
+    judgements: Sequence[Judgement],
+    readings: Sequence[Reading],
+    quotes: QuoteCounts | None,
+    violations: Sequence[Violation] | None,
+    confidence: Confidence | None,
+    policy: Policy,
+    degraded: bool,
+) -> tuple[str, ...]:
+    raised = {flag for judgement in judgements for verdict in judgement.verdicts for flag in verdict.flags}
+    labels = {judgement.verdict.label for judgement in judgements}
+    conditions = {
+        "unsupported_claims": "unsupported" in labels,
+        "contradicted_claims": "contradicted" in labels,
+        "quotes_all_rejected": bool(quotes and quotes.extracted and not quotes.validated),
+        "evidence_schema_violation": bool(violations),
+        "low_confidence": bool(confidence and confidence.score < policy.low_confidence),
+        "answer_truncated": any(reading.choice.finish_reason == "length" for reading in readings),
+        "verifier_degraded": degraded,
+    }
+    raised |= {flag for flag, holds in conditions.items() if holds}
+    return tuple(flag for flag in FLAGS if flag in raised)
+
+
+def _quotes(examined: Sequence[Examined]) -> QuoteCounts | None:
+    """The quotations of evidence fields, counted field by field, and those in prose, counted by the quote verifier."""
+    counted = [each.reading.quotes for each in examined if each.reading.quotes]
+    prose = [j for each in examined for j in each.judgements if not (j.claim.kind == "quote" and j.claim.pointer)]
+    said = [verdict for verdict in _of(prose, "quote") if verdict.label != "not_checked"]
+    if not counted and not said:
+        return None
+    extracted = sum(v.extracted for v in said) + sum(c.extracted for c in counted)
+    validated = sum(v.validated for v in said) + sum(c.validated for c in counted)
+    by_field = tuple(pair for counts in counted for pair in counts.rejected_by_field)
+    return QuoteCounts(extracted, validated, extracted - validated, by_field)
+
+
+def _numeric(judgements: Sequence[Judgement], policy: Policy) -> NumericCounts | None:
+    said = _of(judgements, "numeric")
+    if not said:
+        return None
+    verified = sum(verdict.label == "supported" for verdict in said)
+    penalty = -policy.numeric.confidence_penalty if verified < len(said) else 0.0
+    return NumericCounts(len(said), verified, len(said) - verified, penalty)
+
+
+def _of(judgements: Iterable[Judgement], verifier: str) -> list[Verdict]:
+    return [verdict for judgement in judgements for verdict in judgement.verdicts if verdict.verifier == verifier]
+
+
+def _degraded(judgements: Sequence[Judgement]) -> tuple[tuple[str, str], ...]:
+    """Which verifiers failed or ran out of time, once each."""
+    every = [verdict for judgement in judgements for verdict in (*judgement.verdicts, judgement.verdict)]
+    cut = [(verdict.verifier or "all", verdict.method) for verdict in every if verdict.method in _CUT_SHORT]
+    return tuple(dict.fromkeys(cut))
+
+
+def _joined(found: Sequence[tuple[Violation, ...] | None]) -> tuple[Violation, ...] | None:
+    given = [violations for violations in found if violations is not None]
+    return tuple(violation for violations in given for violation in violations) if given else None

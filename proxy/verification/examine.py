@@ -1,0 +1,82 @@
+"""One answer examined from end to end: read into claims, judged claim by claim, and added up.
+
+`verify` does all of it in one call. The gateway calls the same parts one by one, so that it can cache and interleave.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from proxy.types import Choice, Claim, Policy, Report, Violation
+from proxy.verification.aggregate import Examined, Reading, summarise
+from proxy.verification.claims import find_claims
+from proxy.verification.context import Context
+from proxy.verification.judge import judge
+from proxy.verification.quote import check_quotes
+from proxy.verification.schema import read_evidence, validate_schema
+
+TOOL_CALL_POINTER = "/tool_calls/{}/function/arguments"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is asked about an answer besides its claims: fields of a JSON answer that hold quotations; its schema."""
+
+    evidence_fields: tuple[str, ...] = ()
+    json_schema: Mapping[str, Any] | None = field(default=None, hash=False)
+
+
+def verify(choices: Sequence[Choice], context: Context, policy: Policy = Policy(), ask: Ask = Ask()) -> Report:
+    """The report on an answer against its context: what the proxy would say, in one pure call."""
+    readings = [read(choice, context, policy, ask) for choice in choices]
+    examined = [
+        Examined(reading, tuple(judge(claim, context, policy) for claim in reading.claims)) for reading in readings
+    ]
+    return summarise("", examined, context, policy)
+
+
+def read(choice: Choice, context: Context, policy: Policy, ask: Ask = Ask()) -> Reading:
+    """One choice as its claims, its evidence fields looked up and its schema validated."""
+    found = find_claims(choice.text, policy)
+    claims = [_quoted(claim, ask.evidence_fields) for claim in found.claims]
+    for at, arguments in enumerate(choice.arguments):
+        within = TOOL_CALL_POINTER.format(at)
+        called = find_claims(arguments, policy).claims
+        claims += [replace(claim, pointer=within + (claim.pointer or "")) for claim in called]
+    if choice.arguments:
+        claims = [replace(claim, id=f"c{number}") for number, claim in enumerate(claims, start=1)]
+    reading = Reading(choice, tuple(claims), found.examined, found.truncated)
+    return _with_shape(reading, context, policy, ask) if ask.evidence_fields or ask.json_schema else reading
+
+
+def _with_shape(reading: Reading, context: Context, policy: Policy, ask: Ask) -> Reading:
+    """Adds what ES1–ES3 ask for. A choice that says nothing (it calls a tool, say) has no shape to break."""
+    if not reading.choice.text:
+        return reading
+    try:
+        answer: object = json.loads(reading.choice.text)
+    except (ValueError, RecursionError):
+        return replace(reading, violations=(Violation("", None, "JSON", "text"),))
+    violations: tuple[Violation, ...] = ()
+    warnings: tuple[str, ...] = ()
+    counts = None
+    if ask.evidence_fields:
+        quotes, violations = read_evidence(answer, ask.evidence_fields)
+        counts = check_quotes(quotes, context, policy.quotes).counts
+    if ask.json_schema is not None:
+        result = validate_schema(answer, ask.json_schema)
+        violations += result.violations
+        warnings = (f"response_format: {result.reason}",) if result.outcome == "not_checked" else ()
+    return replace(reading, quotes=counts, violations=violations, warnings=warnings)
+
+
+def _quoted(claim: Claim, evidence_fields: Sequence[str]) -> Claim:
+    """A claim that stands in an evidence field is a quotation as a whole."""
+    for name in evidence_fields:
+        pointer = name if name.startswith("/") else "/" + name.replace("~", "~0").replace("/", "~1")
+        if claim.pointer is not None and (claim.pointer + "/").startswith(pointer + "/"):
+            return replace(claim, kind="quote")
+    return claim

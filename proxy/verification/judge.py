@@ -1,0 +1,65 @@
+"""One claim, one judgement: every verifier says what it has to say, and the gravest word decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from proxy.types import Claim, Judgement, Label, Policy, Verdict
+from proxy.verification import numeric, quote, statement
+from proxy.verification.confidence import of_claim
+from proxy.verification.context import Context
+
+Verifier = Callable[[Claim, Context, Policy], Verdict | None]
+
+VERIFIERS: tuple[tuple[str, Verifier], ...] = (
+    ("quote", quote.verify),
+    ("numeric", numeric.verify),
+    ("statement", statement.verify),
+)
+"""Every verifier there is, by name. It returns None about a claim that is none of its business."""
+
+_GRAVITY: dict[Label, int] = {"contradicted": 3, "unsupported": 2, "not_checked": 1, "supported": 0}
+
+_SKIPPED = "It asserts nothing that could be checked ({})."
+_NO_CONTEXT = "The request holds nothing to check it against."
+_NONE_APPLIES = "No enabled verifier applies to it."
+
+
+def judge(
+    claim: Claim, context: Context, policy: Policy, verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
+) -> Judgement:
+    """What the enabled verifiers say of a claim. Never raises: a verifier that fails has not checked (RE1)."""
+    if claim.skip_reason:
+        return unjudged(claim, "skipped", "")
+    if not context.passages:
+        return _not_checked(claim, "no_context", _NO_CONTEXT)
+    verdicts = tuple(_said(claim, context, policy, verifiers))
+    if not verdicts:
+        return _not_checked(claim, "not_applicable", _NONE_APPLIES)
+    deciding = max(verdicts, key=lambda verdict: _GRAVITY[verdict.label])
+    return Judgement(claim, deciding, of_claim(deciding, context, policy), verdicts)
+
+
+def unjudged(claim: Claim, method: str, reason: str) -> Judgement:
+    """A claim that was not judged, and why: `method` is timeout or overload, unless it asserts nothing anyway."""
+    if claim.skip_reason:
+        return _not_checked(claim, "skipped", _SKIPPED.format(claim.skip_reason.replace("_", " ")))
+    return _not_checked(claim, method, reason)
+
+
+def _said(
+    claim: Claim, context: Context, policy: Policy, verifiers: Iterable[tuple[str, Verifier]]
+) -> Iterable[Verdict]:
+    for name, verify in verifiers:
+        if name not in policy.verifiers:
+            continue
+        try:
+            verdict = verify(claim, context, policy)
+        except Exception as error:  # noqa: BLE001 - no fault of a verifier may reach an answer
+            verdict = Verdict(name, "not_checked", 0.0, "error", f"The verifier failed ({type(error).__name__}).")
+        if verdict is not None:
+            yield verdict
+
+
+def _not_checked(claim: Claim, method: str, reason: str) -> Judgement:
+    return Judgement(claim, Verdict("", "not_checked", 0.0, method, reason, extracted=0), 0.0)
