@@ -46,7 +46,8 @@ def verify(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
     """Whether the claim's quotations stand in the sources; None when it quotes nothing or quotes are not checked.
 
     A run of one or two words, a title ("The Great Gatsby") or a question may be a term, a name, irony or what the user
-    asked: found, it counts as validated; not found, it is no false quotation and is passed over. A block quote is a quotation whole.
+    asked: found, it counts as validated; not found, it is no false quotation and is passed over. A block
+    quote is a quotation whole.
     """
     if not policy.quotes.enabled:
         return None
