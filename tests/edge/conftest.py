@@ -6,7 +6,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,11 @@ import uvicorn
 import yaml
 from clients import Comparison, sdk
 from upstream import Upstream
+
+from proxy.config import load_settings
+from proxy.server.app import build_app
+from proxy.verification.judge import VERIFIERS, Verifier
+from proxy.wiring import build_house
 
 SETTLES_WITHIN_S = 20.0
 
@@ -71,11 +76,13 @@ def second_upstream() -> Iterator[Upstream]:
 
 
 @contextlib.contextmanager
-def serving(config: Mapping[str, Any], folder: Path, environ: Mapping[str, str]) -> Iterator[Proxy]:
+def serving(
+    config: Mapping[str, Any],
+    folder: Path,
+    environ: Mapping[str, str],
+    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+) -> Iterator[Proxy]:
     """The proxy with this config, as its own users build it, on a free port in a thread."""
-    from proxy.config import load_settings
-    from proxy.server.app import build_app
-    from proxy.wiring import build_house
 
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(dict(config)), encoding="utf-8")
@@ -124,13 +131,17 @@ def proxy(upstream: Upstream, _default_proxy: Proxy) -> Proxy:
 
 @pytest.fixture
 def start_proxy(upstream: Upstream, tmp_path: Path) -> Iterator[Callable[..., Proxy]]:
-    """Start a proxy of one's own: sections of `config.yaml` by keyword, `environ` for the environment."""
+    """Start a proxy of one's own: sections of `config.yaml` by keyword, an environment and verifiers if need be."""
     with contextlib.ExitStack() as stack:
 
-        def start(environ: Mapping[str, str] | None = None, **sections: Any) -> Proxy:
+        def start(
+            environ: Mapping[str, str] | None = None,
+            verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+            **sections: Any,
+        ) -> Proxy:
             folder = tmp_path / f"proxy-{time.monotonic_ns()}"
             folder.mkdir()
-            return stack.enter_context(serving(_config(upstream.base_url, sections), folder, environ or {}))
+            return stack.enter_context(serving(_config(upstream.base_url, sections), folder, environ or {}, verifiers))
 
         yield start
 

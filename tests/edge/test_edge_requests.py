@@ -154,8 +154,7 @@ def test_the_callers_trace_goes_on(upstream: Upstream, proxy) -> None:
     assert trace in (upstream.last.header("traceparent") or "")
 
 
-def test_the_upstreams_own_key_takes_the_place_of_the_clients(upstream: Upstream, start_proxy, monkeypatch) -> None:
-    monkeypatch.setenv("EDGE_UP_KEY", "sk-upstream")
+def test_the_upstreams_own_key_takes_the_place_of_the_clients(upstream: Upstream, start_proxy) -> None:
     proxy = start_proxy(
         environ={"EDGE_UP_KEY": "sk-upstream"},
         upstreams={"up": {"base_url": upstream.base_url, "api_key_env": "EDGE_UP_KEY"}},

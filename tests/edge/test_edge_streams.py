@@ -430,12 +430,16 @@ def test_silence_is_kept_alive_by_bare_comments(upstream: Upstream, start_proxy,
         assert len(list(client.chat.completions.create(**CHAT))) == len(events) - 1
 
 
-def test_half_an_event_is_not_broken_by_a_keep_alive(upstream: Upstream, start_proxy) -> None:
+@pytest.mark.parametrize("mode", ["sync", "off"])
+def test_half_an_event_is_not_broken_by_a_keep_alive(upstream: Upstream, start_proxy, mode: str) -> None:
     proxy = start_proxy(stream={"keepalive": "100ms", "tail_budget": "10s"})
     events = chat_events(ANSWER)
     upstream.reply = stream_reply([events[0], events[1][:30], Pause(0.6), events[1][30:], *events[2:]])
-    answer = post_chat(proxy.port, CHAT)
-    assert grounding_added(whole(events), re.sub(rb"(?m)^:\n", b"", answer.body))["status"] == "complete"
+    answer = post_chat(proxy.port, CHAT | {"grounding": {"mode": mode}})
+    received = [json.loads(data) for data in map(data_of, events_of(answer.body)) if data != b"[DONE]"]
+    for event in received:
+        event.pop("grounding", None)
+    assert received == [json.loads(data_of(event)) for event in events[:-1]]
 
 
 def test_events_after_done_do_not_get_lost_or_grounded(upstream: Upstream, proxy) -> None:
