@@ -148,7 +148,17 @@ _OPENINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
 )  # fmt: skip
 
-_OFFERING = (" let me know ", " feel free ", " ask ", " i can ", " i'd be happy ", " i would be happy ", " i'll ", " happy to ", " reach out ")
+_OFFERING = (
+    " let me know ",
+    " feel free ",
+    " ask ",
+    " i can ",
+    " i'd be happy ",
+    " i would be happy ",
+    " i'll ",
+    " happy to ",
+    " reach out ",
+)
 _HEDGES = (
     " might be ", " might have been ", " might not be ", " could possibly ", " may possibly ", " might possibly ",
     " probably ", " perhaps ", " maybe ", " possibly ", " presumably ", " supposedly ",
@@ -163,7 +173,10 @@ _ATTRIBUTIONS = (
     " estimate", " said ", " says ", " stated ", " document", " source ", " sources ", " evidence ", " argue", " the text ",
 )  # fmt: skip
 
-_TELLING_QUESTION = re.compile(r"\W*(?:[\w ]{1,30}[,!] )?(?:did|do) you know,? (?:that )?(?!who|what|where|when|why|how|if|whether|of|any|about)(?:[^\s?]+\s+){4}", re.IGNORECASE)
+_TELLING_QUESTION = re.compile(
+    r"\W*(?:[\w ]{1,30}[,!] )?(?:did|do) you know,? (?:that )?(?!who|what|where|when|why|how|if|whether|of|any|about)(?:[^\s?]+\s+){4}",
+    re.IGNORECASE,
+)
 _SIDE = frozenset("which who whom whose because although though while whereas since unless if that".split())
 
 _CONFIDENCES: tuple[tuple[float, tuple[str, ...]], ...] = (
@@ -192,8 +205,32 @@ _CONFIDENCES: tuple[tuple[float, tuple[str, ...]], ...] = (
     ),
 )  # fmt: skip
 _BOOSTED = (
-    (1.0, (" definitely ", " undoubtedly ", " without doubt ", " without a doubt ", " no doubt ", " absolutely ", " guaranteed ")),
-    (0.95, (" certainly ", " clearly ", " surely ", " indeed ", " obviously ", " of course ", " always ", " never ", " confirmed ")),
+    (
+        1.0,
+        (
+            " definitely ",
+            " undoubtedly ",
+            " without doubt ",
+            " without a doubt ",
+            " no doubt ",
+            " absolutely ",
+            " guaranteed ",
+        ),
+    ),
+    (
+        0.95,
+        (
+            " certainly ",
+            " clearly ",
+            " surely ",
+            " indeed ",
+            " obviously ",
+            " of course ",
+            " always ",
+            " never ",
+            " confirmed ",
+        ),
+    ),
 )
 _NOT_HEDGES = (" more likely ", " less likely ", " most likely to ", " as likely ", " likely to ", " how likely ")
 
@@ -217,7 +254,9 @@ _STATED = re.compile(
     r"(?:(?P<share>\d{1,3}(?:\.\d{1,4})?)[ \t]?(?P<percent>%)?(?:/(?P<scale>100?)\b)?|(?P<word>very high|very low|high|medium|moderate|low))",
     re.IGNORECASE,
 )
-_CONFIDENCE_KEYS = frozenset("confidence certainty confidence_score confidence_level confidencescore confidencelevel".split())
+_CONFIDENCE_KEYS = frozenset(
+    "confidence certainty confidence_score confidence_level confidencescore confidencelevel".split()
+)
 _READ_SOURCES = 4000
 _LEAD_IN_WORDS = 20
 _ANNOUNCING = frozenset("here following below these steps ways tips follows summary".split())
@@ -257,7 +296,20 @@ _NOT_TOLD = re.compile(
     r"|^(?:unable|impossible|not possible|not able) to (?:answer|determine|find|provide)\b"
     r"|\b(?:not enough|insufficient|does not have enough|no sufficient|lack of) (?:information|context|details?|data)\b"
 )
-_NEGATIVE = (" not ", "n't ", " no ", " unable ", " cannot ", " unclear ", " impossible ", " insufficient ", " lack", " nor ", " never ", " unknown ")
+_NEGATIVE = (
+    " not ",
+    "n't ",
+    " no ",
+    " unable ",
+    " cannot ",
+    " unclear ",
+    " impossible ",
+    " insufficient ",
+    " lack",
+    " nor ",
+    " never ",
+    " unknown ",
+)
 
 _IMPERATIVES = frozenset(
     "add allow apply arrange ask attach avoid bake beat begin blend boil bring brush call check choose chop clean click close coat "
@@ -329,7 +381,9 @@ def is_only_sources(text: str, bare: str) -> bool:
     if bare is text and "http" not in text and "www." not in text:
         return False
     left = _ADDRESS.sub(" ", bare[:_READ_SOURCES])
-    return len(bare) <= _READ_SOURCES and _SOURCE_WORDS.issuperset(token for token in _TOKEN.findall(left.lower()) if token[0].isalnum())
+    return len(bare) <= _READ_SOURCES and _SOURCE_WORDS.issuperset(
+        token for token in _TOKEN.findall(left.lower()) if token[0].isalnum()
+    )
 
 
 def named_confidence(key: str, value: object) -> float | None:
@@ -379,7 +433,9 @@ _BARE = frozenset("yes yeah yep no nope true false right correct exactly indeed"
 def _opened(tokens: list[str]) -> list[str]:
     """The tokens after connectives, interjections and the punctuation between them."""
     place = 2 if tokens[:2] == ["of", "course"] else 0
-    while place < len(tokens) and (tokens[place] in _CONNECTIVES or tokens[place] in _INTERJECTIONS or not tokens[place].isalnum()):
+    while place < len(tokens) and (
+        tokens[place] in _CONNECTIVES or tokens[place] in _INTERJECTIONS or not tokens[place].isalnum()
+    ):
         if tokens[place][0].isalnum() and not tokens[place].isalnum():
             break
         if tokens[place] in _INTERJECTIONS and place + 1 < len(tokens) and tokens[place + 1][0].isalnum():
@@ -424,7 +480,18 @@ def _is_hedged(text: str, tokens: list[str], padded: str) -> bool:
 
 def _is_imperative(tokens: list[str]) -> bool:
     tokens = [token for token in tokens[:8] if token[0].isalnum()]
-    if tokens and tokens[0] in ("first", "next", "then", "finally", "once", "simply", "just", "gently", "carefully", "always"):
+    if tokens and tokens[0] in (
+        "first",
+        "next",
+        "then",
+        "finally",
+        "once",
+        "simply",
+        "just",
+        "gently",
+        "carefully",
+        "always",
+    ):
         tokens = tokens[1:]
     if len(tokens) < 2 or tokens[0] not in _IMPERATIVES:
         return False
@@ -435,7 +502,9 @@ def _is_imperative(tokens: list[str]) -> bool:
 
 def _confidence(text: str, words: list[str], padded: str) -> float:
     """The confidence that is stated in so many words, else the lowest that a hedge implies, else what a booster does."""
-    if ("onfiden" in text or "ertain" in text or "sure" in text or "%" in text) and (match := _STATED.search(text[:_READ])):
+    if ("onfiden" in text or "ertain" in text or "sure" in text or "%" in text) and (
+        match := _STATED.search(text[:_READ])
+    ):
         return _stated(match)
     if _SIGNALS.isdisjoint(words):
         return PLAIN

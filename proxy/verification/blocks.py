@@ -52,7 +52,9 @@ class _Item(NamedTuple):
 
 _BLANK = _Line("", 0, 0, 0, 0)
 _QUOTE_MARKS = re.compile(r"(?:>[ \t]{0,3})+")
-_MARKER = re.compile(r"(?:[-+*•‣◦▪●–]|\d{1,3}[.)]|\((?:\d{1,3}|[a-z])\)|[a-z]\))(?=[ \t]|$)[ \t]*(?:\[[ xX]\](?=[ \t])[ \t]*)?")
+_MARKER = re.compile(
+    r"(?:[-+*•‣◦▪●–]|\d{1,3}[.)]|\((?:\d{1,3}|[a-z])\)|[a-z]\))(?=[ \t]|$)[ \t]*(?:\[[ xX]\](?=[ \t])[ \t]*)?"
+)
 _HEADING = re.compile(r"#{1,6}(?=[ \t]|$)[ \t]*")
 _FENCE = re.compile(r"(`{3,})([^`]*)$|(~{3,})(.*)$")
 _DELIMITER = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$")

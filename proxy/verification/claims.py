@@ -69,7 +69,9 @@ _NUMBER_WORDS = frozenset(
     "twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion trillion dozen half twice double "
     "triple percent".split()
 )
-_OPENING = re.compile(r"[\W_]*((?:[\w'’-]+[ \t]+){0,7}?[\w'’-]+,[ \t]+)?(?:(?:and|but|so|or|then)[ \t]+)?([\w'’]+)(?:[ \t]+([\w'’]+))?")
+_OPENING = re.compile(
+    r"[\W_]*((?:[\w'’-]+[ \t]+){0,7}?[\w'’-]+,[ \t]+)?(?:(?:and|but|so|or|then)[ \t]+)?([\w'’]+)(?:[ \t]+([\w'’]+))?"
+)
 _ANAPHORS = frozenset(
     "it its it's they their them they're he his him he's she her hers she's this that these those such both here there neither "
     "former latter one another others".split()
@@ -81,7 +83,9 @@ _GENERIC = frozenset(
     "event incident attack man woman couple boy girl child victim suspect family school university bank fund region area species "
     "process method approach latter former two three first second same increase decrease change result results".split()
 )
-_LABEL_KEYS = frozenset("id type status role format kind version schema $schema language lang success error uuid".split())
+_LABEL_KEYS = frozenset(
+    "id type status role format kind version schema $schema language lang success error uuid".split()
+)
 _SENTENCE_WORDS = 5
 
 
@@ -160,13 +164,26 @@ def _whole(text: str, block: Block) -> _Draft | None:
         return _Draft(block.start, block.end, "table_row", block.lead, None, PLAIN, cited(own))
     if block.kind == "heading" and own.endswith(".") and own.count(" ") >= _SENTENCE_WORDS:
         reading = stance(own)  # a statement set as a heading, or above a line of dashes
-        return _Draft(block.start, block.end, _kind(without(find_marks(own), own)), "", reading.skip, reading.confidence, cited(own))
+        return _Draft(
+            block.start,
+            block.end,
+            _kind(without(find_marks(own), own)),
+            "",
+            reading.skip,
+            reading.confidence,
+            cited(own),
+        )
     return _Draft(block.start, block.end, "heading", skip="heading")
 
 
 def _sentences(text: str, block: Block, previous: str) -> Iterator[_Draft]:
     reading = _reading(text[block.start : block.end], block)
-    if block.kind == "paragraph" and len(reading) <= 90 and _BOLD_LINE.match(reading) and reading.strip("*_:")[-1:] not in ".!?":
+    if (
+        block.kind == "paragraph"
+        and len(reading) <= 90
+        and _BOLD_LINE.match(reading)
+        and reading.strip("*_:")[-1:] not in ".!?"
+    ):
         yield _Draft(block.start, block.end, "heading", skip="heading")
         return
     for start, end in sentences(reading):
@@ -177,7 +194,9 @@ def _sentences(text: str, block: Block, previous: str) -> Iterator[_Draft]:
             if draft.skip == "instruction" and (block.kind == "list_item" or draft.cited):
                 draft = draft._replace(skip=None)
             kind: ClaimKind = "quote" if block.quoted else draft.kind
-            yield draft._replace(start=draft.start + block.start + start, end=draft.end + block.start + start, kind=kind)
+            yield draft._replace(
+                start=draft.start + block.start + start, end=draft.end + block.start + start, kind=kind
+            )
         previous = sentence[-LEAD_LIMIT:]
 
 
@@ -211,7 +230,9 @@ def _parts(sentence: str, lead: str, last: bool) -> Iterator[_Draft]:
         if len(spans) > 1:  # a citation stands for all that precedes it in its sentence
             later = [mark for mark in marks if mark.start >= start]
             labels = labels_of(mark for mark in later if mark.start < end) or labels_of(later[:1])
-        yield _Draft(start, end, _kind(bare[start:end]), lead if start == 0 else first, reading.skip, reading.confidence, labels)
+        yield _Draft(
+            start, end, _kind(bare[start:end]), lead if start == 0 else first, reading.skip, reading.confidence, labels
+        )
 
 
 def _spans(sentence: str) -> list[tuple[int, int]]:
@@ -238,7 +259,11 @@ def _whole_skip(sentence: str, bare: str, last: bool) -> str | None:
 
 def _kind(bare: str) -> ClaimKind:
     """What a text without its citation marks is: numeric when it holds a digit or a number word."""
-    return "numeric" if _DIGIT.search(bare) or not _NUMBER_WORDS.isdisjoint(_LETTERS.findall(bare.lower())) else "statement"
+    return (
+        "numeric"
+        if _DIGIT.search(bare) or not _NUMBER_WORDS.isdisjoint(_LETTERS.findall(bare.lower()))
+        else "statement"
+    )
 
 
 def _leans(sentence: str) -> bool:
@@ -266,7 +291,7 @@ def _unfenced(text: str, fence: re.Match[str]) -> str | None:
     end = text.rstrip()
     if not end.endswith("```") or text.find("```", fence.end()) != len(end) - 3:
         return None
-    return " " * fence.end() + text[fence.end() : len(end) - 3]
+    return " " * (fence.end() - 1) + "\n" + text[fence.end() : len(end) - 3]
 
 
 def _fields(text: str) -> Iterator[_Draft]:
@@ -280,7 +305,9 @@ def _fields(text: str) -> Iterator[_Draft]:
         if key.lower() in _LABEL_KEYS:
             yield _Draft(value.start, value.end, "field", "", "heading", pointer=value.pointer, text=str(value.value))
         elif (stated := named_confidence(key, value.value)) is not None:
-            yield _Draft(value.start, value.end, "field", "", "confidence", stated, (), value.pointer, f"{key}: {value.value}")
+            yield _Draft(
+                value.start, value.end, "field", "", "confidence", stated, (), value.pointer, f"{key}: {value.value}"
+            )
         elif isinstance(value.value, str):
             yield from _string(text, value, key, holder)
         else:
@@ -303,7 +330,9 @@ def _string(text: str, value: Value, key: str, holder: object) -> Iterator[_Draf
             draft = draft._replace(confidence=stated)
         if is_value:
             lead = " ".join(filter(None, (_record(holder, key), key)))[:LEAD_LIMIT]
-            draft = draft._replace(kind="field", lead=lead, skip=None if draft.skip in ("heading", "lead_in") else draft.skip)
+            draft = draft._replace(
+                kind="field", lead=lead, skip=None if draft.skip in ("heading", "lead_in") else draft.skip
+            )
         yield draft
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from proxy.verification.sentences import kept_whole
 
 _JOINT = re.compile(
-    r"(?P<semicolon>;)\s+(?=\w)|,\s+(?=(?:and|but|while|whereas|yet|however|although|though),?\s)|\s(?=but\s)", re.IGNORECASE
+    r"(?P<semicolon>;)\s+(?=\w)|,\s+(?=(?:and|but|while|whereas|yet|however|although|though),?\s)|\s(?=but\s)",
+    re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _LONGEST = 1200
@@ -34,7 +35,17 @@ _SUBORDINATE_LEFT = frozenset(
     "said says believe believes think thinks claims claimed stated states suggests suggest according not only".split()
 )
 _SUBORDINATE_RIGHT = frozenset("that which who whom whose where".split())
-_SAME_SUBJECT = frozenset("rather only also instead not merely simply just do does did is are was were has have".split())
+_CLEARLY_FINITE = frozenset(
+    "is are was were has had will would can cannot could may might must should did does fell rose grew began became went made "
+    "took gave won lost came".split()
+)
+_NO_NOUNS = frozenset(
+    "then also thus therefore later now still not only never often always soon again to in on at for with by from of as if when who "
+    "which that whose what how why where so yet hence even just rather than instead be been have do get make take see".split()
+)
+_SAME_SUBJECT = frozenset(
+    "rather only also instead not merely simply just do does did is are was were has have".split()
+)
 _NAME = re.compile(r"[A-Z\d$€£]")
 
 
@@ -80,19 +91,23 @@ def _stands_alone(left: str, at_semicolon: bool) -> bool:
 
 
 def _opens_clause(right: str, at_semicolon: bool) -> bool:
-    """Whether what follows a joint has a subject first and a finite verb soon after it."""
+    """Whether what follows a joint has a subject first and a finite verb soon after it, at once after a bare noun."""
     words = _WORD.findall(right[:160])
     if not at_semicolon or (words and words[0].lower() in ("and", "but", "while", "whereas", "yet", "however")):
         words = words[1:]
     if len(words) < 3:
         return False
-    head = words[0]
-    if head.lower() not in _SUBJECTS and not _NAME.match(head):
-        return False
+    head = words[0].lower()
+    if head not in _SUBJECTS and not _NAME.match(words[0]):
+        return _CLEARLY_FINITE.intersection(map(str.lower, words[1:3])) != set() and not _is_no_noun(head)
     for word in words[1:7]:
         lower = word.lower()
         if lower in _SUBORDINATE_RIGHT:
             return False
         if lower in _FINITE:
             return True
-    return head.lower() in ("it's", "he's", "she's", "they're")
+    return head in ("it's", "he's", "she's", "they're")
+
+
+def _is_no_noun(word: str) -> bool:
+    return word in _FINITE or word in _NO_NOUNS or word.endswith(("ly", "ing", "ed"))

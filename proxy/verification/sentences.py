@@ -20,7 +20,9 @@ _WINDOW = 4096
 _WRAPPED_LINE = 60
 
 # Marks over which the library's pairing takes quadratic time; pairs are our own affair (_KEEP), and so are CJK stops.
-_MASK = str.maketrans(dict.fromkeys("\"'`“”‘’«»‹›„‚「」『』《》〈〉【】", "*") | dict.fromkeys("。！？｡", "x") | {"\n": " "})
+_MASK = str.maketrans(
+    dict.fromkeys("\"'`“”‘’«»‹›„‚「」『』《》〈〉【】", "*") | dict.fromkeys("。！？｡", "x") | {"\n": " "}
+)
 
 _KEEP = re.compile(
     rf'(?<![\w"])"(?=[^\s"])[^"]{{1,{QUOTE_LIMIT}}}+"(?!\w)'
@@ -37,12 +39,14 @@ _KEEP = re.compile(
     r"|https?://[^\s<>]{1,500}+"
 )
 _CJK_END = re.compile(r"[。！？｡]++(?:[」』”’\"）)]++(?!\w))?+")
-_CLOSED = re.compile(r"[.!?…][\"'”’»*_)\]]++(?=\s++[\"“‘*_(]*+[A-Z])")
+_CLOSED = re.compile(r"[.!?…][\"'”“’»*_)\]¹²³⁴-⁹]++(?=\s++[\"“‘*_(]*+[A-Z])")
 _CLOSERS = re.compile(r"[\"'”’»*_)\]]+")
 _CLOSING = frozenset("\"'”’»*_)]")
 _CITING = frozenset("[【(¹²³⁰⁴⁵⁶⁷⁸⁹")
 _WORD = re.compile(r"[^\W_]")
-_GLUED = re.compile(r"[a-z]{2}\.(?!Com|Net|Org|Name)(?:[A-Z][a-z]{2,20}+(?=[\s,])|(?:It|In|He|We|If|As|At|On|To|A|I)\s)")
+_GLUED = re.compile(
+    r"[a-z]{2}\.(?!Com|Net|Org|Name)(?:[A-Z][a-z]{2,20}+(?=[\s,])|(?:It|In|He|We|If|As|At|On|To|A|I)\s)"
+)
 _CITES = re.compile(
     r"(?:[ \t]?(?:\[\^?[^\[\]\n]{0,30}\d[^\[\]\n]{0,30}\](?:\(https?://[^\s()]{1,300}\))?|【[^【】\n]{1,40}】|[¹²³⁰⁴-⁹]+"
     r"|\((?:source|doc|document|passage|ref)s?\.?[ \t:#]?[^()\n]{0,30}\d[^()\n]{0,10}\)))+(?=\s|$|[.,;])[.]?",
@@ -145,7 +149,11 @@ def _shift(text: str, cut: int) -> int:
         return cites.end() if not _follower(text, cites.end()).islower() else max(cut, end)
     if follower.islower() and text[end - 1] == "]":
         return text.rindex("[", 0, end) if "[" in text[max(0, end - 40) : end] else cut
-    if follower.isdigit() and (word := _LAST_WORD.search(text[max(0, end - 12) : end])) and word[1].lower() in _SHORTENED:
+    if (
+        follower.isdigit()
+        and (word := _LAST_WORD.search(text[max(0, end - 12) : end]))
+        and word[1].lower() in _SHORTENED
+    ):
         return 0
     return max(cut, end)
 
