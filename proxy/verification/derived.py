@@ -28,7 +28,7 @@ def derive(
     enough numbers some pair gives anything. At most the first 12 operands are tried.
     """
     direction = _direction(cue_text)
-    numbered = [(place, operand) for place, operand in enumerate(operands[:12]) if operand.low == operand.high]
+    numbered = [(place, _exact(operand)) for place, operand in enumerate(operands[:12]) if operand.low == operand.high]
     for cue, operation in _OPERATIONS:
         if not cue.search(cue_text):
             continue
@@ -45,6 +45,12 @@ def cues(text: str) -> frozenset[int]:
 
 _Numbered = Sequence[tuple[int, Quantity]]
 _Result = tuple[Quantity, str, tuple[int, ...]]
+
+
+def _exact(operand: Quantity) -> Quantity:
+    """A count of whole things is not rounded."""
+    is_whole = operand.kind == "count" and operand.nouns and operand.slack == 0.5 and operand.low == int(operand.low)
+    return replace(operand, slack=0.0) if is_whole else operand
 
 
 def _agrees(claimed: Quantity, result: Quantity, tolerance: float | None) -> bool:
@@ -73,10 +79,11 @@ def _changes(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator
         if not _are_alike(new, old):
             continue
         if claimed.kind == "percentage" and claimed.unit == "%" and old.low:
-            value = _signs(claimed, direction, (new.low - old.low) / abs(old.low) * 100)
+            growth = (new.low - old.low) / abs(old.low) * 100
+            value = _signs(claimed, direction, growth)
             if value is not None and new.kind != "percentage":
                 slack = (new.slack + old.slack * abs(new.low / old.low)) / abs(old.low) * 100
-                yield _percentage(value, slack), _formula(f"({_w(new)} − {_w(old)}) / {_w(old)}", value, " %"), (i, j)
+                yield _percentage(value, slack), _formula(f"({_w(new)} − {_w(old)}) / {_w(old)}", growth, " %"), (i, j)
         value = _signs(claimed, direction, new.low - old.low)
         if value is not None:
             unit = "pp" if new.kind == "percentage" and claimed.unit == "pp" else new.unit

@@ -166,7 +166,7 @@ def _compare(mine: Binding, theirs: Binding, read: _Read, tolerance: float | Non
     claimed, stated = mine.quantity, theirs.quantity
     scale = read.scale if stated.scale == 1.0 and (stated.is_bare or stated.kind == "currency") else 1.0
     relation = compare(claimed, stated, tolerance, scale)
-    is_cell = stated.is_bare and _is_table_row(read.passage)
+    is_cell = _is_table_row(read.passage) and stated.scale == 1.0
     if relation is Relation.DIFFERENT and scale == 1.0 and is_cell:
         same_digits = compare(claimed, stated, tolerance, claimed.scale).is_match
         relation = Relation.OPEN if same_digits else relation  # the table does not tell its scale
@@ -198,6 +198,8 @@ def _contests(stated: _Stated, mine: Binding) -> bool:
         return claimed.unit == other.unit and max(lengths) <= 2 * min(lengths) + 1
     if claimed.kind != other.kind:
         return other.is_bare and not claimed.nouns and _is_table_row(stated.passage)
+    if other.is_bare and not 1e-4 < abs(claimed.low / (other.low or 1.0)) < 1e4:
+        return False  # too far apart to be one thing, even with a slip of the scale
     if claimed.kind == "count":
         return bool(set(claimed.nouns) & set(other.nouns)) or (claimed.is_bare and other.is_bare)
     return True
@@ -290,7 +292,8 @@ def _absent(quantity: Quantity, why: str) -> _Finding:
 
 def _is_enumeration(quantity: Quantity) -> bool:
     """Whether a small bare count, as in "three main reasons", may only count what the answer itself lists."""
-    return quantity.kind == "count" and quantity.low == quantity.high and quantity.low in range(13)
+    is_small = quantity.low == quantity.high and quantity.low in range(13)
+    return quantity.kind == "count" and is_small and not quantity.is_bare
 
 
 def _verbatim(mine: Binding, read: Sequence[_Read]) -> _Finding | None:

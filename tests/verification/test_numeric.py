@@ -1,0 +1,260 @@
+"""The numeric verifier on realistic sentences and tables: NU2–NU6, ST3, CF2, CX5."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.types import Claim, NumericPolicy, Policy, Source, Verdict
+from proxy.verification.context import Context
+from proxy.verification.numeric import adjust_confidence, verify
+
+FINANCE = (
+    "Acme Corp reported revenue of $4.2 million in Q3 2024, up 12% from $3.75 million in Q3 2023. Operating costs "
+    "were $3.1 million and net income was $1.1 million. The company employs 450 people in 12 offices. Cash at the end "
+    "of the quarter stood at $18,432,000. Gross margin improved to 46.5% from 44.0% a year earlier. The net loss for "
+    "2022 was $(2.3) million. The debt service coverage ratio (DSCR) was 1.25 at year end."
+)
+TABLE = """Selected figures (in millions of dollars):
+
+| Segment | 2024 | 2023 | 2022 |
+|---|---|---|---|
+| Cloud revenue | 812.5 | 640.0 | 512.3 |
+| Hardware revenue | 301.2 | 355.9 | 380.4 |
+| Research expense | 120.4 | 110.8 | 98.7 |
+| Net income | 95.1 | (12.4) | 33.0 |
+"""
+TRIAL = (
+    "The trial enrolled 214 patients, of whom 128 received the drug and 86 received placebo. Mean systolic blood "
+    "pressure fell by 12.4 mmHg in the drug group and by 3.1 mmHg in the placebo group. The dose was 250 mg twice a "
+    "day for 12 weeks. Adverse events occurred in 18% of the drug group and 7% of the placebo group. The study was "
+    "conducted between March 2018 and June 2020. Samples were stored at -80 °C."
+)
+TOWER = (
+    "The tower was built in 1889 and stands 330 metres tall. It was the tallest structure in the world for 41 years "
+    "until 1930. About 5.9 million people visited it in 2022. The bridge nearby, opened in 1900, is 160 m long."
+)
+
+
+def check(text: str, *sources: str, policy: Policy | None = None) -> Verdict | None:
+    context = Context(Source(f"s{place}", "document", source) for place, source in enumerate(sources))
+    return verify(Claim("c1", text, 0, len(text)), context, policy or Policy())
+
+
+def label(text: str, *sources: str) -> str:
+    verdict = check(text, *sources)
+    return verdict.label if verdict else "nothing to check"
+
+
+SUPPORTED = [
+    (FINANCE, "Acme's revenue in Q3 2024 was $4.2 million."),
+    (FINANCE, "Acme reported Q3 2024 revenue of 4.2 million dollars."),
+    (FINANCE, "Revenue rose 12 percent to US$4.2M."),
+    (FINANCE, "Net income was $1.1 million."),
+    (FINANCE, "Operating costs were about $3 million."),
+    (FINANCE, "The company has 450 employees across 12 offices."),
+    (FINANCE, "Cash stood at $18.4 million at the end of the quarter."),
+    (FINANCE, "Gross margin improved by 2.5 percentage points to 46.5%."),
+    (FINANCE, "The net loss for 2022 was $2.3 million."),
+    (FINANCE, "DSCR was 1.25 at year end."),
+    (FINANCE, "Revenue grew by $0.45 million compared with Q3 2023."),
+    (FINANCE, "Acme made over $4 million of revenue in Q3 2024."),
+    (TABLE, "Cloud revenue was $812.5 million in 2024."),
+    (TABLE, "Cloud revenue reached $813 million in 2024."),
+    (TABLE, "Hardware revenue fell to $301.2 million in 2024 from $355.9 million in 2023."),
+    (TABLE, "Hardware revenue fell 15.4% in 2024 from 2023."),
+    (TABLE, "Cloud revenue grew 27% from 2023 to 2024."),
+    (TABLE, "Cloud and hardware revenue combined were $1,113.7 million in 2024."),
+    (TABLE, "In 2023 the company had a net loss of $12.4 million."),
+    (TRIAL, "The trial had 214 patients."),
+    (TRIAL, "Systolic blood pressure fell by 12.4 mmHg with the drug."),
+    (TRIAL, "Patients took 0.25 g twice a day for 12 weeks."),
+    (TRIAL, "Adverse events occurred in 18 percent of the drug group."),
+    (TRIAL, "Samples were stored at −80 °C."),
+    (TRIAL, "Samples were stored at -112 °F."),
+    (TRIAL, "The study ran from March 2018 to June 2020."),
+    (TRIAL, "The 128 drug patients and 86 placebo patients total 214."),
+    (TOWER, "The tower, built in 1889, is 330 m tall."),
+    (TOWER, "The tower is 1,083 feet tall."),
+    (TOWER, "Nearly 6 million people visited the tower in 2022."),
+    (TOWER, "It was built in the 1880s and was the tallest structure until 1930."),
+    (TOWER, "It was built in the 19th century."),
+]
+CONTRADICTED = [
+    ("wrong digit", FINANCE, "Acme reported revenue of $4.3 million in Q3 2024."),
+    ("scale slip up", FINANCE, "Acme reported revenue of $4.2 billion in Q3 2024."),
+    ("scale slip down", FINANCE, "Acme reported revenue of $4.2 thousand in Q3 2024."),
+    ("number of the next sentence", FINANCE, "Acme reported revenue of $3.1 million in Q3 2024."),
+    ("number of last year", FINANCE, "Acme reported revenue of $3.75 million in Q3 2024."),
+    ("costs for income", FINANCE, "Net income was $3.1 million."),
+    ("income for costs", FINANCE, "Operating costs were $1.1 million."),
+    ("ten times too many", FINANCE, "The company employs 4,500 people."),
+    ("moved decimal point", FINANCE, "Cash stood at $184.3 million at the end of the quarter."),
+    ("wrongly rounded", FINANCE, "Cash stood at $18.6 million at the end of the quarter."),
+    ("wrong percentage", FINANCE, "Gross margin improved to 44.5%."),
+    ("wrong column", TABLE, "Cloud revenue was $640.0 million in 2024."),
+    ("wrong row", TABLE, "Cloud revenue was $301.2 million in 2024."),
+    ("scale of the table", TABLE, "Cloud revenue was $812.5 billion in 2024."),
+    ("wrong digit in a cell", TABLE, "Cloud revenue was $872.5 million in 2024."),
+    ("wrong year of the row", TABLE, "Net income in 2024 was $33.0 million."),
+    ("swapped digits", TRIAL, "The trial enrolled 241 patients."),
+    ("the other group", TRIAL, "Systolic blood pressure fell by 3.1 mmHg in the drug group."),
+    ("the other group's share", TRIAL, "Adverse events occurred in 7% of the drug group."),
+    ("lost sign", TRIAL, "Samples were stored at 80 °C."),
+    ("the other building", TOWER, "The tower is 160 metres tall."),
+    ("swapped digits of a count", TOWER, "About 9.5 million people visited it in 2022."),
+]
+FLAGGED = [
+    ("other currency", FINANCE, "Acme reported revenue of €4.2 million in Q3 2024."),
+    ("neighbouring quarter", FINANCE, "Acme reported revenue of $4.2 million in Q2 2024."),
+    ("neighbouring year", FINANCE, "Acme reported revenue of $4.2 million in Q3 2025."),
+    ("wrong synonym count", FINANCE, "The company has 540 employees across 12 offices."),
+    ("wrong difference", FINANCE, "Revenue grew by $0.65 million compared with Q3 2023."),
+    ("wrong change in points", FINANCE, "Gross margin improved by 3.5 percentage points to 46.5%."),
+    ("wrong bound", FINANCE, "Acme made over $5 million of revenue in Q3 2024."),
+    ("year from nowhere", FINANCE, "Acme's founder was born in 1962."),
+    ("wrong growth", TABLE, "Hardware revenue fell 25.4% in 2024 from 2023."),
+    ("wrong direction", TABLE, "Hardware revenue grew 15.4% in 2024 from 2023."),
+    ("wrong total", TABLE, "Cloud and hardware revenue combined were $1,213.7 million in 2024."),
+    ("other unit", TRIAL, "Systolic blood pressure fell by 12.4 kPa in the drug group."),
+    ("thousand times the dose", TRIAL, "The dose was 250 g twice a day."),
+    ("months for weeks", TRIAL, "The dose was 250 mg twice a day for 12 months."),
+    ("wrong end of the study", TRIAL, "The study was conducted between March 2018 and June 2021."),
+    ("feet for metres", TOWER, "The tower is 330 feet tall."),
+    ("year of the other building", TOWER, "The tower was built in 1900."),
+    ("swapped digits of a year", TOWER, "The tower was built in 1898."),
+]
+
+
+@pytest.mark.parametrize(("source", "text"), SUPPORTED, ids=[text for _, text in SUPPORTED])
+def test_a_number_that_follows_from_the_source_is_supported(source: str, text: str) -> None:
+    assert label(text, source) == "supported"
+
+
+@pytest.mark.parametrize(("source", "text"), [row[1:] for row in CONTRADICTED], ids=[row[0] for row in CONTRADICTED])
+def test_a_perturbed_number_is_contradicted(source: str, text: str) -> None:
+    assert label(text, source) == "contradicted"
+
+
+@pytest.mark.parametrize(("source", "text"), [row[1:] for row in FLAGGED], ids=[row[0] for row in FLAGGED])
+def test_a_number_without_support_is_flagged(source: str, text: str) -> None:
+    assert label(text, source) in ("contradicted", "unsupported")
+
+
+def test_the_right_number_of_the_wrong_row_is_misattributed_and_both_rows_are_cited() -> None:
+    verdict = check("Cloud revenue was $301.2 million in 2024.", TABLE)
+    assert verdict is not None
+    assert verdict.flags == ("misattributed",)
+    assert [TABLE[cited.start : cited.end].split("|")[1].strip() for cited in verdict.citations] == [
+        "Cloud revenue",
+        "Hardware revenue",
+    ]
+
+
+def test_a_derived_number_shows_its_formula() -> None:
+    verdict = check("Hardware revenue fell 15.4% in 2024 from 2023.", TABLE)
+    assert verdict is not None
+    assert "(301.2 − 355.9) / 355.9 = -15.37 %" in verdict.reason
+
+
+def test_a_wrong_number_says_what_the_source_states() -> None:
+    verdict = check("The trial enrolled 241 patients.", TRIAL)
+    assert verdict is not None
+    assert (verdict.method, verdict.flags) == ("mismatch", ("numeric_mismatch",))
+    assert "214" in verdict.reason
+
+
+def test_a_number_finer_than_the_source_is_unsupported_not_contradicted() -> None:
+    assert label("Acme reported revenue of $4.23 million in Q3 2024.", FINANCE) == "unsupported"
+
+
+def test_a_list_of_the_answer_s_own_is_no_claim_about_the_source() -> None:
+    assert check("Acme has two key strengths.", FINANCE) is None
+
+
+def test_a_claim_without_numbers_is_not_for_this_verifier() -> None:
+    assert check("Acme is a company.", FINANCE) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("currency", "Revenue was $9.9 million."),
+        ("percentage", "Margin was 99%."),
+        ("ratio", "DSCR was 9.9 at year end."),
+        ("date", "It opened in 1777."),
+    ],
+)
+def test_each_kind_can_be_switched_off(kind: str, text: str) -> None:
+    policy = Policy(numeric=replace(NumericPolicy(), **{kind: False}))
+    assert check(text, FINANCE) is not None
+    assert check(text, FINANCE, policy=policy) is None
+
+
+def test_a_tolerance_per_kind_is_applied() -> None:
+    policy = Policy(numeric=NumericPolicy(tolerance=(("currency", 0.05),)))
+    verdict = check("Acme reported revenue of $4.3 million in Q3 2024.", FINANCE, policy=policy)
+    assert verdict is not None
+    assert verdict.label == "supported"
+
+
+def test_numbers_looked_at_and_verified_are_counted() -> None:
+    verdict = check("Revenue was $4.2 million and net income was $9.9 million.", FINANCE)
+    assert verdict is not None
+    assert (verdict.extracted, verdict.validated) == (2, 1)
+
+
+def test_past_its_time_limit_a_claim_is_not_checked() -> None:
+    ticks = iter(range(100))
+    context = Context([Source("s", "document", FINANCE)])
+    verdict = verify(Claim("c", "Revenue was $4.2 million.", 0, 25), context, Policy(), lambda: float(next(ticks)))
+    assert verdict is not None
+    assert (verdict.label, verdict.method) == ("not_checked", "timeout")
+
+
+def test_without_sources_no_number_is_supported() -> None:
+    assert label("Revenue was $4.2 million.") == "unsupported"
+
+
+def test_citations_hold_the_words_of_the_source() -> None:
+    verdict = check("Operating costs were $3.1 million.", FINANCE)
+    assert verdict is not None
+    (cited,) = verdict.citations
+    assert FINANCE[cited.start : cited.end] == cited.text
+    assert "$3.1 million" in cited.text
+
+
+def test_irrelevant_text_does_not_change_a_verdict() -> None:
+    padding = "The gardeners planted roses along the northern wall. " * 400
+    for source, text in SUPPORTED:
+        assert label(text, padding, source) == "supported", text
+    for _, source, text in CONTRADICTED:
+        assert label(text, padding, source) == "contradicted", text
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(SUPPORTED), st.sampled_from(SUPPORTED))
+def test_a_second_supporting_source_never_lowers_support(case: tuple[str, str], other: tuple[str, str]) -> None:
+    source, text = case
+    assert label(text, source, text) == "supported"
+    assert label(text, text, source) == "supported"
+    assert label(text, source, other[0] if other[0] != source else text) == "supported"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=120), st.text(max_size=200))
+def test_any_text_gets_a_verdict_without_an_exception(text: str, source: str) -> None:
+    check(text, source)
+
+
+@pytest.mark.parametrize(
+    ("original", "unverified", "penalty", "expected"),
+    [(0.9, 0, 0.2, 0.9), (0.9, 1, 0.2, 0.72), (0.9, 5, 0.2, 0.72), (0.5, 1, 0.5, 0.25), (0.0, 1, 0.2, 0.0)],
+)
+def test_confidence_falls_once_when_any_number_is_unverified(
+    original: float, unverified: int, penalty: float, expected: float
+) -> None:
+    assert adjust_confidence(original, unverified, penalty) == pytest.approx(expected)
