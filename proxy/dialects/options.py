@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic_core import ErrorDetails
 
 from proxy.errors import BadRequest
 from proxy.types import Source
@@ -73,10 +74,17 @@ def read_options(body: Mapping[str, Any], headers: Mapping[str, str]) -> Options
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(step) for step in first["loc"])
-        what = "is not a key of 'grounding'" if first["type"] == "extra_forbidden" else f": {first['msg']}"
+        what = "is not a key of 'grounding'" if first["type"] == "extra_forbidden" else f": {_complaint(first)}"
         from_header = len(first["loc"]) == 1 and first["loc"][0] in twins and first["loc"][0] not in given
         name = f"x-grounding-{path}" if from_header else f"grounding.{path}"
         raise BadRequest(f"'{name}' {what}".replace("' :", "':"), param=name) from error
+
+
+def _complaint(details: ErrorDetails) -> str:
+    """What is wrong with a value; a short one is shown, a long one may be somebody's text."""
+    given = details["input"]
+    shown = f" (not '{given}')" if isinstance(given, str) and len(given) <= 40 else ""
+    return details["msg"] + shown
 
 
 def explicit_sources(options: Options, documents: Any) -> tuple[Source, ...]:

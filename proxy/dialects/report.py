@@ -123,10 +123,8 @@ def _wide(text: str) -> list[int]:
 
 def summary(wire: dict[str, Any]) -> dict[str, Any]:
     """A rendered report without its claims."""
-    return {
-        **wire,
-        "choices": [{key: value for key, value in choice.items() if key != "claims"} for choice in wire["choices"]],
-    }
+    choices = [{key: value for key, value in choice.items() if key != "claims"} for choice in wire.get("choices", ())]
+    return {**wire, "choices": choices} if choices else wire
 
 
 def _choice(choice: ChoiceReport, units: Utf16 | None) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class AnnotatedStream:
             async for piece in self._passed(split.rest()):
                 yield piece
             self._grounding.conclude(self.answer, cut_short=self.answer.is_cut_short)
-            if not self._told:
+            if self.answer.is_finished and not self._told:
                 yield await self._verdict()
         except (RequestError, ValueError) as error:
             self._grounding.conclude(self.answer, cut_short=True)

@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 
 from proxy.config import Settings
 from proxy.dialects.answer import Dialect
@@ -40,7 +40,7 @@ def build_app(settings: Settings, house: House | None = None) -> Starlette:
             at("/v1/embeddings", lambda call, _: passage.by_model(call), "POST"),
             at("/v1/models", lambda call, _: passage.models(call), "GET"),
             at("/v1/models/{model:path}", lambda call, params: passage.one_model(call, params["model"]), "GET"),
-            at("/v1/grounding/{id}", fetch_report(house.reports), "GET"),
+            Mount("/v1/grounding", routes=[at("/{id}", fetch_report(house.reports), "GET")]),
             at("/v1/{path:path}", lambda call, _: passage.to_default(call)),
             at("/healthz", alive, "GET"),
             at("/readyz", ready, "GET"),

@@ -134,11 +134,11 @@ def answer_verdict(judgements: Sequence[Judgement]) -> AnswerVerdict:
 
 def _status(judgements: Sequence[Judgement], context: Context, cut_short: bool, truncated: bool) -> Status:
     checkable = [judgement for judgement in judgements if judgement.claim.skip_reason is None]
+    if cut_short or truncated:
+        return "partial"
     if not context.passages or (checkable and all(j.verdict.method == "overload" for j in checkable)):
         return "skipped"
-    if cut_short or truncated or any(j.verdict.method in _CUT_SHORT for j in checkable if _unchecked(j)):
-        return "partial"
-    return "complete"
+    return "partial" if any(j.verdict.method in _CUT_SHORT for j in checkable if _unchecked(j)) else "complete"
 
 
 def _unchecked(judgement: Judgement) -> bool:

@@ -1,0 +1,118 @@
+"""The `groundwire` command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from proxy.errors import ConfigError, GroundwireError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="An OpenAI-compatible proxy that says which claims of an answer the request's own context supports.",
+)
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", "-c", help="A settings file. Without it, ./config.yaml if there is one, else the defaults."
+    ),
+]
+
+
+@app.command()
+def serve(
+    config: ConfigFile = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 takes a free one.")] = None,
+) -> None:
+    """Run the proxy. Point an OpenAI SDK's base_url at http://HOST:PORT/v1."""
+    from proxy.server.run import run
+
+    run(_settings(config, {"GROUNDWIRE_SERVER__HOST": host, "GROUNDWIRE_SERVER__PORT": port}))
+
+
+@app.command()
+def demo(
+    pace: Annotated[float, typer.Option(help="Seconds between two words of the demo model.", min=0, max=1)] = 0.01,
+) -> None:
+    """Show it at work: a demo model server, the proxy before it, and three requests through the openai SDK."""
+    from proxy.demo.show import show
+
+    raise typer.Exit(show(pace))
+
+
+@app.command()
+def check(
+    answer: Annotated[Path, typer.Argument(help="The answer: a text or JSON file, or - for standard input.")],
+    sources: Annotated[list[Path], typer.Argument(help="The sources: text, Markdown, HTML, CSV or JSON files.")],
+    evidence_field: Annotated[
+        list[str] | None, typer.Option(help="A field (name or JSON pointer) of a JSON answer that holds quotations.")
+    ] = None,
+    config: ConfigFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as the proxy would send it.")] = False,
+) -> None:
+    """Check an answer against source files, without any model or server.
+
+    Exits with 0 when every claim that could be checked is supported, 1 when one is not, and 2 when nothing was checked.
+    """
+    from proxy.terminal import check_files
+
+    raise typer.Exit(check_files(answer, sources, evidence_field or [], _settings(config), as_json))
+
+
+@app.command("config")
+def show_config(config: ConfigFile = None) -> None:
+    """Print the settings in effect, from file and environment, or say what is wrong in them."""
+    import yaml
+
+    settings = _settings(config)
+    path = _config_path(config)
+    typer.echo(f"# in effect: {path or 'the defaults'}" + (", and the environment" if _from_environment() else ""))
+    typer.echo(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True), nl=False)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from importlib.metadata import version as installed
+
+    typer.echo(installed("groundwire"))
+
+
+def _settings(config: Path | None, overrides: dict[str, Any] | None = None) -> Any:
+    """The settings for a command; flags win over the environment, which wins over the file."""
+    from proxy.config import load_settings
+
+    given = {name: str(value) for name, value in (overrides or {}).items() if value is not None}
+    return load_settings(_config_path(config), {**os.environ, **given})
+
+
+def _config_path(config: Path | None) -> Path | None:
+    default = Path("config.yaml")
+    return config or (default if default.exists() else None)
+
+
+def _from_environment() -> bool:
+    return any(name.startswith("GROUNDWIRE_") and "__" in name for name in os.environ)
+
+
+def main() -> None:
+    """Runs the command. What goes wrong by the user's doing is one sentence on standard error, and exit status 2."""
+    try:
+        app()
+    except ConfigError as error:
+        sys.exit(_complaint("The settings cannot be used:", *error.problems))
+    except (GroundwireError, OSError) as error:
+        sys.exit(_complaint(str(error)))
+
+
+def _complaint(*lines: str) -> int:
+    for line in lines:
+        typer.echo(line, err=True)
+    return 2

@@ -1,0 +1,55 @@
+"""Runs the HTTP application with uvicorn until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+
+import uvicorn
+
+from proxy.config import Settings
+from proxy.server.app import build_app
+from proxy.telemetry import configure_logs
+
+_SWITCH_S = 0.001  # how long a worker thread may keep the event loop waiting; Python's default is 5 ms
+_DRAIN_S = 30
+
+
+class _Quiet(logging.Filter):
+    """Drops uvicorn's complaint about responses that we left unfinished on purpose, as their upstream did."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "without completing response" not in record.getMessage()
+
+
+def server(settings: Settings) -> uvicorn.Server:
+    """The server for `settings`, not started yet. Raises ConfigError when the house cannot be built."""
+    configure_logs(settings.telemetry)
+    logging.getLogger("uvicorn.error").addFilter(_Quiet())
+    sys.setswitchinterval(_SWITCH_S)
+    config = uvicorn.Config(
+        build_app(settings),
+        host=settings.server.host,
+        port=settings.server.port,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=_DRAIN_S,
+    )
+    return uvicorn.Server(config)
+
+
+def run(settings: Settings) -> None:
+    """Serves until SIGINT or SIGTERM; says on standard error where. Raises OSError when the address is taken."""
+    running = server(settings)
+    family = socket.AF_INET6 if ":" in settings.server.host else socket.AF_INET
+    listening = socket.create_server((settings.server.host, settings.server.port), backlog=2048, family=family)
+    host, port = listening.getsockname()[:2]
+    name, upstream = next(iter(settings.upstreams.items()))
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    behind = upstream.base_url or upstream.litellm_model
+    print(f"groundwire serves http://{address}/v1 in front of {name} ({behind})", file=sys.stderr)
+    running.run([listening])
