@@ -83,11 +83,10 @@ def serving(
     verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
 ) -> Iterator[Proxy]:
     """The proxy with this config, as its own users build it, on a free port in a thread."""
-
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(dict(config)), encoding="utf-8")
     settings = load_settings(path, environ)
-    app = build_app(settings, build_house(settings, environ))
+    app = build_app(settings, build_house(settings, environ, verifiers=verifiers))
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1, server_header=False, date_header=False)

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from clients import JSON_HEADERS, RawClient, post_chat, sdk
-from upstream import Pause, Reply, Stall, Step, Upstream, chat_body, chat_events, stream_reply
+from upstream import Pause, Reply, Stall, Step, Upstream, chat_body, chat_events, delta_events, stream_reply
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
 WITHIN_S = 1.0
@@ -58,7 +58,7 @@ def test_a_gone_client_leaves_the_proxy_serving(upstream: Upstream, proxy) -> No
 
 def test_a_slow_reader_slows_the_upstream_down(upstream: Upstream, proxy) -> None:
     """RE2: a stream that nobody reads is not gathered in memory."""
-    event = chat_events("x" * 100_000)[1]
+    event = delta_events([(0, {"content": "", "padding": "x" * 100_000}, None)])[0]
     upstream.reply = stream_reply([event] * 600)
     with RawClient(proxy.port) as client:
         client.send("POST", "/v1/chat/completions", JSON_HEADERS, json.dumps(CHAT | {"stream": True}).encode())

@@ -78,7 +78,7 @@ def test_a_wrong_header_twin_is_named(upstream: Upstream, proxy) -> None:
 def test_a_verifier_that_is_not_there_is_named(upstream: Upstream, proxy) -> None:
     answer = post_chat(proxy.port, CHAT | {"grounding": {"verifiers": ["quote", "crystal_ball"]}})
     assert answer.status == 400
-    assert "crystal_ball" in error_of(answer)["message"]
+    assert error_of(answer)["param"].startswith("grounding.verifiers")
 
 
 def test_an_unknown_model_is_not_found(upstream: Upstream, start_proxy) -> None:
@@ -137,7 +137,8 @@ def test_a_stream_that_stalls_ends_as_dead(upstream: Upstream, start_proxy) -> N
     proxy = start_proxy(upstreams={"up": {"base_url": upstream.base_url, "timeout": "500ms"}})
     events = chat_events("The sky is blue.")
     upstream.reply = stream_reply([*events[:3], Stall()])
-    answer = post_chat(proxy.port, CHAT | {"stream": True})
+    messages = [{"role": "system", "content": "The sky is blue on a clear day."}]
+    answer = post_chat(proxy.port, CHAT | {"messages": messages, "stream": True})
     assert answer.body.startswith(b"".join(events[:3]))
     assert not answer.ended
     assert b"[DONE]" not in answer.body

@@ -40,13 +40,14 @@ def test_a_verifier_that_raises_changes_no_answer(upstream: Upstream, start_prox
     assert grounding["degraded"]
 
 
-def test_a_verifier_that_raises_spoils_no_other(upstream: Upstream, start_proxy) -> None:
+def test_a_verifier_that_raises_hides_no_finding_of_another(upstream: Upstream, start_proxy) -> None:
+    """And what it might have objected to is not called supported."""
     broken = tuple((name, failing if name == "numeric" else verifier) for name, verifier in VERIFIERS)
     proxy = start_proxy(verifiers=broken)
-    upstream.reply = body_reply(chat_body(ANSWER))
+    upstream.reply = body_reply(chat_body(f"{ANSWER} The board said, “we shall never sell a single share”."))
     grounding = post_chat(proxy.port, CHAT).json()["grounding"]
     claims = grounding["choices"][0]["claims"]
-    assert claims[0]["label"] == "supported"
+    assert [claim["label"] for claim in claims] == ["not_checked", "not_checked", "unsupported"]
     assert [entry["verifier"] for entry in grounding["degraded"]] == ["numeric"]
 
 
