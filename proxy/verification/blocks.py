@@ -1,8 +1,8 @@
 """Markdown read line by line into blocks with exact offsets, so that each kind of text is read as what it is.
 
-A scanner of our own: strictly linear in the text, with code-point offsets, and lenient where models write loose Markdown
-(bullets such as "•", under-indented sublists, fences that never close). It follows CommonMark and GitHub's tables
-otherwise. Lines end in LF, CRLF or CR.
+A scanner of our own: strictly linear in the text, with code-point offsets, and lenient where models write loose
+Markdown (bullets such as "•", under-indented sublists, fences that never close). It follows CommonMark and GitHub's
+tables otherwise. Lines end in LF, CRLF or CR.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Block(NamedTuple):
     """A run of lines of one kind, without list, quote and heading markers at its edges.
 
     `lead` is what the block leans on: the line ending in ":" (else the heading) above a list, followed by the parent
-    item; the header cells of a table row joined by " | ". It is at most `LEAD_LIMIT` characters long. `quoted` says that
-    it stands in a block quote, whose markers then remain inside `text[start:end]` at each further line.
+    item; the header cells of a table row joined by " | ". It is at most `LEAD_LIMIT` characters long. `quoted` says
+    that it stands in a block quote, whose markers then remain inside `text[start:end]` at each further line.
     """
 
     kind: BlockKind

@@ -9,14 +9,19 @@ from typing import NamedTuple
 _RANGE_LIMIT = 50
 _READ = 8000
 
-_LABEL = r"(?:[A-Za-z][A-Za-z .:#_-]{0,24}?)?\d{1,3}|[A-Za-z][\w.:#-]{0,40}?\d[\w.:#-]{0,20}|[\w-]{1,40}\.(?:pdf|txt|md|html?|docx?|csv|json)"
+_LABEL = (
+    r"(?:[A-Za-z][A-Za-z .:#_-]{0,24}?)?\d{1,3}"
+    r"|[A-Za-z][\w.:#-]{0,40}?\d[\w.:#-]{0,20}"
+    r"|[\w-]{1,40}\.(?:pdf|txt|md|html?|docx?|csv|json)"
+)
 _JOIN = r"[ \t]{0,2}(?:,|;|&|and|-|–|to)[ \t]{0,2}"
 _NAMES = r"(?:source|document|doc|passage|reference|ref|snippet|excerpt|chunk|citation|context|search result)s?"
 _MARKS = re.compile(
     r"\[\[(?P<double>\d{1,3})\]\]"
     rf"|\[\^?(?P<square>(?:{_LABEL})(?:{_JOIN}(?:{_LABEL})){{0,12}})\](?!\((?!https?:))"
     r"|【(?P<lens>\d{1,3})(?::\d{1,4})?(?:†[^【】\n]{0,60})?】"
-    rf"|\b{_NAMES}[ \t]?(?:\#|no\.?|number)?[ \t]?(?P<named>\d{{1,3}}(?!\d|[.,%]\d|%)(?:(?:{_JOIN}|, and )\d{{1,3}}(?![\d.]|%)){{0,12}})"
+    rf"|\b{_NAMES}[ \t]?(?:\#|no\.?|number)?[ \t]?"
+    rf"(?P<named>\d{{1,3}}(?!\d|[.,%]\d|%)(?:(?:{_JOIN}|, and )\d{{1,3}}(?!\d|\.\d|%)){{0,12}})"
     r"|(?P<raised>[¹²³⁰⁴-⁹]{1,3}(?:[,⁻ʼ][¹²³⁰⁴-⁹]{1,3})*)",
     re.IGNORECASE,
 )
@@ -73,7 +78,8 @@ def labels_of(marks: Iterable[Mark]) -> tuple[str, ...]:
 
 def without(marks: Iterable[Mark], text: str) -> str:
     """`text` with its marks blanked out; every place stays the same."""
-    pieces, start = [], 0
+    pieces: list[str] = []
+    start = 0
     for mark in marks:
         pieces += text[start : mark.start], " " * (mark.end - mark.start)
         start = mark.end

@@ -9,16 +9,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from proxy.types import Claim, ClaimKind, Policy
-from proxy.verification.assertions import (
-    PLAIN,
-    is_lead_in,
-    is_only_confidence,
-    is_only_sources,
-    is_question,
-    named_confidence,
-    stance,
-)
+from proxy.verification.assertions import is_lead_in, is_only_sources, is_question, stance
 from proxy.verification.blocks import LEAD_LIMIT, Block, blocks
+from proxy.verification.certainty import PLAIN, is_only_confidence, named_confidence
 from proxy.verification.cited import cited, find_marks, labels_of, without
 from proxy.verification.clauses import clauses, halves
 from proxy.verification.jsontext import Value, offsets_of, parse_object, scalars
@@ -65,23 +58,24 @@ _END = re.compile(r"[^\W_][^\w\s]*(?:\n|[.!?][^\w\s]*(?=\s|$)|$)")
 _DIGIT = re.compile(r"\d")
 _LETTERS = re.compile(r"[a-z]+")
 _NUMBER_WORDS = frozenset(
-    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen "
-    "twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion trillion dozen half twice double "
-    "triple percent".split()
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion "
+    "trillion dozen half twice double triple percent".split()
 )
 _OPENING = re.compile(
     r"[\W_]*((?:[\w'’-]+[ \t]+){0,7}?[\w'’-]+,[ \t]+)?(?:(?:and|but|so|or|then)[ \t]+)?([\w'’]+)(?:[ \t]+([\w'’]+))?"
 )
 _ANAPHORS = frozenset(
-    "it its it's they their them they're he his him he's she her hers she's this that these those such both here there neither "
-    "former latter one another others".split()
+    "it its it's they their them they're he his him he's she her hers she's this that these those such both here "
+    "there neither former latter one another others".split()
 )
 _GENERIC = frozenset(
-    "company firm business corporation group organization organisation agency study research report author authors writer film "
-    "movie book novel song album series show game team club player city town country state president minister court judge case "
-    "law act bill agreement deal project program plan system product device drug treatment disease condition patient patients "
-    "event incident attack man woman couple boy girl child victim suspect family school university bank fund region area species "
-    "process method approach latter former two three first second same increase decrease change result results".split()
+    "company firm business corporation group organization organisation agency study research report author "
+    "authors writer film movie book novel song album series show game team club player city town country state "
+    "president minister court judge case law act bill agreement deal project program plan system product device "
+    "drug treatment disease condition patient patients event incident attack man woman couple boy girl child "
+    "victim suspect family school university bank fund region area species process method approach latter former "
+    "two three first second same increase decrease change result results".split()
 )
 _LABEL_KEYS = frozenset(
     "id type status role format kind version schema $schema language lang success error uuid".split()
@@ -109,8 +103,17 @@ def _claim(number: int, draft: _Draft, text: str, policy: Policy) -> Claim:
     skip = None if policy.verify_hedged and draft.skip == "hedged" else draft.skip
     own = text[draft.start : draft.end] if draft.text is None else draft.text
     return Claim(
-        f"c{number}", own, draft.start, draft.end, draft.kind, draft.lead, draft.cited, draft.confidence, skip, draft.pointer
-    )  # fmt: skip
+        id=f"c{number}",
+        text=own,
+        start=draft.start,
+        end=draft.end,
+        kind=draft.kind,
+        lead=draft.lead,
+        cited=draft.cited,
+        stated_confidence=draft.confidence,
+        skip_reason=skip,
+        pointer=draft.pointer,
+    )
 
 
 def _share(part: str, whole: str) -> float:
@@ -149,8 +152,8 @@ def _prose(text: str) -> Iterator[_Draft]:
             for draft in _sentences(text, block, previous):
                 previous = text[draft.start : draft.end][-LEAD_LIMIT:]
                 yield draft
-        elif draft := _whole(text, block):
-            yield draft
+        elif whole := _whole(text, block):
+            yield whole
 
 
 def _whole(text: str, block: Block) -> _Draft | None:

@@ -56,8 +56,8 @@ _BREAK = re.compile(r"\n[ \t>]*+(?=[^\W_a-z]|[\[\"“*|])")
 _ENUMERATOR = re.compile(r"\W*(?:\d{1,3}|[A-Za-z])[.)]\W*$")
 _SHORTENED = frozenset("approx no nos fig figs eq sec ch vol pp p art para ca est min max avg dept st vs".split())
 _UNFINISHED = frozenset(
-    "a an the of in on at to for by with from and or but nor as is are was were be that which who than into its their his "
-    "her mr mrs ms dr st".split()
+    "a an the of in on at to for by with from and or but nor as is are was were be that which who than into its "
+    "their his her mr mrs ms dr st".split()
 )
 _LINE_ENDS = frozenset(".!?:;。|")
 _LAST_WORD = re.compile(r"([^\W\d_]+)\.?$")
@@ -139,11 +139,10 @@ def _shift(text: str, cut: int) -> int:
         end -= 1
     if end == cut and not text[cut].isspace() and _is_one_name(text, cut):
         return 0
-    if end < len(text) and text[end] in _CLOSING and (closers := _CLOSERS.match(text, end)):
-        if closers.end() == len(text) or text[closers.end()].isspace():
-            end = closers.end()
-            if _follower(text, end).islower():
-                return 0
+    if (closed := _closed(text, end)) > end:
+        end = closed
+        if _follower(text, end).islower():
+            return 0
     follower = _follower(text, end)
     if follower and follower in _CITING and (cites := _CITES.match(text, end)):
         return cites.end() if not _follower(text, cites.end()).islower() else max(cut, end)
@@ -158,13 +157,20 @@ def _shift(text: str, cut: int) -> int:
     return max(cut, end)
 
 
+def _closed(text: str, end: int) -> int:
+    """The end of the closing marks at `end` when white space or nothing follows them; else `end`."""
+    if end < len(text) and text[end] in _CLOSING and (closers := _CLOSERS.match(text, end)):
+        return closers.end() if closers.end() == len(text) or text[closers.end()].isspace() else end
+    return end
+
+
 def _follower(text: str, end: int) -> str:
     """The first character after `end`, at most one space away."""
     return text[end : end + 2].lstrip()[:1]
 
 
 def _is_one_name(text: str, cut: int) -> bool:
-    """Whether a full stop without a space after it stands inside a name such as "Node.Js", not between two sentences."""
+    """Whether a full stop without a space after it stands inside a name such as "Node.Js"."""
     return text[cut - 1] == "." and text[cut].isalnum() and not _GLUED.match(text, max(0, cut - 3))
 
 
@@ -178,7 +184,7 @@ def _closes_a_sentence(text: str, match: re.Match[str]) -> bool:
 
 
 def _ends_line(text: str, newline: int) -> bool:
-    """Whether a line break ends a sentence: a hard break, or a line too short to have been wrapped that reads complete."""
+    """Whether a line break ends a sentence: a hard break, or after a line that is short, not wrapped, and complete."""
     line = text[text.rfind("\n", 0, newline) + 1 : newline]
     bare = line.strip()
     if not bare or bare[-1] in _LINE_ENDS or line[-2:] == "  " or bare[-1] == "\\":

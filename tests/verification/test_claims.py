@@ -199,10 +199,9 @@ def test_answer_at_the_cap_is_whole():
 _MARKDOWN = st.text(alphabet=st.sampled_from("aAb1.!?,;:\"'“”()[]`*-#>|<p \n\r。é😀\ud800"), max_size=300)
 _PROSE = st.lists(
     st.sampled_from(
-        "It was old , and the firm rose ; but 5% fell . [1] ( ) “ ” I think maybe ? The passage does not mention . \n".split(
-            " "
-        )
-    ),
+        "It was old , and the firm rose ; but 5% fell . [1] ( ) “ ” I think ? The passage does not mention".split()
+    )
+    | st.just("\n"),
     max_size=60,
 ).map(" ".join)
 
@@ -252,13 +251,89 @@ def test_adding_a_cap_only_shortens_the_list(text):
 
 SIZE = 65536
 UNITS = (
-    "a", "\n", "a\n", "A\n", "- a\n", "-\n", "1. ", "1.\n", "1. a\n", "> ", "> a\n", "|", "|\n", "# ", "#\n", "##\n", "`", "```\n", "~~~\n",
-    '"', '"a. ', "'A ", "“", "“a ", "(", "(a ", "[", "[1]", "[1] ", "[1,", "[a](", ". ", "A. ", "? ", "؟ ", "。", "。 ", "and ", ", and ",
-    ", and it is ", "; ", "*", "**a** ", "**a**\n", "_", "<", "<p>\n", "<!--\n", "<think>", "{", "{}", "[[[[", '{"a":', "[1,", " ", "\t",
-    "\r", "\u200b", "😀", "א ב. ", "\ud800", "¹", "passage 1 ", "source ", "http://a ", "no ", "not in the passage ", "The passage does not ",
-    "unable to ", "i think ", "if you ", "confidence: ", "99% sure ", "Yes. ", "It is so. ", "x\n\"", "a: \n", "\\", "&amp;", "=\n", "---\n",
+    "a",
+    "\n",
+    "a\n",
+    "A\n",
+    "- a\n",
+    "-\n",
+    "1. ",
+    "1.\n",
+    "1. a\n",
+    "> ",
+    "> a\n",
+    "|",
+    "|\n",
+    "# ",
+    "#\n",
+    "##\n",
+    "`",
+    "```\n",
+    "~~~\n",
+    '"',
+    '"a. ',
+    "'A ",
+    "“",
+    "“a ",
+    "(",
+    "(a ",
+    "[",
+    "[1]",
+    "[1] ",
+    "[1,",
+    "[a](",
+    ". ",
+    "A. ",
+    "? ",
+    "؟ ",
+    "。",
+    "。 ",
+    "and ",
+    ", and ",
+    ", and it is ",
+    "; ",
+    "*",
+    "**a** ",
+    "**a**\n",
+    "_",
+    "<",
+    "<p>\n",
+    "<!--\n",
+    "<think>",
+    "{",
+    "{}",
+    "[[[[",
+    '{"a":',
+    "[1,",
+    " ",
+    "\t",
+    "\r",
+    "\u200b",
+    "😀",
+    "א ב. ",
+    "\ud800",
+    "¹",
+    "passage 1 ",
+    "source ",
+    "http://a ",
+    "no ",
+    "not in the passage ",
+    "The passage does not ",
+    "unable to ",
+    "i think ",
+    "if you ",
+    "confidence: ",
+    "99% sure ",
+    "Yes. ",
+    "It is so. ",
+    'x\n"',
+    "a: \n",
+    "\\",
+    "&amp;",
+    "=\n",
+    "---\n",
     "The company said that revenue rose by 5% in 2020 [1], and profit fell to $3 million.\n",
-)  # fmt: skip
+)
 WHOLE = {
     "table": "| a | b |\n|---|---|\n" + "| 1 | x y |\n" * 5400,
     "staircase": "".join(" " * depth + "- a\n" for depth in range(350)),
@@ -288,7 +363,9 @@ def test_64_kb_are_segmented_in_under_50_ms(text):
 
 
 def test_a_typical_answer_is_segmented_in_under_a_millisecond_and_a_half():
-    paragraph = "The company said that its revenue rose by 5% in 2020 [1]. It was founded in Boston, and it employs 300 people. "
+    paragraph = (
+        "The company said that its revenue rose by 5% in 2020 [1]. It was founded in Boston, and it employs 300. "
+    )
     text = "# Summary\n\n" + paragraph * 5 + "\n\n- **Size:** 300 people\n- **Founded:** 1999\n\n" + paragraph * 4
     assert 190 < len(text.split()) < 230
     assert min(best_of(1, text) for _ in range(7)) < 0.0015
