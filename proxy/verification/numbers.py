@@ -29,7 +29,7 @@ class Quantity:
 
     `unit` is a currency code ("$" when no country is named), "%" or "pp" (percentage points) or "bps" (in points), the
     dimension of a measure such as "length", or a date's unit (see `DateReading`). `scale` is what a written scale word
-    multiplied, `worth` what the unit is worth, `written` its name, and `nouns` the stems of what is counted.
+    multiplied, `worth` and `offset` what the unit is worth, `written` its name, `nouns` the stems of what is counted.
     """
 
     start: int
@@ -46,6 +46,7 @@ class Quantity:
     is_spelled: bool = False
     scale: float = 1.0
     worth: float = 1.0
+    offset: float = 0.0
     written: str = ""
     nouns: tuple[str, ...] = ()
 
@@ -181,7 +182,9 @@ def _measured(text: str, start: int, amount: _Amount) -> tuple[list[Quantity], i
             ]
             sign = 1.0 if worth.offset else sign
             found = _quantity(text, start, unit_read.end, "quantity", measured, sign, unit=worth.dimension)
-            return _one(replace(found, written=unit_name, scale=amounts[-1].scale, worth=worth.factor))
+            return _one(
+                replace(found, written=unit_name, scale=amounts[-1].scale, worth=worth.factor, offset=worth.offset)
+            )
     if _WORD_CHARACTER.match(text, end):
         return [], _IDENTIFIER.match(text, end).end()  # type: ignore[union-attr]  # may be empty
     if amount.is_spelled and amount.value == 1:
@@ -193,7 +196,7 @@ def _counted(text: str, start: int, amounts: list[_Amount], sign: float) -> tupl
     """A number without a unit: a year, a ratio that a word before it announces, an identifier, or a count."""
     amount, end = amounts[0], amounts[-1].end
     if amount.could_label and len(amounts) == 1 and _leads(text, start, _LABELS):
-        return [], end
+        return [], _MORE_LABELS.match(text, end).end()  # type: ignore[union-attr]  # may be empty
     if amount.is_plain and len(amounts) == 1 and sign > 0 and _is_year(text, start, end, amount.value):
         return _one(Quantity(start, end, text[start:end], "date", *year_span(int(amount.value)), unit=""))
     if _is_citation(text, start, end, amount):
@@ -442,7 +445,7 @@ def _leads(text: str, start: int, phrases: frozenset[str]) -> bool:
 
 def _lead_in(text: str, start: int) -> tuple[str, ...]:
     """The last word, two and three words before `start` in lower case, without articles and signs between."""
-    last = text[max(0, start - 32) : start].lower().rstrip("$€£ -").replace(":", " ").split()[-4:]
+    last = text[max(0, start - 32) : start].lower().rstrip("$€£ -").translate(_SIGNS_BETWEEN).split()[-4:]
     if last and last[-1] in ("a", "an", "the"):
         last.pop()
     return tuple(" ".join(last[-count:]).rstrip(".") for count in (1, 2, 3))
@@ -582,7 +585,16 @@ _ARTICLES = frozenset(("a", "an"))
 _PARTS = {"half": 2.0, "halve": 2.0, "third": 3.0, "quarter": 4.0, "fourth": 4.0, "fifth": 5.0, "sixth": 6.0}
 _PARTS |= {"eighth": 8.0, "tenth": 10.0}
 _VULGAR = {"½": 0.5, "¼": 0.25, "¾": 0.75, "⅓": 1 / 3, "⅔": 2 / 3}
-_PERCENT_UNITS = {"percentagepoint": "pp", "percentagepoints": "pp", "pp": "pp", "ppt": "pp", "ppts": "pp", "pps": "pp"}
+_PERCENT_UNITS = {
+    "percentagepoint": "pp",
+    "percentagepoints": "pp",
+    "pp": "pp",
+    "%point": "pp",
+    "%points": "pp",
+    "ppt": "pp",
+    "ppts": "pp",
+    "pps": "pp",
+}
 _PERCENT_UNITS |= {"bps": "bps", "bp": "bps", "basispoints": "bps", "basispoint": "bps"}
 _SMALL_WHOLES = frozenset((2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 20.0, 50.0, 100.0, 1000.0, 10000.0))
 _MINUS = ("-", "\u2212", "\u2013")
@@ -611,8 +623,8 @@ _SCALE_SUFFIX = re.compile(r"(?P<suffix>MM|[kKMB])(?![^\W_])")  # "5m" and "5t" 
 _MONEY_SUFFIX = re.compile(r" ?(?P<suffix>MM|[kKmMbBtT])(?![^\W_])")
 _POWER_OF_TEN = re.compile(r"(?: ?[×x*] ?10\^?|[eE])(?P<exponent>[-\u2212+]?\d{1,2})(?!\w)")
 _PERCENT = re.compile(
-    r"[ \u00a0\u202f-]?(?P<unit>%-points?|% points?|%|percentage[ -]points?|percent|per cent|pct|ppts?|pps?|bps?"
-    r"|basis[ -]points?)(?![^\W_])",
+    r"[ \u00a0\u202f-]?(?P<unit>%-points?|% points?|%|percentage[ -]points?|percentage|percent|per cent|pct|"
+    r"ppts?|pps?|bps?|basis[ -]points?)(?![^\W_])",
     re.I,
 )
 _MONEY_BEHIND = re.compile(
@@ -622,7 +634,7 @@ _TRAILING_CODE = re.compile(rf" ?(?P<code>{'|'.join(_CODES)})\b")
 _TIMES = re.compile(
     r"[xX×](?![^\W_]|\d)|[ -]?fold\b| times (?=(?:as|more|greater|the|larger|faster|lower|less|higher|bigger|that)\b)"
 )
-_IN_WHOLE = re.compile(r" (?P<out>out )?(?:in|of) (?:every )?(?=[^\W_])")
+_IN_WHOLE = re.compile(r" (?:(?P<out>out of)|in) (?:every )?(?=[^\W_])")
 _RANGE = re.compile(r"(?:[ \u00a0]?(?P<word>[-\u2013\u2014~]| to |(?: and | or )))[$€£]?[ ]?(?=[\w.])", re.I)
 _AMOUNT_AHEAD = re.compile(r"\s{0,3}(?P<sign>[-\u2212])?(?P<bracket>\()?\s{0,2}(?=\.?\d)")
 _CLOCK = re.compile(
@@ -672,11 +684,14 @@ _YEAR_CUES = frozenset(
     "in since by until till during circa year years before after from of and to through early late mid summer spring "
     "autumn fall winter ended ending born died dated c |".split()
 )
+_SIGNS_BETWEEN = str.maketrans(':([*"', "     ")
+_MORE_LABELS = re.compile(r"(?:(?:, ?and |, ?or |, ?| and | or | to | & |[-–])\d{1,4}(?![\w%]|[.,]\d)){0,20}")
 _LABELS = frozenset(
     "section sec figure fig table step chapter page pages article item note rfc iso ias ifrs asc asu sfas gaap phase "
     "type part room highway route flight class version appendix exhibit clause paragraph question option rule line no "
     "nos number document doc passage source reference act psalm vol volume issue python windows boeing airbus apollo "
     "iphone level category stage grade scope unit building tier series season episode channel form suite apt zip "
-    "code # № §".split()
+    "code box bullet point schedule passages pages sections figures tables steps chapters articles items notes clauses "
+    "parts sources documents references boxes lines paragraphs # № §".split()
 )
 _NOUNS = re.compile(r"(?:[ \u00a0-][^\W\d_]{1,30}){1,3}")

@@ -149,7 +149,7 @@ def _judge(
         return dated
     if _is_enumeration(mine.quantity) and not any(_is_about_it(each) for each in differing):
         return _Finding(None, "", "", 0.0)
-    if verbatim := _verbatim(mine, read):
+    if verbatim := _verbatim(mine, read) or _both_ends(mine.quantity, stated, tolerance):
         return verbatim
     if mine.quantity.kind != "date" and (derived := _derived(claim, mine, subject, read, tolerance)):
         return derived
@@ -200,8 +200,12 @@ def _contests(stated: _Stated, mine: Binding) -> bool:
         return other.is_bare and not claimed.nouns and _is_table_row(stated.passage)
     if other.is_bare and not 1e-4 < abs(claimed.low / (other.low or 1.0)) < 1e4:
         return False  # too far apart to be one thing, even with a slip of the scale
+    if claimed.kind == "quantity" and (
+        claimed.unit != other.unit or (claimed.unit == "time" and claimed.worth != other.worth)
+    ):
+        return False  # "three weeks" and "41 years" are hardly of one thing
     if claimed.kind == "count":
-        return bool(set(claimed.nouns) & set(other.nouns)) or (claimed.is_bare and other.is_bare)
+        return claimed.nouns[:1] == other.nouns[:1] and claimed.is_bare == other.is_bare
     return True
 
 
@@ -268,7 +272,9 @@ def _of_dates(claimed: Quantity, stated: Sequence[_Stated]) -> _Finding | None:
         return _Finding(
             "supported", "exact", f"{claimed.text}: as stated.", 0.8, (_cite(best), _cite(max(years, key=_rank)))
         )
-    return _Finding(None, "", "", 0.0) if near and claimed.unit else None
+    is_relative = claimed.unit in ("quarter", "half") or (claimed.unit and near)
+    rivals = any(each.relation is Relation.DIFFERENT and each.binding.quantity.unit == claimed.unit for each in stated)
+    return _Finding(None, "", "", 0.0) if is_relative and not rivals else None
 
 
 def _of_no_match(mine: Binding, stated: Sequence[_Stated], differing: Sequence[_Stated]) -> _Finding:
@@ -311,6 +317,19 @@ def _verbatim(mine: Binding, read: Sequence[_Read]) -> _Finding | None:
                 cited = (each.passage.cite(each.coverage, "numeric"),)
                 return _Finding("supported", "exact", f"{mine.quantity.text}: as stated.", 0.8, cited)
     return None
+
+
+def _both_ends(claimed: Quantity, stated: Sequence[_Stated], tolerance: float | None) -> _Finding | None:
+    """A range whose ends are stated one by one."""
+    if claimed.low == claimed.high or claimed.kind == "date":
+        return None
+    found = []
+    for end in (replace(claimed, high=claimed.low), replace(claimed, low=claimed.high)):
+        at = [each for each in stated if compare(end, each.binding.quantity, tolerance).is_match]
+        if not at:
+            return None
+        found.append(_cite(max(at, key=_rank)))
+    return _Finding("supported", "exact", f"{claimed.text}: as stated.", 0.8, tuple(dict.fromkeys(found)))
 
 
 def _derived(

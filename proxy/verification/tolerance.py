@@ -40,7 +40,7 @@ def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None,
     factors = _common(claimed, stated)
     if factors is None:
         return Relation.APART
-    factor, is_conversion = factors
+    factor, offset, is_conversion = factors
     ends = [(stated.low, stated.high), stated.other]
     best = Relation.DIFFERENT
     for low, high in filter(None, ends):
@@ -49,7 +49,7 @@ def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None,
                 claimed,
                 stated,
                 mine,
-                (low * factor * scale, high * factor * scale),
+                (low * factor * scale + offset, high * factor * scale + offset),
                 stated.slack * factor * scale,
                 tolerance,
                 is_conversion,
@@ -60,23 +60,29 @@ def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None,
     return best
 
 
-def _common(claimed: Quantity, stated: Quantity) -> tuple[float, bool] | None:
-    """The factor that brings `stated` to the unit of `claimed`, and whether that converts; None when they are apart."""
+def _common(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool] | None:
+    """Factor and offset that bring `stated` to the unit of `claimed`, and whether that converts; None if apart."""
     if claimed.kind == stated.kind:
         if claimed.unit == stated.unit:
-            return 1.0, bool(claimed.written) and claimed.written.rstrip("s") != stated.written.rstrip("s")
+            return 1.0, 0.0, bool(claimed.written) and claimed.written.rstrip("s") != stated.written.rstrip("s")
         if claimed.kind == "currency":
-            return (1.0, False) if _is_one_currency(claimed.unit, stated.unit) else None
+            return (1.0, 0.0, False) if _is_one_currency(claimed.unit, stated.unit) else None
         if claimed.kind == "percentage":
-            return (1.0, True) if "bps" in (claimed.unit, stated.unit) else None
-        return (1.0, False) if claimed.kind == "ratio" else None
+            return (1.0, 0.0, True) if "bps" in (claimed.unit, stated.unit) else None
+        if claimed.kind == "quantity" and {claimed.unit, stated.unit} == {"angle", "temperature"}:
+            return _as_written(claimed, stated)  # "375 degrees" may be warm
+        return (1.0, 0.0, False) if claimed.kind == "ratio" else None
     if {claimed.kind, stated.kind} == {"percentage", "ratio"}:
-        return (100.0, True) if claimed.kind == "percentage" else (0.01, True)
+        return (100.0, 0.0, True) if claimed.kind == "percentage" else (0.01, 0.0, True)
     if not (stated.is_bare or claimed.is_bare) or "time" in (claimed.kind, stated.kind):
         return None
-    if "temperature" in (claimed.unit, stated.unit):
-        return None
-    return (claimed.worth, False) if stated.is_bare else (1.0 / stated.worth, False)
+    return _as_written(claimed, stated)
+
+
+def _as_written(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool]:
+    """Digits are compared with digits: what is stated is read in the unit that the claim is written in."""
+    factor = claimed.worth / stated.worth
+    return factor, claimed.offset - stated.offset * factor, False
 
 
 def _is_one_currency(first: str, second: str) -> bool:

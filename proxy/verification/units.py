@@ -26,7 +26,7 @@ def read_unit(text: str, position: int) -> Reading | None:
     match = _UNIT.match(text, position)
     if match is None:
         return None
-    unit = _named(match["name"])
+    unit = _named(f"°{match['name'].upper()}" if match["degrees"] and len(match["name"]) == 1 else match["name"])
     if unit is None:
         return None
     power = _POWERS.get((match["power"] or "").lower().rstrip("."), 1) * _EXPONENTS.get(match["exponent"] or "", 1)
@@ -172,7 +172,7 @@ _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _EXPONENTS = {"²": 2, "2": 2, "^2": 2, "³": 3, "3": 3, "^3": 3}
 
 _UNIT = re.compile(
-    r"(?:(?P<power>square|cubic|sq\.?|cu\.?)[ -])?(?:degrees? (?=[CFcf]))?"
+    r"(?:(?P<power>square|cubic|sq\.?|cu\.?)[ -])?(?P<degrees>degrees? (?=[CF]))?"
     r"(?P<name>[°º](?: ?[CF]\b)?|[℃℉]|light-years?|metric-tons?|(?:kilo|mega|giga|tera)watt-hours?"
     r"|[^\W\d_²³]{1,14}(?![^\W\d_²³]))(?P<exponent>[²³]|\^[23]|[23](?!\w))?"
     r"(?:(?: ?/ ?| per |-per-| an? )(?P<other>[^\W\d_]{1,12})(?!\w))?",

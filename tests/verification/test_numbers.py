@@ -53,6 +53,8 @@ POINTS = [
     ("fell by -5.0%", "percentage", "%", -5, 0.05),
     ("ten percent", "percentage", "%", 10, 0.5),
     ("2 percentage points", "percentage", "pp", 2, 0.5),
+    ("2 %-points", "percentage", "pp", 2, 0.5),
+    ("36 percentage chance", "percentage", "%", 36, 0.5),
     ("3.1 pp", "percentage", "pp", 3.1, 0.05),
     ("50 bps", "percentage", "bps", 0.5, 0.005),
     ("25 basis points", "percentage", "bps", 0.25, 0.005),
@@ -99,6 +101,7 @@ POINTS = [
     ("12 weeks", "quantity", "time", 12 * 604800, 302400),
     ("ten-year", "quantity", "time", 315576000, 15778800),
     ("20 °C", "quantity", "temperature", 293.15, 0.5),
+    ("375 degree F", "quantity", "temperature", (375 + 459.67) / 1.8, 0.5 / 1.8),
     ("-80 °C", "quantity", "temperature", 193.15, 0.5),
     ("68°F", "quantity", "temperature", 293.15, 5 / 18),
     ("98.6 degrees Fahrenheit", "quantity", "temperature", 310.15, 0.05 / 1.8),
@@ -136,7 +139,7 @@ NOTHING = (
     "as shown (2)|【3】|[^4]|call 555-123-4567|call (555) 123-4567|+44 20 7946 0958|https://a.example/123?x=5|"
     "www.x.org/2019|a 10-K filing|his 401(k)|5G networks|a 3D model|F-16|3rd place|GPT-4o|192.168.1.1|24/7|no one|"
     "one of the reasons|1. First item|item_42|#7|x86_64|H2O|B12|1,2,3|IFRS 16|page 12|Windows 10|someone|a third party|"
-    "the second time|a quarter earlier"
+    "the second time|a quarter earlier|(Passages 1 and 2)|boxes 1, 2, 3, and 5"
 ).split("|")
 
 

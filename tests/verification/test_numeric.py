@@ -171,6 +171,15 @@ def test_a_number_finer_than_the_source_is_unsupported_not_contradicted() -> Non
     assert label("Acme reported revenue of $4.23 million in Q3 2024.", FINANCE) == "unsupported"
 
 
+def test_a_range_is_supported_by_its_two_ends() -> None:
+    assert label("Blood pressure fell by 3.1 to 12.4 mmHg.", TRIAL) == "supported"
+
+
+def test_another_thing_counted_or_timed_does_not_contradict() -> None:
+    assert label("The tower was closed for three weeks.", TOWER) == "unsupported"
+    assert label("The company employs 450 engineers.", "The company employs 300 cooks.") == "unsupported"
+
+
 def test_a_list_of_the_answer_s_own_is_no_claim_about_the_source() -> None:
     assert check("Acme has two key strengths.", FINANCE) is None
 
