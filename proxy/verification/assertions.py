@@ -74,6 +74,7 @@ _FINITE = frozenset("is are was were has have had will can may does did said say
 _SEQUENCE = frozenset("first next then finally once simply just gently carefully always".split())
 _EMPTY = FUNCTION_WORDS | INTERJECTIONS
 _TASTE = _EMPTY | EVALUATIONS
+_NOTING = frozenset(note.split()[0] for note in NOTES)
 _HEDGING = telling_words(HEDGES)
 _FIRST_WORDS = frozenset(phrase.split()[0] for _reason, table in OPENINGS for phrase in table)
 
@@ -92,13 +93,15 @@ def stance(text: str) -> Stance:
         return Stance("question", PLAIN)
     text = text[:_READ]
     tokens = _tokens(text)
-    if says_not_told(_opened(tokens)):
+    opened = _opened(tokens)
+    if says_not_told(opened):
         return Stance("not_in_context", PLAIN)
     if _QUOTED.search(text):  # what stands in quotation marks is another's hedge or taste
         tokens = _tokens(_QUOTED.sub(" quoted ", text))
+        opened = _opened(tokens)
     words = [token for token in tokens if token[0].isalnum()]
     padded = f" {' '.join(words)} "
-    return Stance(_skip(text, tokens, words, padded), confidence_of(text, words, padded))
+    return Stance(_skip(text, tokens, opened, padded), confidence_of(text, words, padded))
 
 
 def is_question(text: str) -> bool:
@@ -134,8 +137,8 @@ def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(text.lower().replace("’", "'"))
 
 
-def _skip(text: str, tokens: list[str], words: list[str], padded: str) -> str | None:
-    opened = _opened(tokens)
+def _skip(text: str, tokens: list[str], opened: list[str], padded: str) -> str | None:
+    words = padded.split()
     if not opened:
         return "greeting" if words and words[0] not in BARE_ANSWERS else "no_content"
     if opened[0] in _FIRST_WORDS and (reason := _opening(opened)):
@@ -168,6 +171,8 @@ def _opened(tokens: list[str]) -> list[str]:
 
 def _without_note(tokens: list[str]) -> list[str]:
     """The tokens after "note that" and its like, which assert what follows them."""
+    if not tokens or tokens[0] not in _NOTING:
+        return tokens
     for note in NOTES:
         words = note.split()
         if tokens[: len(words)] == words and tokens[len(words) : len(words) + 1] in (["that"], [":"], [","]):

@@ -312,6 +312,9 @@ def _lines(text: str) -> list[_Line]:
         elif raw[0] > " " and raw[0] != ">":  # the common case, made quick
             bare = raw.rstrip()
             lines.append(_Line(bare, position, position + len(bare), 0, 0))
+        elif raw[:2] == "> " and raw[2:3] not in ("", " ", "\t", ">"):  # so is this
+            bare = raw[2:].rstrip()
+            lines.append(_Line(bare, position + 2, position + 2 + len(bare), 0, 1) if bare else _BLANK)
         else:
             lines.append(_line(raw, position, 0, 0))
         position += len(raw) + 1

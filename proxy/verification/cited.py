@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _RANGE_LIMIT = 50
-_READ = 8000
+_READ = 3000
 
 _LABEL = (
     r"(?:[A-Za-z][A-Za-z .:#_-]{0,24}?)?\d{1,3}"

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from proxy.types import Claim, ClaimKind, Policy
-from proxy.verification.assertions import is_lead_in, is_only_sources, is_question, stance
+from proxy.verification.assertions import Stance, is_lead_in, is_only_sources, is_question, stance
 from proxy.verification.blocks import LEAD_LIMIT, Block, blocks
 from proxy.verification.certainty import PLAIN, is_only_confidence, named_confidence
 from proxy.verification.cited import cited, find_marks, labels_of, without
@@ -206,7 +206,9 @@ def _sentences(text: str, block: Block, previous: str) -> Iterator[_Draft]:
 def _reading(own: str, block: Block) -> str:
     """The text of a block as it is read: markers of a block quote and HTML tags blanked out, every place kept."""
     if block.quoted and "\n" in own:
-        own = _QUOTE_MARK.sub(lambda mark: "\n" + " " * (len(mark.group()) - 1), own)
+        own = own.replace("\n> ", "\n  ")
+        if ">" in own:
+            own = _QUOTE_MARK.sub(lambda mark: "\n" + " " * (len(mark.group()) - 1), own)
     if "<" in own:
         own = _TAG.sub(_blank_tag, own)
     return own
@@ -226,27 +228,26 @@ def _parts(sentence: str, lead: str, last: bool) -> Iterator[_Draft]:
         confidence = stance(sentence).confidence if skip == "confidence" else PLAIN
         yield _Draft(0, len(sentence), "statement", lead, skip, confidence, labels)
         return
-    spans = _spans(sentence)
-    first = sentence[slice(*spans[0])][-LEAD_LIMIT:]
-    for start, end in spans:
-        reading = stance(sentence[start:end])
-        if len(spans) > 1:  # a citation stands for all that precedes it in its sentence
+    parts = _clauses(sentence)
+    first = sentence[: parts[0][1]][-LEAD_LIMIT:]
+    for start, end, reading in parts:
+        if len(parts) > 1:  # a citation stands for all that precedes it in its sentence
             later = [mark for mark in marks if mark.start >= start]
             labels = labels_of(mark for mark in later if mark.start < end) or labels_of(later[:1])
-        yield _Draft(
-            start, end, _kind(bare[start:end]), lead if start == 0 else first, reading.skip, reading.confidence, labels
-        )
+        lean = lead if start == 0 else first
+        yield _Draft(start, end, _kind(bare[start:end]), lean, reading.skip, reading.confidence, labels)
 
 
-def _spans(sentence: str) -> list[tuple[int, int]]:
+def _clauses(sentence: str) -> list[tuple[int, int, Stance]]:
     """The clauses; a half that asserts is also parted from one that only says what the answer cannot tell."""
-    spans = list(clauses(sentence))
-    if len(spans) == 1 and (whole := stance(sentence).skip) in ("not_in_context", "refusal"):
-        for left, right in halves(sentence):
-            skips = [stance(sentence[slice(*half)]).skip for half in (left, right)]
+    read = [(start, end, stance(sentence[start:end])) for start, end in clauses(sentence)]
+    if len(read) == 1 and (whole := read[0][2].skip) in ("not_in_context", "refusal"):
+        for both in halves(sentence):
+            parted = [(start, end, stance(sentence[start:end])) for start, end in both]
+            skips = [part[2].skip for part in parted]
             if whole in skips and None in skips:
-                return [left, right]
-    return spans
+                return parted
+    return read
 
 
 def _whole_skip(sentence: str, bare: str, last: bool) -> str | None:

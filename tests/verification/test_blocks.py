@@ -156,9 +156,9 @@ def test_hostile_text_is_scanned_in_linear_time(unit):
         text = (unit * size)[:size]
         best = 9.0
         for _ in range(3):
-            begun = time.perf_counter()
+            begun = time.thread_time()
             sum(1 for _ in blocks(text))
-            best = min(best, time.perf_counter() - begun)
+            best = min(best, time.thread_time() - begun)
         return best
 
     assert seconds(65536) < 0.05
