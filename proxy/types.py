@@ -130,7 +130,8 @@ class Judgement:
 class Choice:
     """One choice of an answer: its text, why it ended (None: it did not), and its mean token probability if known.
 
-    `arguments` are the JSON texts of its tool calls' arguments, when these are to be verified too.
+    `arguments` are the JSON texts of its tool calls' arguments, when these are to be verified too. `unread` counts the
+    characters beyond what is kept of a text of extraordinary length.
     """
 
     index: int
@@ -138,6 +139,7 @@ class Choice:
     finish_reason: str | None = None
     certainty: float | None = None
     arguments: tuple[str, ...] = ()
+    unread: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,14 @@ class Dialect:
         return answer
 
 
+_KEPT = 4 * 2**20  # characters of an answer that are kept to be verified, over all its choices
+
+
 class Answer:
-    """The choices of one answer, as far as they have come. `expected` is how many were asked for."""
+    """The choices of one answer, as far as they have come. `expected` is how many were asked for.
+
+    Of an answer of extraordinary length only the start is kept; each choice counts what is `unread` of it.
+    """
 
     def __init__(self, dialect: Dialect, expected: int) -> None:
         self._dialect = dialect
@@ -51,6 +57,7 @@ class Answer:
         self._arguments: dict[int, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
         self._probabilities: dict[int, list[float]] = defaultdict(list)
         self._reasons: dict[int, str | None] = {}
+        self._unread: dict[int, int] = defaultdict(int)
         self.length = 0
         self.usage: Mapping[str, Any] = {}
 
@@ -66,8 +73,10 @@ class Answer:
     def _add(self, index: int, piece: Piece) -> None:
         self._reasons.setdefault(index, None)
         if piece.text:
-            self._texts[index].append(piece.text)
-            self.length += len(piece.text)
+            kept = piece.text[: max(0, _KEPT - self.length)]
+            self._texts[index].append(kept)
+            self._unread[index] += len(piece.text) - len(kept)
+            self.length += len(kept)
         if piece.probabilities:
             self._probabilities[index].extend(piece.probabilities)
         if piece.finish_reason:
@@ -84,6 +93,7 @@ class Answer:
                 reason,
                 _mean(self._probabilities.get(index, ())),
                 self._joined_arguments(index) if with_arguments else (),
+                self._unread[index],
             )
             for index, reason in sorted(self._reasons.items())
         )

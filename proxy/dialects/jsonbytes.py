@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
-_SPACE = b" \t\n\r"
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]', re.DOTALL)
 
 
 def loads(raw: bytes | str) -> Any:
@@ -37,59 +36,67 @@ def dumps(value: Any) -> bytes:
 
 def without(body: bytes, names: Collection[str]) -> bytes:
     """`body`, a JSON object, less its top-level members called `names`; every other byte stays."""
-    cuts = [(start, end) for name, start, _, end in _members(body) if name in names]
-    for start, end in reversed(cuts):
-        after = end + _space(body, end)
-        if body[after : after + 1] == b",":
-            body = body[:start] + body[after + 1 + _space(body, after + 1) :]
-        else:
-            before = len(body[:start].rstrip(_SPACE))
-            body = body[: before - 1 if body[before - 1 : before] == b"," else before] + body[end:]
-    return body
+    members = list(_members(body))
+    kept = [at for at, member in enumerate(members) if member.name not in names]
+    if len(kept) == len(members):
+        return body
+    pieces = [body[: members[0].start]]
+    for place, at in enumerate(kept):
+        before = members[at - 1].end if place else members[at].start
+        pieces.append(body[before : members[at].end])
+    return b"".join((*pieces, body[members[-1].end :]))
 
 
 def replaced(body: bytes, name: str, value: Any) -> bytes:
     """`body`, a JSON object, with the value of its top-level member `name` changed; every other byte stays."""
-    for found, _, value_start, end in reversed(list(_members(body))):
-        if found == name:
-            body = body[:value_start] + dumps(value) + body[end:]
+    for member in reversed(list(_members(body))):
+        if member.name == name:
+            body = body[: member.value] + dumps(value) + body[member.end :]
     return body
 
 
 def with_member(body: bytes, name: str, value: bytes) -> bytes:
     """`body`, a JSON object, with one member added at its end; `value` is JSON already."""
-    end = body.rstrip(_SPACE).rfind(b"}")
-    comma = b"" if body[:end].rstrip(_SPACE).endswith(b"{") else b","
+    end = body.rindex(b"}")
+    comma = b"" if body[:end].rstrip().endswith(b"{") else b","
     return body[:end] + comma + dumps(name) + b":" + value + body[end:]
 
 
-def _members(body: bytes) -> Iterator[tuple[str, int, int, int]]:
-    """Yields (name, start of the name, start of the value, end of the value) for each top-level member."""
+class _Member(NamedTuple):
+    """A top-level member: its name, and where it starts, where its value starts, and where both end."""
+
+    name: str
+    start: int
+    value: int
+    end: int
+
+
+def _members(body: bytes) -> Iterator[_Member]:
     depth = 0
     name: str | None = None
-    name_start = value_start = 0
-    awaiting_name = True
+    start = value = 0
     for match in _TOKEN.finditer(body):
         mark = match.group()
-        if mark in b"{[":
-            depth += 1
-        elif depth > 1:
-            depth -= mark in b"}]"
-        elif mark in b",}":
+        if depth == 1 and mark in (b",", b"}"):
             if name is not None:
-                yield name, name_start, value_start, len(body[: match.start()].rstrip(_SPACE))
-            name, awaiting_name = None, True
-            depth -= mark == b"}"
-        elif mark == b":":
-            value_start = match.end() + _space(body, match.end())
-        elif awaiting_name and depth == 1:
-            name, name_start, awaiting_name = loads(mark), match.start(), False
+                yield _Member(name, start, value, _back_over_space(body, match.start()))
+            name = None
+        elif depth == 1 and mark == b":":
+            value = _over_space(body, match.end())
+        elif depth == 1 and name is None:
+            name, start = loads(mark), match.start()
+        depth += (mark in (b"{", b"[")) - (mark in (b"}", b"]"))
         if depth == 0:
             return
 
 
-def _space(body: bytes, start: int) -> int:
-    end = start
-    while body[end : end + 1] in (b" ", b"\t", b"\n", b"\r"):
-        end += 1
-    return end - start
+def _over_space(body: bytes, start: int) -> int:
+    while body[start] in b" \t\n\r":
+        start += 1
+    return start
+
+
+def _back_over_space(body: bytes, end: int) -> int:
+    while body[end - 1] in b" \t\n\r":
+        end -= 1
+    return end

@@ -30,7 +30,7 @@ _UNBUFFERED: Headers = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", 
 
 @dataclass(frozen=True, slots=True)
 class CompletionSettings:
-    """How completions are handled: `timeout` is for a body's report, in seconds; `max_answer` for what is read, in bytes."""
+    """How completions are handled; `timeout` (seconds) is for a body's report, `max_answer` (bytes) for reading."""
 
     mode: Mode = "sync"
     timeout: float = 5.0

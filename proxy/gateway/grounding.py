@@ -23,6 +23,7 @@ T = TypeVar("T")
 log = structlog.get_logger("groundwire.grounding")
 
 _LOOK_EVERY = 300  # characters of a streamed answer between two looks ahead, or an eighth of it when that is more
+_LOOK_UNTIL = 2**18  # characters; so long an answer is read once more at its end only
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class Grounding:
 
     def look_ahead(self, answer: Answer) -> None:
         """Has the claims of a growing answer judged, whenever enough of it is new."""
-        if answer.length < self._next_look or (self._looking and not self._looking.done()):
+        if not self._next_look <= answer.length <= _LOOK_UNTIL or (self._looking and not self._looking.done()):
             return
         self._next_look = answer.length + max(_LOOK_EVERY, answer.length // 8)
         self._looking = self._parts.start(self._examination.look_ahead(self._request.examinable(answer)))

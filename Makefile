@@ -1,0 +1,42 @@
+# Everything a newcomer needs: `make demo` and `make test` set up what they use, in .venv, on first call.
+
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+
+.PHONY: demo serve test check coverage bench clean
+
+demo: .venv/.ready          ## three RAG requests through the proxy, answered by a bundled demo model server
+	@$(BIN)/groundwire demo
+
+serve: .venv/.ready         ## the proxy in front of Ollama, until you stop it
+	@$(BIN)/groundwire serve --config config.yaml
+
+test: .venv/.ready-dev      ## all tests
+	@$(BIN)/python -m pytest
+
+check: .venv/.ready-dev     ## style, types, and who may import whom
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+coverage: .venv/.ready-dev  ## tests with branch coverage
+	@$(BIN)/coverage run -m pytest && $(BIN)/coverage report
+
+clean:                      ## removes what was set up and built
+	@rm -rf .venv .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+
+.venv/bin/uv:
+	@test -n "$(PYTHON)" || { echo "Groundwire needs Python 3.11 or newer"; exit 1; }
+	@echo "Setting up .venv with $(PYTHON) (once, about a minute)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.5'
+
+.venv/.ready: .venv/bin/uv pyproject.toml uv.lock
+	@$(BIN)/uv sync --quiet --frozen --inexact --no-dev
+	@touch $@
+
+.venv/.ready-dev: .venv/bin/uv pyproject.toml uv.lock
+	@$(BIN)/uv sync --quiet --frozen --inexact
+	@touch $@ .venv/.ready

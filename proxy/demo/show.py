@@ -1,0 +1,89 @@
+"""Runs the demonstration in the terminal; it ends by itself."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import openai
+import uvicorn
+from rich.console import Console
+from rich.rule import Rule
+from starlette.applications import Starlette
+
+from proxy.config import Settings, Upstream
+from proxy.demo.model import MODEL, build_model
+from proxy.demo.scenarios import SCENARIOS, Scenario
+from proxy.server.app import build_app
+from proxy.telemetry import configure_logs
+from proxy.terminal import view
+
+_STARTS_WITHIN_S = 20.0
+
+
+def show(pace: float) -> int:
+    """Starts the demo model server and the proxy before it on free ports, sends the scenarios, prints what comes back.
+
+    Returns the exit status.
+    """
+    console = Console()
+    with _serving(build_model(pace)) as model_url:
+        settings = Settings.model_validate(
+            {"upstreams": {"demo": Upstream(base_url=model_url)}, "telemetry": {"log_level": "error"}}
+        )
+        configure_logs(settings.telemetry)
+        with _serving(build_app(settings)) as proxy_url:
+            console.print(f"A demo model server (no model: canned answers) at {model_url}", style="dim")
+            console.print(f"Groundwire before it at {proxy_url}, and the openai SDK pointed there", style="dim")
+            client = openai.OpenAI(base_url=proxy_url, api_key="not-needed", max_retries=0)
+            for number, scenario in enumerate(SCENARIOS, start=1):
+                console.print()
+                console.print(Rule(f"{number}. {scenario.title}", align="left"))
+                console.print(f"Look for: {scenario.look_for}.\n", style="dim", markup=False)
+                _ask(client, scenario, console)
+    return 0
+
+
+def _ask(client: openai.OpenAI, scenario: Scenario, console: Console) -> None:
+    messages: Any = scenario.messages
+    if not scenario.stream:
+        completion = client.chat.completions.create(model=MODEL, messages=messages)
+        console.print(view([completion.choices[0].message.content or ""], _grounding(completion)))
+        return
+    answer = ""
+    grounding: dict[str, Any] = {}
+    for chunk in client.chat.completions.create(model=MODEL, messages=messages, stream=True):
+        piece = chunk.choices[0].delta.content or "" if chunk.choices else ""
+        console.out(piece, end="", highlight=False)
+        answer += piece
+        grounding = _grounding(chunk) or grounding
+    console.print("\n")
+    console.print(view([answer], grounding))
+
+
+def _grounding(answer: Any) -> dict[str, Any]:
+    """What Groundwire added: an extra field, which the SDK keeps beside those that it knows."""
+    added = (answer.model_extra or {}).get("grounding")
+    return added if isinstance(added, dict) else {}
+
+
+@contextmanager
+def _serving(app: Starlette) -> Iterator[str]:
+    """Serves an application on a free port, in a thread, and gives the base URL for SDKs."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, log_level="critical", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    thread.start()
+    deadline = time.monotonic() + _STARTS_WITHIN_S
+    while not server.started and thread.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+    finally:
+        server.should_exit = True
+        thread.join(5)
+        listening.close()
