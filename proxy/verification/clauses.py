@@ -103,7 +103,11 @@ def _opens_clause(right: str, at_semicolon: bool) -> bool:
         return False
     head = words[0].lower()
     if head not in _SUBJECTS and not _NAME.match(words[0]):
-        return _CLEARLY_FINITE.intersection(map(str.lower, words[1:3])) != set() and not _is_no_noun(head)
+        verb = words[1].lower()
+        finite = (
+            verb in _CLEARLY_FINITE or words[2].lower() in _CLEARLY_FINITE or (at_semicolon and verb.endswith("ed"))
+        )
+        return finite and not _is_no_noun(head)
     for word in words[1:7]:
         lower = word.lower()
         if lower in _SUBORDINATE_RIGHT:

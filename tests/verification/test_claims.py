@@ -66,6 +66,11 @@ LEADS = {
     "pronoun": ("Acme was founded in 1999. It rose.", "It rose.", "Acme was founded in 1999."),
     "pronoun_after_an_opening": ("Acme is old. In 2020, it rose.", "In 2020, it rose.", "Acme is old."),
     "generic_noun": ("Acme is old. The company rose.", "The company rose.", "Acme is old."),
+    "possessive_of_a_generic_noun": (
+        "Acme is old. The company's head, A. B., left.",
+        "The company's head, A. B., left.",
+        "Acme is old.",
+    ),
     "across_paragraphs": ("Acme is old.\n\nIts profit rose.", "Its profit rose.", "Acme is old."),
     "name_needs_none": ("Acme is old. Bosch rose.", "Bosch rose.", ""),
     "item": ("Acme has:\n- wheels", "wheels", "Acme has:"),
@@ -116,6 +121,28 @@ def test_hedged_statements_are_checked_when_the_policy_says_so():
 def test_confidence_that_stands_alone_belongs_to_the_piece_before():
     claim, stated = claims("Paris is the capital. Confidence: 80%")
     assert (claim.stated_confidence, stated.skip_reason) == (0.8, "confidence")
+
+
+def test_title_of_a_sublist_only_leads():
+    title, item = claims("1. **Markets**\n   - Europe is large.")
+    assert (title.skip_reason, item.skip_reason, item.lead) == ("lead_in", None, "**Markets**")
+
+
+def test_list_of_sources_is_not_checked():
+    found = claims("It rose.[1]\n\n## Sources\n\n[1] Annual report 2023\n[2] Press\n\n## More\n\nIt fell.")
+    assert [claim.skip_reason for claim in found] == [
+        None,
+        "heading",
+        "citation_only",
+        "citation_only",
+        "heading",
+        None,
+    ]
+
+
+def test_who_is_quoted_is_not_part_of_the_quotation():
+    quote, name = claims('> "It is working."\n> — A. Jones, CEO')
+    assert (quote.kind, quote.skip_reason, name.skip_reason) == ("quote", None, "citation_only")
 
 
 # JSON
