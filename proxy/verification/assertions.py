@@ -32,7 +32,7 @@ from proxy.verification.silence import says_not_told
 
 SKIP_REASONS = {
     "question": "It asks.",
-    "instruction": "It tells the reader what to do. A step in a list, or one that cites a source, is checked instead.",
+    "instruction": "It tells the reader what to do. One that is listed, holds a number or cites a source is checked.",
     "hedged": "The answer itself does not commit to it. Checked when the policy verifies hedged statements.",
     "greeting": "It greets, thanks, agrees or wishes well.",
     "offer": "It offers further help.",

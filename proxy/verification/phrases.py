@@ -244,7 +244,7 @@ certainly | clearly | surely | indeed | obviously | of course | always | never |
 
 NO_HEDGES = phrases(
     """
-more likely | less likely | most likely to | as likely | likely to | how likely
+more likely | less likely | most likely to | as likely | how likely
 """
 )
 """They hold a hedging word and do not hedge."""

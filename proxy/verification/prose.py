@@ -132,6 +132,8 @@ def _whole(text: str, block: Block) -> Iterator[Draft]:
 def _sentences(text: str, block: Block, previous: str) -> Iterator[Draft]:
     """The claims of a block of running text, sentence by sentence; `previous` is the piece before the block."""
     reading = _reading(text[block.start : block.end], block)
+    if not _CONTENT.search(reading):
+        return
     if block.kind == "paragraph" and _is_title(reading):
         yield Draft(block.start, block.end, "heading", skip="heading")
         return
@@ -142,8 +144,8 @@ def _sentences(text: str, block: Block, previous: str) -> Iterator[Draft]:
         for draft in _parts(sentence, lead, last):
             if block.quoted and sentence[0] in "—–-":  # whose words they are
                 draft = draft._replace(skip="citation_only")
-            if draft.skip == "instruction" and (block.kind == "list_item" or draft.cited):
-                draft = draft._replace(skip=None)
+            if draft.skip == "instruction" and (block.kind == "list_item" or draft.cited or draft.kind == "numeric"):
+                draft = draft._replace(skip=None)  # it relays how something is done: "Take two tablets a day"
             kind: ClaimKind = "quote" if block.quoted else draft.kind
             yield draft._replace(
                 start=draft.start + block.start + start, end=draft.end + block.start + start, kind=kind

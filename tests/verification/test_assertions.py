@@ -113,6 +113,7 @@ CONFIDENCES = {
     "lowest_counts": ("It may possibly have been sold.", 0.4),
     "month": ("It was sold in May.", 0.9),
     "comparison": ("It is more likely in winter.", 0.9),
+    "prediction": ("It is likely to rise.", 0.7),
 }
 
 
