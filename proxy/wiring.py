@@ -38,6 +38,10 @@ class House:
     telemetry: Telemetry
     workers: Workers
 
+    def degraded(self) -> tuple[tuple[str, str], ...]:
+        """Which parts work less than fully just now, each with its reason."""
+        return (("verification", "overload"),) if self.workers.is_full else ()
+
     async def close(self) -> None:
         """Closes connections, ends workers, and sends what telemetry still holds."""
         for upstream in self.passage.router.upstreams:

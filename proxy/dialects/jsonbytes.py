@@ -13,7 +13,7 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]', re.DOTALL)
 
 
 def loads(raw: bytes | str) -> Any:
-    """The value of a JSON text; what orjson refuses (NaN, lone surrogates, huge integers) the standard library reads.
+    """The value of a JSON text in UTF-8; what orjson refuses (NaN, lone surrogates) the standard library reads.
 
     Raises ValueError when it is no JSON at all.
     """
@@ -21,7 +21,7 @@ def loads(raw: bytes | str) -> Any:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
         try:
-            return json.loads(raw)
+            return json.loads(raw if isinstance(raw, str) else raw.decode())  # of bytes, it would take UTF-16 too
         except RecursionError as error:
             raise ValueError("nested too deeply") from error
 

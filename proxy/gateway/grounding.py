@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -13,10 +13,10 @@ from proxy.dialects.answer import Answer
 from proxy.dialects.options import Mode
 from proxy.dialects.request import Request
 from proxy.gateway.annotate import Annotation, annotate, pending
-from proxy.gateway.verify import Verification
+from proxy.gateway.verify import Verification, failed_report
 from proxy.stores.reports import Reports
 from proxy.telemetry import Telemetry, short_hash
-from proxy.types import Policy, Report
+from proxy.types import Choice, Policy, Report
 
 T = TypeVar("T")
 
@@ -90,6 +90,11 @@ class Grounding:
         if self._concluding is None:
             self._concluding = self._parts.start(self._conclude(answer, cut_short))
 
+    @property
+    def is_concluding(self) -> bool:
+        """Whether the answer has come to its end and its report is being made, or is made."""
+        return self._concluding is not None
+
     async def annotation(self, within: float) -> Annotation:
         """The concluded report, or, when it is not ready `within` seconds or was not to be waited for, its stand-in."""
         assert self._concluding is not None  # noqa: S101 - conclude() comes first
@@ -108,23 +113,26 @@ class Grounding:
             if task is not None:
                 task.cancel()
 
-    def abandon_unless_concluded(self) -> None:
-        """Ends whatever is still to be done when the answer never came to its end."""
-        if self._concluding is None:
-            self.abandon()
-
     async def _conclude(self, answer: Answer, cut_short: bool) -> Annotation:
         telemetry, choices = self._parts.telemetry, self._request.examinable(answer)
         span = telemetry.verification_span(self.id)
         try:
             report = await self._examination.report(choices, cut_short=cut_short, warnings=self._request.options.unmet)
-            annotation = await self._parts.verification.workers.insist(annotate, report, self._request, choices)
+            annotation = await self._annotated(report, choices)
             self._parts.reports.put(self.id, annotation.kept)
             telemetry.evaluated(span, report, answer.id)
             self._log(report, answer)
             return annotation
         finally:
             span.end()
+
+    async def _annotated(self, report: Report, choices: Sequence[Choice]) -> Annotation:
+        """The report in its wire form; should that fail, a report that says so (RE1)."""
+        try:
+            return await self._parts.verification.workers.insist(annotate, report, self._request, choices)
+        except Exception as error:
+            log.exception("grounding.failed", grounding_id=self.id)
+            return annotate(failed_report(self.id, error), self._request)
 
     def _log(self, report: Report, answer: Answer) -> None:
         log.info(

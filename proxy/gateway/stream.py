@@ -62,8 +62,10 @@ class AnnotatedStream:
             self._grounding.conclude(self.answer, cut_short=True)
             yield error_event(str(error), "upstream_error", "stream_broken")
             raise error if isinstance(error, RequestError) else UpstreamBroken(str(error)) from error
-        finally:
-            self._grounding.abandon_unless_concluded()
+        except BaseException:  # the client has gone; what it was promised a report of is still concluded
+            if not (self._told and self._grounding.is_concluding):
+                self._grounding.abandon()
+            raise
 
     async def _passed(self, events: Iterable[sse.Event]) -> Chunks:
         """The bytes of `events`, together where nothing is waited for, with the verdict where it belongs."""
@@ -102,8 +104,8 @@ class AnnotatedStream:
 
     async def _verdict(self, carrier: sse.Event | None = None) -> bytes:
         """The bytes that tell the verdict: `carrier` with `grounding` in it, or an event or comment of its own."""
-        self._told = True
         annotation = await self._grounding.annotation(within=self._settings.tail_budget)
+        self._told = True
         shown = annotation.shown or b"null"
         if carrier is not None and carrier.data is not None:
             return carrier.raw.replace(carrier.data, with_member(carrier.data, "grounding", shown))

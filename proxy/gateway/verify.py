@@ -83,10 +83,10 @@ class Examination:
         try:
             return await self._report(choices, cut_short, warnings)
         except Overload:
-            return self._without_verdict("skipped", "overload", _OVERLOAD)
+            return _without_verdict(self.id, "skipped", "overload", _OVERLOAD)
         except Exception as error:
-            log.error("verification.failed", grounding_id=self.id, error=type(error).__name__, exc_info=True)
-            return self._without_verdict("failed", "error", f"Verification failed ({type(error).__name__}).")
+            log.exception("verification.failed", grounding_id=self.id)
+            return failed_report(self.id, error)
 
     async def _report(self, choices: Sequence[Choice], cut_short: bool, warnings: Sequence[str]) -> Report:
         clock, workers = self._parts.clock, self._parts.workers
@@ -159,20 +159,19 @@ class Examination:
     def _judge_batch(self, claims: Sequence[Claim], context: Context) -> list[Judgement]:
         return [judge(claim, context, self._policy, self._parts.verifiers) for claim in claims]
 
-    def _without_verdict(self, status: Status, method: str, warning: str) -> Report:
-        return Report(
-            self.id,
-            status,
-            "not_checked",
-            flags=("verifier_degraded",),
-            warnings=(warning,),
-            degraded=(("all", method),),
-            config=self._config,
-        )
-
     def cancel(self) -> None:
         """Ends what is queued for this exchange."""
         self._preparing.cancel()
+
+
+def failed_report(id_: str, error: Exception) -> Report:
+    """The report of a verification that failed."""
+    return _without_verdict(id_, "failed", "error", f"Verification failed ({type(error).__name__}).")
+
+
+def _without_verdict(id_: str, status: Status, reason: str, warning: str) -> Report:
+    degraded = (("all", reason),)
+    return Report(id_, status, "not_checked", flags=("verifier_degraded",), warnings=(warning,), degraded=degraded)
 
 
 @lru_cache(maxsize=64)

@@ -26,7 +26,7 @@ class Workers:
 
         Cancelling this takes a waiting job out of the queue; one that runs already runs to its end unheard.
         """
-        if self._jobs >= self._queue:
+        if self.is_full:
             raise Overload("too many checks are waiting")
         return await self.insist(job, *args, **kwargs)
 
@@ -37,6 +37,11 @@ class Workers:
         future = self._pool.submit(job, *args, **kwargs)
         future.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(self._leave))
         return await asyncio.wrap_future(future)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether checks are being shed."""
+        return self._jobs >= self._queue
 
     def _leave(self) -> None:
         self._jobs -= 1

@@ -43,7 +43,7 @@ def build_app(settings: Settings, house: House | None = None) -> Starlette:
             Mount("/v1/grounding", routes=[at("/{id}", fetch_report(house.reports), "GET")]),
             at("/v1/{path:path}", lambda call, _: passage.to_default(call)),
             at("/healthz", alive, "GET"),
-            at("/readyz", ready, "GET"),
+            at("/readyz", ready(house.degraded), "GET"),
         ],
         exception_handlers={HTTPException: _http_error},
         lifespan=partial(_lifespan, house),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -101,6 +101,11 @@ async def alive(_: Call, __: Mapping[str, str]) -> Reply:
     return Reply(200, JSON, dumps({"status": "ok"}))
 
 
-async def ready(_: Call, __: Mapping[str, str]) -> Reply:
-    """Says that requests are served. Nothing that could degrade service is kept outside the process yet."""
-    return Reply(200, JSON, dumps({"status": "ready", "degraded": []}))
+def ready(degraded: Callable[[], Iterable[tuple[str, str]]]) -> Handler:
+    """Says that requests are served, and which parts work less than fully. It calls no model."""
+
+    async def answer(_: Call, __: Mapping[str, str]) -> Reply:
+        reasons = [{"part": part, "reason": reason} for part, reason in degraded()]
+        return Reply(200, JSON, dumps({"status": "degraded" if reasons else "ready", "degraded": reasons}))
+
+    return answer

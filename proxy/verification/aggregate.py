@@ -93,7 +93,9 @@ def summarise(
     degraded = _degraded(judgements)
     return Report(
         id=id_,
-        status=_status(judgements, context, cut_short, any(reading.truncated for reading in readings)),
+        status=_status(
+            judgements, context, cut_short, any(reading.truncated or reading.choice.unread for reading in readings)
+        ),
         verdict=answer_verdict(judgements),
         score=score(judgements),
         flags=_flags(judgements, readings, quotes, violations, confidence, policy, bool(degraded)),
@@ -147,9 +149,9 @@ def _unchecked(judgement: Judgement) -> bool:
 
 def _coverage(judgements: Sequence[Judgement], readings: Sequence[Reading], context: Context) -> Coverage:
     checked = sum(not _unchecked(judgement) for judgement in judgements)
-    lengths = [(len(each.choice.text) + sum(map(len, each.choice.arguments)), each.share) for each in readings]
-    total = sum(length for length, _ in lengths)
-    answer = sum(length * share for length, share in lengths) / total if total else 1.0
+    lengths = [(len(each.choice.text) + sum(map(len, each.choice.arguments)), each) for each in readings]
+    total = sum(length + each.choice.unread for length, each in lengths)
+    answer = sum(length * each.share for length, each in lengths) / total if total else 1.0
     return Coverage(len(judgements), checked, len(judgements) - checked, answer, context.examined)
 
 
