@@ -81,12 +81,16 @@ long length lengthy|wide width|high height tall|deep depth|strong strength|warm 
 fix repair mend|mix blend stir|boil simmer|fry saute|bake roast|clean wash|dirt soil|garbage trash rubbish|shop store
 lorry truck|autumn fall|holiday vacation|flat apartment|lift elevator|aeroplane airplane plane aircraft
 ship boat vessel|bike bicycle|dog canine|cat feline|cow cattle|soccer football|doctorate phd|tv television
-telephone phone|laptop computer|email mail|usa us america american|uk britain british|eu europe european|un nations
-approx approximately|percent percentage|january jan|february feb|march mar|april apr|august aug|september sept sep
-october oct|november nov|december dec|first 1st|second 2nd|third 3rd|fourth 4th|fifth 5th|zero 0|one 1 single
-two 2 couple pair|three 3|four 4|five 5|six 6|seven 7|eight 8|nine 9|ten 10|eleven 11|twelve 12 dozen|thirteen 13
-fourteen 14|fifteen 15|sixteen 16|seventeen 17|eighteen 18|nineteen 19|twenty 20|thirty 30|forty 40|fifty 50|sixty 60
-seventy 70|eighty 80|ninety 90|france french|germany german|spain spanish spaniard|italy italian|china chinese
+telephone phone|laptop computer|email mail|approx approximately|percent percentage|first 1st|second 2nd|third 3rd
+fourth 4th|fifth 5th|zero 0|one 1 single|two 2 couple pair|three 3|four 4|five 5|six 6|seven 7|eight 8|nine 9|ten 10
+eleven 11|twelve 12 dozen|thirteen 13|fourteen 14|fifteen 15|sixteen 16|seventeen 17|eighteen 18|nineteen 19|twenty 20
+thirty 30|forty 40|fifty 50|sixty 60|seventy 70|eighty 80|ninety 90
+"""
+
+# The same for names: months, peoples and their countries. Any other name stands for itself alone.
+_NAME_SYNONYMS = """
+usa us america american|uk britain british|eu europe european|un nations|january jan|february feb|march mar|april apr|august aug|september sept sep
+october oct|november nov|december dec|france french|germany german|spain spanish spaniard|italy italian|china chinese
 japan japanese|russia russian|india indian|canada canadian|australia australian|ireland irish|scotland scottish scot
 wales welsh|england english|mexico mexican|brazil brazilian|greece greek|turkey turkish turk|egypt egyptian
 israel israeli|iran iranian|iraq iraqi|poland polish pole|sweden swedish swede|norway norwegian|denmark danish dane
@@ -140,6 +144,16 @@ take term thing think though time type typically under until use useful usual us
 while whole with within without work yet
 """
 
+# Words that only point at what the text is about, or place the claim in the course of the answer: no source repeats them.
+_REFERENTS = """
+company firm organisation organization author writer narrator speaker user people person individual someone anybody
+report paper study researcher website webpage page story piece content section question answer statement claim topic
+subject matter issue now currently current today presently nowadays recently overall additionally finally specifically
+essentially particularly ultimately eventually effectively basically namely likewise accordingly subsequently lastly
+note state mention include provide describe explain indicate refer highlight emphasize emphasise discuss define stand
+addition other others etc term terms
+"""
+
 _NEGATORS = """
 not no never none neither nor nobody nothing nowhere cannot without unable fail failed fails failing lacks lacked
 """
@@ -167,6 +181,10 @@ euro euros pound pounds yen rupee rupees cent cents degree degrees celsius fahre
 kw mw gw kwh mwh volt volts watt watts one two three four five six seven eight nine ten eleven twelve dozen first
 third fourth fifth half quarter twice double triple
 """
+
+# What says of a thing that it is something, and attributes that say what state the thing itself is in.
+LINKING = frozenset("is are was were be been being remains remain remained stays stayed became becomes seems".split())
+STATE_ATTRIBUTES = frozenset(("status", "stat", "state", "condition", "availability"))
 
 # Verbs that mean the same when their two names change places.
 _SYMMETRIC = "meet marry merge play face debate join partner collaborate resemble equal date"
@@ -217,7 +235,7 @@ def _concepts() -> dict[str, str]:
     """Every listed stem and the stem that stands for its meaning; the first group that lists a word has it."""
     concepts: dict[str, str] = {}
     bases = {form: base for base, *forms in _groups(_IRREGULAR) for form in forms}
-    for group in _groups(_SYNONYMS):
+    for group in (*_groups(_SYNONYMS), *_groups(_NAME_SYNONYMS)):
         head = concepts.get(group[0], group[0])
         for member in group:
             concepts.setdefault(bases.get(member, member), head)
@@ -240,7 +258,9 @@ _OPPOSED = _gather(
 )
 
 
+NAME_CONCEPTS = frozenset(_CONCEPTS.get(stem, stem) for group in _groups(_NAME_SYNONYMS) for stem in group)
 FRAME_WORDS = frozenset(stem(word) for word in _FRAME.split())
+REFERENTS = frozenset(stem(word) for word in _REFERENTS.split())
 LIGHT_WORDS = frozenset(stem(word) for word in _LIGHT.split())
 NEGATORS = frozenset(_NEGATORS.split())
 TITLES = frozenset(_TITLES.split())

@@ -60,7 +60,7 @@ def verify(
     `timeout_s` is not checked.
     """
     quantities = find_quantities(claim.text)
-    wanted = [quantity for quantity in quantities if _is_enabled(quantity, policy.numeric)]
+    wanted = [quantity for quantity in quantities if is_enabled(quantity, policy.numeric)]
     if not wanted:
         return None
     deadline = clock() + policy.numeric.timeout_s
@@ -84,7 +84,8 @@ def adjust_confidence(original: float, unverified: int, penalty: float = 0.2) ->
     return original * (1.0 - penalty) if unverified > 0 else original
 
 
-def _is_enabled(quantity: Quantity, policy: NumericPolicy) -> bool:
+def is_enabled(quantity: Quantity, policy: NumericPolicy) -> bool:
+    """Whether the policy wants numbers of this kind checked."""
     switches = {
         "currency": policy.currency,
         "percentage": policy.percentage,

@@ -16,14 +16,26 @@ from typing import Literal
 from proxy.types import Citation, Claim, Match, Policy, Source, Verdict
 from proxy.verification.context import Context, Passage
 from proxy.verification.folding import fold
-from proxy.verification.lexicon import FRAME_WORDS, LIGHT_WORDS, concept, opposites, root, same_meaning
+from proxy.verification.lexicon import (
+    FRAME_WORDS,
+    LIGHT_WORDS,
+    LINKING,
+    NAME_CONCEPTS,
+    REFERENTS,
+    concept,
+    opposites,
+    root,
+    same_meaning,
+)
+from proxy.verification.numbers import find_quantities
+from proxy.verification.numeric import is_enabled
 from proxy.verification.vetoes import Reading, Veto, carries_meaning, find_vetoes
 from proxy.verification.words import words
 
 _MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
 
 _SEEDS = 12
-_NAME_WEIGHT, _LIGHT_WEIGHT, _ROOT_SHARE = 2.0, 0.35, 0.75
+_NAME_WEIGHT, _LIGHT_WEIGHT, _REFERENT_WEIGHT = 2.0, 0.35, 0.1
 _SPREAD_COST = 0.015  # per further passage: of two windows that say as much, the narrower one is the evidence
 _NEAR = 6  # words between two neighbours of the claim that still count as standing in order
 _SIDE_SHARE = 0.5  # of the claim, that a second window must have by itself before it may complete the first
@@ -115,11 +127,13 @@ def verify(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
 def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
     """The claim beside its best evidence; None when it has no content of its own.
 
-    Words in digits are left to the numeric verifier when the policy has it.
+    The words of numbers and dates are left to the numeric verifier when the policy has it.
     """
     text = _MARKUP.sub(lambda match: " " * len(match.group()), claim.text)
-    reading = Reading(text)
-    units = _units(reading, numbers="numeric" not in policy.verifiers)
+    is_measured = "numeric" in policy.verifiers
+    measured = [each for each in find_quantities(text) if is_enabled(each, policy.numeric)] if is_measured else []
+    reading = Reading(text, measured)
+    units = _units(reading, numbers=not is_measured)
     if not units:
         return None
     cited, unknown = _cited_sources(claim, context)
@@ -191,11 +205,16 @@ def _judge(
 
 def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
     units: dict[str, _Unit] = {}
+    attributed = _attributed_from(reading)
     for place, word in enumerate(reading.words):
         if not carries_meaning(word) or word.stem in FRAME_WORDS or (word.is_number and not numbers):
             continue
+        if place in reading.measured:
+            continue
         is_name = reading.is_name(place)
-        weight = _NAME_WEIGHT if is_name else _LIGHT_WEIGHT if word.stem in LIGHT_WORDS else 1.0
+        weight = _NAME_WEIGHT if is_name else _weight(word.stem)
+        if place >= attributed:
+            weight = min(weight, _LIGHT_WEIGHT)
         units.setdefault(
             reading.concepts[place],
             _Unit(place, word.text, weight, _acceptable(reading, place), root(word.stem), is_name),
@@ -203,9 +222,28 @@ def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
     return list(units.values())
 
 
+def _weight(stem: str) -> float:
+    if stem in REFERENTS:
+        return _REFERENT_WEIGHT
+    return _LIGHT_WEIGHT if stem in LIGHT_WORDS else 1.0
+
+
+def _attributed_from(reading: Reading) -> int:
+    """Where a trailing "according to …" begins: a source seldom says of itself who speaks."""
+    for place in range(1, len(reading.words) - 1):
+        if reading.words[place].text == "according" and reading.words[place + 1].text == "to":
+            return place
+    return len(reading.words)
+
+
 def _acceptable(reading: Reading, place: int) -> frozenset[str]:
-    """The stems that state a word; behind a negator its opposites do too ("not effective", "ineffective")."""
+    """The stems that state a word; behind a negator its opposites do too ("not effective", "ineffective").
+
+    A name has no synonyms but those of names: the Enterprise plan is not the Business plan.
+    """
     stem = reading.words[place].stem
+    if reading.is_name(place) and concept(stem) not in NAME_CONCEPTS:
+        return frozenset((stem, concept(stem)))
     return same_meaning(stem) | opposites(stem) if place in reading.negated else same_meaning(stem)
 
 

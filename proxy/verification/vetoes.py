@@ -16,19 +16,22 @@ from typing import Literal
 from proxy.verification.lexicon import (
     CALENDAR,
     COMPARATORS,
+    LINKING,
     LIGHT_WORDS,
     NEGATORS,
     NOT_NEGATED,
     QUANTIFIER_CONFLICTS,
     QUANTIFIERS,
+    STATE_ATTRIBUTES,
     SYMMETRIC_CONCEPTS,
     TITLES,
     concept,
     opposites,
 )
+from proxy.verification.numbers import Quantity
 from proxy.verification.words import STOPWORDS, Word, stem, words
 
-_CLAUSE_BREAK = re.compile(r"[.;:!?()\n]|, ")
+_CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
 _NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis", "mis")
 _NO_PREFIX = frozenset("formation cover charg cours appoint patch creas".split())
 _REACH = 4  # how many words away from its anchor a word still stands in the same place of the frame
@@ -38,17 +41,21 @@ _REACH = 4  # how many words away from its anchor a word still stands in the sam
 class Veto:
     """Why a passage with the claim's words does not say what the claim says; `place` is the claim's word at issue."""
 
-    kind: Literal["negation", "direction", "quantifier", "name", "role"]
+    kind: Literal["negation", "direction", "attribute", "quantifier", "name", "role"]
     place: int
     reason: str
 
 
 class Reading:
-    """A text read for its vetoes: its words, which of them are negated, and where each meaning stands."""
+    """A text read for its vetoes: its words, which of them are negated, and where each meaning stands.
 
-    def __init__(self, text: str, text_words: Sequence[Word] | None = None) -> None:
+    `measured` are the places of words inside quantities and dates, which are judged by their value and not as words.
+    """
+
+    def __init__(self, text: str, quantities: Sequence[Quantity] = ()) -> None:
         self.text = text
-        self.words = words(text) if text_words is None else text_words
+        self.words = words(text)
+        self.measured = _inside(self.words, quantities)
 
     @cached_property
     def concepts(self) -> tuple[str, ...]:
@@ -67,7 +74,25 @@ class Reading:
     def negated(self) -> frozenset[int]:
         """The places of the words that a negator denies: the first content word behind it in its clause."""
         denied = (self.head(place) for place in range(len(self.words)) if self._negates(place))
-        return frozenset(place for place in denied if place is not None)
+        refuted = (name for name, value in self.attributes if self.words[value].text.lower() in _REFUTING)
+        return frozenset(place for place in (*denied, *refuted) if place is not None)
+
+    @cached_property
+    def attributes(self) -> tuple[tuple[int, int], ...]:
+        """`(name, value)` as places, wherever the text ascribes a value: "priority: high", "the priority is high"."""
+        return tuple(self._ascribed())
+
+    def _ascribed(self) -> Iterator[tuple[int, int]]:
+        for place in range(1, len(self.words)):
+            before = self.words[place - 1]
+            gap = self.text[before.end : self.words[place].start]
+            if gap.startswith((": ", '": ')) and before.is_content:
+                yield place - 1, place
+            elif self.words[place].text.lower() in LINKING:
+                value = self.head(place)
+                names = [at for at in range(max(0, place - _REACH), place) if carries_meaning(self.words[at])]
+                if value is not None and names:
+                    yield names[-1], value
 
     def _negates(self, place: int) -> bool:
         if not is_negator(self.words[place]):
@@ -126,6 +151,17 @@ _COMMON_OPENERS = frozenset(
 )
 
 
+_REFUTING = frozenset(("false", "no", "none", "never"))
+
+
+def _inside(text_words: Sequence[Word], quantities: Sequence[Quantity]) -> frozenset[int]:
+    return frozenset(
+        place
+        for place, word in enumerate(text_words)
+        if any(each.start <= word.start < each.end for each in quantities)
+    )
+
+
 def is_negator(word: Word) -> bool:
     """Whether the word denies what follows: "not", "never", "isn't"."""
     lower = word.text.lower().replace("\u2019", "'")
@@ -155,7 +191,7 @@ def find_vetoes(claim: Reading, evidence: Reading) -> tuple[Veto, ...]:
     """Every veto that `evidence` raises against `claim`, the surest kinds first."""
     return tuple(
         veto
-        for find in (_negation, _direction, _quantifier, _comparator, _name, _role)
+        for find in (_negation, _direction, _attribute, _quantifier, _comparator, _name, _role)
         for veto in find(claim, evidence)
     )
 
@@ -183,7 +219,7 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
 def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """A word of the claim that is missing, with its opposite in the same place of the frame."""
     for place, word in enumerate(claim.words):
-        if claim.concepts[place] in evidence.places or not word.is_content or place in claim.negated:
+        if claim.concepts[place] in evidence.places or not word.is_content or place in claim.negated | claim.measured:
             continue
         for near, other in enumerate(evidence.words):
             if (
@@ -193,6 +229,50 @@ def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
             ):
                 yield Veto("direction", place, f'the answer says "{word.text}" where the source says "{other.text}"')
                 break
+
+
+def _attribute(claim: Reading, evidence: Reading) -> Iterator[Veto]:
+    """A value of the claim that is missing, where the source ascribes an opposite, or in a record another, value."""
+    said = [(name, value) for name, value in evidence.attributes if value not in evidence.negated]
+    if not said:
+        return
+    for place, word in enumerate(claim.words):
+        if claim.concepts[place] in evidence.places or not carries_meaning(word):
+            continue
+        if place in claim.negated or place in claim.measured or word.is_number:
+            continue
+        ascribed = {claim.concepts[name] for name, value in claim.attributes if value == place}
+        near = {claim.concepts[at] for at in range(max(0, place - _REACH), min(len(claim.words), place + _REACH + 1))}
+        for name, value in said:
+            meaning, other = evidence.concepts[name], evidence.words[value]
+            is_opposite = opposed(word.stem, other.stem) and (
+                meaning in near or (ascribed and meaning in STATE_ATTRIBUTES)
+            )
+            is_other = _is_field(evidence, name, value) and not claim.places.keys() & _field_value(evidence, value)
+            if is_opposite or (is_other and (meaning in ascribed or _titles(claim, place, meaning))):
+                yield Veto("attribute", place, f'the answer says "{word.text}" where the source says "{other.text}"')
+                break
+
+
+def _titles(reading: Reading, place: int, meaning: str) -> bool:
+    """Whether a name stands right before the attribute that it is a value of: "the Enterprise plan"."""
+    return reading.is_name(place) and place + 1 < len(reading.words) and reading.concepts[place + 1] == meaning
+
+
+def _is_field(reading: Reading, name: int, value: int) -> bool:
+    """Whether a value of at most three words fills its field of a record."""
+    if ":" not in reading.text[reading.words[name].end : reading.words[value].start] or reading.words[value].is_number:
+        return False
+    end = reading.text.find("|", reading.words[value].start)
+    last = reading.words[min(value + 3, len(reading.words) - 1)]
+    return value + 3 >= len(reading.words) or 0 <= end <= last.start
+
+
+def _field_value(reading: Reading, value: int) -> frozenset[str]:
+    """The meanings of the words that fill a field, from the place `value` on."""
+    end = reading.text.find("|", reading.words[value].start)
+    inside = (at for at in range(value, min(value + 3, len(reading.words))) if end < 0 or reading.words[at].start < end)
+    return frozenset(reading.concepts[at] for at in inside)
 
 
 def _quantifier(claim: Reading, evidence: Reading) -> Iterator[Veto]:
@@ -251,7 +331,11 @@ def _ends(text: str, phrase: str) -> bool:
 
 def _name(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """A name of the claim that is missing, with another name in its place."""
-    missing = [p for p in range(len(claim.words)) if claim.concepts[p] not in evidence.places and claim.is_name(p)]
+    missing = [
+        place
+        for place in range(len(claim.words))
+        if claim.concepts[place] not in evidence.places and claim.is_name(place) and place not in claim.measured
+    ]
     if not missing:
         return
     strangers = [
