@@ -10,6 +10,8 @@ from proxy.dialects.answer import Dialect, Piece, dicts, index_of
 from proxy.dialects.parts import read_messages
 from proxy.types import Message
 
+_LEAST = -700.0  # the least log probability that is told apart from none; exp() refuses integers far below
+
 
 def _messages(body: Mapping[str, Any]) -> tuple[Message, ...]:
     return read_messages(body.get("messages"))
@@ -36,7 +38,7 @@ def _arguments(call: Mapping[str, Any]) -> str:
 def _probabilities(logprobs: Any) -> list[float]:
     tokens = dicts(logprobs.get("content")) if isinstance(logprobs, dict) else []
     values = (token.get("logprob") for token in tokens)
-    return [exp(min(value, 0.0)) for value in values if isinstance(value, (int, float))]
+    return [exp(max(_LEAST, min(value, 0.0))) for value in values if isinstance(value, (int, float))]
 
 
 CHAT = Dialect("chat", "chat.completion.chunk", _messages, _piece)

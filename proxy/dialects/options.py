@@ -74,17 +74,17 @@ def read_options(body: Mapping[str, Any], headers: Mapping[str, str]) -> Options
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(step) for step in first["loc"])
-        what = "is not a key of 'grounding'" if first["type"] == "extra_forbidden" else f": {_complaint(first)}"
+        what = " is not a key of 'grounding'" if first["type"] == "extra_forbidden" else f": {first['msg']}"
         from_header = len(first["loc"]) == 1 and first["loc"][0] in twins and first["loc"][0] not in given
         name = f"x-grounding-{path}" if from_header else f"grounding.{path}"
-        raise BadRequest(f"'{name}' {what}".replace("' :", "':"), param=name) from error
+        complaint = f"'{name}'{what}"
+        raise BadRequest(complaint + _given(first), param=name, operator=complaint) from error
 
 
-def _complaint(details: ErrorDetails) -> str:
-    """What is wrong with a value; a short one is shown, a long one may be somebody's text."""
+def _given(details: ErrorDetails) -> str:
+    """The wrong value for the caller to see: a short one is shown, a long one may be somebody's text."""
     given = details["input"]
-    shown = f" (not '{given}')" if isinstance(given, str) and len(given) <= 40 else ""
-    return details["msg"] + shown
+    return f" (not '{given}')" if isinstance(given, str) and len(given) <= 40 else ""
 
 
 def explicit_sources(options: Options, documents: Any) -> tuple[Source, ...]:

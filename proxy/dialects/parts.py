@@ -28,7 +28,7 @@ def read_messages(messages: Any) -> tuple[Message, ...]:
     return tuple(
         Message(index, _ROLES[message["role"]], tuple(_parts(message.get("content"))))
         for index, message in enumerate(messages)
-        if isinstance(message, dict) and message.get("role") in _ROLES
+        if isinstance(message, dict) and _string(message.get("role")) in _ROLES
     )
 
 
@@ -44,7 +44,7 @@ def _parts(content: Any, kind: Literal["text", "document", "tool_result"] = "tex
 
 
 def _block(block: Mapping[str, Any], kind: Literal["text", "document", "tool_result"]) -> Iterator[Part]:
-    type_ = block.get("type")
+    type_ = _string(block.get("type"))
     if type_ in _TEXT_TYPES and isinstance(block.get("text"), str):
         yield Part(block["text"], kind)
     elif type_ in ("file", "input_file"):

@@ -50,11 +50,10 @@ class Request:
 
     def exchange(self) -> Exchange:
         """What verification reads of it."""
-        temperature = self.body.get("temperature")
         return Exchange(
             messages=self.dialect.messages(self.body),
             sources=explicit_sources(self.options, self.body.get("documents")),
-            temperature=float(temperature) if isinstance(temperature, (int, float)) else None,
+            temperature=_temperature(self.body.get("temperature")),
         )
 
     @property
@@ -85,6 +84,10 @@ def read_object(raw: bytes) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise BadRequest("The body of your request must be a JSON object.")
     return body
+
+
+def _temperature(value: Any) -> float | None:
+    return float(value) if type(value) in (int, float) and 0 <= value <= 100 else None
 
 
 def _json_schema(response_format: Any) -> Mapping[str, Any] | None:

@@ -1,0 +1,197 @@
+"""GW8, and the request's side of wire.md: what is asked of verification, and that a wrong request is named."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.dialects.options import Options, explicit_sources, read_options
+from proxy.errors import BadRequest
+from proxy.types import Source
+
+DEFAULT = Options()
+
+
+def read(grounding: Any = None, **headers: str) -> Options:
+    body = {} if grounding is None else {"grounding": grounding}
+    return read_options(body, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+@pytest.mark.parametrize("body", [{}, {"grounding": None}, {"grounding": {}}], ids=["absent", "null", "empty"])
+def test_nothing_asked_is_the_default(body: dict[str, Any]) -> None:
+    assert read_options(body, {}) == DEFAULT
+    assert (DEFAULT.mode, DEFAULT.detail, DEFAULT.offset_unit, DEFAULT.check_tool_calls) == (
+        None,
+        "full",
+        "codepoint",
+        False,
+    )
+
+
+def test_every_documented_key_is_read() -> None:
+    asked = {
+        "mode": "async",
+        "detail": "summary",
+        "sources": [{"id": "a", "title": "T", "text": "x", "url": "http://x", "metadata": {"k": [1]}}, {"text": "y"}],
+        "verifiers": ["quote", "statement"],
+        "evidence_fields": ["quotes", "/result/quotes"],
+        "facts": {"property_id": 1},
+        "subject": "s",
+        "session": "t",
+        "samples": 3,
+        "check_tool_calls": True,
+        "offset_unit": "utf16",
+    }
+    assert set(asked) == set(Options.model_fields)
+    assert read(asked).model_dump(mode="json", exclude_unset=True) == asked
+
+
+@pytest.mark.parametrize(
+    ("grounding", "param"),
+    [
+        pytest.param([], "grounding", id="a list"),
+        pytest.param("full", "grounding", id="a string"),
+        pytest.param(True, "grounding", id="a boolean"),
+        pytest.param(0, "grounding", id="zero"),
+        pytest.param({"moed": "sync"}, "grounding.moed", id="unknown key"),
+        pytest.param({"": 1}, "grounding.", id="empty key"),
+        pytest.param({"mode": "fast"}, "grounding.mode", id="unknown mode"),
+        pytest.param({"mode": 1}, "grounding.mode", id="mode of another type"),
+        pytest.param({"detail": "all"}, "grounding.detail", id="unknown detail"),
+        pytest.param({"detail": None}, "grounding.detail", id="detail null"),
+        pytest.param({"sources": "x"}, "grounding.sources", id="sources no list"),
+        pytest.param({"sources": ["x"]}, "grounding.sources.0", id="a source no object"),
+        pytest.param({"sources": [{"text": "x"}, {"title": "y"}]}, "grounding.sources.1.text", id="text missing"),
+        pytest.param({"sources": [{"text": 1}]}, "grounding.sources.0.text", id="text of another type"),
+        pytest.param({"sources": [{"text": "x", "id": 1}]}, "grounding.sources.0.id", id="id of another type"),
+        pytest.param(
+            {"sources": [{"text": "x", "score": 1}]}, "grounding.sources.0.score", id="unknown key of a source"
+        ),
+        pytest.param({"verifiers": ["qoute"]}, "grounding.verifiers.0", id="unknown verifier"),
+        pytest.param({"evidence_fields": [1]}, "grounding.evidence_fields.0", id="evidence field no string"),
+        pytest.param({"facts": []}, "grounding.facts", id="facts no object"),
+        pytest.param({"samples": 2}, "grounding.samples", id="too few samples"),
+        pytest.param({"samples": 6}, "grounding.samples", id="too many samples"),
+        pytest.param({"samples": "3"}, "grounding.samples", id="samples a string"),
+        pytest.param({"samples": True}, "grounding.samples", id="samples a boolean"),
+        pytest.param({"check_tool_calls": "yes"}, "grounding.check_tool_calls", id="a word for true"),
+        pytest.param({"check_tool_calls": 1}, "grounding.check_tool_calls", id="a number for true"),
+        pytest.param({"subject": 7}, "grounding.subject", id="subject of another type"),
+        pytest.param({"offset_unit": "bytes"}, "grounding.offset_unit", id="unknown unit"),
+    ],
+)
+def test_what_is_wrong_is_named(grounding: Any, param: str) -> None:
+    with pytest.raises(BadRequest) as caught:
+        read(grounding)
+    assert caught.value.param == param
+    assert f"'{param}'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("headers", "options"),
+    [
+        ({"x_grounding_mode": "off"}, {"mode": "off"}),
+        ({"x_grounding_detail": "none"}, {"detail": "none"}),
+        ({"x_grounding_subject": "s", "x_grounding_session": "t"}, {"subject": "s", "session": "t"}),
+    ],
+    ids=["mode", "detail", "subject and session"],
+)
+def test_every_scalar_has_a_header_twin(headers: dict[str, str], options: dict[str, Any]) -> None:
+    assert read(None, **headers) == Options(**options)
+
+
+def test_the_body_goes_before_the_header() -> None:
+    assert read({"mode": "async"}, x_grounding_mode="off", x_grounding_detail="none") == Options(
+        mode="async", detail="none"
+    )
+
+
+def test_a_wrong_header_is_named_as_a_header() -> None:
+    with pytest.raises(BadRequest) as caught:
+        read({"detail": "none"}, x_grounding_mode="fast")
+    assert caught.value.param == "x-grounding-mode"
+
+
+def test_a_wrong_value_is_told_to_the_caller_and_not_to_the_log() -> None:
+    with pytest.raises(BadRequest) as caught:
+        read({"mode": "sikret"})
+    assert "sikret" in str(caught.value)
+    assert "sikret" not in caught.value.operator
+
+
+def test_a_long_wrong_value_is_not_repeated() -> None:
+    with pytest.raises(BadRequest) as caught:
+        read({"sources": "A whole document that somebody put in the wrong place."})
+    assert "document" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("grounding", "unmet"),
+    [
+        ({"facts": {"a": 1}}, ["facts"]),
+        ({"samples": 3, "subject": "s", "session": "t"}, ["samples", "subject", "session"]),
+        ({"mode": "sync"}, []),
+    ],
+    ids=["facts", "several", "none"],
+)
+def test_what_is_asked_for_and_not_done_yet_is_said(grounding: dict[str, Any], unmet: list[str]) -> None:
+    assert [sentence.partition(":")[0] for sentence in read(grounding).unmet] == unmet
+
+
+def document(number: int, text: str, id_: str | None = None, title: str | None = None) -> Source:
+    labels = tuple(label for label in (id_, str(number), title) if label)
+    return Source(id_ or f"document-{number}", "document", text, title=title, labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("documents", "sources"),
+    [
+        pytest.param(["one", "two"], [document(1, "one"), document(2, "two")], id="strings"),
+        pytest.param([{"text": "x", "title": "T"}], [document(1, "x", title="T")], id="vLLM's"),
+        pytest.param(
+            [{"id": "d1", "data": {"text": "x", "title": "T"}}], [document(1, "x", "d1", "T")], id="Cohere's v2"
+        ),
+        pytest.param([{"id": "d1", "data": "x"}], [document(1, "x", "d1")], id="Cohere's data as a string"),
+        pytest.param([{"id": "d1", "title": "T", "snippet": "x"}], [document(1, "x", "d1", "T")], id="Cohere's v1"),
+        pytest.param([{"page_content": "x", "metadata": {"source": "a"}}], [document(1, "x")], id="LangChain's"),
+        pytest.param([{"content": "x", "id": 7}], [document(1, "x", "7")], id="a number as id"),
+        pytest.param(["a", {"title": "no text"}, "c"], [document(1, "a"), document(3, "c")], id="numbers as written"),
+        pytest.param([None, 1, [], {"text": 5}, {"data": {"text": 1}}], [], id="nothing readable"),
+        pytest.param("x", [], id="no list"),
+        pytest.param(None, [], id="none"),
+    ],
+)
+def test_documents_of_every_convention(documents: Any, sources: list[Source]) -> None:
+    assert list(explicit_sources(DEFAULT, documents)) == sources
+
+
+def test_sources_come_before_documents() -> None:
+    options = read({"sources": [{"text": "mine", "id": "a"}, {"text": "mine too", "title": "B"}]})
+    assert [(s.id, s.kind, s.labels) for s in explicit_sources(options, ["theirs"])] == [
+        ("a", "source", ("a", "1")),
+        ("source-2", "source", ("2", "B")),
+        ("document-1", "document", ("1",)),
+    ]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from([*Options.model_fields, "text", "id", "data", "title", "x"]), inner, max_size=4
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON, JSON)
+def test_nothing_raises_but_a_bad_request(grounding: Any, documents: Any) -> None:
+    try:
+        options = read_options({"grounding": grounding}, {})
+    except BadRequest as error:
+        assert (error.param or "").startswith("grounding")
+    else:
+        assert all(isinstance(source.text, str) for source in explicit_sources(options, documents))
