@@ -1,6 +1,7 @@
 """CL3, GW4, CF1: an answer's choices, whole or from deltas, whatever else its events hold."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -66,7 +67,7 @@ def test_nothing_that_came_is_cut_short() -> None:
 @given(st.text(max_size=40), st.lists(st.integers(0, 40), max_size=6))
 def test_deltas_add_up_to_the_whole(text: str, cuts: list[int]) -> None:
     edges = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
-    pieces = [text[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    pieces = [text[start:end] for start, end in pairwise(edges)]
     answer = streamed(*(delta(content=piece) for piece in pieces), delta(finish="stop"))
     whole = CHAT.whole({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
     assert answer.choices() == whole.choices()
@@ -114,14 +115,16 @@ def test_older_completions_are_read_too() -> None:
     assert answer.choices() == (Choice(0, "a", "stop"),)
 
 
+KEYS = (
+    *("choices", "delta", "message", "content", "text", "finish_reason", "index", "usage", "id"),
+    *("tool_calls", "function", "arguments", "logprobs", "logprob"),
+)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.just(10**400) | st.floats() | st.text(st.characters(), max_size=4),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                "choices delta message content tool_calls function arguments index logprobs logprob finish_reason usage text id".split()
-            ),
+            st.sampled_from(KEYS),
             inner,
         )
     ),

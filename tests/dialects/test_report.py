@@ -1,0 +1,318 @@
+"""The response's side of wire.md: the one shape of a report, its nulls, and its offsets in UTF-16."""
+
+import json
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.dialects.jsonbytes import dumps
+from proxy.dialects.report import TOOL_CALL_POINTER, Utf16, render, summary
+from proxy.types import (
+    CacheUse,
+    Choice,
+    ChoiceReport,
+    Citation,
+    Claim,
+    Confidence,
+    Coverage,
+    Judgement,
+    Message,
+    NumericCounts,
+    Part,
+    QuoteCounts,
+    Report,
+    Source,
+    Verdict,
+    Violation,
+)
+
+NUMBER = (int, float)
+SHARE = (int, float, type(None))
+SHAPE: dict[str, Any] = {
+    "id": str,
+    "version": int,
+    "status": ("complete", "partial", "pending", "deferred", "skipped", "failed"),
+    "verdict": ("grounded", "partially_grounded", "ungrounded", "not_applicable", "not_checked"),
+    "score": SHARE,
+    "offset_unit": ("codepoint", "utf16"),
+    "flags": [str],
+    "warnings": [str],
+    "coverage?": {
+        "claims_total": int,
+        "claims_checked": int,
+        "claims_skipped": int,
+        "answer_examined": NUMBER,
+        "context_examined": NUMBER,
+    },
+    "confidence?": {
+        "score": NUMBER,
+        "level": ("very_low", "low", "medium", "high", "very_high"),
+        "recommendation": str,
+        "parts": {"retrieval": SHARE, "source": SHARE, "extraction": SHARE, "consistency": SHARE},
+    },
+    "sources": [
+        {
+            "id": str,
+            "kind": ("source", "document", "tool", "system", "user"),
+            "message_index?": int,
+            "part_index?": int,
+            "title?": str,
+            "chars": int,
+            "sha256": str,
+        }
+    ],
+    "choices": [
+        {
+            "index": int,
+            "verdict": ("grounded", "partially_grounded", "ungrounded", "not_applicable", "not_checked"),
+            "score": SHARE,
+            "claims": [
+                {
+                    "id": str,
+                    "text": str,
+                    "start": int,
+                    "end": int,
+                    "pointer?": str,
+                    "kind": ("statement", "numeric", "quote", "table_row", "field", "heading", "code"),
+                    "label": ("supported", "contradicted", "unsupported", "not_checked"),
+                    "score": SHARE,
+                    "confidence": SHARE,
+                    "verifier": (str, type(None)),
+                    "method": str,
+                    "reason": str,
+                    "skip_reason?": str,
+                    "citations": [
+                        {
+                            "source": str,
+                            "start": int,
+                            "end": int,
+                            "text": str,
+                            "score": NUMBER,
+                            "match": ("exact", "fuzzy", "numeric", "semantic", "inference", "sql", "model"),
+                        }
+                    ],
+                }
+            ],
+        }
+    ],
+    "quotes?": {"extracted": int, "validated": int, "rejected": int, "rejected_by_field": {str: int}},
+    "schema?": {"violations": [{"field": str, "index?": int, "expected": str, "found": str}]},
+    "numeric?": {
+        "total_claims": int,
+        "verified_claims": int,
+        "unverified_claims": int,
+        "confidence_adjustment": NUMBER,
+    },
+    "cache": {"hits": int, "misses": int, "oldest_s": SHARE},
+    "timing_ms": {str: NUMBER},
+    "degraded": [{"verifier": str, "reason": str}],
+    "config": str,
+}
+"""What wire.md documents: a key that may be missing ends in "?", a tuple of words lists what is allowed."""
+
+
+def misfits(value: Any, shape: Any, path: str = "grounding") -> list[str]:
+    """Everything about a JSON value that its documented shape does not allow."""
+    if isinstance(shape, list):
+        items = value if isinstance(value, list) else None
+        if items is None:
+            return [f"{path} is no list"]
+        return [found for at, item in enumerate(items) for found in misfits(item, shape[0], f"{path}[{at}]")]
+    if isinstance(shape, dict):
+        if not isinstance(value, dict):
+            return [f"{path} is no object"]
+        if str in shape:
+            return [found for key, item in value.items() for found in misfits(item, shape[str], f"{path}.{key}")]
+        named = {key.rstrip("?"): inner for key, inner in shape.items()}
+        undocumented = [f"{path}.{key} is not documented" for key in value if key not in named]
+        missing = [f"{path}.{key} is missing" for key in shape if not key.endswith("?") and key not in value]
+        inner = [found for key in value if key in named for found in misfits(value[key], named[key], f"{path}.{key}")]
+        return undocumented + missing + inner
+    if isinstance(shape, tuple) and isinstance(shape[0], str):
+        return [] if value in shape else [f"{path} is {value!r}"]
+    return [] if isinstance(value, shape) and not isinstance(value, bool) else [f"{path} is {value!r}"]
+
+
+CITATION = Citation("m0", 4, 8, "blue", 0.87654321, "exact")
+CLAIM = Claim("c1", "It is blue.", 0, 11, pointer="/a", stated_confidence=0.5)
+SUPPORTED = Verdict("statement", "supported", 0.912345, "exact", "It says so.", (CITATION,))
+UNCHECKED = Verdict("", "not_checked", 0.0, "skipped", "It asserts nothing.")
+REPORT = Report(
+    id="gw-1",
+    status="complete",
+    verdict="grounded",
+    score=2 / 3,
+    flags=("low_confidence",),
+    warnings=("one",),
+    coverage=Coverage(2, 1, 1, 1 / 3, 1.0),
+    confidence=Confidence(0.81234567, "high", "Use the answer.", retrieval=0.9, source=1.0),
+    sources=(
+        Source("m0", "system", "sky blue", message_index=0, part_index=0, offset=3),
+        Source("d", "document", "x", message_index=1, part_index=2, title="T"),
+        Source("s", "source", "y"),
+    ),
+    choices=(
+        ChoiceReport(
+            0,
+            "grounded",
+            1.0,
+            (
+                Judgement(CLAIM, SUPPORTED, 0.7, (SUPPORTED,)),
+                Judgement(Claim("c2", "Is it?", 12, 18, skip_reason="question"), UNCHECKED, 0.0),
+            ),
+        ),
+    ),
+    quotes=QuoteCounts(3, 1, 2, (("q", 2),)),
+    violations=(Violation("q", 0, "string", "number"), Violation("r", None, "array", "null")),
+    numeric=NumericCounts(2, 1, 1, -0.2),
+    cache=CacheUse(1, 2, 3.123456789),
+    timing_ms=(("context", 0.123456), ("total", 2.0)),
+    degraded=(("numeric", "timeout"),),
+    config="abc",
+)
+
+
+def test_a_full_report_has_the_documented_shape() -> None:
+    assert misfits(render(REPORT), SHAPE) == []
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        Report("gw-1", "failed", "not_checked", degraded=(("all", "error"),)),
+        Report("gw-1", "skipped", "not_checked", warnings=("w",)),
+        replace(
+            REPORT, choices=(), sources=(), quotes=None, violations=None, numeric=None, confidence=None, score=None
+        ),
+        replace(REPORT, choices=(ChoiceReport(0, "not_applicable", None, ()),)),
+    ],
+    ids=["failed", "skipped", "nothing found", "no claims"],
+)
+def test_a_report_of_little_has_the_documented_shape(report: Report) -> None:
+    assert misfits(render(report), SHAPE) == []
+
+
+def test_the_shape_check_notices_what_is_not_documented() -> None:
+    wire = render(REPORT)
+    wire["extra"] = wire["coverage"]["extra"] = wire["choices"][0]["claims"][0]["extra"] = 1
+    del wire["cache"]
+    assert misfits(wire, SHAPE) == [
+        "grounding.extra is not documented",
+        "grounding.cache is missing",
+        "grounding.coverage.extra is not documented",
+        "grounding.choices[0].claims[0].extra is not documented",
+    ]
+
+
+def test_every_part_of_a_report_reaches_the_wire() -> None:
+    """A field that somebody adds to Report and forgets to render fails here."""
+    wire = render(REPORT)
+    names = {"violations": "schema"}
+    assert {names.get(field.name, field.name) for field in fields(Report)} <= set(wire)
+
+
+def test_a_pending_report_promises_nothing() -> None:
+    assert render(Report("gw-1", "pending", "not_checked", warnings=("w",))) == {
+        "id": "gw-1",
+        "version": 1,
+        "status": "pending",
+        "verdict": "not_checked",
+        "score": None,
+        "offset_unit": "codepoint",
+        "flags": [],
+        "warnings": ["w"],
+    }
+
+
+def test_a_claim_that_was_not_checked_has_no_score() -> None:
+    checked, unchecked = render(REPORT)["choices"][0]["claims"]
+    assert (checked["score"], checked["confidence"], checked["verifier"]) == (0.9123, 0.7, "statement")
+    assert (unchecked["score"], unchecked["confidence"], unchecked["verifier"]) == (None, None, None)
+    assert (checked["pointer"], unchecked["skip_reason"]) == ("/a", "question")
+    assert "pointer" not in unchecked
+    assert "skip_reason" not in checked
+
+
+def test_parts_of_confidence_that_are_unknown_are_null() -> None:
+    assert render(REPORT)["confidence"]["parts"] == {
+        "retrieval": 0.9,
+        "source": 1.0,
+        "extraction": None,
+        "consistency": None,
+    }
+
+
+def test_a_summary_is_a_report_without_its_claims() -> None:
+    wire = render(REPORT)
+    without = json.loads(json.dumps(wire))
+    del without["choices"][0]["claims"]
+    assert summary(wire) == without
+    assert "claims" in wire["choices"][0]
+
+
+def test_a_summary_of_a_report_without_choices_is_the_report() -> None:
+    wire = render(Report("gw-1", "pending", "not_checked"))
+    assert summary(wire) == wire
+
+
+# --- offsets in UTF-16 ------------------------------------------------------------------------------------------------
+
+WIDE = st.text(st.sampled_from("ab é🙂𝒳\ud800\n"), max_size=30)
+
+
+def utf16_slice(text: str, start: int, end: int) -> str:
+    """What JavaScript's `slice` gives."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    return units[2 * start : 2 * end].decode("utf-16-le", "surrogatepass")
+
+
+@st.composite
+def spans(draw: st.DrawFn) -> tuple[str, int, int]:
+    text = draw(WIDE)
+    start = draw(st.integers(0, len(text)))
+    return text, start, draw(st.integers(start, len(text)))
+
+
+def reported(claim: Claim, citation: Citation, source: Source) -> Report:
+    verdict = replace(SUPPORTED, citations=(citation,))
+    choice = ChoiceReport(0, "grounded", 1.0, (Judgement(claim, verdict, 1.0, (verdict,)),))
+    return Report("gw-1", "complete", "grounded", choices=(choice,), sources=(source,))
+
+
+@given(spans(), spans(), st.booleans(), st.booleans())
+def test_utf16_offsets_cut_out_the_same_text(
+    said: tuple[str, int, int], stated: tuple[str, int, int], in_message: bool, in_tool_call: bool
+) -> None:
+    """Of a claim in the answer or in a tool call, and of a citation of a message or of a source given beside it."""
+    answer, start, end = said
+    evidence, low, high = stated
+    pointer = TOOL_CALL_POINTER.format(1) + "/city" if in_tool_call else None
+    choice = Choice(0, "🙂", arguments=("🙂🙂", answer)) if in_tool_call else Choice(0, answer)
+    source = Source("s", "source", evidence)
+    messages: tuple[Message, ...] = ()
+    if in_message:
+        source = replace(source, message_index=2, part_index=1, offset=low, text=evidence[low:])
+        messages = (Message(2, "user", (Part("🙂"), Part(evidence))),)
+    report = reported(
+        Claim("c1", answer[start:end], start, end, pointer=pointer),
+        Citation("s", low, high, evidence[low:high], 1.0, "exact"),
+        source,
+    )
+    wire = render(report, Utf16((choice,), messages, report.sources))
+    (claim,) = wire["choices"][0]["claims"]
+    (citation,) = claim["citations"]
+    assert wire["offset_unit"] == "utf16"
+    assert utf16_slice(answer, claim["start"], claim["end"]) == claim["text"]
+    assert utf16_slice(evidence, citation["start"], citation["end"]) == citation["text"]
+
+
+@given(spans())
+def test_what_is_rendered_is_json(said: tuple[str, int, int]) -> None:
+    text, start, end = said
+    report = reported(
+        Claim("c1", text[start:end], start, end), Citation("s", 0, 0, text, 1.0, "fuzzy"), Source("s", "tool", text)
+    )
+    assert json.loads(dumps(render(report))) == render(report)
