@@ -10,12 +10,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from itertools import chain, pairwise
 from typing import NamedTuple
-
-from sentencex import get_sentence_boundaries
 
 from proxy.verification.jsontext import Misfit, Node, read_tree
 from proxy.verification.records import read_records
+from proxy.verification.sentences import library_cuts
 from proxy.verification.tables import Row, html_rows, pipe_rows, read_rows, separated_rows
 
 Line = tuple[int, int]
@@ -30,7 +30,6 @@ _KEY_VALUE = re.compile(r"[^\W\d_][^:\n]{0,60}:\s")
 _HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*$")
 _BOLD_HEADING = re.compile(r"(?:\*\*|__)([^*_]{1,100}):?(?:\*\*|__):?$")
 _RULE = frozenset("-=*_#~+|:`\"'.<> \t\r")
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _TOKEN = re.compile(r"\S{1,40}")
 _ENDS_SENTENCE = re.compile(r"[.!?:;。！？…][)\]\"'”’*]{0,3}$")
 _LONGEST_CHARS, _WINDOW, _STRIDE = 400, 80, 60
@@ -262,7 +261,7 @@ def _like_a_table(rows: list[Row], delimiter: str) -> bool:
     if delimiter == "\t":
         return True
     cells = [cell for row in rows[:20] for cell in row.cells]
-    if sum(map(len, cells)) > 30 * len(cells) or any(not cell for cell in rows[0].cells):
+    if sum(map(len, cells)) > 30 * len(cells) or not all(rows[0].cells[1:]):
         return False
     if any(_ENDS_SENTENCE.search(row.cells[-1][-4:]) for row in rows[:20]):
         return False
@@ -278,8 +277,7 @@ def _cut_table(rows: list[Row], caption: str, heading: str) -> Iterator[Piece]:
 def _sentences(text: str) -> Iterator[Line]:
     """The spans of a paragraph's sentences: a mark such as "1." stays with what follows, long ones are windowed."""
     held = -1
-    for boundary in get_sentence_boundaries("en", _SURROGATE.sub("\ufffd", text)):
-        low, high = boundary["start_index"], boundary["end_index"]
+    for low, high in pairwise(chain((0,), library_cuts(text), (len(text),))):
         sentence = text[low:high]
         low += len(sentence) - len(sentence.lstrip())
         high = low + len(sentence.strip())

@@ -83,7 +83,7 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
 def _cuts(text: str) -> Iterator[int]:
     """Where a new sentence begins, in order."""
     cuts = heapq.merge(
-        (cut for found in _library_cuts(text) if (cut := _shift(text, found))),
+        (cut for found in library_cuts(text) if (cut := _shift(text, found))),
         (match.end() for match in _CLOSED.finditer(text) if _closes_a_sentence(text, match)),
         (match.end() for match in _CJK_END.finditer(text)),
         (match.start() + 1 for match in _BREAK.finditer(text) if _ends_line(text, match.start())),
@@ -106,8 +106,11 @@ def _outside(cuts: Iterable[int], spans: Iterator[tuple[int, int]]) -> Iterator[
             yield cut
 
 
-def _library_cuts(text: str) -> Iterator[int]:
-    """The library's boundaries, found window by window: a window ends at the last boundary found in it."""
+def library_cuts(text: str) -> Iterator[int]:
+    """Where the library ends each sentence, in order; linear, and for any Unicode, which the library itself is not.
+
+    It is asked window by window: a window ends at the last boundary found in it.
+    """
     masked = text.translate(_MASK)
     start = 0
     while start < len(text):
@@ -116,10 +119,10 @@ def _library_cuts(text: str) -> Iterator[int]:
             start += len(window)
             continue
         ends = [start + boundary["end_index"] for boundary in _boundaries(window)]
-        if start + len(window) < len(text) and len(ends) > 1:
-            ends.pop()
+        if start + len(window) < len(text):
+            ends.pop()  # where the window ends no sentence need end
         yield from ends
-        start = max(ends[-1] if ends else 0, start + 1) if len(ends) > 1 else start + len(window)
+        start = ends[-1] if ends else start + len(window)
 
 
 def _boundaries(text: str) -> list[dict[str, int]]:
