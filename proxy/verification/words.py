@@ -47,7 +47,7 @@ def words(text: str) -> tuple[Word, ...]:
 
 def content_stems(text: str) -> frozenset[str]:
     """The distinct stems of the content words of `text`."""
-    return frozenset(word.stem for word in words(text) if word.is_content)
+    return frozenset(map(stem, _WORD.findall(text))) - STOPWORDS
 
 
 @lru_cache(maxsize=65536)
