@@ -9,6 +9,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,42 +25,56 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
-def _duration(value: Any) -> Any:
+def _duration(value: Any, bare: str = "s") -> Any:
     if isinstance(value, str):
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", value.strip())
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?", value.strip())
         if not match:
             raise ValueError("a duration is written like 150ms, 10s, 5m, 1h or 30d")
-        return float(match[1]) * _UNITS[match[2]]
+        return float(match[1]) * _UNITS[match[2] or bare]
     return value
+
+
+def _days(value: Any) -> Any:
+    return _duration(value, bare="d") / _UNITS["d"] if isinstance(value, str) else value
 
 
 def _size(value: Any) -> Any:
     if isinstance(value, str):
-        match = re.fullmatch(r"(\d+)\s*(\w+)", value.strip())
-        if not match or match[2] not in _SIZES:
+        match = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", value.strip())
+        if not match or (match[2] or "B") not in _SIZES:
             raise ValueError("a size is written like 512KiB or 8MiB")
-        return int(match[1]) * _SIZES[match[2]]
+        return int(match[1]) * _SIZES[match[2] or "B"]
     return value
 
 
 def _share(value: Any) -> Any:
     if isinstance(value, str):
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value.strip())
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%?)", value.strip())
         if not match:
             raise ValueError("a share is written like 5% or 0.05")
-        return float(match[1]) / 100
+        return float(match[1]) / (100 if match[2] else 1)
     return value
 
 
 def _write_duration(seconds: float) -> str:
-    unit = "ms" if seconds < 1 else "s"
-    return f"{seconds / _UNITS[unit]:g}{unit}"
+    unit = next((unit for unit in ("d", "h", "m", "s") if seconds >= _UNITS[unit] and not seconds % _UNITS[unit]), "ms")
+    return f"{_plain(seconds / _UNITS[unit])}{unit}"
+
+
+def _plain(number: float) -> str:
+    """A number in digits only, without an exponent."""
+    return f"{number:.9f}".rstrip("0").rstrip(".")
+
+
+def _write_size(size: int) -> str:
+    unit = next((name for name in ("GiB", "MiB", "KiB") if size % _SIZES[name] == 0), "B")
+    return f"{size // _SIZES[unit]}{unit}"
 
 
 Duration = Annotated[float, BeforeValidator(_duration), Field(ge=0), PlainSerializer(_write_duration)]
-Size = Annotated[int, BeforeValidator(_size), Field(gt=0), PlainSerializer(lambda size: f"{size}B")]
+Size = Annotated[int, BeforeValidator(_size), Field(gt=0), PlainSerializer(_write_size)]
 Share = Annotated[float, BeforeValidator(_share), Field(ge=0, le=1)]
-Days = Annotated[float, BeforeValidator(_duration), PlainSerializer(lambda seconds: f"{seconds / 86400:g}d")]
+Days = Annotated[float, BeforeValidator(_days), Field(ge=0), PlainSerializer(lambda days: f"{_plain(days)}d")]
 
 
 class Section(BaseModel):
@@ -129,7 +144,7 @@ class Tolerance(Section):
     currency: Share = 0.05
     percentage: Share = 0.02
     ratio: Share = 0.05
-    date: Days = 7 * 86400.0
+    date: Days = 7.0
 
 
 class Numeric(Section):
@@ -227,7 +242,7 @@ class Settings(Section):
         if isinstance(numeric.tolerance, Tolerance):
             tolerance = (
                 *numeric.tolerance.model_dump(exclude={"date"}).items(),
-                ("date", numeric.tolerance.date / 86400),
+                ("date", numeric.tolerance.date),
             )
         return Policy(
             name=self.grounding.policy,
@@ -272,21 +287,30 @@ def load_settings(path: Path | None = None, environ: Mapping[str, str] = os.envi
 Path_ = tuple[str | int, ...]
 
 
+class _Loader(yaml.SafeLoader):
+    """Reads all plain words but null as text, and leaves to each key what they mean: YAML 1.1 takes `off` for false."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - yaml's own way to say it
+        first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith((":null", ":merge"))]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
 def _read(path: Path) -> tuple[dict[str, Any], dict[Path_, int]]:
     try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader)
+        node = yaml.compose(path.read_text(encoding="utf-8"), _Loader)
+        if node is None:
+            return {}, {}
+        values = _Loader("").construct_document(node)
+        lines, twice = dict(_lines(node, ())), list(_duplicates(node))
     except OSError as error:
         raise ConfigError([f"{path}: {error.strerror}"]) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{path}:{mark.line + 1}" if mark else str(path)
         raise ConfigError([f"{place}: {getattr(error, 'problem', None) or error}"]) from error
-    if node is None:
-        return {}, {}
-    lines = dict(_lines(node, ()))
-    if twice := list(_duplicates(node)):
+    if twice:
         raise ConfigError([f"{path}:{line}: '{key}' is given twice" for key, line in twice])
-    values = yaml.SafeLoader("").construct_document(node)
     if not isinstance(values, dict):
         raise ConfigError([f"{path}:1: the file must hold keys and values"])
     return values, lines
@@ -326,12 +350,19 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[Path_, 
             inner = at.get(path[-1])
             at[path[-1]] = at = dict(inner) if isinstance(inner, dict) else {}
         path.append(_key(at, last))
-        try:
-            at[path[-1]] = yaml.safe_load(text) if text else None
-        except yaml.YAMLError:
-            at[path[-1]] = text
+        at[path[-1]] = _said(text)
         variables[tuple(path)] = name
     return variables
+
+
+def _said(text: str) -> Any:
+    """What a variable says: a list or mapping in YAML's brackets, null, or else plain text."""
+    if not text.startswith(("[", "{")):
+        return None if text in ("", "null", "~") else text
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 - a safe one
+    except yaml.YAMLError:
+        return text
 
 
 def _key(values: Mapping[str, Any], variable: str) -> str:
@@ -344,17 +375,24 @@ def _problem(
     details: Mapping[str, Any], path: Path | None, lines: Mapping[Path_, int], variables: Mapping[Path_, str]
 ) -> str:
     loc: Path_ = tuple(step for step in details["loc"] if step not in ("Tolerance", "literal['written']"))
-    variable = next(
-        (name for place, name in variables.items() if place[: len(loc)] == loc or loc[: len(place)] == place), ""
-    )
-    line = next((lines[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in lines), None)
-    place = f"{variable}: " if variable and not line else f"{path}:{line}: " if line else f"{path}: " if path else ""
+    place = _place(loc, path, lines, variables)
     if details["type"] == "extra_forbidden":
         near = difflib.get_close_matches(str(loc[-1]), _siblings(loc), n=1)
         what = "unknown key" + (f" (did you mean '{near[0]}'?)" if near else "")
+    elif details["type"] in ("model_type", "dict_type"):
+        what = "must hold keys and values"
     else:
         what = str(details["msg"]).removeprefix("Value error, ")
     return f"{place}{'.'.join(map(str, loc))}: {what}"
+
+
+def _place(loc: Path_, path: Path | None, lines: Mapping[Path_, int], variables: Mapping[Path_, str]) -> str:
+    """Where a wrong value stands: the variable that gives it, its line, a variable within it, the line around it."""
+    giving = (f"{name}: " for place, name in variables.items() if loc[: len(place)] == place)
+    within = (f"{name}: " for place, name in variables.items() if place[: len(loc)] == loc)
+    around = [f"{path}:{lines[loc[:n]]}: " for n in range(len(loc), 0, -1) if loc[:n] in lines]
+    exact = around[:1] if loc in lines else []
+    return next(chain(giving, exact, within, around), f"{path}: " if path else "")
 
 
 def _siblings(loc: Path_) -> list[str]:
