@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -66,6 +66,39 @@ def check(
     raise typer.Exit(check_files(answer, sources, evidence_field or [], _settings(config), as_json))
 
 
+@app.command("eval")
+def evaluate(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Labelled answers, one JSON object a line. Without any: our own sample.")
+    ] = None,
+    every: Annotated[Path | None, typer.Option("--all", help="Every .jsonl file of this folder.")] = None,
+    policy: Annotated[
+        Literal["strict", "balanced", "lenient"], typer.Option(help="Which thresholds decide.")
+    ] = "balanced",
+    limit: Annotated[
+        int | None, typer.Option(help="At most so many rows of each file, always the same.", min=1)
+    ] = None,
+    as_json: Annotated[Path | None, typer.Option("--json", help="Write figures and outcomes to this file.")] = None,
+    plots: Annotated[
+        Path | None, typer.Option(help="Write a reliability diagram (SVG) per file to this folder.")
+    ] = None,
+    compare: Annotated[Path | None, typer.Option(help="A file that --json wrote before, to compare with.")] = None,
+    baseline: Annotated[Path | None, typer.Option(help='Bounds to keep: {"NAME.FIGURE": least, …} as JSON.')] = None,
+) -> None:
+    """Measure verdicts against labelled answers: how often they are right, and how far scores are probabilities.
+
+    A line holds id, context (a text or a list of them), answer, label (0 grounded, 1 not) and, if known, spans: a list
+    of {start, end} of what is not grounded. Exits with 1 when a figure is outside the bounds of the baseline.
+    """
+    from proxy.evaluation.rows import SAMPLE
+    from proxy.evaluation.run import Options
+    from proxy.evaluation.run import evaluate as run
+    from proxy.types import Policy
+
+    found = [*(files or []), *(sorted(every.glob("*.jsonl")) if every else [])] or [SAMPLE]
+    raise typer.Exit(run(Options(tuple(found), Policy(name=policy), limit, as_json, plots, compare, baseline)))
+
+
 @app.command("config")
 def show_config(config: ConfigFile = None) -> None:
     """Print the settings in effect, from file and environment, or say what is wrong in them."""
@@ -108,8 +141,10 @@ def main() -> None:
         app()
     except ConfigError as error:
         sys.exit(_complaint("The settings cannot be used:", *error.problems))
-    except (GroundwireError, OSError) as error:
+    except GroundwireError as error:
         sys.exit(_complaint(str(error)))
+    except OSError as error:
+        sys.exit(_complaint(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)))
 
 
 def _complaint(*lines: str) -> int:

@@ -1,0 +1,201 @@
+"""The figures of one data set: how often verdicts are right, how well they rank, and whether probabilities are such.
+
+The positive class is the ungrounded answer: precision is the share of alarms that are right, recall the share of
+ungrounded answers that raise one. A figure that a data set cannot give (no positive rows, no spans) is None.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from proxy.evaluation.outcome import Outcome
+
+BINS = 10
+RESAMPLES = 500
+_LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Every figure but `n` and the times (`ms_…`, milliseconds per answer) is a share (0–1) or None.
+
+    `false_alarms` is the share of grounded answers that are flagged, `auroc_length` the AUROC of the answer's length
+    alone, `span_f1` counts characters, `coverage` is the mean share of claims that were checked.
+    """
+
+    n: int
+    positives: float
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    false_alarms: float | None
+    balanced_accuracy: float | None
+    auroc: float | None
+    auroc_length: float | None
+    span_f1: float | None
+    ece: float | None
+    brier: float | None
+    coverage: float
+    ms_p50: float
+    ms_p95: float
+    ms_p99: float
+
+
+def figures(outcomes: Sequence[Outcome]) -> Figures:
+    """All figures of a data set, which must have a row."""
+    times = sorted(outcome.ms for outcome in outcomes)
+    hits = sum(outcome.flagged for outcome in outcomes if outcome.label)
+    alarms = sum(outcome.flagged for outcome in outcomes)
+    positives = sum(outcome.label for outcome in outcomes)
+    return Figures(
+        n=len(outcomes),
+        positives=positives / len(outcomes),
+        precision=_share(hits, alarms),
+        recall=_share(hits, positives),
+        f1=f1(outcomes),
+        false_alarms=_share(alarms - hits, len(outcomes) - positives),
+        balanced_accuracy=balanced_accuracy(outcomes),
+        auroc=auroc([(outcome.risk, outcome.label) for outcome in outcomes]),
+        auroc_length=auroc([(outcome.length, outcome.label) for outcome in outcomes]),
+        span_f1=span_f1(outcomes),
+        ece=ece(stated(outcomes)),
+        brier=brier(stated(outcomes)),
+        coverage=sum(outcome.checked for outcome in outcomes) / len(outcomes),
+        ms_p50=percentile(times, 0.5),
+        ms_p95=percentile(times, 0.95),
+        ms_p99=percentile(times, 0.99),
+    )
+
+
+def balanced_accuracy(outcomes: Sequence[Outcome]) -> float | None:
+    """The mean of the shares of both classes that are told rightly; None unless both classes are there."""
+    right = [[outcome.flagged == bool(label) for outcome in outcomes if outcome.label == label] for label in (0, 1)]
+    if not all(right):
+        return None
+    return sum(sum(each) / len(each) for each in right) / 2
+
+
+def f1(outcomes: Sequence[Outcome]) -> float | None:
+    """The harmonic mean of precision and recall; None when no answer is ungrounded."""
+    hits = sum(outcome.flagged and outcome.label for outcome in outcomes)
+    positives = sum(outcome.label for outcome in outcomes)
+    return _share(2 * hits, sum(outcome.flagged for outcome in outcomes) + positives) if positives else None
+
+
+def risk_auroc(outcomes: Sequence[Outcome]) -> float | None:
+    """How well the proxy's probability ranks ungrounded answers before grounded ones."""
+    return auroc([(outcome.risk, outcome.label) for outcome in outcomes])
+
+
+def auroc(scored: Sequence[tuple[float, int]]) -> float | None:
+    """The probability that a positive scores above a negative, ties counting half; None unless both are there."""
+    positives = sum(label for _, label in scored)
+    negatives = len(scored) - positives
+    if not positives or not negatives:
+        return None
+    below, won = 0, 0.0
+    for _, tied in groupby(sorted(scored), key=lambda pair: pair[0]):
+        labels = [label for _, label in tied]
+        here = sum(labels)
+        won += here * (below + (len(labels) - here) / 2)
+        below += len(labels) - here
+    return won / (positives * negatives)
+
+
+def span_f1(outcomes: Sequence[Outcome]) -> float | None:
+    """F1 over characters, of all answers together; None when no ungrounded character is marked."""
+    counted = [outcome.spans for outcome in outcomes if outcome.spans is not None]
+    flagged, ungrounded, both = (sum(each[place] for each in counted) for place in range(3))
+    return 2 * both / (flagged + ungrounded) if ungrounded else None
+
+
+def stated(outcomes: Sequence[Outcome]) -> list[tuple[float, int]]:
+    """`(probability of being grounded, whether it is)` for every answer of which a probability was stated."""
+    return [(outcome.support, 1 - outcome.label) for outcome in outcomes if outcome.support is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """The answers whose stated probability lies in one tenth: how many, their mean probability, and how often true."""
+
+    n: int
+    stated: float
+    true: float
+
+
+def reliability(pairs: Sequence[tuple[float, int]]) -> tuple[Bin, ...]:
+    """`(probability, truth)` pairs by tenths of probability, empty tenths left out."""
+    binned: list[list[tuple[float, int]]] = [[] for _ in range(BINS)]
+    for probability, truth in pairs:
+        binned[min(BINS - 1, int(probability * BINS))].append((probability, truth))
+    return tuple(
+        Bin(len(each), sum(p for p, _ in each) / len(each), sum(t for _, t in each) / len(each))
+        for each in binned
+        if each
+    )
+
+
+def ece(pairs: Sequence[tuple[float, int]]) -> float | None:
+    """The expected calibration error: how far stated and true frequencies lie apart, over ten equal bins."""
+    if not pairs:
+        return None
+    return sum(each.n * abs(each.stated - each.true) for each in reliability(pairs)) / len(pairs)
+
+
+def brier(pairs: Sequence[tuple[float, int]]) -> float | None:
+    """The mean squared difference between probability and truth."""
+    return sum((probability - truth) ** 2 for probability, truth in pairs) / len(pairs) if pairs else None
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The value below which `share` of the ordered values lie, by the nearest rank."""
+    return ordered[max(1, math.ceil(share * len(ordered))) - 1]
+
+
+Figure = Callable[[Sequence[Outcome]], float | None]
+
+RESAMPLED: tuple[tuple[str, Figure], ...] = (
+    ("f1", f1),
+    ("balanced_accuracy", balanced_accuracy),
+    ("auroc", risk_auroc),
+    ("span_f1", span_f1),
+)
+"""The figures that are given with an interval, and compared between runs."""
+
+
+def interval(outcomes: Sequence[Outcome], figure: Figure) -> tuple[float, float] | None:
+    """The 95 % bootstrap interval of a figure, the same on every run."""
+    chance = random.Random(0)  # noqa: S311
+    drawn = (figure(chance.choices(outcomes, k=len(outcomes))) for _ in range(RESAMPLES))
+    return _middle([value for value in drawn if value is not None])
+
+
+def gain(old: Sequence[Outcome], new: Sequence[Outcome], figure: Figure) -> tuple[float, float, float] | None:
+    """By how much `new` exceeds `old` on the same rows, in the same order, with the paired 95 % interval."""
+    before, after = figure(old), figure(new)
+    if before is None or after is None:
+        return None
+    chance, places = random.Random(0), range(len(old))  # noqa: S311
+    differences = []
+    for _ in range(RESAMPLES):
+        taken = chance.choices(places, k=len(places))
+        pair = figure([old[place] for place in taken]), figure([new[place] for place in taken])
+        if pair[0] is not None and pair[1] is not None:
+            differences.append(pair[1] - pair[0])
+    spread = _middle(differences)
+    return None if spread is None else (after - before, *spread)
+
+
+def _middle(values: list[float]) -> tuple[float, float] | None:
+    if not values:
+        return None
+    ordered, tail = sorted(values), (1 - _LEVEL) / 2
+    return percentile(ordered, tail), percentile(ordered, 1 - tail)
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None

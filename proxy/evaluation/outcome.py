@@ -1,0 +1,76 @@
+"""What the proxy says of one labelled answer, beside what is true of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from proxy.evaluation.rows import Row, Span
+from proxy.types import Choice, Exchange, Policy, Report, Source
+from proxy.verification.context import Context
+from proxy.verification.examine import verify
+from proxy.verification.sources import gather
+from proxy.verification.support import answer_support
+
+_ALARMS = ("unsupported", "contradicted")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One labelled answer examined.
+
+    `flagged` says that some claim was found unsupported or contradicted. `support` is the probability (0–1) that the
+    answer is grounded, None when nothing could be checked. `checked` is the share of its claims that were checked,
+    `ms` the processor time. `spans` counts characters: flagged, truly ungrounded, and both; None without marked spans.
+    """
+
+    id: str
+    label: int
+    flagged: bool
+    support: float | None
+    checked: float
+    length: int
+    ms: float
+    spans: tuple[int, int, int] | None = None
+
+    @property
+    def risk(self) -> float:
+        """How strongly the answer is suspected (0–1); what was not checked is not suspected."""
+        return 0.0 if self.support is None else 1.0 - self.support
+
+
+def examine(row: Row, policy: Policy) -> Outcome:
+    """Runs the proxy's own verification over one labelled answer, from raw texts to the report."""
+    start = time.process_time()
+    report = _report(row, policy)
+    ms = (time.process_time() - start) * 1000
+    judgements = report.choices[0].judgements
+    alarms = [(each.claim.start, each.claim.end) for each in judgements if each.verdict.label in _ALARMS]
+    coverage = report.coverage
+    return Outcome(
+        id=row.id,
+        label=row.label,
+        flagged=bool(alarms),
+        support=answer_support(judgements),
+        checked=coverage.claims_checked / coverage.claims_total if coverage and coverage.claims_total else 0.0,
+        length=len(row.answer),
+        ms=ms,
+        spans=_overlap(alarms, row),
+    )
+
+
+def _report(row: Row, policy: Policy) -> Report:
+    given = tuple(Source(f"context-{number}", "source", text) for number, text in enumerate(row.context, start=1))
+    return verify([Choice(0, row.answer, "stop")], Context(gather(Exchange(sources=given))), policy)
+
+
+def _overlap(alarms: Iterable[Span], row: Row) -> tuple[int, int, int] | None:
+    if row.spans is None and row.label:
+        return None
+    flagged, ungrounded = _places(alarms), _places(row.spans or ())
+    return len(flagged), len(ungrounded), len(flagged & ungrounded)
+
+
+def _places(spans: Iterable[Span]) -> set[int]:
+    return {place for start, end in spans for place in range(start, end)}

@@ -1,0 +1,134 @@
+"""The result of a run: per data set its figures, intervals and outcomes; the means of groups; how it reads as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from proxy.errors import GroundwireError
+from proxy.evaluation.figures import RESAMPLED, Figures, brier, ece, figures, gain, interval, reliability, stated
+from proxy.evaluation.outcome import Outcome
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "core": (
+        "ragtruth_dev",
+        "attributionbench_report",
+        "begin_report",
+        "bump_report",
+        "defacto_report",
+        "qags_report",
+        "summedits_report",
+    ),
+    "tables": ("infotabs_report", "scitab_report", "nli4ct_report", "healthver_report", "bamboo_report"),
+}
+"""Data sets whose means are given together: answers and summaries against text; tables, numbers and science."""
+
+_AVERAGED = ("balanced_accuracy", "f1", "false_alarms", "auroc")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One data set measured: its outcomes in order, their figures, and the 95 % intervals of some of them."""
+
+    name: str
+    outcomes: tuple[Outcome, ...]
+    figures: Figures
+    intervals: tuple[tuple[str, tuple[float, float]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A figure that a baseline prescribes and what was measured (None: it was not)."""
+
+    figure: str
+    measured: float | None
+    least: float | None
+    most: float | None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the figure was measured and lies within its bounds."""
+        if self.measured is None:
+            return False
+        return (self.least is None or self.measured >= self.least) and (self.most is None or self.measured <= self.most)
+
+
+def measure(name: str, outcomes: Sequence[Outcome]) -> Result:
+    """The figures of one data set, which must have a row, with their intervals."""
+    found = ((figure, interval(outcomes, of)) for figure, of in RESAMPLED)
+    return Result(name, tuple(outcomes), figures(outcomes), tuple((figure, each) for figure, each in found if each))
+
+
+def group_means(results: Sequence[Result]) -> dict[str, dict[str, float]]:
+    """Per group with a measured set: how many sets, the means of their figures, and the calibration of all together."""
+    means: dict[str, dict[str, float]] = {}
+    for group, names in GROUPS.items():
+        members = [result for result in results if result.name in names]
+        if not members:
+            continue
+        means[group] = {"sets": len(members)}
+        for figure in _AVERAGED:
+            values = [value for each in members if (value := getattr(each.figures, figure)) is not None]
+            if values:
+                means[group][figure] = sum(values) / len(values)
+        pooled = stated([outcome for each in members for outcome in each.outcomes])
+        means[group] |= {"ece": ece(pooled) or 0.0, "brier": brier(pooled) or 0.0}
+    return means
+
+
+def as_json(results: Sequence[Result], policy: str, version: str) -> dict[str, Any]:
+    """A run as a JSON object: what `--json` writes and `--compare` reads."""
+    return {
+        "version": version,
+        "policy": policy,
+        "groups": group_means(results),
+        "datasets": {
+            result.name: asdict(result.figures)
+            | {
+                "intervals": dict(result.intervals),
+                "reliability": [asdict(each) for each in reliability(stated(result.outcomes))],
+                "outcomes": [asdict(outcome) for outcome in result.outcomes],
+            }
+            for result in results
+        },
+    }
+
+
+def outcomes_of(run: Mapping[str, Any]) -> dict[str, dict[str, Outcome]]:
+    """The outcomes of a stored run, by data set and row id. Raises GroundwireError when it is no such run."""
+    try:
+        return {
+            name: {each["id"]: Outcome(**each) for each in found["outcomes"]} for name, found in run["datasets"].items()
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise GroundwireError(
+            f"The run to compare with is none that `groundwire eval --json` wrote ({error})."
+        ) from None
+
+
+def compare(result: Result, old: Mapping[str, Outcome]) -> tuple[tuple[str, tuple[float, float, float]], ...]:
+    """What has become of each resampled figure since `old`, on the rows that both runs have, with its interval."""
+    shared = [outcome for outcome in result.outcomes if outcome.id in old]
+    if not shared:
+        return ()
+    found = ((name, gain([old[outcome.id] for outcome in shared], shared, of)) for name, of in RESAMPLED)
+    return tuple((name, each) for name, each in found if each)
+
+
+def check_baseline(run: Mapping[str, Any], baseline: Mapping[str, Any]) -> tuple[Limit, ...]:
+    """Every bound of a baseline against a run. A key names a group or a data set and a figure: "core.auroc".
+
+    Its value is the least that is allowed, or `{"min": …, "max": …}`. Raises GroundwireError when it is neither.
+    """
+    return tuple(_limit(run, key, bound) for key, bound in baseline.items())
+
+
+def _limit(run: Mapping[str, Any], key: str, bound: object) -> Limit:
+    name, _, figure = key.rpartition(".")
+    found = {**run["datasets"], **run["groups"]}.get(name, {}).get(figure)
+    if isinstance(bound, (int, float)):
+        return Limit(key, found, float(bound), None)
+    if isinstance(bound, dict) and bound and bound.keys() <= {"min", "max"}:
+        return Limit(key, found, bound.get("min"), bound.get("max"))
+    raise GroundwireError(f'The baseline of "{key}" is neither a number nor {{"min": …, "max": …}}.')

@@ -1,0 +1,110 @@
+"""Labelled answers, one JSON object a line: reading them, and saying which lines cannot be read and why."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SAMPLE = Path(__file__).with_name("sample.jsonl")
+"""A small set of our own, to try the command on."""
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One answer with its context and its label: 1 when any part of it is not grounded, else 0.
+
+    `spans` are the parts that are not grounded, half-open in code points; None when nobody marked them. `group` names
+    rows that belong together (one source, several answers).
+    """
+
+    id: str
+    context: tuple[str, ...]
+    answer: str
+    label: int
+    spans: tuple[Span, ...] | None = None
+    question: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A line that could not be used, counted from 1, and why."""
+
+    line: int
+    why: str
+
+
+def read_rows(lines: Iterable[str]) -> tuple[list[Row], list[Problem]]:
+    """The rows of a JSONL text in order, and the lines that hold none; blank lines are passed over."""
+    rows: dict[str, Row] = {}
+    problems: list[Problem] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = _row(json.loads(line))
+            if row.id in rows:
+                raise ValueError(f'the id "{row.id}" was taken before')
+            rows[row.id] = row
+        except (ValueError, RecursionError) as error:
+            why = "no JSON" if isinstance(error, json.JSONDecodeError) else str(error)
+            problems.append(Problem(number, why))
+    return list(rows.values()), problems
+
+
+def draw(rows: list[Row], limit: int | None) -> list[Row]:
+    """At most `limit` of the rows, always the same ones, in their order."""
+    if limit is None or limit >= len(rows):
+        return rows
+    return [rows[place] for place in sorted(random.Random(0).sample(range(len(rows)), limit))]  # noqa: S311
+
+
+def _row(found: Any) -> Row:
+    if not isinstance(found, dict):
+        raise ValueError("no JSON object")
+    answer, label, meta = _text(found, "answer"), found.get("label"), found.get("meta")
+    if label not in (0, 1) or isinstance(label, float):
+        raise ValueError('"label" is neither 0 nor 1')
+    return Row(
+        id=_text(found, "id"),
+        context=_context(found.get("context")),
+        answer=answer,
+        label=int(label),
+        spans=_spans(found.get("spans"), answer, label),
+        question=found["question"] if isinstance(found.get("question"), str) else "",
+        group=str(meta.get("source_id") or "") if isinstance(meta, dict) else "",
+    )
+
+
+def _text(found: dict[str, Any], key: str) -> str:
+    value = found.get(key)
+    if not isinstance(value, str):
+        raise ValueError(f'"{key}" is missing or no text')
+    return value
+
+
+def _context(value: object) -> tuple[str, ...]:
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError('"context" is neither a text nor a list of texts')
+    return tuple(texts)
+
+
+def _spans(value: object, answer: str, label: int) -> tuple[Span, ...] | None:
+    if value is None:
+        return None
+    try:
+        spans = tuple((int(each["start"]), int(each["end"])) for each in value)  # type: ignore[attr-defined]
+    except (TypeError, KeyError, ValueError):
+        raise ValueError('"spans" is no list of objects with "start" and "end"') from None
+    if not all(0 <= start < end <= len(answer) for start, end in spans):
+        raise ValueError("a span lies outside the answer")
+    if spans and not label:
+        raise ValueError('a grounded answer ("label": 0) has spans')
+    return spans

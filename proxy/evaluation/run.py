@@ -1,0 +1,204 @@
+"""The `groundwire eval` command: labelled files through the proxy's own verification, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from proxy.errors import GroundwireError
+from proxy.evaluation.figures import reliability, stated
+from proxy.evaluation.outcome import Outcome, examine
+from proxy.evaluation.plot import reliability_svg
+from proxy.evaluation.result import Limit, Result, as_json, check_baseline, compare, group_means, measure, outcomes_of
+from proxy.evaluation.rows import Problem, Row, draw, read_rows
+from proxy.types import Policy
+
+_WORKERS, _CHUNK = 2, 8
+_MOST_SHOWN = 5
+_FILE_WIDTH = 120  # columns, where the table goes to no terminal
+
+_COLUMNS: tuple[tuple[str, str], ...] = (
+    ("n", "n"),
+    ("P", "precision"),
+    ("R", "recall"),
+    ("F1", "f1"),
+    ("alarm", "false_alarms"),
+    ("bal.acc.", "balanced_accuracy"),
+    ("AUROC", "auroc"),
+    ("len.", "auroc_length"),
+    ("span F1", "span_f1"),
+    ("ECE", "ece"),
+    ("Brier", "brier"),
+    ("cover", "coverage"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to run and where to put it, as the command's help says; `compare` and `baseline` are files too."""
+
+    files: tuple[Path, ...]
+    policy: Policy = Policy()
+    limit: int | None = None
+    json: Path | None = None
+    plots: Path | None = None
+    compare: Path | None = None
+    baseline: Path | None = None
+
+
+def evaluate(options: Options) -> int:
+    """Runs it, prints and writes the figures. Returns 0, or 1 when a figure is below the baseline.
+
+    Raises OSError for a file that cannot be read or written, GroundwireError for one that is not what it should be.
+    """
+    old = outcomes_of(_load(options.compare)) if options.compare else {}
+    baseline = _load(options.baseline) if options.baseline else {}
+    notes, console = Console(stderr=True), Console()
+    if not console.is_terminal:
+        console.width = _FILE_WIDTH
+    sets = [(path.stem, draw(_read(path, notes), options.limit)) for path in options.files]
+    results = list(_measured([(name, rows) for name, rows in sets if rows], options.policy, notes))
+    if not results:
+        raise GroundwireError("There is no labelled answer in these files.")
+    run = as_json(results, options.policy.name, version("groundwire"))
+    console.print(_table(results))
+    console.print(_group_table(results)) if run["groups"] else None
+    if old:
+        console.print(_comparison(results, old))
+    _write(run, results, options)
+    limits = check_baseline(run, baseline)
+    for limit in limits:
+        if not limit.is_kept:
+            console.print(_missed(limit), style="red")
+    return int(not all(limit.is_kept for limit in limits))
+
+
+def _read(path: Path, notes: Console) -> list[Row]:
+    with path.open(encoding="utf-8-sig", errors="replace", newline="\n") as lines:
+        rows, problems = read_rows(lines)
+    for problem in problems[:_MOST_SHOWN]:
+        notes.print(_complaint(path, problem), style="yellow", highlight=False, markup=False)
+    if len(problems) > _MOST_SHOWN:
+        notes.print(f"{path}: {len(problems)} lines in all were passed over", style="yellow", highlight=False)
+    return rows
+
+
+def _complaint(path: Path, problem: Problem) -> str:
+    return f"{path}:{problem.line}: passed over: {problem.why}"
+
+
+def _measured(sets: Sequence[tuple[str, list[Row]]], policy: Policy, notes: Console) -> Iterator[Result]:
+    """Each set's result in turn; the processes are started anew, so that they share nothing with this one."""
+    with (
+        ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool,
+        _progress(notes) as progress,
+    ):
+        pending = []
+        for name, rows in sets:
+            shown = progress.add_task(name, total=len(rows))
+            outcomes: list[Outcome] = []
+            for outcome in pool.map(partial(examine, policy=policy), rows, chunksize=_CHUNK):
+                outcomes.append(outcome)
+                progress.advance(shown)
+            pending.append(pool.submit(measure, name, outcomes))
+        for future in pending:
+            yield future.result()
+
+
+def _progress(notes: Console) -> Progress:
+    """Progress on standard error; nothing at all where that is no terminal."""
+    columns = TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    return Progress(*columns, console=notes, disable=not notes.is_terminal, transient=True)
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise GroundwireError(f"{path} holds no JSON object.")
+    return found
+
+
+def _write(run: Mapping[str, Any], results: Sequence[Result], options: Options) -> None:
+    if options.json:
+        options.json.write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
+    if options.plots:
+        options.plots.mkdir(parents=True, exist_ok=True)
+        for result in results:
+            picture = reliability_svg(result.name, reliability(stated(result.outcomes)))
+            (options.plots / f"{result.name}.svg").write_text(picture, encoding="utf-8")
+
+
+def _table(results: Sequence[Result]) -> Table:
+    title = "Verdicts against labels (positive: ungrounded), 95 % intervals below"
+    table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+    table.add_column("data set", no_wrap=True)
+    for heading, _ in _COLUMNS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("ms p50/95/99", justify="right", no_wrap=True)
+    for result in results:
+        found, spread = result.figures, dict(result.intervals)
+        cells = [_shown(getattr(found, name), spread.get(name)) for _, name in _COLUMNS]
+        table.add_row(result.name, *cells, f"{found.ms_p50:.0f}/{found.ms_p95:.0f}/{found.ms_p99:.0f}")
+    return table
+
+
+def _shown(value: float | None, spread: tuple[float, float] | None = None) -> str:
+    """A share without its leading zero, over its 95 % interval when there is one; a count as it is."""
+    if value is None:
+        return "–"
+    if isinstance(value, int):
+        return str(value)
+    return _short(value, 3) + (f"\n[dim]{_short(spread[0], 2)}–{_short(spread[1], 2)}[/dim]" if spread else "")
+
+
+def _short(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}".removeprefix("0")
+
+
+def _group_table(results: Sequence[Result]) -> Table:
+    title = "Means over the sets of a group; calibration of all their answers"
+    table = Table("group", title=title, title_justify="left", box=SIMPLE)
+    means = group_means(results)
+    names = list(dict.fromkeys(name for found in means.values() for name in found))
+    for name in names:
+        table.add_column(name.replace("_", " "), justify="right")
+    for group, found in means.items():
+        table.add_row(group, *(_shown(found.get(name)) for name in names))
+    return table
+
+
+def _comparison(results: Sequence[Result], old: Mapping[str, Mapping[str, Outcome]]) -> Table:
+    table = Table("data set", "figure", title="Changes since the earlier run, same rows", box=SIMPLE)
+    table.add_column("change", justify="right")
+    table.add_column("95 % interval", justify="right")
+    for result in results:
+        for name, (change, low, high) in compare(result, old.get(result.name, {})):
+            style = "" if low <= 0 <= high else "green" if change > 0 else "red"
+            table.add_row(
+                result.name, name.replace("_", " "), f"{change:+.3f}", f"{low:+.3f} … {high:+.3f}", style=style
+            )
+    return table
+
+
+def _missed(limit: Limit) -> str:
+    bounds = [
+        f"at least {limit.least}" if limit.least is not None else "",
+        f"at most {limit.most}" if limit.most else "",
+    ]
+    measured = "was not measured" if limit.measured is None else f"is {limit.measured:.4f}"
+    return f"{limit.figure} {measured}; the baseline asks for {' and '.join(filter(None, bounds))}."
