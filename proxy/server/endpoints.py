@@ -16,6 +16,7 @@ from proxy.server.exchange import ClientGone, cancelled_when_gone, read_call, se
 from proxy.stores.reports import Reports
 from proxy.telemetry import Telemetry
 from proxy.types import Call, Reply
+from proxy.upstream.headers import header
 
 log = structlog.get_logger("groundwire.server")
 
@@ -43,28 +44,32 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request. What is wrong with it, and what goes wrong, is told in OpenAI's shape."""
         start = time.perf_counter()
-        status: int | str = "client_gone"
+        told: dict[str, int | str] = {"status": "client_gone"}
         with self._edge.telemetry.server_span(scope["method"], self._route, tuple(scope["headers"])) as span:
             try:
-                status = await self._answer(scope, receive, send)
-                span.set_attribute("http.response.status_code", status)
+                reply = await self._answer(scope, receive, send)
+                told = _told(reply)
+                span.set_attribute("http.response.status_code", reply.status)
             except ClientGone:
                 pass
             except RequestError as error:
-                status = "broken_off"
-                log.warning("request.broken_off", route=self._route, reason=error.operator)
+                told = {"status": "broken_off", "reason": error.operator}
             finally:
                 took = round((time.perf_counter() - start) * 1000, 2)
-                log.info("request", method=scope["method"], route=self._route, status=status, ms=took)
+                log.info("request", method=scope["method"], route=self._route, ms=took, **told)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> int:
-        """Sends the reply and returns its status. Raises RequestError only when the reply has begun."""
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply:
+        """Sends the reply and returns it. Raises RequestError only when the reply has begun."""
         try:
             call = await read_call(scope, receive, self._edge.max_body)
         except RequestError as error:
-            return await self._send(self._refusal(error), send)
+            reply = self._refusal(error)
+            await send_reply(reply, send, self._edge.keepalive)
+            return reply
         async with cancelled_when_gone(receive):
-            return await self._send(await self._reply(call, scope.get("path_params", {})), send)
+            reply = await self._reply(call, scope.get("path_params", {}))
+            await send_reply(reply, send, self._edge.keepalive)
+            return reply
 
     async def _reply(self, call: Call, params: Mapping[str, str]) -> Reply:
         try:
@@ -79,9 +84,12 @@ class Endpoint:
         log.info("request.refused", route=self._route, error=type(error).__name__, reason=error.operator)
         return error_reply(error)
 
-    async def _send(self, reply: Reply, send: Send) -> int:
-        await send_reply(reply, send, self._edge.keepalive)
-        return reply.status
+
+def _told(reply: Reply) -> dict[str, int | str]:
+    """What the log says of a reply: its status, and the ids by which other records of it are found."""
+    ids = {name: header(reply.headers, name.encode()) for name in ("x-grounding-id", "x-request-id")}
+    found = {name[2:].replace("-", "_"): value.decode("latin-1") for name, value in ids.items() if value is not None}
+    return {"status": reply.status, **found}
 
 
 def fetch_report(reports: Reports) -> Handler:
