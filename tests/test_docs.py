@@ -1,0 +1,61 @@
+"""What the documents promise: the README's example is what comes out, and no command or flag is missing from it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.cli import app
+from proxy.dialects.chat import CHAT
+from proxy.dialects.report import render
+from proxy.types import Choice, Exchange
+from proxy.verification.aggregate import FLAGS
+from proxy.verification.context import Context
+from proxy.verification.examine import verify
+from proxy.verification.sources import gather
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+LATER = {"budget_gap", "inconsistent_with_history", "high_risk", "context_truncated"}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def differences(promised: Any, real: Any, place: str = "") -> list[str]:
+    """Where `real` does not hold what is promised; it may hold more."""
+    if isinstance(promised, dict):
+        missing = [f"{place}.{key} is missing" for key in promised.keys() - real.keys()]
+        shared = promised.keys() & real.keys()
+        return missing + [found for key in shared for found in differences(promised[key], real[key], f"{place}.{key}")]
+    if isinstance(promised, list):
+        pairs = zip(promised, real, strict=True)
+        return [found for at, (one, other) in enumerate(pairs) for found in differences(one, other, f"{place}[{at}]")]
+    return [] if promised == real else [f"{place}: {real!r}, not {promised!r}"]
+
+
+def test_the_example_of_the_readme_is_what_comes_out() -> None:
+    code = blocks("python")[0]
+    call = next(node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.keyword) and node.arg == "messages")
+    answer = re.search(r"content\s+# '(.*)'", code)
+    assert answer
+    exchange = Exchange(messages=CHAT.messages({"messages": ast.literal_eval(call.value)}))
+    report = render(verify([Choice(0, answer[1], "stop")], Context(gather(exchange))))
+    promised = json.loads(re.sub(r"//.*", "", blocks("jsonc")[0]))
+    del promised["id"]
+    assert differences(promised, report) == []
+
+
+@pytest.mark.parametrize("command", [command.name or command.callback.__name__ for command in app.registered_commands])
+def test_every_command_is_in_the_readme(command: str) -> None:
+    assert f"groundwire {command}" in README
+
+
+@pytest.mark.parametrize("flag", [flag for flag in FLAGS if flag not in LATER])
+def test_every_flag_is_in_the_readme(flag: str) -> None:
+    assert f"`{flag}`" in README
