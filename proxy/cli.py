@@ -12,6 +12,7 @@ import typer
 from proxy.errors import ConfigError, GroundwireError
 
 app = typer.Typer(
+    invoke_without_command=True,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="An OpenAI-compatible proxy that says which claims of an answer the request's own context supports.",
@@ -110,12 +111,15 @@ def show_config(config: ConfigFile = None) -> None:
     typer.echo(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True), nl=False)
 
 
-@app.command()
-def version() -> None:
-    """Print the version."""
-    from importlib.metadata import version as installed
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from importlib.metadata import version as installed
 
-    typer.echo(installed("groundwire"))
+        typer.echo(installed("groundwire"))
+        raise typer.Exit
 
 
 def _settings(config: Path | None, overrides: dict[str, Any] | None = None) -> Any:
