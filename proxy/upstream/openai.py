@@ -12,7 +12,7 @@ from proxy.errors import RequestError, UpstreamBroken, UpstreamTimeout, Upstream
 from proxy.types import Call, Chunks, Reply
 from proxy.upstream.headers import request_headers, response_headers
 
-_UNSAFE = re.compile(r"[^\x21-\x7e]")
+_UNSAFE = re.compile(r"[^\x21-\x7e]|#")
 
 
 class OpenAIUpstream:

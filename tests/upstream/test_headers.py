@@ -1,0 +1,70 @@
+"""GW3, GW4, SE1, SE2: which headers pass, both ways."""
+
+import pytest
+
+from proxy.types import Headers
+from proxy.upstream.headers import header, request_headers, response_headers
+
+HOP_BY_HOP = (
+    *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
+    *("te", "trailer", "transfer-encoding", "upgrade"),
+)
+FORWARDING = ("forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-real-ip", "via")
+OURS = ("x-grounding-mode", "x-grounding-subject", "x-grounding-anything")
+COOKIES = ("cookie", "set-cookie")
+KEYS = ("authorization", "x-api-key", "api-key")
+END_TO_END = (
+    *("accept", "accept-encoding", "content-type", "user-agent", "x-request-id", "openai-organization", "openai-beta"),
+    *("openai-project", "x-stainless-lang", "idempotency-key", "traceparent", "anthropic-version", "date", "x-custom"),
+)
+
+
+def headers(*names: str) -> Headers:
+    return tuple((name.encode(), b"value of " + name.encode()) for name in names)
+
+
+@pytest.mark.parametrize("name", END_TO_END)
+def test_end_to_end_headers_pass_both_ways(name: str) -> None:
+    assert request_headers(headers(name), None) == headers(name)
+    assert response_headers(headers(name)) == headers(name)
+
+
+@pytest.mark.parametrize("name", [*HOP_BY_HOP, *FORWARDING, *OURS, *COOKIES, "host", "expect", "content-length"])
+def test_these_never_reach_an_upstream(name: str) -> None:
+    assert request_headers(headers(name, "accept"), None) == headers("accept")
+
+
+@pytest.mark.parametrize("name", [*HOP_BY_HOP, *OURS, *COOKIES, "host", "via", "forwarded"])
+def test_these_never_reach_a_client(name: str) -> None:
+    assert response_headers(headers(name, "content-length")) == headers("content-length")
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_a_clients_key_goes_upstream_only_where_none_is_configured(name: str) -> None:
+    assert request_headers(headers(name), None) == headers(name)
+    assert request_headers(headers(name, "accept"), "secret") == (
+        *headers("accept"),
+        (b"authorization", b"Bearer secret"),
+    )
+
+
+def test_what_connection_names_is_hop_by_hop() -> None:
+    sent = ((b"connection", b"close, X-Trace"), (b"x-trace", b"1"), (b"connection", b"x-other"), (b"x-other", b"2"))
+    assert request_headers((*sent, (b"x-kept", b"3")), None) == ((b"x-kept", b"3"),)
+    assert response_headers((*sent, (b"x-kept", b"3"))) == ((b"x-kept", b"3"),)
+
+
+def test_repeated_headers_keep_their_number_and_order() -> None:
+    sent: Headers = ((b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"a", b""))
+    assert request_headers(sent, None) == response_headers(sent) == sent
+
+
+def test_names_of_responses_are_read_in_any_case() -> None:
+    assert response_headers(((b"Set-Cookie", b"x"), (b"Content-Type", b"y"), (b"X-Grounding-Id", b"z"))) == (
+        (b"content-type", b"y"),
+    )
+
+
+def test_the_first_of_a_header_is_its_value() -> None:
+    assert header(((b"a", b"1"), (b"a", b"2")), b"a") == b"1"
+    assert header((), b"a") is None

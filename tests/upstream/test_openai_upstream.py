@@ -1,0 +1,197 @@
+"""GW2, GW3, GW4, SE1: what reaches an OpenAI-dialect upstream, and what its failures are called."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import httpx
+import pytest
+import respx
+
+from proxy.errors import RequestError, UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
+from proxy.types import Call, Headers, Reply
+from proxy.upstream.openai import OpenAIUpstream
+
+BASE = "http://upstream.internal:8000/v1"
+
+
+def upstream(router: respx.Router, base_url: str = BASE, **options: Any) -> OpenAIUpstream:
+    return OpenAIUpstream("up", base_url, httpx.MockTransport(router.async_handler), **options)
+
+
+def call(target: str = "/chat/completions", *headers: tuple[bytes, bytes], body: bytes = b"{}") -> Call:
+    return Call("POST", target, headers, body)
+
+
+async def exchanged(serving: OpenAIUpstream, sent: Call) -> tuple[Reply, bytes]:
+    reply = await serving.send(sent)
+    assert not isinstance(reply.body, bytes)
+    return reply, b"".join([chunk async for chunk in reply.body])
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(work)
+
+
+def sent_on(serving_options: dict[str, Any], sent: Call, base_url: str = BASE) -> httpx.Request:
+    """The request as the upstream got it."""
+    with respx.mock(assert_all_called=False) as router:
+        router.route().respond(200, json={})
+        run(exchanged(upstream(router, base_url, **serving_options), sent))
+        return router.calls.last.request
+
+
+@pytest.mark.parametrize(
+    ("base_url", "target", "raw_path"),
+    [
+        (BASE, "/chat/completions", b"/v1/chat/completions"),
+        (BASE + "/", "/chat/completions", b"/v1/chat/completions"),
+        ("http://up", "/models", b"/models"),
+        ("http://up/a/b/v1", "/models", b"/a/b/v1/models"),
+        (BASE, "/files?purpose=batch&after=a%2Fb&x=%20+1", b"/v1/files?purpose=batch&after=a%2Fb&x=%20+1"),
+        (BASE, "/models/org%2Fname", b"/v1/models/org%2Fname"),
+        (BASE, "/models/a:b@c!$&'()*+,;=~", b"/v1/models/a:b@c!$&'()*+,;=~"),
+        (BASE, "/x?a[]=1&b={}", b"/v1/x?a[]=1&b={}"),
+        (BASE, "/x?", b"/v1/x?"),
+        (BASE, "/x?q=1?2", b"/v1/x?q=1?2"),
+        (BASE, "/ü\n x", b"/v1/%C3%BC%0A%20x"),
+    ],
+    ids=str,
+)
+def test_the_target_is_reached_as_it_was_written(base_url: str, target: str, raw_path: bytes) -> None:
+    assert sent_on({}, call(target), base_url).url.raw_path == raw_path
+
+
+def test_only_the_configured_host_is_ever_called() -> None:
+    for target in ("//evil.example/x", "/../../x", "@evil.example/", "/x#y", "/\\evil.example"):
+        assert sent_on({}, call(target)).url.host == "upstream.internal"
+
+
+def test_the_body_is_reached_byte_by_byte() -> None:
+    body = b'{ "a" : NaN, "a":1 }\n\xff'
+    assert sent_on({}, call(body=body)).content == body
+
+
+def test_headers_arrive_with_nothing_added_but_the_host() -> None:
+    sent = sent_on({}, call("/x", (b"accept", b"*/*"), (b"x-a", b"1"), (b"x-a", b"2"), body=b""))
+    assert [(name.lower(), value) for name, value in sent.headers.raw if name.lower() != b"content-length"] == [
+        (b"host", b"upstream.internal:8000"),
+        (b"accept", b"*/*"),
+        (b"x-a", b"1"),
+        (b"x-a", b"2"),
+    ]
+
+
+def test_a_configured_key_takes_the_place_of_every_key_of_the_client() -> None:
+    keys: Headers = ((b"authorization", b"Bearer client"), (b"x-api-key", b"client"), (b"api-key", b"client"))
+    sent = sent_on({"key": "configured"}, call("/x", *keys))
+    assert sent.headers["authorization"] == "Bearer configured"
+    assert b"client" not in b"".join(value for _, value in sent.headers.raw)
+
+
+def test_without_a_configured_key_the_clients_own_goes_on() -> None:
+    assert sent_on({}, call("/x", (b"authorization", b"Bearer client"))).headers["authorization"] == "Bearer client"
+
+
+@pytest.mark.parametrize("status", [200, 201, 204, 301, 400, 401, 404, 429, 500, 503, 529])
+def test_every_status_is_the_upstreams(status: int) -> None:
+    with respx.mock() as router:
+        router.post(f"{BASE}/x").respond(status, headers={"retry-after": "7", "set-cookie": "a=b"}, content=b"said")
+        reply, body = run(exchanged(upstream(router), call("/x")))
+        assert (reply.status, body) == (status, b"said")
+        assert dict(reply.headers)[b"retry-after"] == b"7"
+        assert b"set-cookie" not in dict(reply.headers)
+        assert len(router.calls) == 1
+
+
+MEANINGS: dict[str, tuple[Callable[..., httpx.TransportError], type[RequestError]]] = {
+    "refused": (httpx.ConnectError, UpstreamUnreachable),
+    "connect timeout": (httpx.ConnectTimeout, UpstreamTimeout),
+    "read timeout": (httpx.ReadTimeout, UpstreamTimeout),
+    "write timeout": (httpx.WriteTimeout, UpstreamTimeout),
+    "pool timeout": (httpx.PoolTimeout, UpstreamTimeout),
+    "cut": (httpx.RemoteProtocolError, UpstreamBroken),
+    "read error": (httpx.ReadError, UpstreamBroken),
+    "write error": (httpx.WriteError, UpstreamBroken),
+    "no such protocol": (httpx.UnsupportedProtocol, UpstreamUnreachable),
+}
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_a_failure_before_the_answer_says_what_happened(name: str) -> None:
+    raised, meaning = MEANINGS[name]
+    with respx.mock() as router:
+        router.post(f"{BASE}/x").mock(side_effect=raised("[Errno 111] to upstream.internal:8000"))
+        with pytest.raises(meaning) as caught:
+            run(exchanged(upstream(router, key="secret"), call("/x")))
+        assert type(caught.value) is meaning
+        assert len(router.calls) == 1
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_the_caller_is_told_no_address_and_the_operator_is(name: str) -> None:
+    raised, _ = MEANINGS[name]
+    with respx.mock() as router:
+        router.post(f"{BASE}/x").mock(side_effect=raised("[Errno 111] to upstream.internal:8000"))
+        with pytest.raises(RequestError) as caught:
+            run(exchanged(upstream(router, key="secret"), call("/x")))
+    assert "'up'" in str(caught.value)
+    assert not [word for word in ("internal", "8000", "http", "Errno", "secret") if word in str(caught.value)]
+    assert "upstream.internal:8000" in caught.value.operator
+    assert "secret" not in caught.value.operator
+
+
+class Breaking(httpx.AsyncByteStream):
+    """A body of one chunk, then this error; it remembers that it was closed."""
+
+    def __init__(self, error: Exception | None) -> None:
+        self.error = error
+        self.closed = False
+
+    async def __aiter__(self) -> Any:
+        yield b"half"
+        if self.error:
+            raise self.error
+        yield b"whole"
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize(
+    ("error", "meaning"),
+    [
+        (httpx.ReadError("x"), UpstreamBroken),
+        (httpx.RemoteProtocolError("x"), UpstreamBroken),
+        (httpx.ReadTimeout("x"), UpstreamTimeout),
+    ],
+    ids=["reset", "cut", "silence"],
+)
+def test_a_body_that_breaks_off_says_so_after_what_came(error: Exception, meaning: type[RequestError]) -> None:
+    stream, came = Breaking(error), []
+
+    async def work() -> None:
+        serving = OpenAIUpstream("up", BASE, httpx.MockTransport(lambda _: httpx.Response(200, stream=stream)))
+        reply = await serving.send(call("/x"))
+        assert not isinstance(reply.body, bytes)
+        async for chunk in reply.body:
+            came.append(chunk)
+
+    with pytest.raises(meaning):
+        run(work())
+    assert came == [b"half"]
+    assert stream.closed
+
+
+def test_closing_the_chunks_closes_the_upstreams_body() -> None:
+    stream = Breaking(None)
+
+    async def work() -> None:
+        serving = OpenAIUpstream("up", BASE, httpx.MockTransport(lambda _: httpx.Response(200, stream=stream)))
+        reply = await serving.send(call("/x"))
+        assert not isinstance(reply.body, bytes)
+        assert await anext(reply.body) == b"half"
+        await reply.body.aclose()
+
+    run(work())
+    assert stream.closed
