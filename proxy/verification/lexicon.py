@@ -89,7 +89,8 @@ thirty 30|forty 40|fifty 50|sixty 60|seventy 70|eighty 80|ninety 90
 
 # The same for names: months, peoples and their countries. Any other name stands for itself alone.
 _NAME_SYNONYMS = """
-usa us america american|uk britain british|eu europe european|un nations|january jan|february feb|march mar|april apr|august aug|september sept sep
+usa us america american|uk britain british|eu europe european|un nations|january jan
+february feb|march mar|april apr|august aug|september sept sep
 october oct|november nov|december dec|france french|germany german|spain spanish spaniard|italy italian|china chinese
 japan japanese|russia russian|india indian|canada canadian|australia australian|ireland irish|scotland scottish scot
 wales welsh|england english|mexico mexican|brazil brazilian|greece greek|turkey turkish turk|egypt egyptian
@@ -144,7 +145,7 @@ take term thing think though time type typically under until use useful usual us
 while whole with within without work yet
 """
 
-# Words that only point at what the text is about, or place the claim in the course of the answer: no source repeats them.
+# Words that only point at the subject, or place a claim in the course of the answer: no source repeats them.
 _REFERENTS = """
 company firm organisation organization author writer narrator speaker user people person individual someone anybody
 report paper study researcher website webpage page story piece content section question answer statement claim topic
@@ -159,7 +160,7 @@ not no never none neither nor nobody nothing nowhere cannot without unable fail 
 """
 
 # Behind a negator these make it no negation of what follows: "not only", "no more than", "no doubt".
-NOT_NEGATED = frozenset("only just merely simply more less fewer later earlier doubt until mention".split())
+NOT_NEGATED = frozenset("such only just merely simply more less fewer later earlier doubt until mention".split())
 
 _TITLES = """
 mr mrs ms miss dr prof professor sir dame lord lady president vice prime minister chancellor senator sen governor gov
@@ -188,6 +189,9 @@ STATE_ATTRIBUTES = frozenset(("status", "stat", "state", "condition", "availabil
 
 # Verbs that mean the same when their two names change places.
 _SYMMETRIC = "meet marry merge play face debate join partner collaborate resemble equal date"
+
+# Opposites that tell one event from its two sides: what one sells another buys.
+CONVERSE = frozenset("buy bought sell sold lend lent borrow give receiv import export".split())
 
 # What each quantifier says about how much of its noun it holds for.
 QUANTIFIERS = {

@@ -11,6 +11,7 @@ from proxy.types import Citation, Claim, NumericPolicy, Policy, Verdict
 from proxy.verification.binding import Binding, bind
 from proxy.verification.context import Context, Passage
 from proxy.verification.derived import cues, derive
+from proxy.verification.lexicon import REFERENTS, same_meaning
 from proxy.verification.numbers import Quantity, find_quantities
 from proxy.verification.tolerance import Relation, compare
 from proxy.verification.words import content_stems, words
@@ -102,8 +103,11 @@ def _tolerance(kind: str, policy: NumericPolicy) -> float | None:
 def _subject(claim: Claim, bindings: Sequence[Binding] | object) -> frozenset[str]:
     """The words of the claim apart from its numbers; those it leans on when it has hardly any."""
     spoken = frozenset(
-        word.stem for word in words(claim.text) if word.is_content and not word.is_number and not word.stem.isdigit()
+        word.stem
+        for word in words(claim.text.partition(", according to ")[0])
+        if word.is_content and not word.is_number and not word.stem.isdigit()
     )
+    spoken = (spoken - _CHANGES - REFERENTS) or spoken
     return spoken if len(spoken) >= 2 else spoken | content_stems(claim.lead)
 
 
@@ -379,7 +383,7 @@ def _header_scale(passage: Passage) -> float:
     """The factor that a note near a table gives to its bare numbers ("in millions", "$000s"), else 1."""
     if not (_is_table_row(passage) or len(passage.quantities) > 2):
         return 1.0
-    nearest = _SCALE_NOTE.search(passage.text)
+    nearest = _SCALE_NOTE.search(passage.text) or _SCALE_ASIDE.search(passage.text)
     if nearest is None:
         notes = _SCALE_NOTE.finditer(passage.source.text, max(0, passage.start - 4000), passage.end + 4000)
         nearest = min(notes, key=lambda note: abs(note.start() - passage.start), default=None)
@@ -421,10 +425,16 @@ def _combine(findings: Sequence[_Finding]) -> Verdict | None:
     )
 
 
+_CHANGES = same_meaning("rise") | same_meaning("fall")  # which way a thing went is not what it is
 _TO_LEVEL = re.compile(r"\bto [$€£]?$")
 _NOTED = {"thousands": 1e3, "millions": 1e6, "billions": 1e9}
 _SCALE_NOTE = re.compile(
     r"(?P<thousands>\bthousands\b|[’'‘]000[’']?s?\b|[$€£]000s?\b|[$€£]k\b)"
     r"|(?P<millions>\bmillions\b|[$€£] ?(?:mm?|mn|million)\b)|(?P<billions>\bbillions\b|[$€£] ?(?:billion|bn)\b)",
+    re.IGNORECASE,
+)
+_SCALE_ASIDE = re.compile(  # what a table's head says of all its numbers stands in brackets behind the row's label
+    r"\((?:[^()|\d]{0,60}[^()|\d\w])?(?:(?P<thousands>thousand|k)|(?P<millions>million|mio|mln|mn|mm|m)|(?P<billions>billion|bn))"
+    r"(?: [^()|]{0,40})?\)",
     re.IGNORECASE,
 )

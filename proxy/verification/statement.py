@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import Literal
@@ -17,11 +17,13 @@ from proxy.types import Citation, Claim, Match, Policy, Source, Verdict
 from proxy.verification.context import Context, Passage
 from proxy.verification.folding import fold
 from proxy.verification.lexicon import (
+    CALENDAR,
     FRAME_WORDS,
     LIGHT_WORDS,
     LINKING,
     NAME_CONCEPTS,
     REFERENTS,
+    TITLES,
     concept,
     opposites,
     root,
@@ -30,9 +32,12 @@ from proxy.verification.lexicon import (
 from proxy.verification.numbers import find_quantities
 from proxy.verification.numeric import is_enabled
 from proxy.verification.vetoes import Reading, Veto, carries_meaning, find_vetoes
-from proxy.verification.words import words
+from proxy.verification.words import content_stems, words
 
 _MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
+
+_NOT_LETTERS = re.compile(r"[\W_]+")
+_JOINED_FROM = 6
 
 _SEEDS = 12
 _NAME_WEIGHT, _LIGHT_WEIGHT, _REFERENT_WEIGHT = 2.0, 0.35, 0.1
@@ -62,6 +67,8 @@ _THRESHOLDS = {
     "balanced": Thresholds(semantic=0.5, inference=0.6, gap=4.5, names=0, veto=0.75),
     "lenient": Thresholds(semantic=0.4, inference=0.5, gap=6.0, names=1, veto=0.85),
 }
+_SHORT, _RATHER_SHORT = 3, 5  # content words: where one word is a third of what is said, each must be found
+_SAYING_OF = LINKING | {"has", "have", "had"}
 _EXACT_COVERAGE, _EXACT_ORDER = 0.97, 0.9
 
 
@@ -73,7 +80,8 @@ class Alignment:
     share without the words that a veto is about, `union` the share
     in that and a second window about the same thing (`second`, may be empty). `order` is the share of neighbouring
     content words that stand near each other in the window, `density` how few passages they take, `gap` the
-    weight of the longest run of content words that stand in no window. `missing` words stand
+    weight of the longest run of content words that stand in no window, `predicate` the share, each word counting alike,
+    of what stands behind the claim's first "is" or "has" (1 when it has none). `missing` words stand
     in no window at all. `lead` is the share of the lead's content. `cited` is whether the window lies in a cited source
     (None: none is cited), `unknown` are labels that resolve to no source.
     """
@@ -86,6 +94,8 @@ class Alignment:
     order: float = 0.0
     density: float = 0.0
     gap: float = 0.0
+    predicate: float = 1.0
+    core_missing: int = 0
     verbatim: bool = False
     missing_names: tuple[str, ...] = ()
     window: tuple[Passage, ...] = ()
@@ -143,8 +153,11 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
         own = _windows(units, lead, context, {source.id for source in cited})
         windows = own if own and (not windows or own[0].share >= windows[0].share - 0.1) else windows
     if not windows:
-        return Alignment(len(units), tuple(unit.text for unit in units), unknown=unknown)
-    best, vetoes = _least_vetoed(reading, windows)
+        size = sum(unit.weight > _REFERENT_WEIGHT for unit in units)
+        return Alignment(size, tuple(unit.text for unit in units), unknown=unknown)
+    best, vetoes = _least_vetoed(reading, units, windows)
+    if joined := _joined(units, best):
+        best = replace(best, found=best.found | joined, share=_share(units, best.found | joined))
     second = _second(best, windows)
     union = best.found | (second.found if second else 0)
     missing = [unit for bit, unit in enumerate(units) if not union >> bit & 1]
@@ -155,8 +168,10 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
         order=_order(units, best),
         density=1 / len(best.passages),
         gap=_gap(units, union),
+        predicate=_predicate(reading, units, best.found),
         verbatim=_verbatim(text, best.passages[0].source),
-        size=len(units),
+        size=sum(unit.weight > _REFERENT_WEIGHT for unit in units),
+        core_missing=sum(unit.weight > _REFERENT_WEIGHT for unit in missing),
         missing=tuple(unit.text for unit in missing),
         missing_names=_missing_names(units, union),
         window=best.passages,
@@ -193,6 +208,10 @@ def _judge(
         return "contradicted", "semantic", 0.1 * alignment.coverage
     if alignment.verbatim:
         return "supported", "exact", 1.0
+    if alignment.size <= _SHORT and alignment.core_missing:
+        return "unsupported", "none", 0.45 * alignment.coverage
+    if alignment.size <= _RATHER_SHORT and alignment.predicate == 0:
+        return "unsupported", "none", 0.45 * alignment.coverage
     nothing_new = len(alignment.missing_names) <= thresholds.names and alignment.gap <= thresholds.gap
     if alignment.coverage >= _EXACT_COVERAGE and alignment.order >= _EXACT_ORDER:
         return "supported", "exact", 0.9 + 0.1 * alignment.order
@@ -211,10 +230,10 @@ def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
             continue
         if place in reading.measured:
             continue
-        is_name = reading.is_name(place)
+        is_name = reading.is_name(place) and word.text.lower() not in TITLES and word.stem not in CALENDAR
         weight = _NAME_WEIGHT if is_name else _weight(word.stem)
         if place >= attributed:
-            weight = min(weight, _LIGHT_WEIGHT)
+            weight = _REFERENT_WEIGHT
         units.setdefault(
             reading.concepts[place],
             _Unit(place, word.text, weight, _acceptable(reading, place), root(word.stem), is_name),
@@ -289,10 +308,28 @@ def _runs(near: Sequence[Passage], seed: Passage) -> Iterator[tuple[Passage, ...
 def _found(units: Sequence[_Unit], passage: Passage) -> int:
     """Which units a passage has, as bits: by meaning, or by the root of a derived word."""
     bits = 0
+    headed = _heading_stems(passage.heading) if passage.heading else frozenset()
     for bit, unit in enumerate(units):
-        if not unit.stems.isdisjoint(passage.stems) or unit.root in _roots(passage.stems):
+        if (
+            not unit.stems.isdisjoint(passage.stems)
+            or unit.root in _roots(passage.stems)
+            or not unit.stems.isdisjoint(headed)
+        ):
             bits |= 1 << bit
     return bits
+
+
+_heading_stems = lru_cache(maxsize=1024)(content_stems)
+
+
+def _joined(units: Sequence[_Unit], window: _Window) -> int:
+    """The units found only when hyphens and spaces are passed over: "PoachPod" in "poach pod"."""
+    missing = [(bit, unit.text.lower()) for bit, unit in enumerate(units) if not window.found >> bit & 1]
+    long = [(bit, text) for bit, text in missing if len(text) >= _JOINED_FROM]
+    if not long:
+        return 0
+    text = _NOT_LETTERS.sub("", " ".join(passage.text for passage in window.passages)).lower()
+    return sum(1 << bit for bit, unit_text in long if unit_text in text)
 
 
 @lru_cache(maxsize=4096)
@@ -307,9 +344,25 @@ def _share(units: Sequence[_Unit], found: int) -> float:
 
 def _frame(units: Sequence[_Unit], window: _Window, vetoes: Sequence[Veto]) -> float:
     at_issue = {veto.place for veto in vetoes}
-    others = [(bit, unit.weight) for bit, unit in enumerate(units) if unit.place not in at_issue]
+    implied = max((veto.place for veto in vetoes if veto.kind == "attribute"), default=-1)  # a record names no subject
+    others = [
+        (bit, unit.weight)
+        for bit, unit in enumerate(units)
+        if unit.place not in at_issue and (unit.is_name or unit.place > implied or window.found >> bit & 1)
+    ]
+    if not others and implied >= 0:
+        return 1.0
     total = sum(weight for _, weight in others)
     return sum(weight for bit, weight in others if window.found >> bit & 1) / total if total else 0.0
+
+
+def _predicate(reading: Reading, units: Sequence[_Unit], found: int) -> float:
+    """The share of the words behind the first "is" or "has" that are found: what is said of the subject."""
+    verb = next((place for place, word in enumerate(reading.words) if word.text.lower() in _SAYING_OF), None)
+    if verb is None:
+        return 1.0
+    said = [bit for bit, unit in enumerate(units) if unit.place > verb and unit.weight > _REFERENT_WEIGHT]
+    return sum(found >> bit & 1 for bit in said) / len(said) if said else 1.0
 
 
 def _gap(units: Sequence[_Unit], found: int) -> float:
@@ -337,12 +390,19 @@ def _lead_share(lead: frozenset[str], window: Sequence[Passage]) -> float:
     return sum(any(stem in passage.stems for passage in window) for stem in lead) / len(lead)
 
 
-def _least_vetoed(claim: Reading, windows: Sequence[_Window]) -> tuple[_Window, tuple[Veto, ...]]:
-    """The best window, or one nearly as good that nothing speaks against: any one source can support a claim."""
+def _least_vetoed(
+    claim: Reading, units: Sequence[_Unit], windows: Sequence[_Window]
+) -> tuple[_Window, tuple[Veto, ...]]:
+    """The best window, or one as good that has the words at issue and that nothing speaks against.
+
+    Any one source can support a claim, but one that is silent about what another denies does not.
+    """
     best = windows[0]
     vetoes = _vetoes(claim, best)
+    at_issue = {veto.place for veto in vetoes}
+    wanted = sum(1 << bit for bit, unit in enumerate(units) if unit.place in at_issue)
     for other in windows[1:] if vetoes else ():
-        if other.share < best.share:
+        if other.share < best.share or other.found & wanted != wanted:
             continue
         if not _vetoes(claim, other):
             return other, ()

@@ -17,7 +17,13 @@ from typing import NamedTuple
 _DELIMITER = frozenset(" \t|:+=-")
 _NUMBER = re.compile(r"[-+(~<>≈±]*\s*(?:[$€£¥₹]|[A-Z]{3}\s)?\s*[-+(]?\d[\d,.\s]*(?:%|[a-zA-Z]{1,3})?\)?\s*[%*†]?$")
 _YEAR = re.compile(r"(?:FY|CY|Q[1-4]|H[12])?['’ ]{0,2}(?:(?:19|20)\d\d[AEF]?|\d\d)?$", re.IGNORECASE)
+_MONEY = (
+    r"(?:[$€£¥₹]|(?:US|EU)[$D]|US dollars?|EUR|GBP|CHF|JPY|INR|CAD|AUD|CNY|SEK|NOK|DKK|euros?|dollars?|pounds?|yen|"
+    r"rupees?)"
+)
+_SIZE = r"(?:thousand|million|billion|crore|lakh|mio|mln|mn|bn|mm|m|k)s?"
 _SCALE = re.compile(
+    rf"\b(?:in )?{_MONEY} ?(?:in )?{_SIZE}\b|\b{_SIZE} (?:of )?{_MONEY}(?!\w)|\b(?:thousand|million|billion)s\b|"
     r"(?:[a-z]{1,12}|[$€£¥₹])? ?\bin (?:[$€£¥₹] ?|[a-z]{2,8} )?(?:thousand|million|billion|crore|lakh)s?"
     r"(?: of [a-z$. ]{1,20})?(?:,? except [a-z/ -]{1,50})?"
     r"|[$€£¥₹] ?(?:thousand|million|billion|mn|bn|m|000)s?\b|['’]000s?\b|\b000s\b",

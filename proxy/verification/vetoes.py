@@ -12,12 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
+from unicodedata import normalize
 
 from proxy.verification.lexicon import (
     CALENDAR,
     COMPARATORS,
-    LINKING,
+    CONVERSE,
     LIGHT_WORDS,
+    LINKING,
+    NAME_CONCEPTS,
     NEGATORS,
     NOT_NEGATED,
     QUANTIFIER_CONFLICTS,
@@ -34,6 +37,8 @@ from proxy.verification.words import STOPWORDS, Word, stem, words
 _CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
 _NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis", "mis")
 _NO_PREFIX = frozenset("formation cover charg cours appoint patch creas".split())
+_MISSPELT = 0.7  # share of letters in order from which two names may be spellings of one
+_NEXT = 2
 _REACH = 4  # how many words away from its anchor a word still stands in the same place of the frame
 
 
@@ -71,11 +76,20 @@ class Reading:
         return places
 
     @cached_property
+    def stems(self) -> frozenset[str]:
+        """The stems of the words."""
+        return frozenset(word.stem for word in self.words)
+
+    @cached_property
     def negated(self) -> frozenset[int]:
         """The places of the words that a negator denies: the first content word behind it in its clause."""
         denied = (self.head(place) for place in range(len(self.words)) if self._negates(place))
-        refuted = (name for name, value in self.attributes if self.words[value].text.lower() in _REFUTING)
-        return frozenset(place for place in (*denied, *refuted) if place is not None)
+        return frozenset(place for place in denied if place is not None) | self.refuted
+
+    @cached_property
+    def refuted(self) -> frozenset[int]:
+        """The places of attributes that are said not to hold: "refundable: false"."""
+        return frozenset(name for name, value in self.attributes if self.words[value].text.lower() in _REFUTING)
 
     @cached_property
     def attributes(self) -> tuple[tuple[int, int], ...]:
@@ -103,11 +117,15 @@ class Reading:
         """The first content word behind `place` in its clause, within reach."""
         for near in range(place + 1, min(place + 1 + _REACH, len(self.words))):
             word = self.words[near]
-            if _CLAUSE_BREAK.search(self.text, self.words[near - 1].end, word.start):
+            if _CLAUSE_BREAK.search(self.text, self.words[near - 1].end, word.start) or word.text in _TURNS:
                 return None
             if carries_meaning(word) and not word.text.lower().endswith("ly") and word.stem not in _UNHEADED:
                 return near
         return None
+
+    def has_negator_near(self, place: int) -> bool:
+        """Whether anything in the word's neighbourhood is denied."""
+        return any(map(is_negator, self.words[max(0, place - 2 * _REACH) : place + _REACH]))
 
     def is_hypothetical(self, place: int) -> bool:
         """Whether the words before it make of an assertion a possibility, a condition or a wish."""
@@ -116,8 +134,8 @@ class Reading:
     def is_name(self, place: int) -> bool:
         """Whether the word is a proper name by its writing: a capital where grammar asks for none."""
         word = self.words[place]
-        if not word.text[:1].isupper() or word.stem in STOPWORDS:
-            return False
+        if not word.text[:1].isupper() or word.stem in STOPWORDS or word.text[1:2] in ("'", "\u2019"):
+            return False  # I've
         if len(word.text) > 1 and word.text[1:] != word.text[1:].lower():
             return True  # NASA, McDonald
         return not self.starts_sentence(place) or self._in_name_run(place)
@@ -125,6 +143,18 @@ class Reading:
     def is_capital(self, place: int) -> bool:
         """Whether the word is a content word with a capital, for whatever reason."""
         return self.words[place].text[:1].isupper() and carries_meaning(self.words[place])
+
+    def name_run(self, place: int) -> range:
+        """The places of the capitalised words that stand together with the one at `place`."""
+        first = last = place
+        while first > 0 and self._is_name_part(first - 1):
+            first -= 1
+        while last + 1 < len(self.words) and self._is_name_part(last + 1):
+            last += 1
+        return range(first, last + 1)
+
+    def _is_name_part(self, place: int) -> bool:
+        return self.is_capital(place) and self.words[place].text.lower() not in TITLES
 
     def starts_sentence(self, place: int) -> bool:
         """Whether the word opens a sentence, a quotation or a line, where anything is capitalised."""
@@ -139,15 +169,18 @@ class Reading:
     def _in_name_run(self, place: int) -> bool:
         if place + 1 >= len(self.words) or self.starts_sentence(place + 1):
             return False
-        return self.words[place + 1].text[:1].isupper() and self.words[place].stem not in _COMMON_OPENERS
+        is_run = not self.text[self.words[place].end : self.words[place + 1].start].strip()
+        return is_run and self.words[place + 1].text[:1].isupper() and self.words[place].stem not in _COMMON_OPENERS
 
 
+_TURNS = frozenset(("but", "although", "though", "because", "while", "whereas"))
 _HYPOTHETICAL = frozenset(
     "if whether unless could can may might would should must to want wants hope hopes claim claimed".split()
 )
 _UNHEADED = frozenset("yet longer any even ever much many so really necessary currently able".split()) | {"necessari"}
 _COMMON_OPENERS = frozenset(
-    "when while if after before although because since however according many most all both".split()
+    "when while whil if after before although because becaus since sinc however according accord many most all both "
+    "former though unlike unlik despite despit two three one other another new".split()
 )
 
 
@@ -205,15 +238,25 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
         denied = place in claim.negated
         if any((near in evidence.negated) == denied or evidence.is_hypothetical(near) for near in found):
             continue
-        if claim.words[place].stem in LIGHT_WORDS or not any(
-            _same_place(claim, place, evidence, near) for near in found
+        is_refuted = not denied and any(near in evidence.refuted for near in found)
+        if not is_refuted and (
+            claim.words[place].stem in LIGHT_WORDS
+            or not any(_same_place(claim, place, evidence, near) for near in found)
         ):
             continue
         if any((near in claim.negated) != denied for near in claim.places[meaning]):
             continue
+        if not is_refuted and (
+            all(evidence.has_negator_near(near) for near in found) if denied else any(map(is_negator, claim.words))
+        ):
+            continue  # both deny something here, each in its own way
         word = claim.words[place].text
         says = f'the answer denies "{word}" and' if denied else f'the answer asserts "{word}" and'
-        yield Veto("negation", place, f"{says} the source {'asserts' if denied else 'denies'} it")
+        yield Veto(
+            "attribute" if is_refuted else "negation",
+            place,
+            f"{says} the source {'asserts' if denied else 'denies'} it",
+        )
 
 
 def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
@@ -225,6 +268,7 @@ def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
             if (
                 opposed(word.stem, other.stem)
                 and near not in evidence.negated
+                and evidence.text[max(0, other.start - 1) : other.start] != "-"  # dis-solvable
                 and _same_place(claim, place, evidence, near)
             ):
                 yield Veto("direction", place, f'the answer says "{word.text}" where the source says "{other.text}"')
@@ -237,7 +281,7 @@ def _attribute(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     if not said:
         return
     for place, word in enumerate(claim.words):
-        if claim.concepts[place] in evidence.places or not carries_meaning(word):
+        if not _lacks(evidence, claim, place) or not carries_meaning(word):
             continue
         if place in claim.negated or place in claim.measured or word.is_number:
             continue
@@ -245,10 +289,12 @@ def _attribute(claim: Reading, evidence: Reading) -> Iterator[Veto]:
         near = {claim.concepts[at] for at in range(max(0, place - _REACH), min(len(claim.words), place + _REACH + 1))}
         for name, value in said:
             meaning, other = evidence.concepts[name], evidence.words[value]
-            is_opposite = opposed(word.stem, other.stem) and (
-                meaning in near or (ascribed and meaning in STATE_ATTRIBUTES)
+            is_opposite = (
+                word.stem not in CONVERSE
+                and opposed(word.stem, other.stem)
+                and (meaning in near or (ascribed and meaning in STATE_ATTRIBUTES))
             )
-            is_other = _is_field(evidence, name, value) and not claim.places.keys() & _field_value(evidence, value)
+            is_other = _is_field(evidence, name, value) and not claim.stems & _field_value(evidence, value)
             if is_opposite or (is_other and (meaning in ascribed or _titles(claim, place, meaning))):
                 yield Veto("attribute", place, f'the answer says "{word.text}" where the source says "{other.text}"')
                 break
@@ -269,10 +315,17 @@ def _is_field(reading: Reading, name: int, value: int) -> bool:
 
 
 def _field_value(reading: Reading, value: int) -> frozenset[str]:
-    """The meanings of the words that fill a field, from the place `value` on."""
+    """The stems of the words that fill a field, from the place `value` on."""
     end = reading.text.find("|", reading.words[value].start)
     inside = (at for at in range(value, min(value + 3, len(reading.words))) if end < 0 or reading.words[at].start < end)
-    return frozenset(reading.concepts[at] for at in inside)
+    return frozenset(reading.words[at].stem for at in inside)
+
+
+def _lacks(evidence: Reading, claim: Reading, place: int) -> bool:
+    """Whether the evidence has neither the claim's word nor, unless it is a name, one that means the same."""
+    if claim.is_name(place) and claim.concepts[place] not in NAME_CONCEPTS:
+        return claim.words[place].stem not in evidence.stems
+    return claim.concepts[place] not in evidence.places
 
 
 def _quantifier(claim: Reading, evidence: Reading) -> Iterator[Veto]:
@@ -292,6 +345,8 @@ def _quantified(reading: Reading) -> dict[str, dict[str, tuple[int, str]]]:
     found: dict[str, dict[str, tuple[int, str]]] = defaultdict(dict)
     for place, word in enumerate(reading.words):
         amount = QUANTIFIERS.get(word.text.lower())
+        if any(map(is_negator, reading.words[place + 1 : place + 3])):
+            continue  # "usually not"
         if amount and (head := reading.head(place)) is not None:
             if place and is_negator(reading.words[place - 1]):
                 amount = "some" if amount == "all" else "few"
@@ -331,51 +386,79 @@ def _ends(text: str, phrase: str) -> bool:
 
 def _name(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """A name of the claim that is missing, with another name in its place."""
-    missing = [
-        place
-        for place in range(len(claim.words))
-        if claim.concepts[place] not in evidence.places and claim.is_name(place) and place not in claim.measured
-    ]
-    if not missing:
-        return
-    strangers = [
-        near
-        for near in range(len(evidence.words))
-        if evidence.is_name(near)
-        and evidence.concepts[near] not in claim.places
-        and len(evidence.words[near].text) > 2
-        and evidence.words[near].text.lower() not in TITLES
-    ]
+    missing = [place for place in range(len(claim.words)) if _is_unknown_name(claim, place, evidence)]
+    strangers = [n for n in range(len(evidence.words)) if _is_unknown_name(evidence, n, claim)] if missing else []
     for place in missing:
         name = claim.words[place]
         for near in strangers:
             other = evidence.words[near]
-            if (name.stem in CALENDAR) != (other.stem in CALENDAR) or _abbreviates(name.text, other.text):
-                continue
-            if _same_place(claim, place, evidence, near):
+            if (name.stem in CALENDAR) == (other.stem in CALENDAR) and _replaces(claim, place, evidence, near):
                 yield Veto("name", place, f'the answer says "{name.text}" where the source says "{other.text}"')
                 break
 
 
-def _abbreviates(one: str, other: str) -> bool:
-    """Whether two names may be one: an acronym or a short form shares the first letter, a misspelling most letters."""
-    short, long = sorted((one.lower(), other.lower()), key=len)
-    return long.startswith(short[:3]) or (one.isupper() != other.isupper() and short[0] == long[0])
+def _is_unknown_name(reading: Reading, place: int, other: Reading) -> bool:
+    """Whether a name stands there that is not in the other text."""
+    if not reading.is_name(place) or place in reading.measured or reading.concepts[place] in other.places:
+        return False
+    return len(reading.words[place].text) > 2 and reading.words[place].text.lower() not in TITLES
 
 
-def _same_place(claim: Reading, place: int, evidence: Reading, near: int) -> bool:
-    """Whether the nearest content words beside `place` in the claim also stand beside `near` in the evidence, each on
-    its own side; one suffices where the other has no match in the evidence.
+def _replaces(claim: Reading, place: int, evidence: Reading, near: int) -> bool:
+    """Whether two names exclude each other: in one place of the frame; where both share a part, beside that part.
+
+    "Walsh" may be "Ed Walsh", while "John Miller" and "Anna Miller" are two people.
     """
-    sides = [_anchored(claim, place, evidence, near, step) for step in (-1, 1)]
+    mine, theirs = claim.name_run(place), evidence.name_run(near)
+    if any(_may_be_one(claim.words[place].text, evidence.words[part].text) for part in theirs):
+        return False
+    shared = {claim.concepts[part] for part in mine} & {evidence.concepts[part] for part in theirs}
+    if shared:
+        return any(
+            place + step in mine
+            and near + step in theirs
+            and claim.concepts[place + step] == evidence.concepts[near + step]
+            for step in (-1, 1)
+        )
+    if any(claim.concepts[part] in evidence.places for part in mine) or any(
+        evidence.concepts[part] in claim.places for part in theirs
+    ):
+        return False
+    return _same_place(claim, place, evidence, near, alone=_NEXT)
+
+
+def _may_be_one(one: str, other: str) -> bool:
+    """Whether two names may be one: an acronym or a short form shares the first letter, a misspelling most letters."""
+    from difflib import SequenceMatcher
+
+    short, long = sorted((normalize("NFD", one.lower()), normalize("NFD", other.lower())), key=len)
+    if short[0] != long[0]:
+        return False
+    return (
+        long.startswith(short[:3])
+        or one.isupper() != other.isupper()
+        or SequenceMatcher(None, short, long).ratio() >= _MISSPELT
+    )
+
+
+def _same_place(claim: Reading, place: int, evidence: Reading, near: int, alone: int = _REACH) -> bool:
+    """Whether the nearest content words beside `place` in the claim also stand beside `near` in the evidence, each on
+    its own side; one within `alone` words suffices where the other has no match in the evidence.
+    """
+    sides = [_anchored(claim, place, evidence, near, step, _REACH) for step in (-1, 1)]
+    if None in sides and alone < _REACH:
+        sides = [
+            side and _anchored(claim, place, evidence, near, step, alone)
+            for side, step in zip(sides, (-1, 1), strict=True)
+        ]
     return any(sides) and False not in sides
 
 
-def _anchored(claim: Reading, place: int, evidence: Reading, near: int, step: int) -> bool | None:
+def _anchored(claim: Reading, place: int, evidence: Reading, near: int, step: int, reach: int) -> bool | None:
     anchor = place + step
-    while 0 <= anchor < len(claim.words) and abs(anchor - place) <= _REACH:
+    while 0 <= anchor < len(claim.words) and abs(anchor - place) <= reach:
         if carries_meaning(claim.words[anchor]) and (found := evidence.places.get(claim.concepts[anchor])):
-            return any(0 < (other - near) * step <= _REACH for other in found)
+            return any(0 < (other - near) * step <= reach for other in found)
         anchor += step
     return None
 
@@ -408,7 +491,7 @@ def _actions(reading: Reading) -> Iterator[tuple[int, frozenset[str], frozenset[
         if _CLAUSE_BREAK.search(reading.text, reading.words[before].end, reading.words[after].start):
             continue
         between = {word.text.lower() for word in reading.words[before + 1 : after]}
-        if "and" in between or "or" in between:
+        if not between.isdisjoint(("and", "or", "of")):
             continue
         names = _name_around(reading, before), _name_around(reading, after)
         yield (verb, *(names[::-1] if "by" in between else names))
@@ -416,9 +499,4 @@ def _actions(reading: Reading) -> Iterator[tuple[int, frozenset[str], frozenset[
 
 def _name_around(reading: Reading, place: int) -> frozenset[str]:
     """The meanings of the capitalised words that stand together with the one at `place`."""
-    first = last = place
-    while first > 0 and reading.is_capital(first - 1):
-        first -= 1
-    while last + 1 < len(reading.words) and reading.is_capital(last + 1):
-        last += 1
-    return frozenset(reading.concepts[first : last + 1])
+    return frozenset(reading.concepts[part] for part in reading.name_run(place))
