@@ -36,6 +36,7 @@ from proxy.verification.words import content_stems, words
 
 _MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
 
+_COORDINATES = re.compile(r"[,;]|\b(?:and|or|while|whereas|but)\b")
 _NOT_LETTERS = re.compile(r"[\W_]+")
 _JOINED_FROM = 6
 
@@ -76,14 +77,14 @@ _EXACT_COVERAGE, _EXACT_ORDER = 0.97, 0.9
 class Alignment:
     """How a claim stands to its best evidence; every share is 0–1 and weighs names above other words.
 
-    `coverage` is the share of the claim's content in `window` (consecutive passages of one source), `frame` that
-    share without the words that a veto is about, `union` the share
-    in that and a second window about the same thing (`second`, may be empty). `order` is the share of neighbouring
-    content words that stand near each other in the window, `density` how few passages they take, `gap` the
-    weight of the longest run of content words that stand in no window, `predicate` the share, each word counting alike,
-    of what stands behind the claim's first "is" or "has" (1 when it has none). `missing` words stand
-    in no window at all. `lead` is the share of the lead's content. `cited` is whether the window lies in a cited source
-    (None: none is cited), `unknown` are labels that resolve to no source.
+    `coverage` is the share of the claim's content in `window` (consecutive passages of one source), `frame` that share
+    without the words that a veto is about, `union` the share in that and in further windows about the same thing or
+    with items of a list (`second`, may be empty). `order` is the share of neighbouring content words that stand near
+    each other in the window, `density` how few passages they take, `gap` the weight of the longest run of content words
+    that stand in no window, `predicate` the share, each word counting alike, of what stands behind the claim's first
+    "is" or "has" (1 when it has none). `size` counts the content words, `missing` are those that stand in no window at
+    all, `core_missing` how many of them do more than point. `lead` is the share of the lead's content. `cited` is
+    whether the window lies in a cited source (None: none is cited), `unknown` are labels that resolve to no source.
     """
 
     size: int
@@ -111,6 +112,8 @@ class _Unit:
     """One content word of a claim: where it stands, its weight, and every stem that would do for it."""
 
     place: int
+    start: int
+    end: int
     text: str
     weight: float
     stems: frozenset[str]
@@ -158,8 +161,8 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
     best, vetoes = _least_vetoed(reading, units, windows)
     if joined := _joined(units, best):
         best = replace(best, found=best.found | joined, share=_share(units, best.found | joined))
-    second = _second(best, windows)
-    union = best.found | (second.found if second else 0)
+    further = _further(reading, units, best, windows)
+    union = best.found | _all_found(further)
     missing = [unit for bit, unit in enumerate(units) if not union >> bit & 1]
     return Alignment(
         coverage=best.share,
@@ -175,7 +178,7 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
         missing=tuple(unit.text for unit in missing),
         missing_names=_missing_names(units, union),
         window=best.passages,
-        second=second.passages if second else (),
+        second=tuple(passage for window in further for passage in window.passages),
         vetoes=vetoes,
         lead=_lead_share(lead, best.passages),
         cited=best.passages[0].source in cited if cited else None,
@@ -236,7 +239,9 @@ def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
             weight = _REFERENT_WEIGHT
         units.setdefault(
             reading.concepts[place],
-            _Unit(place, word.text, weight, _acceptable(reading, place), root(word.stem), is_name),
+            _Unit(
+                place, word.start, word.end, word.text, weight, _acceptable(reading, place), root(word.stem), is_name
+            ),
         )
     return list(units.values())
 
@@ -415,6 +420,27 @@ def _vetoes(claim: Reading, window: _Window) -> tuple[Veto, ...]:
     return find_vetoes(claim, Reading(" \n".join(passage.text for passage in window.passages)))
 
 
+def _further(
+    reading: Reading, units: Sequence[_Unit], best: _Window, windows: Sequence[_Window]
+) -> tuple[_Window, ...]:
+    """The windows that complete the best one: one about the same thing, or one for each item of a list."""
+    second = _second(best, windows)
+    if second and best.found | second.found == (1 << len(units)) - 1:
+        return (second,)
+    items = _items(reading, units, best.found, windows)
+    completed = best.found | _all_found(items)
+    if second and (completed | second.found) != completed:
+        items = (second, *(item for item in items if item is not second))
+    return tuple(dict.fromkeys(items))
+
+
+def _all_found(windows: Sequence[_Window]) -> int:
+    found = 0
+    for window in windows:
+        found |= window.found
+    return found
+
+
 def _second(best: _Window, windows: Sequence[_Window]) -> _Window | None:
     """The window that adds most to the best one, among those that have a good part of the claim themselves."""
     taken = {passage.place for passage in best.passages}
@@ -426,6 +452,31 @@ def _second(best: _Window, windows: Sequence[_Window]) -> _Window | None:
         and taken.isdisjoint(passage.place for passage in window.passages)
     )
     return max(others, key=lambda window: (window.found & ~best.found).bit_count(), default=None)
+
+
+def _items(reading: Reading, units: Sequence[_Unit], found: int, windows: Sequence[_Window]) -> tuple[_Window, ...]:
+    """Windows for the items of a coordination that the best one lacks: each whole, and beside a word of the rest."""
+    chosen: list[_Window] = []
+    for item in _coordinated(reading, units):
+        if item & found == item:
+            continue
+        rest = sum(1 << bit for bit, unit in enumerate(units) if unit.weight >= 1 and not item >> bit & 1)
+        if window := next((each for each in windows if each.found & item == item and each.found & rest), None):
+            chosen.append(window)
+    return tuple(chosen)
+
+
+def _coordinated(reading: Reading, units: Sequence[_Unit]) -> Iterator[int]:
+    """The runs of units between commas and conjunctions, as bits: "A", "B" and "C" of "A, B and C"."""
+    run = 0
+    for bit, unit in enumerate(units):
+        before = reading.text[units[bit - 1].end if bit else 0 : unit.start]
+        if run and _COORDINATES.search(before):
+            yield run
+            run = 0
+        run |= 1 << bit
+    if run:
+        yield run
 
 
 def _order(units: Sequence[_Unit], window: _Window) -> float:
