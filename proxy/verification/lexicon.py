@@ -155,6 +155,12 @@ note state mention include provide describe explain indicate refer highlight emp
 addition other others etc term terms
 """
 
+# What no source bears out unless it says so itself: evaluations.
+_EVALUATIVE = """
+good great excellent bad poor terrible successful unsuccessful impressive disappointing outstanding remarkable amazing
+wonderful awful perfect mediocre superb
+"""
+
 _NEGATORS = """
 not no never none neither nor nobody nothing nowhere cannot without unable fail failed fails failing lacks lacked
 """
@@ -266,6 +272,7 @@ NAME_CONCEPTS = frozenset(_CONCEPTS.get(stem, stem) for group in _groups(_NAME_S
 FRAME_WORDS = frozenset(stem(word) for word in _FRAME.split())
 REFERENTS = frozenset(stem(word) for word in _REFERENTS.split())
 LIGHT_WORDS = frozenset(stem(word) for word in _LIGHT.split())
+EVALUATIVE = frozenset(stem(word) for word in _EVALUATIVE.split())
 NEGATORS = frozenset(_NEGATORS.split())
 TITLES = frozenset(_TITLES.split())
 UNIT_WORDS = frozenset(_UNITS.split())

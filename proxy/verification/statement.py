@@ -18,6 +18,7 @@ from proxy.verification.context import Context, Passage
 from proxy.verification.folding import fold
 from proxy.verification.lexicon import (
     CALENDAR,
+    EVALUATIVE,
     FRAME_WORDS,
     LIGHT_WORDS,
     LINKING,
@@ -37,6 +38,7 @@ from proxy.verification.words import content_stems, words
 _MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
 
 _COORDINATES = re.compile(r"[,;]|\b(?:and|or|while|whereas|but)\b")
+_RECORD = re.compile(r"\w: [^|\n]*\|")
 _NOT_LETTERS = re.compile(r"[\W_]+")
 _JOINED_FROM = 6
 
@@ -52,8 +54,8 @@ _CITED = 3
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What it takes to be supported: least coverage, and coverage by two windows; the heaviest gap and most missing
-    names that are passed over; and the least coverage at which a veto speaks of the same thing.
+    """What it takes to be supported: least coverage, and coverage by several windows, of a long claim; the heaviest gap
+    and most missing names that are passed over; and the least coverage at which a veto speaks of the same thing.
     """
 
     semantic: float
@@ -64,11 +66,13 @@ class Thresholds:
 
 
 _THRESHOLDS = {
-    "strict": Thresholds(semantic=0.6, inference=0.7, gap=3.5, names=0, veto=0.7),
-    "balanced": Thresholds(semantic=0.5, inference=0.6, gap=4.5, names=0, veto=0.75),
-    "lenient": Thresholds(semantic=0.4, inference=0.5, gap=6.0, names=1, veto=0.85),
+    "strict": Thresholds(semantic=0.55, inference=0.65, gap=3.5, names=0, veto=0.7),
+    "balanced": Thresholds(semantic=0.4, inference=0.45, gap=5.0, names=0, veto=0.75),
+    "lenient": Thresholds(semantic=0.3, inference=0.4, gap=6.5, names=1, veto=0.85),
 }
-_SHORT, _RATHER_SHORT = 3, 5  # content words: where one word is a third of what is said, each must be found
+_SHORT, _RATHER_SHORT, _LONG = 3, 5, 8  # content words
+_SHORTER = 0.1  # what a claim that is not long must have more of, because each word says more of it
+_SPARED = 0.8  # in a long claim with so much found, one name may be written otherwise
 _SAYING_OF = LINKING | {"has", "have", "had"}
 _EXACT_COVERAGE, _EXACT_ORDER = 0.97, 0.9
 
@@ -115,6 +119,7 @@ class _Unit:
     start: int
     end: int
     text: str
+    stem: str
     weight: float
     stems: frozenset[str]
     root: str
@@ -174,7 +179,7 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
         predicate=_predicate(reading, units, best.found),
         verbatim=_verbatim(text, best.passages[0].source),
         size=sum(unit.weight > _REFERENT_WEIGHT for unit in units),
-        core_missing=sum(unit.weight > _REFERENT_WEIGHT for unit in missing),
+        core_missing=_core_missing(reading, missing, best),
         missing=tuple(unit.text for unit in missing),
         missing_names=_missing_names(units, union),
         window=best.passages,
@@ -215,12 +220,15 @@ def _judge(
         return "unsupported", "none", 0.45 * alignment.coverage
     if alignment.size <= _RATHER_SHORT and alignment.predicate == 0:
         return "unsupported", "none", 0.45 * alignment.coverage
-    nothing_new = len(alignment.missing_names) <= thresholds.names and alignment.gap <= thresholds.gap
+    is_long = alignment.size >= _LONG
+    names = thresholds.names + (is_long and alignment.union >= _SPARED)
+    nothing_new = len(alignment.missing_names) <= names and alignment.gap <= thresholds.gap
+    asked = 0.0 if is_long else _SHORTER
     if alignment.coverage >= _EXACT_COVERAGE and alignment.order >= _EXACT_ORDER:
         return "supported", "exact", 0.9 + 0.1 * alignment.order
-    if alignment.coverage >= thresholds.semantic and nothing_new:
+    if alignment.coverage >= thresholds.semantic + asked and nothing_new:
         return "supported", "semantic", 0.6 * alignment.coverage + 0.3 * alignment.order
-    if alignment.union >= thresholds.inference and nothing_new:
+    if alignment.union >= thresholds.inference + asked and nothing_new:
         return "supported", "inference", 0.55 * alignment.union + 0.1 * alignment.order
     return "unsupported", "none", 0.45 * alignment.coverage
 
@@ -240,7 +248,15 @@ def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
         units.setdefault(
             reading.concepts[place],
             _Unit(
-                place, word.start, word.end, word.text, weight, _acceptable(reading, place), root(word.stem), is_name
+                place,
+                word.start,
+                word.end,
+                word.text,
+                word.stem,
+                weight,
+                _acceptable(reading, place),
+                root(word.stem),
+                is_name,
             ),
         )
     return list(units.values())
@@ -361,12 +377,28 @@ def _frame(units: Sequence[_Unit], window: _Window, vetoes: Sequence[Veto]) -> f
     return sum(weight for bit, weight in others if window.found >> bit & 1) / total if total else 0.0
 
 
+def _core_missing(reading: Reading, missing: Sequence[_Unit], window: _Window) -> int:
+    """How many of the missing words do more than point. A record need not name its subject: that goes unsaid."""
+    is_record = any(_RECORD.search(passage.text) for passage in window.passages)
+    verb = _verb(reading) if is_record else None
+    return sum(
+        unit.weight > _REFERENT_WEIGHT and (unit.is_name or verb is None or unit.place > verb) for unit in missing
+    )
+
+
+def _verb(reading: Reading) -> int | None:
+    """The place of the first "is" or "has"."""
+    return next((place for place, word in enumerate(reading.words) if word.text.lower() in _SAYING_OF), None)
+
+
 def _predicate(reading: Reading, units: Sequence[_Unit], found: int) -> float:
     """The share of the words behind the first "is" or "has" that are found: what is said of the subject."""
-    verb = next((place for place, word in enumerate(reading.words) if word.text.lower() in _SAYING_OF), None)
+    verb = _verb(reading)
     if verb is None:
         return 1.0
     said = [bit for bit, unit in enumerate(units) if unit.place > verb and unit.weight > _REFERENT_WEIGHT]
+    if any(units[bit].stem in EVALUATIVE and not found >> bit & 1 for bit in said):
+        return 0.0  # an evaluation is all that such a sentence says
     return sum(found >> bit & 1 for bit in said) / len(said) if said else 1.0
 
 
