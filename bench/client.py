@@ -1,8 +1,8 @@
 """A load generator that costs little: keep-alive connections with one request in flight each, for a given time.
 
 Every request carries a number of its own within its context, so that no proxy can answer from a cache. Prints one JSON
-object: requests, those whose answer came with a complete report, failures, seconds, and latencies in milliseconds
-(until the first byte of the body, and whole).
+object: requests, those whose answer came with a complete report, failures, seconds, and percentiles of the latency in
+milliseconds, until the first byte of the body and whole.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ import json
 import re
 import time
 from dataclasses import dataclass, field
+from statistics import median
 from typing import cast
 
 import uvloop
 
+from bench.report import percentile
 from bench.texts import messages
 
-SHAPES = ("body", "stream", "paced")
-"""A body; a stream whose events come all at once; a stream with one event every `PACE_MS`."""
+MODELS = {"body": "bench-model", "stream": "bench-model", "paced": "bench-paced-2"}
+"""The model to ask for, by the shape of the answer: a body, a stream all at once, a stream with pauses of 2 ms."""
 
-PACE_MS = 2
 _NUMBER = "@" * 10
 _VERIFIED = re.compile(rb'"grounding":{"id":"[^"]*","version":1,"status":"complete"')
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
@@ -34,11 +35,9 @@ class Request:
     def __init__(self, shape: str, tokens: int) -> None:
         asked = messages(tokens, seed=1)
         asked[1]["content"] = f"Case {_NUMBER}.\n\n{asked[1]['content']}"
-        body: dict[str, object] = {"model": "bench-model", "messages": asked, "temperature": 0.2}
+        body: dict[str, object] = {"model": MODELS[shape], "messages": asked, "temperature": 0.2}
         if shape != "body":
             body |= {"stream": True}
-        if shape == "paced":
-            body |= {"user": f"paced-{PACE_MS}"}
         content = json.dumps(body)
         head = (
             "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer sk-bench\r\n"
@@ -146,7 +145,7 @@ async def run(port: int, concurrency: int, load: Load) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--shape", choices=SHAPES, default="body")
+    parser.add_argument("--shape", choices=tuple(MODELS), default="body")
     parser.add_argument("--concurrency", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--context-tokens", type=int, default=4000)
@@ -161,8 +160,9 @@ def main() -> None:
         "failures": len(load.failures),
         "first_failure": load.failures[0] if load.failures else None,
         "seconds": time.perf_counter() - start,
-        "first_ms": load.first_ms,
-        "whole_ms": load.whole_ms,
+        "first_p50": median(load.first_ms),
+        "p50": median(load.whole_ms),
+        "p99": percentile(load.whole_ms, 99),
     }
     print(json.dumps(result))
 

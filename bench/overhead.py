@@ -19,19 +19,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-from bench.client import SHAPES
+from bench.client import MODELS
 from bench.processes import Server, free_port, running
-from bench.report import heading, machine, markdown, percentile, write
+from bench.report import heading, machine, markdown, write
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / ".bench"
 VENV = WORK / "litellm-venv"
 
 DIRECT, OFF, SYNC, LITELLM = "direct", "groundwire off", "groundwire sync", "litellm"
-LOADS = tuple((shape, concurrency) for shape in SHAPES for concurrency in (1, 16, 64))
+LOADS = tuple((shape, concurrency) for shape in MODELS for concurrency in (1, 16, 64))
 QUICK_LOADS = (("body", 16), ("stream", 16), ("paced", 16))
 _WARM_UP_S = 0.7
 _LOOK_S = 0.25  # between two looks at whether a process has become quiet
@@ -45,10 +44,12 @@ grounding: {{mode: "{mode}"}}
 """
 
 _LITELLM = """\
+litellm_settings: {telemetry: false, set_verbose: false, num_retries: 0}
 model_list:
-  - model_name: bench-model
-    litellm_params: {{model: openai/bench-model, api_base: "http://127.0.0.1:{upstream}/v1", api_key: sk-bench}}
-litellm_settings: {{telemetry: false, set_verbose: false, num_retries: 0}}
+"""
+_LITELLM_MODEL = """\
+  - model_name: {model}
+    litellm_params: {{model: openai/{model}, api_base: "http://127.0.0.1:{upstream}/v1", api_key: sk-bench}}
 """
 _LITELLM_ENVIRON = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -115,9 +116,9 @@ def measure(target: Server, upstream: Server, load: Load, seconds: float) -> Fig
         verified=result["verified"] / sent,
         per_second=sent / result["seconds"],
         cpu_ms=cpu / sent * 1000,
-        first_p50=median(result["first_ms"]),
-        p50=median(result["whole_ms"]),
-        p99=percentile(result["whole_ms"], 99),
+        first_p50=result["first_p50"],
+        p50=result["p50"],
+        p99=result["p99"],
     )
 
 
@@ -170,7 +171,8 @@ def _groundwire(name: str, mode: str, upstream: int) -> AbstractContextManager[S
 def _litellm(upstream: int) -> AbstractContextManager[Server]:
     port = free_port()
     config = WORK / "litellm.yaml"
-    config.write_text(_LITELLM.format(upstream=upstream))
+    models = (_LITELLM_MODEL.format(model=model, upstream=upstream) for model in sorted(set(MODELS.values())))
+    config.write_text(_LITELLM + "".join(models))
     command = [str(litellm_venv() / "bin" / "litellm"), "--config", str(config), "--host", "127.0.0.1"]
     command += ["--port", str(port), "--num_workers", "1"]
     return running(LITELLM, command, port, WORK / "litellm.log", _LITELLM_ENVIRON)

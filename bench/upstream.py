@@ -1,8 +1,8 @@
 """A model server that costs next to nothing: OpenAI's shape, the answer always the same, its bytes made beforehand.
 
 `POST /v1/chat/completions` gives a body, or a stream when the request says `"stream":true`: all events at once, or one
-every `pace_ms` when the request's `user` is "paced-MILLISECONDS". `GET /served` gives the number of completions begun,
-by which a benchmark knows that a proxy in front of it has forwarded every one.
+every so many milliseconds when the model is called "bench-paced-MILLISECONDS". `GET /served` gives the number of
+completions begun, by which a benchmark knows that a proxy in front of it has forwarded every one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EVENTS = 200
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _STREAM = re.compile(rb'"stream": *true')
-_PACE = re.compile(rb'"user": *"paced-(\d+)"')
+_PACE = re.compile(rb'"model": *"bench-paced-(\d+)"')
 _END = b"0\r\n\r\n"
 
 
