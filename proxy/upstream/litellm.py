@@ -7,15 +7,31 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any
 
+import httpx
+
+from proxy.dialects.error import error_body
 from proxy.dialects.jsonbytes import dumps, loads
-from proxy.errors import BadRequest, UpstreamBroken
+from proxy.errors import BadRequest
 from proxy.types import Call, Chunks, Reply
+from proxy.upstream.failures import failure
 
 _JSON = ((b"content-type", b"application/json"),)
 _EVENTS = ((b"content-type", b"text/event-stream; charset=utf-8"),)
+_TOLD = ("retry-after", "x-request-id", "request-id")
+
+_FIELDS = frozenset(
+    # what OpenAI's API takes, and what other providers share; litellm itself takes hundreds of fields more, by which a
+    # client could name another host for our key, have answers made up, or change our limits
+    "audio best_of dimensions echo encoding_format frequency_penalty function_call functions input input_type "
+    "logit_bias logprobs max_completion_tokens max_tokens messages metadata modalities model moderation n "
+    "parallel_tool_calls prediction presence_penalty prompt prompt_cache_key prompt_cache_options "
+    "prompt_cache_retention reasoning_effort response_format safety_identifier seed service_tier stop store "
+    "stream stream_options suffix temperature thinking tool_choice tools top_k top_logprobs top_p user verbosity "
+    "web_search_options".split()
+)
 
 
 class LitellmUpstream:
@@ -53,11 +69,13 @@ class LitellmUpstream:
         if operation is None or call.method != "POST":
             raise BadRequest(f"upstream '{self.name}' has no {call.method} /v1{call.target}")
         asked = loads(call.body)
+        if refused := sorted(asked.keys() - _FIELDS):
+            raise BadRequest(f"upstream '{self.name}' does not take '{refused[0]}'", param=refused[0])
         model = self._model.replace("*", str(asked.get("model", "")), 1)
         try:
             answer = await operation(**{**asked, **self._fixed, "model": model})
         except Exception as error:  # noqa: BLE001 - litellm raises any of some forty classes
-            return _error_reply(error)
+            return _outcome(error, self.name)
         if asked.get("stream"):
             return Reply(200, _EVENTS, self._events(answer))
         return Reply(200, _JSON, dumps(answer.model_dump(exclude_none=True)))
@@ -67,10 +85,8 @@ class LitellmUpstream:
             async for chunk in answer:
                 yield b"data: " + dumps(chunk.model_dump(exclude_none=True)) + b"\n\n"
         except Exception as error:
-            raise UpstreamBroken(
-                f"the connection to upstream '{self.name}' broke",
-                operator=f"upstream {self.name!r}: {type(error).__name__}: {error}",
-            ) from error
+            cause = next((each for each in _chain(error) if isinstance(each, httpx.TransportError)), None)
+            raise failure(cause or httpx.ReadError(str(error)), self.name, "its provider") from error
         finally:
             if closing := getattr(answer, "aclose", None):
                 await closing()
@@ -89,23 +105,41 @@ def _imported() -> Any:
     return litellm
 
 
-def _error_reply(error: Exception) -> Reply:
-    """A litellm exception as the model server's own error, in OpenAI's shape, with its headers that matter."""
-    status = getattr(error, "status_code", None)
-    status = status if isinstance(status, int) and 400 <= status < 600 else 502
-    response = getattr(error, "response", None)
-    headers: Mapping[str, str] = getattr(response, "headers", None) or {}
-    kept = tuple(
-        (name.encode(), headers[name].encode("latin-1", "replace"))
-        for name in ("retry-after", "x-request-id")
-        if name in headers
+def _outcome(error: BaseException, name: str) -> Reply:
+    """What a litellm exception stands for: the model server's own error as a reply, or the RequestError it raises.
+
+    What happened is at the root: the transport's error when there was no answer, else the answer that was refused.
+    """
+    chain = tuple(_chain(error))
+    for each in chain:
+        if isinstance(each, httpx.TransportError):
+            raise failure(each, name, "its provider") from error
+    answers = (getattr(each, "response", None) for each in reversed(chain))
+    answer = next((answer for answer in answers if isinstance(answer, httpx.Response)), None)
+    status = getattr(error, "status_code", None) if answer is None else answer.status_code
+    message, type_ = (answer is not None and _said(answer)) or (
+        str(error).partition("\nTraceback")[0],
+        "upstream_error",
     )
-    body = {
-        "error": {
-            "message": str(getattr(error, "message", error)),
-            "type": str(getattr(error, "type", None) or "upstream_error"),
-            "param": getattr(error, "param", None),
-            "code": getattr(error, "code", None) and str(getattr(error, "code", None)),
-        }
-    }
-    return Reply(status, _JSON + kept, dumps(body))
+    headers = {} if answer is None else answer.headers
+    kept = tuple((told.encode(), headers[told].encode("latin-1", "replace")) for told in _TOLD if told in headers)
+    status = status if isinstance(status, int) and 400 <= status < 600 else 502
+    return Reply(status, _JSON + kept, error_body(message, type_))
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception and those that it came from."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _said(answer: httpx.Response) -> tuple[str, str] | None:
+    """Message and type of a provider's error, in the shape that OpenAI and Anthropic share; None in any other."""
+    try:
+        error = loads(answer.content)["error"]
+        return str(error["message"]), str(error.get("type") or "upstream_error")
+    except (ValueError, TypeError, KeyError, AttributeError, httpx.StreamError):
+        return None

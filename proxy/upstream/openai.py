@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import httpx
 
-from proxy.errors import RequestError, UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
 from proxy.types import Call, Chunks, Reply
+from proxy.upstream.failures import failure
 from proxy.upstream.headers import request_headers, response_headers
 
 _UNSAFE = re.compile(r"[^\x21-\x7e]|#")
@@ -51,7 +51,7 @@ class OpenAIUpstream:
         try:
             response = await self._transport.handle_async_request(request)
         except httpx.TransportError as error:
-            raise self._named(error) from error
+            raise failure(error, self.name, self._base_url) from error
         return Reply(response.status_code, response_headers(tuple(response.headers.raw)), self._chunks(response))
 
     async def _chunks(self, response: httpx.Response) -> Chunks:
@@ -60,7 +60,7 @@ class OpenAIUpstream:
             async for chunk in response.stream:
                 yield chunk
         except httpx.TransportError as error:
-            raise self._named(error) from error
+            raise failure(error, self.name, self._base_url) from error
         finally:
             await response.stream.aclose()
 
@@ -73,18 +73,3 @@ class OpenAIUpstream:
         base = httpx.URL(self._base_url)
         raw = base.raw_path.decode("ascii").rstrip("/") + _UNSAFE.sub(lambda match: quote(match.group()), target)
         return base.copy_with(raw_path=raw.encode("ascii"))
-
-    def _named(self, error: httpx.TransportError) -> RequestError:
-        operator = f"upstream {self.name!r} at {self._base_url}: {type(error).__name__}: {error}"
-        for kind, meaning, text in _MEANINGS:
-            if isinstance(error, kind):
-                return meaning(text.format(self.name), operator=operator)
-        return UpstreamBroken(f"the connection to upstream '{self.name}' broke", operator=operator)
-
-
-_MEANINGS: tuple[tuple[type[httpx.TransportError], type[RequestError], str], ...] = (
-    (httpx.ConnectTimeout, UpstreamTimeout, "upstream '{}' did not accept a connection in time"),
-    (httpx.ConnectError, UpstreamUnreachable, "upstream '{}' cannot be reached"),
-    (httpx.TimeoutException, UpstreamTimeout, "upstream '{}' did not answer in time"),
-    (httpx.UnsupportedProtocol, UpstreamUnreachable, "upstream '{}' cannot be reached"),
-)

@@ -1,0 +1,22 @@
+"""What it means when a model server gives no answer: httpx's errors as ours, the same for every upstream."""
+
+from __future__ import annotations
+
+import httpx
+
+from proxy.errors import RequestError, UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
+
+_MEANINGS: tuple[tuple[type[httpx.TransportError], type[RequestError], str], ...] = (
+    (httpx.ConnectTimeout, UpstreamTimeout, "upstream '{}' did not accept a connection in time"),
+    (httpx.ConnectError, UpstreamUnreachable, "upstream '{}' cannot be reached"),
+    (httpx.TimeoutException, UpstreamTimeout, "upstream '{}' did not answer in time"),
+    (httpx.UnsupportedProtocol, UpstreamUnreachable, "upstream '{}' cannot be reached"),
+    (httpx.TransportError, UpstreamBroken, "the connection to upstream '{}' broke"),
+)
+
+
+def failure(error: httpx.TransportError, name: str, address: str) -> RequestError:
+    """The error that says what happened to the upstream called `name`; only the operator is told its address."""
+    operator = f"upstream {name!r} at {address}: {type(error).__name__}: {error}"
+    meaning, text = next((meaning, text) for kind, meaning, text in _MEANINGS if isinstance(error, kind))
+    return meaning(text.format(name), operator=operator)

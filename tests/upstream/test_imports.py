@@ -1,0 +1,51 @@
+"""GW2 and the limits on start-up: what importing costs, and what it never brings along."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+HOUSE = """
+import sys, json
+from proxy.config import Settings
+from proxy.server.app import build_app
+from proxy.wiring import build_house
+settings = Settings(upstreams={"claude": {"dialect": "litellm", "litellm_model": "anthropic/*"}})
+build_app(settings, build_house(settings, {}))
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60, text=True).stdout
+
+
+def seconds(code: str) -> float:
+    started = time.perf_counter()
+    run(code)
+    return time.perf_counter() - started
+
+
+def test_a_house_with_a_litellm_upstream_is_built_without_litellm() -> None:
+    modules = json.loads(run(HOUSE))
+    assert "proxy.upstream.litellm" in modules
+    assert [name for name in modules if name.partition(".")[0] in ("litellm", "openai")] == []
+
+
+@pytest.mark.parametrize("name", ["litellm", "pydantic", "httpx", "aiohttp", "opentelemetry", "jsonschema", "babel"])
+def test_importing_the_package_brings_no_heavy_library(name: str) -> None:
+    assert run(f"import sys, proxy; print({name!r} in sys.modules)").strip() == "False"
+
+
+def test_judging_brings_no_library_of_the_edge() -> None:
+    heavy = {"litellm", "pydantic", "httpx", "aiohttp", "starlette", "structlog", "opentelemetry", "asyncio"}
+    modules = json.loads(run("import sys, json, proxy.verification.examine; print(json.dumps(list(sys.modules)))"))
+    assert heavy & {name.partition(".")[0] for name in modules} == set()
+
+
+def test_importing_the_package_takes_under_150_ms() -> None:
+    bare = min(seconds("pass") for _ in range(5))
+    whole = min(seconds("import proxy") for _ in range(5))
+    assert whole - bare < 0.15
