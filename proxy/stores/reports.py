@@ -13,6 +13,7 @@ class Reports:
 
     def put(self, id_: str, report: bytes) -> None:
         """Keeps a report in place of an earlier one under the same id; one larger than all the room is not kept."""
+        self._kept.pop(id_, None)
         if len(report) <= self._kept.maxsize:
             self._kept[id_] = report
 

@@ -1,0 +1,51 @@
+"""DQ1, RE2: reports are kept in process, at most so many bytes of them."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.stores.reports import Reports
+
+
+def test_a_report_is_found_under_its_id() -> None:
+    reports = Reports(100)
+    reports.put("a", b"{}")
+    assert reports.get("a") == b"{}"
+    assert reports.get("b") is None
+
+
+def test_a_later_report_takes_the_place_of_a_pending_one() -> None:
+    reports = Reports(100)
+    reports.put("a", b'{"status":"pending"}')
+    reports.put("a", b'{"status":"complete"}')
+    assert reports.get("a") == b'{"status":"complete"}'
+
+
+def test_the_oldest_go_first() -> None:
+    reports = Reports(10)
+    for id_ in "abc":
+        reports.put(id_, b"12345")
+    assert [reports.get(id_) for id_ in "abc"] == [None, b"12345", b"12345"]
+
+
+def test_a_report_larger_than_all_the_room_is_not_kept_and_pushes_nothing_out() -> None:
+    reports = Reports(10)
+    reports.put("a", b"12345")
+    reports.put("b", b"12345678901")
+    assert (reports.get("a"), reports.get("b")) == (b"12345", None)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.binary(max_size=40)), max_size=40))
+def test_there_are_never_more_bytes_than_allowed(puts: list[tuple[str, bytes]]) -> None:
+    reports = Reports(60)
+    for id_, report in puts:
+        reports.put(id_, report)
+        assert reports.get(id_) == report
+        assert sum(len(reports.get(each) or b"") for each in "abcdef") <= 60
+
+
+def test_a_pending_stand_in_is_not_left_behind_by_a_report_too_large_to_keep() -> None:
+    """Else whoever asks for it is told for ever that it is on its way."""
+    reports = Reports(10)
+    reports.put("a", b"pending")
+    reports.put("a", b"a report that is too large")
+    assert reports.get("a") is None

@@ -1,0 +1,233 @@
+"""CA1, CA2: verdicts are kept under exact keys for a while, and equal work in flight runs once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.stores.verdicts import VerdictCache
+from proxy.types import CacheUse, Claim, Judgement, Label, Verdict
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def judged(name: str, label: Label = "supported") -> Judgement:
+    return Judgement(Claim(name, name, 0, 1), Verdict("v", label, 1.0, "m", "r"), 1.0)
+
+
+class Work:
+    """Judges keys by their names and notes what it was asked for."""
+
+    def __init__(self, keys: Sequence[bytes], label: Label = "supported") -> None:
+        self.asked: list[list[bytes]] = []
+        self.keys = keys
+        self.label: Label = label
+
+    async def __call__(self, positions: Sequence[int]) -> list[Judgement]:
+        wanted = [self.keys[position] for position in positions]
+        self.asked.append(wanted)
+        await asyncio.sleep(0)
+        return [judged(key.decode(), self.label) for key in wanted]
+
+
+async def fetched(cache: VerdictCache, *keys: bytes, label: Label = "supported") -> tuple[list[str], CacheUse, Work]:
+    work = Work(keys, label)
+    judgements, use = await cache.get(keys, work)
+    return [judgement.claim.id for judgement in judgements], use, work
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(work, 10))
+
+
+def test_what_was_computed_is_not_computed_again() -> None:
+    async def work() -> None:
+        cache = VerdictCache(10, 60)
+        assert (await fetched(cache, b"a", b"b"))[:2] == (["a", "b"], CacheUse(0, 2, None))
+        names, use, done = await fetched(cache, b"b", b"c", b"a")
+        assert (names, (use.hits, use.misses), done.asked) == (["b", "c", "a"], (2, 1), [[b"c"]])
+
+    run(work())
+
+
+def test_nothing_is_asked_when_all_is_known_or_nothing_is_wanted() -> None:
+    async def work() -> None:
+        cache = VerdictCache(10, 60)
+        await fetched(cache, b"a")
+        assert (await fetched(cache, b"a"))[2].asked == []
+        assert (await fetched(cache))[:2] == ([], CacheUse(0, 0, None))
+
+    run(work())
+
+
+@given(st.lists(st.binary(max_size=2), min_size=2, max_size=8))
+def test_only_the_very_key_is_a_hit(keys: list[bytes]) -> None:
+    async def work() -> None:
+        cache = VerdictCache(100, 60)
+        for at, key in enumerate(keys):
+            _, use, _ = await fetched_raw(cache, key)
+            assert use.hits == (key in keys[:at])
+
+    async def fetched_raw(cache: VerdictCache, key: bytes) -> tuple[Any, CacheUse, None]:
+        async def compute(_: Sequence[int]) -> list[Judgement]:
+            return [judged(key.hex())]
+
+        judgements, use = await cache.get([key], compute)
+        assert judgements[0].claim.id == key.hex()
+        return judgements, use, None
+
+    run(work())
+
+
+def test_a_verdict_is_kept_for_its_time_and_tells_its_age() -> None:
+    async def work() -> None:
+        clock = Clock()
+        cache = VerdictCache(10, 60, clock)
+        await fetched(cache, b"a")
+        clock.now = 20
+        await fetched(cache, b"b")
+        clock.now = 59
+        assert (await fetched(cache, b"a", b"b"))[1] == CacheUse(2, 0, 59)
+        clock.now = 61
+        assert (await fetched(cache, b"a", b"b"))[1] == CacheUse(1, 1, 41)
+
+    run(work())
+
+
+@pytest.mark.parametrize(("entries", "ttl"), [(0, 60.0), (10, 0.0)], ids=["no entries", "no time"])
+def test_a_cache_of_nothing_keeps_nothing(entries: int, ttl: float) -> None:
+    async def work() -> None:
+        cache = VerdictCache(entries, ttl, Clock())
+        for _ in range(2):
+            names, use, done = await fetched(cache, b"a", b"a")
+            assert (names, use, done.asked) == (["a", "a"], CacheUse(0, 2, None), [[b"a"]])
+
+    run(work())
+
+
+def test_the_number_of_entries_is_bounded() -> None:
+    async def work() -> None:
+        cache = VerdictCache(3, 60)
+        for at in range(10):
+            await fetched(cache, str(at).encode())
+        _, use, _ = await fetched(cache, *(str(at).encode() for at in range(10)))
+        assert use.hits == 3
+
+    run(work())
+
+
+def test_what_was_not_checked_is_handed_on_and_never_kept() -> None:
+    async def work() -> None:
+        cache = VerdictCache(10, 60)
+        assert (await fetched(cache, b"a", label="not_checked"))[0] == ["a"]
+        assert (await fetched(cache, b"a"))[1] == CacheUse(0, 1, None)
+        assert (await fetched(cache, b"a"))[1].hits == 1
+
+    run(work())
+
+
+def test_equal_work_in_flight_runs_once() -> None:
+    async def work() -> None:
+        cache = VerdictCache(0, 60)  # even when nothing is kept
+        every = await asyncio.gather(*(fetched(cache, b"a", b"b") for _ in range(5)))
+        assert [names for names, *_ in every] == [["a", "b"]] * 5
+        assert [done.asked for *_, done in every] == [[[b"a", b"b"]], [], [], [], []]
+
+    run(work())
+
+
+def test_overlapping_work_shares_what_overlaps() -> None:
+    async def work() -> None:
+        cache = VerdictCache(10, 60)
+        (one, _, first), (two, _, second) = await asyncio.gather(
+            fetched(cache, b"a", b"b"), fetched(cache, b"b", b"c", b"a")
+        )
+        assert (one, two) == (["a", "b"], ["b", "c", "a"])
+        assert (first.asked, second.asked) == ([[b"a", b"b"]], [[b"c"]])
+
+    run(work())
+
+
+Compute = Callable[[Sequence[int]], Awaitable[Sequence[Judgement]]]
+
+
+async def endless(_: Sequence[int]) -> list[Judgement]:
+    await asyncio.sleep(60)
+    raise AssertionError("nobody waits that long")
+
+
+def test_a_follower_of_a_cancelled_leader_does_the_work_itself() -> None:
+    async def work() -> None:
+        cache = VerdictCache(10, 60)
+        leader = asyncio.create_task(cache.get([b"a"], endless))
+        await asyncio.sleep(0)
+        follower = asyncio.create_task(fetched(cache, b"a"))
+        await asyncio.sleep(0)
+        leader.cancel()
+        names, _, done = await follower
+        assert (names, done.asked) == (["a"], [[b"a"]])
+        assert leader.cancelled() or leader.cancelling()
+
+    run(work())
+
+
+def test_a_follower_of_a_failed_leader_does_the_work_itself() -> None:
+    async def failing(_: Sequence[int]) -> list[Judgement]:
+        await asyncio.sleep(0)
+        raise ZeroDivisionError
+
+    async def work() -> None:
+        cache = VerdictCache(10, 60)
+        leader, follower = await asyncio.gather(
+            cache.get([b"a"], failing), fetched(cache, b"a"), return_exceptions=True
+        )
+        assert isinstance(leader, ZeroDivisionError)
+        assert not isinstance(follower, BaseException)
+        assert follower[0] == ["a"]
+        assert (await fetched(cache, b"a"))[1].hits == 1
+
+    run(work())
+
+
+def test_a_cancelled_follower_leaves_the_leader_alone() -> None:
+    async def work() -> None:
+        cache = VerdictCache(10, 60)
+        leader = asyncio.create_task(fetched(cache, b"a"))
+        follower = asyncio.create_task(fetched(cache, b"a"))
+        await asyncio.sleep(0)
+        follower.cancel()
+        assert (await leader)[0] == ["a"]
+
+    run(work())
+
+
+def test_two_who_want_each_others_work_do_not_wait_for_ever() -> None:
+    async def work() -> None:
+        cache = VerdictCache(10, 60)
+        every = await asyncio.gather(fetched(cache, b"a", b"b"), fetched(cache, b"b", b"a"), fetched(cache, b"c", b"a"))
+        assert [names for names, *_ in every] == [["a", "b"], ["b", "a"], ["c", "a"]]
+
+    run(work())
+
+
+def test_nothing_stays_in_flight() -> None:
+    async def work() -> None:
+        cache = VerdictCache(10, 60)
+        await asyncio.gather(*(fetched(cache, bytes([at % 7]), bytes([at % 3])) for at in range(50)))
+        task = asyncio.create_task(cache.get([b"x"], endless))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        assert not cache._in_flight
+
+    run(work())
