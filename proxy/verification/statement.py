@@ -87,7 +87,7 @@ class Alignment:
     each other in the window, `density` how few passages they take, `gap` the weight of the longest run of content words
     that stand in no window, `predicate` the share, each word counting alike, of what stands behind the claim's first
     "is" or "has" (1 when it has none). `size` counts the content words, `missing` are those that stand in no window at
-    all, `core_missing` how many of them do more than point. `lead` is the share of the lead's content. `cited` is
+    all, `core_missing` how many of them have full weight. `lead` is the share of the lead's content. `cited` is
     whether the window lies in a cited source (None: none is cited), `unknown` are labels that resolve to no source.
     """
 
@@ -344,13 +344,22 @@ _heading_stems = lru_cache(maxsize=1024)(content_stems)
 
 
 def _joined(units: Sequence[_Unit], window: _Window) -> int:
-    """The units found only when hyphens and spaces are passed over: "PoachPod" in "poach pod"."""
-    missing = [(bit, unit.text.lower()) for bit, unit in enumerate(units) if not window.found >> bit & 1]
-    long = [(bit, text) for bit, text in missing if len(text) >= _JOINED_FROM]
+    """The units found when hyphens and spaces are passed over: "PoachPod" in "poach pod", "high ball" in "highball"."""
+    missing = [bit for bit in range(len(units)) if not window.found >> bit & 1]
+    written = [(1 << bit, units[bit].text.lower()) for bit in missing]
+    written += [
+        (1 << bit | 1 << bit + 1, (units[bit].text + units[bit + 1].text).lower())
+        for bit in missing
+        if bit + 1 in missing and units[bit + 1].place == units[bit].place + 1
+    ]
+    long = [(bits, text) for bits, text in written if len(text) >= _JOINED_FROM]
     if not long:
         return 0
-    text = _NOT_LETTERS.sub("", " ".join(passage.text for passage in window.passages)).lower()
-    return sum(1 << bit for bit, unit_text in long if unit_text in text)
+    squeezed = _NOT_LETTERS.sub("", " ".join(passage.text for passage in window.passages)).lower()
+    found = 0
+    for bits, text in long:
+        found |= bits if text in squeezed else 0
+    return found
 
 
 @lru_cache(maxsize=4096)
@@ -378,12 +387,10 @@ def _frame(units: Sequence[_Unit], window: _Window, vetoes: Sequence[Veto]) -> f
 
 
 def _core_missing(reading: Reading, missing: Sequence[_Unit], window: _Window) -> int:
-    """How many of the missing words do more than point. A record need not name its subject: that goes unsaid."""
+    """How many of the missing words have full weight. A record need not name its subject: that goes unsaid."""
     is_record = any(_RECORD.search(passage.text) for passage in window.passages)
     verb = _verb(reading) if is_record else None
-    return sum(
-        unit.weight > _REFERENT_WEIGHT and (unit.is_name or verb is None or unit.place > verb) for unit in missing
-    )
+    return sum(unit.weight >= 1 and (unit.is_name or verb is None or unit.place > verb) for unit in missing)
 
 
 def _verb(reading: Reading) -> int | None:
