@@ -1,7 +1,7 @@
 """Texts to measure with: a RAG prompt of any length and a typical answer of 200 words, both made up for this purpose.
 
-The passages that the answer rests on are always the same; around them stand generated ones, different for every seed,
-so that no cache which remembers a text makes a second round look faster than the first.
+Every seed gives other passages and other names and numbers in every sentence of the answer, so that no cache which
+remembers a text makes a second round look faster than the first.
 """
 
 from __future__ import annotations
@@ -11,43 +11,45 @@ import random
 
 CHARS_PER_TOKEN = 4
 
-ANSWER = """\
-Northgate Freight closed fiscal 2023 with revenue of $412.6 million, an increase of 9.3% over the previous year. \
-Most of that growth came from the refrigerated segment, which now accounts for 38% of sales [1]. Operating \
-margin narrowed from 11.8% to 10.4%, mainly because diesel and driver wages rose faster than freight rates.
+_ANSWER = """\
+{company} closed fiscal 2023 with revenue of ${revenue} million, an increase of {growth}% over the previous \
+year. Most of that growth came from the refrigerated segment, which now accounts for {share}% of sales [1]. \
+Operating margin narrowed from {before}% to {margin}%, mainly because diesel and driver wages rose faster than \
+freight rates.
 
-During the year the company opened three cross-dock terminals, in Tulsa, Reno and Savannah, and it retired 140 \
-older tractors. The Savannah terminal began operations on 14 August 2023 and handles about 1,900 pallets a day \
-[2]. Chief executive Maria Oduya said that the terminal "will shorten our delivery times in the Southeast by a \
-full day".
+During the year the company opened three cross-dock terminals, in Tulsa, Reno and Savannah, and it retired \
+{tractors} older tractors. The Savannah terminal began operations on 14 August 2023 and handles about {pallets} \
+pallets a day [2]. Chief executive Maria {person} said that the terminal "will shorten our delivery times in the \
+Southeast by {days} full days".
 
-Net debt fell to $96 million, and the ratio of net debt to EBITDA improved to 1.4x. The board approved a \
-dividend of $0.32 per share, payable in April 2024, and extended the share buyback until the end of 2025. \
-Management expects capital spending of $55 million next year, most of it for trailers with electric cooling \
-units [3].
+Net debt fell to ${debt} million, and the ratio of net debt to EBITDA improved to {leverage}x. The board \
+approved a dividend of ${dividend} per share, payable in April 2024, and extended the share buyback until the \
+end of 2025. Management expects capital spending of ${capital} million next year, most of it for trailers with \
+electric cooling units [3].
 
-Two customers together provide more than a quarter of revenue, and the contract with the larger of them, Halden \
-Foods, has to be renewed by June 2024. None of the ten largest customers has been lost since 2019."""
+Two customers together provide more than a quarter of revenue, and the contract with the larger of them, \
+{customer} Foods, has to be renewed by June 2024. None of the ten largest customers has been lost since {since}."""
 
-EVIDENCE = (
+_EVIDENCE = (
     """\
-Northgate Freight, Inc. annual results
-Revenue for fiscal 2023 was $412.6 million, up 9.3% from $377.5 million in fiscal 2022. The refrigerated segment \
-grew 16% and contributed 38% of revenue. Operating margin was 10.4% compared with 11.8% a year earlier, as \
-diesel prices and driver wages increased faster than freight rates.""",
+{company}, Inc. annual results
+Revenue for fiscal 2023 was ${revenue} million, up {growth}% from $377.5 million in fiscal 2022. The \
+refrigerated segment grew 16% and contributed {share}% of revenue. Operating margin was {margin}% compared with \
+{before}% a year earlier, as diesel prices and driver wages increased faster than freight rates.""",
     """\
 Network and fleet
 Three cross-dock terminals were opened in the year: Tulsa in February, Reno in May and Savannah on August 14, \
-2023. The Savannah terminal handles approximately 1,900 pallets per day. "It will shorten our delivery times in \
-the Southeast by a full day," said Maria Oduya, chief executive officer. The fleet was renewed, and 140 older \
-tractors were retired. The company operates in the United States and Canada only.""",
+2023. The Savannah terminal handles approximately {pallets} pallets per day. "It will shorten our delivery times \
+in the Southeast by {days} full days," said Maria {person}, chief executive officer. The fleet was renewed, and \
+{tractors} older tractors were retired. The company operates in the United States and Canada only.""",
     """\
 Capital and outlook
-Net debt decreased to $96 million from $118 million, and net debt to EBITDA was 1.4x at year end. The board of \
-directors declared a dividend of $0.32 per share payable in April 2024 and extended the share repurchase \
-programme to 31 December 2025. Capital expenditures for fiscal 2024 are expected to be $55 million, largely for \
-trailers with electric cooling units. Two customers represent 27% of revenue together; the agreement with the \
-larger one, Halden Foods, expires in June 2024. None of the ten largest customers has left since 2019.""",
+Net debt decreased to ${debt} million from $118 million, and net debt to EBITDA was {leverage}x at year end. The \
+board of directors declared a dividend of ${dividend} per share payable in April 2024 and extended the share \
+repurchase programme to 31 December 2025. Capital expenditures for fiscal 2024 are expected to be ${capital} \
+million, largely for trailers with electric cooling units. Two customers represent 27% of revenue together; the \
+agreement with the larger one, {customer} Foods, expires in June 2024. None of the ten largest customers has \
+left since {since}.""",
 )
 
 _TOPICS = (
@@ -74,35 +76,65 @@ _SENTENCES = (
 _MONTHS = "January February March April May June July August September October November December".split()
 
 
+def answer(seed: int) -> str:
+    """An answer to the question in `messages` of the same seed: 200 words in ten sentences, all of them supported."""
+    return _ANSWER.format_map(_facts(seed))
+
+
 def passages(tokens: int, seed: int) -> list[str]:
     """Passages of about `tokens` tokens in all, those that the answer rests on among them at even distances."""
-    dice = random.Random(seed)
+    dice, facts = random.Random(seed), _facts(seed)
+    evidence = [text.format_map(facts) for text in _EVIDENCE]
     others: list[str] = []
-    missing = tokens * CHARS_PER_TOKEN - sum(map(len, EVIDENCE))
+    missing = tokens * CHARS_PER_TOKEN - sum(map(len, evidence))
     while missing > 0:
         others.append(_passage(dice))
         missing -= len(others[-1])
-    step = max(1, len(others) // len(EVIDENCE))
-    for number, evidence in enumerate(EVIDENCE):
-        others.insert(number * (step + 1), evidence)
+    step = max(1, len(others) // len(evidence))
+    for number, text in enumerate(evidence):
+        others.insert(number * (step + 1), text)
     return others
+
+
+def _facts(seed: int) -> dict[str, object]:
+    dice = random.Random(seed)
+    return {
+        "company": f"{dice.choice(_PLACES)} {dice.choice(('Freight', 'Haulage', 'Logistics', 'Carriers'))}",
+        "revenue": dice.randint(3100, 9900) / 10,
+        "growth": dice.randint(31, 99) / 10,
+        "share": dice.randint(30, 48),
+        "before": dice.randint(110, 159) / 10,
+        "margin": dice.randint(71, 109) / 10,
+        "tractors": dice.randint(120, 390),
+        "pallets": f"{dice.randint(11, 48) * 100:,}",
+        "person": dice.choice(_PEOPLE),
+        "days": dice.choice(("two", "three", "four", "five")),
+        "debt": dice.randint(60, 99),
+        "leverage": dice.randint(11, 19) / 10,
+        "dividend": dice.randint(21, 88) / 100,
+        "capital": dice.randint(41, 59),
+        "customer": dice.choice(_PLACES),
+        "since": dice.randint(2011, 2020),
+    }
 
 
 def messages(tokens: int, seed: int) -> list[dict[str, str]]:
     """A chat request of the usual RAG form: instructions, numbered passages, a question."""
     numbered = "\n\n".join(f"[{number}] {text}" for number, text in enumerate(passages(tokens, seed), start=1))
+    company = _facts(seed)["company"]
     return [
         {"role": "system", "content": "Answer from the passages below and cite them by number. Be brief."},
-        {"role": "user", "content": f"{numbered}\n\nQuestion: How did Northgate Freight do in fiscal 2023?"},
+        {"role": "user", "content": f"{numbered}\n\nQuestion: How did {company} do in fiscal 2023?"},
     ]
 
 
-def json_answer() -> str:
-    """A JSON answer with evidence fields, as a structured-output request would get it."""
+def json_answer(seed: int) -> str:
+    """The answer as JSON with an evidence field, as a structured-output request would get it."""
+    sentences = [sentence for text in _EVIDENCE for sentence in text.format_map(_facts(seed)).split(". ")[:4]]
     return json.dumps(
         {
-            "summary": ANSWER,
-            "quotes": [sentence.strip() + "." for text in EVIDENCE for sentence in text.split(".")[:4]],
+            "summary": answer(seed),
+            "quotes": [sentence.partition("\n")[2] or sentence for sentence in sentences],
             "revenue": {"amount": 412.6, "unit": "million USD", "growth": 0.093},
             "risks": [{"name": "customer concentration", "severity": "high"}, {"name": "fuel", "severity": "medium"}],
         }

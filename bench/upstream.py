@@ -16,9 +16,10 @@ from typing import cast
 
 import uvloop
 
-from bench.texts import ANSWER
+from bench.texts import answer
 
 EVENTS = 200
+_ANSWER = answer(seed=1)  # to the request that bench.client sends
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _STREAM = re.compile(rb'"stream": *true')
@@ -27,7 +28,7 @@ _END = b"0\r\n\r\n"
 
 
 def _body() -> bytes:
-    message = {"role": "assistant", "content": ANSWER, "refusal": None}
+    message = {"role": "assistant", "content": _ANSWER, "refusal": None}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
     usage = {"prompt_tokens": 4000, "completion_tokens": 280, "total_tokens": 4280}
     return json.dumps({**_head("chat.completion"), "choices": [choice], "usage": usage}).encode()
@@ -40,7 +41,7 @@ def _head(kind: str) -> dict[str, object]:
 def _events() -> Iterator[bytes]:
     """`EVENTS` content events that carry the answer, the one that finishes it, and the end of the stream."""
     for number in range(EVENTS):
-        text = ANSWER[len(ANSWER) * number // EVENTS : len(ANSWER) * (number + 1) // EVENTS]
+        text = _ANSWER[len(_ANSWER) * number // EVENTS : len(_ANSWER) * (number + 1) // EVENTS]
         yield _event({"content": text} if number else {"role": "assistant", "content": text}, None)
     yield _event({}, "stop")
     yield b"data: [DONE]\n\n"

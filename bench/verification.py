@@ -21,7 +21,7 @@ from statistics import median
 from typing import Any
 
 from bench.report import heading, machine, markdown, percentile, write
-from bench.texts import ANSWER, JSON_SCHEMA, json_answer, messages
+from bench.texts import JSON_SCHEMA, answer, json_answer, messages
 from proxy.dialects.parts import read_messages
 from proxy.types import Choice, Exchange, Policy
 from proxy.verification.aggregate import Examined, summarise
@@ -56,7 +56,7 @@ class Stopwatch:
 
 def verification_round(watch: Stopwatch, tokens: int, seed: int) -> None:
     """One answer verified as the gateway does it, each step timed."""
-    policy, choice = Policy(), Choice(0, ANSWER, "stop")
+    policy, choice = Policy(), Choice(0, answer(seed), "stop")
     exchange = Exchange(messages=read_messages(messages(tokens, seed)))
     with watch.time("total"):
         with watch.time("gather"):
@@ -71,9 +71,9 @@ def verification_round(watch: Stopwatch, tokens: int, seed: int) -> None:
             summarise("", [Examined(reading, judgements)], context, policy)
 
 
-def schema_round(watch: Stopwatch) -> None:
+def schema_round(watch: Stopwatch, seed: int) -> None:
     """The checks that only JSON answers need, on one of 200 words: its evidence field, and its JSON schema."""
-    text = json_answer()
+    text = json_answer(seed)
     with watch.time("claims of a JSON answer"):
         find_claims(text, Policy())
     with watch.time("evidence fields"):
@@ -86,7 +86,7 @@ def evidence_round(watch: Stopwatch, tokens: int, seed: int) -> None:
     """A JSON answer read with its evidence field looked up in the context."""
     context = Context(gather(Exchange(messages=read_messages(messages(tokens, seed)))))
     with watch.time("reading a JSON answer with quotations"):
-        read(Choice(0, json_answer(), "stop"), context, Policy(), Ask(_FIELDS, JSON_SCHEMA))
+        read(Choice(0, json_answer(seed), "stop"), context, Policy(), Ask(_FIELDS, JSON_SCHEMA))
 
 
 def run(lengths: Mapping[int, int]) -> dict[str, Any]:
@@ -102,14 +102,14 @@ def run(lengths: Mapping[int, int]) -> dict[str, Any]:
         by_length[tokens] = {"rounds": rounds, **watch.figures()}
         print(f"{tokens:7} tokens: {by_length[tokens]['total']['p50']:.1f} ms", file=sys.stderr, flush=True)
     watch = Stopwatch()
-    schema_round(Stopwatch())
-    for seed in range(min(lengths.values()) * 2):
-        schema_round(watch)
+    schema_round(Stopwatch(), 0)
+    for seed in range(1, 1 + min(lengths.values()) * 2):
+        schema_round(watch, seed)
         evidence_round(watch, 4_000, seed)
     return {
         "command": " ".join(["python -m bench.verification", *sys.argv[1:]]),
         "machine": machine(),
-        "claims": len(find_claims(ANSWER, Policy()).claims),
+        "claims": len(find_claims(answer(0), Policy()).claims),
         "first_in_process_ms": {part: taken[0] for part, taken in first.taken.items()},
         "by_context_tokens": by_length,
         "json_answer": watch.figures(),
