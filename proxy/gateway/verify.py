@@ -182,8 +182,8 @@ def policy_digest(policy: Policy) -> str:
 
 def claim_key(claim: Claim, context: Context, config: str) -> bytes:
     """The exact key of a verdict: everything about claim, evidence and settings that it depends on (CA1)."""
-    parts = (config, context.digest, claim.kind, claim.lead, *claim.cited, "", claim.text)
-    return blake2b("\x1f".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    parts = (config, context.digest, claim.kind, claim.lead, claim.cited, claim.text)
+    return blake2b(repr(parts).encode(), digest_size=16).digest()
 
 
 def _examined(readings: Sequence[Reading], judgements: Sequence[Judgement]) -> list[Examined]:

@@ -103,10 +103,11 @@ class Context:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over every source's identity and text: two contexts with one digest give the same verdicts."""
+        """SHA-256 over all that every source is: two contexts with one digest give the same verdicts and citations."""
         parts = hashlib.sha256()
         for source in self.sources:
-            for field in (source.id, source.kind, source.text):
+            place = (source.message_index, source.part_index, source.offset, source.title, source.labels)
+            for field in (source.id, source.kind, repr(place), source.text):
                 encoded = field.encode("utf-8", "surrogatepass")
                 parts.update(len(encoded).to_bytes(8, "big") + encoded)
         return parts.hexdigest()

@@ -1,0 +1,175 @@
+"""Exchanges for the gateway's tests: real judgement, a model server that is a function, and no sockets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
+
+import httpx
+
+from proxy.config import Settings
+from proxy.dialects.chat import CHAT
+from proxy.dialects.report import render
+from proxy.dialects.request import Request, read_request
+from proxy.gateway.verify import Verification
+from proxy.gateway.workers import Workers
+from proxy.stores.verdicts import VerdictCache
+from proxy.telemetry import Telemetry
+from proxy.types import Call, Choice, Claim, Exchange, Message, Part, Policy, Reply, Report, Source, Verdict
+from proxy.verification.context import Context
+from proxy.verification.judge import VERIFIERS, Verifier
+from proxy.wiring import House, build_house
+
+FACTS = (
+    "The sky is blue on a clear day. Acme earned $4.2 million in 2023. "
+    "The Eiffel Tower was completed in 1889 and stands in Paris. "
+    "The committee approved the budget without changes. Dr. Lee leads the research team in Oslo."
+)
+ANSWER = (
+    "The sky is blue on a clear day. Acme earned $5.2 million in 2023. The Eiffel Tower stands in Paris. "
+    "The committee rejected the budget. The moon is made of green cheese. Would you like to know more?"
+)
+
+
+def exchange(text: str = FACTS) -> Exchange:
+    """What a request with this text as its system prompt says."""
+    return Exchange((Message(0, "system", (Part(text),)),), temperature=0.0)
+
+
+def sources(text: str = FACTS) -> Exchange:
+    """What a request with this text as a source of its own says."""
+    return Exchange(sources=(Source("s1", "source", text, labels=("1",)),))
+
+
+def verification(
+    *,
+    threads: int = 1,
+    queue: int = 100,
+    timeout: float = 30.0,
+    entries: int = 1000,
+    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+    **options: Any,
+) -> Verification:
+    """Everything that verifying needs, with nothing known yet."""
+    return Verification(Workers(threads, queue), VerdictCache(entries, 3600), timeout, verifiers, **options)
+
+
+def choice(text: str = ANSWER, finish: str | None = "stop") -> Choice:
+    """One choice that says `text`."""
+    return Choice(0, text, finish)
+
+
+def said(label: str = "supported") -> Verifier:
+    """A verifier that says this of everything."""
+
+    def verify(claim: Claim, context: Context, policy: Policy) -> Verdict:
+        return Verdict("statement", label, 1.0, "test", "It is said.")  # type: ignore[arg-type]
+
+    return verify
+
+
+def labels(report: Report) -> list[str]:
+    """The label of every claim, in order."""
+    return [judgement.verdict.label for each in report.choices for judgement in each.judgements]
+
+
+def essence(report: Report | Mapping[str, Any]) -> dict[str, Any]:
+    """A report as JSON values, less what differs from one run to the next."""
+    wire = dict(render(report) if isinstance(report, Report) else report)
+    for name in ("id", "timing_ms", "cache"):
+        wire.pop(name, None)
+    return wire
+
+
+# --- a whole house, with a function in the place of the model server --------------------------------------------------
+
+
+def body(text: str = ANSWER, **more: Any) -> bytes:
+    """A chat completion."""
+    message = {"role": "assistant", "content": text}
+    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    usage = {"prompt_tokens": 9, "completion_tokens": 5}
+    return json.dumps({"id": "a1", "model": "m-1", "choices": choices, "usage": usage, **more}).encode()
+
+
+def events(pieces: Sequence[str], *, done: bool = True, finish: str | None = "stop") -> list[bytes]:
+    """A streamed chat completion, event by event."""
+    deltas: list[tuple[dict[str, str], str | None]] = [({"content": piece}, None) for piece in pieces]
+    deltas += [({}, finish)] if finish else []
+    found = [
+        {"id": "a1", "model": "m-1", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+        for delta, reason in deltas
+    ]
+    return [b"data: " + json.dumps(event).encode() + b"\n\n" for event in found] + [b"data: [DONE]\n\n"] * done
+
+
+class Streamed(httpx.AsyncByteStream):
+    """A body in these chunks; an exception among them is raised."""
+
+    def __init__(self, chunks: Sequence[bytes | Exception]) -> None:
+        self._chunks = chunks
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self._chunks:
+            if isinstance(chunk, Exception):
+                raise chunk
+            yield chunk
+
+
+Model = Callable[[httpx.Request], httpx.Response]
+
+
+def whole(text: str = ANSWER, status: int = 200, **more: Any) -> Model:
+    """A model server that answers with a body."""
+    headers = {"content-type": "application/json"}
+    raw = body(text, **more)
+    return lambda _: httpx.Response(status, headers=headers, stream=Streamed([raw]))
+
+
+def streaming(chunks: Sequence[bytes | Exception]) -> Model:
+    """A model server that answers with a stream."""
+    headers = {"content-type": "text/event-stream"}
+    return lambda _: httpx.Response(200, headers=headers, stream=Streamed(chunks))
+
+
+def house(model: Model, telemetry: Telemetry | None = None, **sections: Any) -> House:
+    """The house in front of that model server; sections of the settings by keyword."""
+    upstreams = {"up": {"base_url": "http://upstream.internal/v1"}}
+    settings = Settings.model_validate({"upstreams": upstreams, "stream": {"tail_budget": "20s"}, **sections})
+    return build_house(settings, {}, transport=httpx.MockTransport(model), telemetry=telemetry)
+
+
+def asked(text: str = FACTS, **more: Any) -> dict[str, Any]:
+    """A request with this text as its system prompt."""
+    messages = [{"role": "system", "content": text}, {"role": "user", "content": "What do you know?"}]
+    return {"model": "m", "messages": messages, **more}
+
+
+def call(request: Mapping[str, Any], *headers: tuple[bytes, bytes]) -> Call:
+    """The call that carries a request."""
+    return Call("POST", "/chat/completions", headers, json.dumps(dict(request)).encode())
+
+
+def request(**more: Any) -> Request:
+    """A request as the gateway reads it."""
+    return read_request(CHAT, json.dumps(asked(**more)).encode(), {})
+
+
+async def answered(serving: House, sent: Mapping[str, Any], *headers: tuple[bytes, bytes]) -> tuple[Reply, bytes]:
+    """The reply of the house, and its body."""
+    reply = await serving.completions.complete(CHAT, call(sent, *headers))
+    raw = reply.body if isinstance(reply.body, bytes) else b"".join([chunk async for chunk in reply.body])
+    return reply, raw
+
+
+def grounding_in(raw: bytes) -> dict[str, Any]:
+    """The `grounding` of a body, or of the one event of a stream that carries it."""
+    if not raw.startswith((b"data:", b":")):
+        found = [json.loads(raw)]
+    else:
+        data = [line[6:] for line in raw.split(b"\n") if line.startswith(b"data: {")]
+        found = [event for event in map(json.loads, data) if "grounding" in event]
+    assert len(found) == 1, raw
+    grounding: dict[str, Any] = found[0]["grounding"]
+    return grounding

@@ -1,0 +1,439 @@
+"""RE1, RE3, DQ3, CA1, QU3, NU6: one exchange verified in pieces, ahead of its end, with whatever may go wrong."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+import pytest
+from exchanges import ANSWER, FACTS, choice, essence, exchange, labels, said, sources, verification
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from proxy.gateway.verify import Examination, claim_key, policy_digest
+from proxy.types import Choice, Claim, Exchange, Policy, Report, Source, Verdict
+from proxy.verification.aggregate import FLAGS
+from proxy.verification.context import Context
+from proxy.verification.examine import Ask
+from proxy.verification.judge import VERIFIERS
+
+ONLY_STATEMENTS = Policy(verifiers=("statement",))
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(work, 30))
+
+
+def begin(parts: Any, said: Exchange | None = None, policy: Policy = Policy(), ask: Ask = Ask()) -> Examination:
+    examination: Examination = parts.begin(lambda: said or exchange(), ask, policy)
+    return examination
+
+
+async def reported(examination: Examination, *choices: Choice, **options: Any) -> Report:
+    return await examination.report(choices or (choice(),), **options)
+
+
+def judged(
+    parts: Any, *choices: Choice, said: Exchange | None = None, policy: Policy = Policy(), **options: Any
+) -> Report:
+    async def work() -> Report:
+        return await reported(begin(parts, said, policy), *choices, **options)
+
+    report: Report = run(work())
+    return report
+
+
+def test_an_answer_is_judged_against_its_request() -> None:
+    report = judged(verification())
+    assert labels(report) == ["supported", "contradicted", "supported", "contradicted", "unsupported", "not_checked"]
+    assert (report.status, report.verdict, report.score) == ("complete", "partially_grounded", 2 / 5)
+    assert set(report.flags) <= set(FLAGS)
+    assert [name for name, _ in report.timing_ms] == ["context", "claims", "verify", "total"]
+    assert report.id.startswith("gw-")
+
+
+def test_every_examination_has_an_id_of_its_own() -> None:
+    async def work() -> set[str]:
+        parts = verification()
+        return {begin(parts).id for _ in range(50)}
+
+    assert len(run(work())) == 50
+
+
+# --- what goes wrong --------------------------------------------------------------------------------------------------
+
+
+def test_a_request_that_cannot_be_read_fails_the_report_and_nothing_else() -> None:
+    def load() -> Exchange:
+        raise ValueError("the walrus factory")
+
+    async def work() -> Report:
+        return await reported(verification().begin(load, Ask(), Policy()))
+
+    with capture_logs() as logs:
+        report = run(work())
+    assert (report.status, report.verdict, report.score) == ("failed", "not_checked", None)
+    assert report.degraded == (("all", "error"),)
+    assert report.flags == ("verifier_degraded",)
+    assert "walrus" not in str(report)
+    assert [entry["event"] for entry in logs] == ["verification.failed"]
+
+
+@pytest.mark.parametrize("broken", ["quote", "numeric", "statement"])
+def test_a_verifier_that_raises_has_not_checked_and_the_others_go_on(broken: str) -> None:
+    def raises(claim: Claim, context: Context, policy: Policy) -> Verdict:
+        raise ZeroDivisionError("the walrus factory")
+
+    verifiers = tuple((name, raises if name == broken else verify) for name, verify in VERIFIERS)
+    report = judged(verification(verifiers=verifiers), choice(ANSWER + " He said “the walrus has never flown at all”."))
+    assert (broken, "error") in report.degraded
+    assert "verifier_degraded" in report.flags
+    assert "walrus factory" not in str(report)
+    others = {name for name, _ in VERIFIERS} - {broken}
+    heard = {verdict.verifier for each in report.choices for j in each.judgements for verdict in j.verdicts}
+    assert others <= heard
+    assert report.status == "partial"
+
+
+def test_claims_after_the_time_limit_are_not_checked_and_the_rest_stands() -> None:
+    """Judged in batches: the first is done when the time is over."""
+
+    def slow(claim: Claim, context: Context, policy: Policy) -> Verdict:
+        time.sleep(0.01)
+        return said()(claim, context, policy)  # type: ignore[return-value]
+
+    answer = choice(" ".join(f"The walrus number {at} lives in Oslo." for at in range(60)))
+    report = judged(verification(timeout=0.1, verifiers=[("statement", slow)]), answer, policy=ONLY_STATEMENTS)
+    found = labels(report)
+    assert found[:16] == ["supported"] * 16
+    assert found[-16:] == ["not_checked"] * 16
+    late = report.choices[0].judgements[-1].verdict
+    assert (late.method, late.score) == ("timeout", 0.0)
+    assert (report.status, report.verdict, report.score) == ("partial", "grounded", 1.0)
+    assert ("all", "timeout") in report.degraded
+    assert report.coverage
+    assert report.coverage.claims_checked == found.count("supported") < report.coverage.claims_total == 60
+
+
+def test_overload_before_anything_could_be_read_skips_the_check() -> None:
+    async def work() -> Report:
+        parts, gate = verification(queue=1), threading.Event()
+        busy = asyncio.create_task(parts.workers.run(gate.wait, 5))
+        await asyncio.sleep(0)
+        report = await reported(begin(parts))
+        gate.set()
+        await busy
+        return report
+
+    report = run(work())
+    assert (report.status, report.verdict, report.score) == ("skipped", "not_checked", None)
+    assert report.degraded == (("all", "overload"),)
+    assert report.flags == ("verifier_degraded",)
+
+
+def test_overload_in_the_middle_leaves_claims_unchecked() -> None:
+    """The queue fills up while the first batch is judged."""
+
+    async def work() -> Report:
+        parts = verification(queue=1, verifiers=[("statement", said())])
+        blocked, gate = threading.Event(), threading.Event()
+        examination = begin(parts, policy=ONLY_STATEMENTS)
+        await asyncio.sleep(0.2)
+        insisting: list[asyncio.Task[Any]] = []
+
+        def fill() -> None:
+            insisting.append(asyncio.create_task(parts.workers.insist(gate.wait, 5)))
+            blocked.set()
+
+        loop = asyncio.get_running_loop()
+
+        def first(claim: Claim, context: Context, policy: Policy) -> Verdict:
+            if not blocked.is_set():
+                loop.call_soon_threadsafe(fill)
+                blocked.wait(5)
+            return said()(claim, context, policy)  # type: ignore[return-value]
+
+        object.__setattr__(parts, "verifiers", [("statement", first)])
+        answer = choice(" ".join(f"The walrus number {at} lives in Oslo." for at in range(40)))
+        reporting = asyncio.create_task(reported(examination, answer))
+        await asyncio.sleep(0.5)
+        gate.set()
+        report = await reporting
+        await asyncio.gather(*insisting)
+        return report
+
+    report = run(work())
+    assert labels(report) == ["supported"] * 16 + ["not_checked"] * 24
+    assert report.choices[0].judgements[-1].verdict.method == "overload"
+    assert report.status == "partial"
+    assert report.score == 1.0
+
+
+def test_nothing_to_check_against_is_skipped() -> None:
+    report = judged(verification(), said=Exchange())
+    assert (report.status, report.verdict, report.score) == ("skipped", "not_checked", None)
+
+
+@pytest.mark.parametrize("cut_short", [False, True])
+def test_an_answer_that_broke_off_is_partial(cut_short: bool) -> None:
+    report = judged(verification(), choice(ANSWER, None), cut_short=cut_short)
+    assert (report.status == "partial") is cut_short
+
+
+def test_an_answer_of_nothing_is_not_applicable() -> None:
+    report = judged(verification(), choice(""))
+    assert (report.verdict, report.score, labels(report)) == ("not_applicable", None, [])
+
+
+def test_cancelling_ends_what_is_queued() -> None:
+    async def work() -> int:
+        parts, gate = verification(), threading.Event()
+        busy = asyncio.create_task(parts.workers.run(gate.wait, 5))
+        await asyncio.sleep(0)
+        loaded = []
+        examination = parts.begin(lambda: loaded.append(1) or exchange(), Ask(), Policy())  # type: ignore[func-returns-value]
+        await asyncio.sleep(0)
+        examination.cancel()
+        gate.set()
+        await busy
+        with pytest.raises(asyncio.CancelledError):
+            await examination.report([choice()])
+        return len(loaded)
+
+    assert run(work()) == 0
+
+
+# --- looking ahead ----------------------------------------------------------------------------------------------------
+
+SENTENCES = st.lists(
+    st.sampled_from(
+        [
+            "The sky is blue on a clear day. ",
+            "Acme earned $4.2 million in 2023. ",
+            "Acme earned $9 million ",
+            "and the committee approved the budget. ",
+            "It stands in Paris. ",
+            "Dr. Lee leads the team. ",
+            "He said “the committee approved the budget” again. ",
+            "\n- Acme is large\n- Acme is blue\n",
+            "\n| Name | Year |\n|---|---|\n| Eiffel Tower | 1889 |\n",
+            "\n```\ncode = 1\n```\n",
+            '{"a": "The sky is blue."',
+            "Is it so? ",
+            "1889",
+            ".5 ",
+            "not ",
+        ]
+    ),
+    max_size=12,
+).map("".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SENTENCES, st.lists(st.floats(0, 1), max_size=4))
+def test_looking_ahead_changes_no_report(answer: str, cuts: list[float]) -> None:
+    async def ahead() -> tuple[Report, Report]:
+        warmed, cold = verification(), verification()
+        examination = begin(warmed)
+        for cut in sorted(cuts):
+            await examination.look_ahead([choice(answer[: int(cut * len(answer))], None)])
+        reports = await reported(examination, choice(answer)), await reported(begin(cold), choice(answer))
+        warmed.workers.close()
+        cold.workers.close()
+        return reports
+
+    warm, cold = run(ahead())
+    assert essence(warm) == essence(cold)
+
+
+def test_looking_ahead_leaves_little_for_the_end() -> None:
+    asked: list[str] = []
+
+    def noting(claim: Claim, context: Context, policy: Policy) -> Verdict:
+        asked.append(claim.text)
+        return said()(claim, context, policy)  # type: ignore[return-value]
+
+    async def work() -> None:
+        examination = begin(verification(verifiers=[("statement", noting)]), policy=ONLY_STATEMENTS)
+        await examination.look_ahead([choice(ANSWER[:200], None)])
+        before = len(asked)
+        assert before >= 4
+        report = await reported(examination)
+        assert sorted(asked) == sorted(set(asked))
+        assert len(asked) == sum(label == "supported" for label in labels(report))
+
+    run(work())
+
+
+def test_a_verdict_that_looking_ahead_could_not_give_is_tried_again() -> None:
+    async def work() -> None:
+        clock = iter([0.0] * 4 + [100.0] * 100)
+        parts = verification(timeout=1, verifiers=[("statement", said())], clock=lambda: next(clock, 100.0))
+        examination = begin(parts, policy=ONLY_STATEMENTS)
+        await examination.look_ahead([choice(ANSWER, None)])
+        assert "not_checked" not in labels(await reported(examination))[:5]
+
+    run(work())
+
+
+# --- the cache --------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_exchange_takes_its_verdicts_from_the_cache() -> None:
+    async def work() -> tuple[Report, Report]:
+        parts = verification()
+        return await reported(begin(parts)), await reported(begin(parts))
+
+    first, second = run(work())
+    assert (first.cache.hits, first.cache.misses) == (0, 5)
+    assert (second.cache.hits, second.cache.misses) == (5, 0)
+    assert second.cache.oldest_s is not None
+    assert essence(first) == essence(second)
+
+
+def test_two_exchanges_at_once_judge_each_claim_once() -> None:
+    asked: list[str] = []
+
+    def noting(claim: Claim, context: Context, policy: Policy) -> Verdict:
+        asked.append(claim.text)
+        return said()(claim, context, policy)  # type: ignore[return-value]
+
+    async def work() -> list[Report]:
+        parts = verification(threads=2, verifiers=[("statement", noting)])
+        return await asyncio.gather(*(reported(begin(parts, policy=ONLY_STATEMENTS)) for _ in range(3)))
+
+    reports = run(work())
+    assert len(asked) == len(set(asked)) == 5
+    assert essence(reports[0]) == essence(reports[1]) == essence(reports[2])
+
+
+def test_citations_from_the_cache_stand_where_this_request_has_them() -> None:
+    """The same evidence at another place of a message is cited from another place."""
+
+    async def work() -> None:
+        parts = verification()
+        for instruction in ("", "Please do answer very briefly now. ", "Use only the context below. "):
+            message = instruction + FACTS
+            report = await reported(begin(parts, exchange(message)))
+            cited = [c for each in report.choices for j in each.judgements for c in j.verdict.citations]
+            assert cited
+            assert [message[citation.start : citation.end] for citation in cited] == [c.text for c in cited]
+
+    run(work())
+
+
+def test_a_source_of_another_name_is_another_source() -> None:
+    """Whether [7] means anything depends on what the sources are called."""
+
+    def labelled(*names: str) -> Exchange:
+        texts = ("The sky is blue.", "Grass is green.")
+        found = (
+            Source(f"s-{at}", "source", text, labels=(name,))
+            for at, (name, text) in enumerate(zip(names, texts, strict=True))
+        )
+        return Exchange(sources=tuple(found))
+
+    async def work() -> tuple[dict[str, Any], dict[str, Any]]:
+        parts, answer = verification(), choice("The sky is blue [7].")
+        await reported(begin(parts, labelled("7", "8")), answer)
+        second = await reported(begin(parts, labelled("3", "4")), answer)
+        fresh = await reported(begin(verification(), labelled("3", "4")), answer)
+        return essence(second), essence(fresh)
+
+    second, fresh = run(work())
+    assert "unknown_citation" in fresh["flags"]
+    assert second == fresh
+
+
+CLAIM = Claim("c1", "The sky is blue.", 0, 16, lead="Look up.", cited=("1",))
+OTHERS = {
+    "text": Claim("c1", "The sky is blue!", 0, 16, lead="Look up.", cited=("1",)),
+    "lead": Claim("c1", "The sky is blue.", 0, 16, lead="Look down.", cited=("1",)),
+    "cited": Claim("c1", "The sky is blue.", 0, 16, lead="Look up.", cited=("2",)),
+    "cited twice": Claim("c1", "The sky is blue.", 0, 16, lead="Look up.", cited=("1", "1")),
+    "kind": Claim("c1", "The sky is blue.", 0, 16, kind="quote", lead="Look up.", cited=("1",)),
+    "a citation in the lead": Claim("c1", "The sky is blue.", 0, 16, lead="Look up.\x1f1", cited=()),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_claims_that_may_be_judged_differently_have_different_keys(name: str) -> None:
+    context = Context([])
+    assert claim_key(OTHERS[name], context, "x") != claim_key(CLAIM, context, "x")
+
+
+def test_where_a_claim_stands_does_not_change_its_key() -> None:
+    context = Context([])
+    elsewhere = Claim("c9", CLAIM.text, 100, 116, lead=CLAIM.lead, cited=CLAIM.cited)
+    assert claim_key(elsewhere, context, "x") == claim_key(CLAIM, context, "x")
+    assert claim_key(CLAIM, context, "y") != claim_key(CLAIM, context, "x")
+
+
+def test_every_setting_that_decides_has_a_digest_of_its_own() -> None:
+    policies = [
+        Policy(),
+        Policy(name="strict"),
+        Policy(verifiers=("quote",)),
+        Policy(verify_hedged=True),
+        Policy(low_confidence=0.5),
+        Policy(source_weights=(("tool", 0.5),)),
+    ]
+    assert len({policy_digest(policy) for policy in policies}) == len(policies)
+    assert policy_digest(Policy()) == policy_digest(Policy())
+
+
+# --- the event loop ---------------------------------------------------------------------------------------------------
+
+
+async def lag(stop: asyncio.Event) -> float:
+    """The longest that the event loop was kept waiting, in seconds."""
+    worst = 0.0
+    while not stop.is_set():
+        started = time.perf_counter()
+        await asyncio.sleep(0.002)
+        worst = max(worst, time.perf_counter() - started - 0.002)
+    return worst
+
+
+def test_heavy_verification_leaves_the_event_loop_responsive() -> None:
+    """Half a megabyte of context and some hundred claims; what holds it up is Python's thread switching only."""
+    context = sources(" ".join(f"The walrus number {at} earned ${at}.5 million in Oslo." for at in range(10_000)))
+    answer = choice(
+        " ".join(f"The walrus number {at} earned ${at + 1}.5 million in Oslo." for at in range(0, 2000, 20))
+    )
+
+    async def work() -> tuple[float, float]:
+        stop = asyncio.Event()
+        probe = asyncio.create_task(lag(stop))
+        started = time.perf_counter()
+        report = await reported(begin(verification(), context), answer)
+        stop.set()
+        assert len(labels(report)) == 100
+        return await probe, time.perf_counter() - started
+
+    worst, took = run(work())
+    assert worst < max(0.25, took / 10)
+
+
+def test_nothing_that_runs_for_long_runs_on_the_event_loop() -> None:
+    threads: set[str] = set()
+
+    def noting(claim: Claim, context: Context, policy: Policy) -> Verdict:
+        threads.add(threading.current_thread().name)
+        return said()(claim, context, policy)  # type: ignore[return-value]
+
+    def load() -> Exchange:
+        threads.add(threading.current_thread().name)
+        return exchange()
+
+    async def work(choices: Sequence[Choice]) -> None:
+        parts = verification(verifiers=[("statement", noting)])
+        examination = parts.begin(load, Ask(), ONLY_STATEMENTS)
+        await examination.look_ahead(choices)
+        await examination.report(choices)
+
+    run(work([choice()]))
+    assert threads
+    assert all(name.startswith("groundwire-verify") for name in threads)
