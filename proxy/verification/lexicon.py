@@ -43,7 +43,7 @@ fast quick rapid swift speedy|show demonstrate reveal indicate|help assist aid a
 allow permit enable permission|forbid ban prohibit disallow|need require requirement necessary essential must
 job employment work occupation|worker employee staff|firm company business corporation enterprise|child kid
 doctor physician|movie film|car automobile vehicle|kill slay|murder homicide|die death dead deceased|bear birth born
-name call title|create establish found foundation|make produce production manufacture|build construct construction
+name call title|create establish found foundation|make produce production manufacture yield|build construct construction
 destroy destruction demolish|choose select selection pick choice|try attempt|get receive obtain
 give provide offer supply|tell inform|say state mention note remark comment|declare announce announcement
 claim assert allege allegation|think believe belief|explain describe description

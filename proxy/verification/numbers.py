@@ -604,7 +604,8 @@ _UNIT_GAPS = (" ", "-", "\u00a0", "\u202f", "\u2009")
 _NOT_NOUNS = frozenset("compared versus vs respectively million billion thousand".split()) | frozenset(_SPELLED)
 
 _TOKEN = re.compile(
-    r"(?P<skip>https?://\S+|www\.\S+|\[\^?\d{1,3}(?:[,;\u2013 -]{1,2}\d{1,3}){0,20}\]|【[^】\n]{0,60}】"
+    r"(?P<skip>https?://\S+|www\.\S+|\d{1,4}(?::\d{1,4}){3,200}"
+    r"|\[\^?\d{1,3}(?:[,;\u2013 -]{1,2}\d{1,3}){0,20}\]|【[^】\n]{0,60}】"
     r"|^[ \t]*\d{1,3}[.)](?=\s)|(?<!\d)\+\d{1,3}[ -]\(?\d{2,4}\)?[ -]\d{3,4}[ -]?\d{2,4}(?!\d)"
     r"|\(\d{3}\) ?\d{3}[-.]\d{4}\b|\b\d{3}[-. ]\d{3}[-.]\d{4}\b)"
     r"|(?P<money>(?:U\.S\.|US|CA|C|AU|A|NZ|HK|S|R)?[$]|[€£¥₹₩₽₺₪]|Rs\.?(?=[ \u00a0]?\d)"
@@ -687,6 +688,7 @@ _YEAR_CUES = frozenset(
 _SIGNS_BETWEEN = str.maketrans(':([*"', "     ")
 _MORE_LABELS = re.compile(r"(?:(?:, ?and |, ?or |, ?| and | or | to | & |[-–])\d{1,4}(?![\w%]|[.,]\d)){0,20}")
 _LABELS = frozenset(
+    "ticket invoice incident case id "
     "section sec figure fig table step chapter page pages article item note rfc iso ias ifrs asc asu sfas gaap phase "
     "type part room highway route flight class version appendix exhibit clause paragraph question option rule line no "
     "nos number document doc passage source reference act psalm vol volume issue python windows boeing airbus apollo "

@@ -14,7 +14,7 @@ from proxy.verification.derived import cues, derive
 from proxy.verification.lexicon import REFERENTS, same_meaning
 from proxy.verification.numbers import Quantity, find_quantities
 from proxy.verification.tolerance import Relation, compare
-from proxy.verification.words import content_stems, words
+from proxy.verification.words import content_stems, stem, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +209,10 @@ def _contests(stated: _Stated, mine: Binding) -> bool:
         claimed.unit != other.unit or (claimed.unit == "time" and claimed.worth != other.worth)
     ):
         return False  # "three weeks" and "41 years" are hardly of one thing
+    if claimed.kind == "count" and other.is_bare and _is_table_row(stated.passage):
+        return (
+            claimed.is_bare or claimed.nouns[0] in stated.binding.own | stated.binding.shared if claimed.nouns else True
+        )
     if claimed.kind == "count":
         return claimed.nouns[:1] == other.nouns[:1] and claimed.is_bare == other.is_bare
     return True
@@ -425,7 +429,7 @@ def _combine(findings: Sequence[_Finding]) -> Verdict | None:
     )
 
 
-_CHANGES = same_meaning("rise") | same_meaning("fall")  # which way a thing went is not what it is
+_CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))  # which way a thing went is not what it is
 _TO_LEVEL = re.compile(r"\bto [$€£]?$")
 _NOTED = {"thousands": 1e3, "millions": 1e6, "billions": 1e9}
 _SCALE_NOTE = re.compile(

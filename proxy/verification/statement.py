@@ -33,14 +33,14 @@ from proxy.verification.lexicon import (
 from proxy.verification.numbers import find_quantities
 from proxy.verification.numeric import is_enabled
 from proxy.verification.vetoes import Reading, Veto, carries_meaning, find_vetoes
-from proxy.verification.words import content_stems, words
+from proxy.verification.words import content_stems, stem, words
 
 _MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
 
 _COORDINATES = re.compile(r"[,;]|\b(?:and|or|while|whereas|but)\b")
 _RECORD = re.compile(r"\w: [^|\n]*\|")
 _NOT_LETTERS = re.compile(r"[\W_]+")
-_JOINED_FROM = 6
+_JOINED_FROM, _IDENTIFYING = 6, 4  # characters
 
 _SEEDS = 12
 _NAME_WEIGHT, _LIGHT_WEIGHT, _REFERENT_WEIGHT = 2.0, 0.35, 0.1
@@ -73,6 +73,7 @@ _THRESHOLDS = {
 _SHORT, _RATHER_SHORT, _LONG = 3, 5, 8  # content words
 _SHORTER = 0.1  # what a claim that is not long must have more of, because each word says more of it
 _SPARED = 0.8  # in a long claim with so much found, one name may be written otherwise
+_CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))
 _SAYING_OF = LINKING | {"has", "have", "had"}
 _EXACT_COVERAGE, _EXACT_ORDER = 0.97, 0.9
 
@@ -237,10 +238,10 @@ def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
     units: dict[str, _Unit] = {}
     attributed = _attributed_from(reading)
     for place, word in enumerate(reading.words):
-        if not carries_meaning(word) or word.stem in FRAME_WORDS or (word.is_number and not numbers):
+        if not carries_meaning(word) or word.stem in FRAME_WORDS or place in reading.measured:
             continue
-        if place in reading.measured:
-            continue
+        if word.is_number and not numbers and len(word.text) < _IDENTIFYING:
+            continue  # the number of a step or a passage
         is_name = reading.is_name(place) and word.text.lower() not in TITLES and word.stem not in CALENDAR
         weight = _NAME_WEIGHT if is_name else _weight(word.stem)
         if place >= attributed:
@@ -319,7 +320,10 @@ def _windows(
 
 
 def _runs(near: Sequence[Passage], seed: Passage) -> Iterator[tuple[Passage, ...]]:
-    """The runs of consecutive passages of `near` that hold the seed."""
+    """The runs of consecutive passages of `near` that hold the seed; the rows of a table speak of different things."""
+    if "|" in seed.text:
+        yield (seed,)
+        return
     middle = next(index for index, passage in enumerate(near) if passage.place == seed.place)
     for start in range(middle + 1):
         for end in range(middle + 1, len(near) + 1):
@@ -387,10 +391,16 @@ def _frame(units: Sequence[_Unit], window: _Window, vetoes: Sequence[Veto]) -> f
 
 
 def _core_missing(reading: Reading, missing: Sequence[_Unit], window: _Window) -> int:
-    """How many of the missing words have full weight. A record need not name its subject: that goes unsaid."""
+    """How many of the missing words have full weight. A record need not name its subject, and of two
+    values it need not say that one rose to the other.
+    """
     is_record = any(_RECORD.search(passage.text) for passage in window.passages)
     verb = _verb(reading) if is_record else None
-    return sum(unit.weight >= 1 and (unit.is_name or verb is None or unit.place > verb) for unit in missing)
+    told = _CHANGES if is_record and reading.measured else frozenset()
+    return sum(
+        unit.weight >= 1 and (unit.is_name or verb is None or unit.place > verb) and unit.stem not in told
+        for unit in missing
+    )
 
 
 def _verb(reading: Reading) -> int | None:
@@ -487,6 +497,7 @@ def _second(best: _Window, windows: Sequence[_Window]) -> _Window | None:
         window
         for window in windows
         if window.share >= _SIDE_SHARE
+        and not ("|" in window.passages[0].text and "|" in best.passages[0].text)
         and window.found & ~best.found
         and taken.isdisjoint(passage.place for passage in window.passages)
     )
@@ -524,8 +535,8 @@ def _order(units: Sequence[_Unit], window: _Window) -> float:
         return float(window.found != 0)
     stems = [word.stem for passage in window.passages for word in passage.words]
     places: dict[str, list[int]] = {}
-    for place, stem in enumerate(stems):
-        places.setdefault(concept(stem), []).append(place)
+    for place, each in enumerate(stems):
+        places.setdefault(concept(each), []).append(place)
     standing = [[p for c in {concept(s) for s in unit.stems} for p in places.get(c, ())] for unit in units]
     kept = sum(
         any(0 < second - first <= _NEAR for first in one[:8] for second in other[:8])

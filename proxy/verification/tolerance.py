@@ -144,7 +144,9 @@ def _is_within_bound(claimed: Quantity, mine: float, theirs: tuple[float, float]
 
 
 def _is_open(claimed: Quantity, stated: Quantity, mine: tuple[float, float], theirs: tuple[float, float]) -> bool:
-    """Whether both can be true at once: a value inside a range, or beyond a bound."""
+    """Whether both can be true at once: a value inside a range, or beyond a bound; two bounds say where the line is."""
+    if claimed.bound and claimed.bound == stated.bound:
+        return False
     if stated.bound == "least" or claimed.bound == "most":
         return mine[0] >= theirs[0]
     if stated.bound == "most" or claimed.bound == "least":

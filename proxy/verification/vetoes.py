@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal
 from unicodedata import normalize
 
@@ -35,6 +36,7 @@ from proxy.verification.numbers import Quantity
 from proxy.verification.words import STOPWORDS, Word, stem, words
 
 _CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
+_SENTENCE_BREAK = re.compile(r"[.;!?|]\s|\n")
 _NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis", "mis")
 _NO_PREFIX = frozenset("formation cover charg cours appoint patch creas".split())
 _MISSPELT = 0.7  # share of letters in order from which two names may be spellings of one
@@ -124,12 +126,19 @@ class Reading:
         return None
 
     def has_negator_near(self, place: int) -> bool:
-        """Whether anything in the word's neighbourhood is denied."""
-        return any(map(is_negator, self.words[max(0, place - 2 * _REACH) : place + _REACH]))
+        """Whether anything in the word's neighbourhood, within its sentence, is denied."""
+        near = range(max(0, place - 2 * _REACH), min(len(self.words), place + _REACH))
+        return any(is_negator(self.words[at]) and not self._is_cut(*sorted((at, place))) for at in near)
+
+    def _is_cut(self, first: int, last: int) -> bool:
+        return bool(_SENTENCE_BREAK.search(self.text, self.words[first].end, self.words[last].start))
 
     def is_hypothetical(self, place: int) -> bool:
         """Whether the words before it make of an assertion a possibility, a condition or a wish."""
-        return any(word.text.lower() in _HYPOTHETICAL for word in self.words[max(0, place - _REACH) : place])
+        return any(
+            self.words[near].text.lower() in _HYPOTHETICAL and not is_negator(self.words[near + 1])
+            for near in range(max(0, place - _REACH), place)
+        )
 
     def is_name(self, place: int) -> bool:
         """Whether the word is a proper name by its writing: a capital where grammar asks for none."""
@@ -236,13 +245,11 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
         if not found or not carries_meaning(claim.words[place]):
             continue
         denied = place in claim.negated
-        if any((near in evidence.negated) == denied or evidence.is_hypothetical(near) for near in found):
-            continue
         is_refuted = not denied and any(near in evidence.refuted for near in found)
-        if not is_refuted and (
-            claim.words[place].stem in LIGHT_WORDS
-            or not any(_same_place(claim, place, evidence, near) for near in found)
-        ):
+        if not is_refuted:
+            alone = _NEXT if claim.words[place].stem in LIGHT_WORDS else _REACH
+            found = [near for near in found if _same_place(claim, place, evidence, near, alone)]
+        if not found or any((near in evidence.negated) == denied or evidence.is_hypothetical(near) for near in found):
             continue
         if any((near in claim.negated) != denied for near in claim.places[meaning]):
             continue
@@ -280,6 +287,7 @@ def _attribute(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     said = [(name, value) for name, value in evidence.attributes if value not in evidence.negated]
     if not said:
         return
+    yield from _opposite_values(claim, evidence, said)
     for place, word in enumerate(claim.words):
         if not _lacks(evidence, claim, place) or not carries_meaning(word):
             continue
@@ -298,6 +306,20 @@ def _attribute(claim: Reading, evidence: Reading) -> Iterator[Veto]:
             if is_opposite or (is_other and (meaning in ascribed or _titles(claim, place, meaning))):
                 yield Veto("attribute", place, f'the answer says "{word.text}" where the source says "{other.text}"')
                 break
+
+
+def _opposite_values(claim: Reading, evidence: Reading, said: Sequence[tuple[int, int]]) -> Iterator[Veto]:
+    """What the claim and the source ascribe to one thing, where both deny each other: "camping is allowed"."""
+    values: dict[str, list[int]] = defaultdict(list)
+    for name, value in said:
+        values[evidence.concepts[name]].append(value)
+    for name, value in claim.attributes:
+        word, found = claim.words[value], values.get(claim.concepts[name], [])
+        if value in claim.negated or claim.concepts[value] in {evidence.concepts[other] for other in found}:
+            continue
+        if other := next((other for other in found if opposed(word.stem, evidence.words[other].stem)), None):
+            says = evidence.words[other].text
+            yield Veto("attribute", value, f'the answer says "{word.text}" where the source says "{says}"')
 
 
 def _titles(reading: Reading, place: int, meaning: str) -> bool:
@@ -445,13 +467,13 @@ def _same_place(claim: Reading, place: int, evidence: Reading, near: int, alone:
     """Whether the nearest content words beside `place` in the claim also stand beside `near` in the evidence, each on
     its own side; one within `alone` words suffices where the other has no match in the evidence.
     """
-    sides = [_anchored(claim, place, evidence, near, step, _REACH) for step in (-1, 1)]
-    if None in sides and alone < _REACH:
-        sides = [
+    held = [_anchored(claim, place, evidence, near, step, _REACH) for step in (-1, 1)]
+    if None in held and alone < _REACH:
+        held = [
             side and _anchored(claim, place, evidence, near, step, alone)
-            for side, step in zip(sides, (-1, 1), strict=True)
+            for side, step in zip(held, (-1, 1), strict=True)
         ]
-    return any(sides) and False not in sides
+    return any(held) and False not in held
 
 
 def _anchored(claim: Reading, place: int, evidence: Reading, near: int, step: int, reach: int) -> bool | None:
@@ -483,10 +505,12 @@ def _role(claim: Reading, evidence: Reading) -> Iterator[Veto]:
 def _actions(reading: Reading) -> Iterator[tuple[int, frozenset[str], frozenset[str]]]:
     """`(verb, actor, target)` wherever one content word stands closely between two names, given by meanings."""
     content = [place for place, word in enumerate(reading.words) if carries_meaning(word)]
-    for before, verb, after in zip(content, content[1:], content[2:], strict=False):
-        if after - before > 2 * _REACH or reading.is_capital(verb):
+    for at, (before, verb) in enumerate(pairwise(content)):
+        ahead = content[at + 2 : at + 2 + _REACH - 1]  # "acquired the bakery chain Brotzeit"
+        after = next((place for place in ahead if reading.is_capital(place)), None)
+        if after is None or after - before > 2 * _REACH or reading.is_capital(verb):
             continue
-        if not (reading.is_capital(before) and reading.is_capital(after)):
+        if not reading.is_capital(before):
             continue
         if _CLAUSE_BREAK.search(reading.text, reading.words[before].end, reading.words[after].start):
             continue

@@ -1,0 +1,204 @@
+"""Claims of the kinds users meet, beside their context, with the label a careful person gives (ST1-ST3, ST5, NU1-NU4).
+
+`+` supported, `-` contradicted, `?` not in the context; `!` contradicted or not in the context: a person would flag it
+either way.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.types import Choice, Source
+from proxy.verification.context import Context
+from proxy.verification.examine import verify
+
+PRODUCT = (
+    "The AirLite 300 vacuum weighs 2.4 kg and runs for up to 40 minutes on a full charge. The battery charges in "
+    "three hours. The dust container holds 0.6 litres and can be washed under running water. The filter must not "
+    "be put in the dishwasher. A two-year warranty covers the motor, but not the brushes."
+)
+HR = (
+    "All full-time employees are entitled to 25 days of paid annual leave. Part-time employees receive leave in "
+    "proportion to their hours. Up to five unused days may be carried over to the next year; the rest expires on "
+    "31 March. Requests must be submitted to the line manager at least two weeks in advance. Interns are not "
+    "eligible for the pension plan."
+)
+LEAFLET = (
+    "Take one tablet twice a day with food. Do not take Calmorin if you are pregnant or allergic to ibuprofen. "
+    "Common side effects are headache, nausea and dizziness. In rare cases the medicine may cause skin rash. "
+    "Patients with kidney disease should take a lower dose. Store below 25 °C and keep out of the reach of "
+    "children."
+)
+TERMS = (
+    "Either party may terminate the agreement with 30 days' written notice. The Customer shall pay all invoices "
+    "within 14 days of receipt. The Provider is not liable for indirect damages. The Provider may suspend the "
+    "service if an invoice remains unpaid for more than 60 days. The agreement is governed by the laws of "
+    "Denmark."
+)
+ABSTRACT = (
+    "We enrolled 412 adults with mild hypertension in a randomised trial. After 12 weeks, systolic pressure fell "
+    "by 8.3 mmHg in the exercise group and by 2.1 mmHg in the control group. The difference was significant (p < "
+    "0.001). No serious adverse events occurred. Adherence declined in the second half of the trial."
+)
+RECIPE = (
+    "Preheat the oven to 180 °C. Mix 250 g of flour with two eggs and 100 ml of milk. Fold in the blueberries. "
+    "Bake the muffins for 25 minutes until golden. Let them cool before serving. The recipe makes 12 muffins."
+)
+TRAVEL = (
+    "The ferry from Bari to Dubrovnik leaves every Tuesday and Friday at 22:00 and takes about ten hours. "
+    "Tickets cost 65 euros in low season. Dogs travel free of charge, but they must wear a muzzle. Cabins have "
+    "to be booked in advance. The museum in the old town is closed on Mondays."
+)
+NEWS = (
+    "Halden Foods acquired the bakery chain Brotzeit in June for $48 million. Halden's chief executive Maria "
+    "Lindqvist said the takeover would create 200 jobs in Leipzig. Most analysts welcomed the deal. Shares of "
+    "Halden rose by 4%. The union criticised the closure of the Hamburg plant."
+)
+TICKET = """{"ticket": {"id": 5531, "status": "open", "priority": "high", "assignee": "Nadia Petrov",
+"escalated": false, "customer": {"name": "Orbit Labs", "plan": "Business", "seats": 40}, "sla_hours": 8,
+"tags": ["login", "sso"], "opened": "2025-02-11",
+"notes": [{"date": "2025-02-12", "text": "Login fails for all users since the certificate expired."}]}}"""
+FLIGHT = (
+    '{"flight": "LX318", "from": "Zurich", "to": "London", "departure": "2025-05-02T07:15", "status": "delayed", '
+    '"delay_minutes": 35, "gate": "B22", "cabin": "economy", "refundable": false, "meal": "none"}'
+)
+TABLE = """Quarterly figures, USD million
+
+|                  | Q1 2024 | Q4 2023 |
+|------------------|---------|---------|
+| Revenue          | 182.4   | 171.0   |
+| Operating costs  | 140.2   | 139.5   |
+| Net profit       | 31.6    | 24.8    |
+| Employees        | 2,140   | 2,095   |
+"""
+PRICES = """| Plan       | Price per month | Users | Support |
+|------------|-----------------|-------|---------|
+| Starter    | 9 EUR           | 3     | e-mail  |
+| Team       | 29 EUR          | 15    | chat    |
+| Enterprise | 99 EUR          | 200   | phone   |
+"""
+LIST = (
+    "The park is home to wolves, lynx and brown bears. Hiking is allowed from May to October. Camping is "
+    "forbidden. Visitors need a permit, which costs 12 euros. The visitor centre in Lobau opens at 9 am. Drones "
+    "are banned in the whole park."
+)
+
+ROWS = [
+    # paraphrases by synonym, voice, nominalisation, order
+    ("+", PRODUCT, "The AirLite 300 has a weight of 2.4 kg."),
+    ("+", PRODUCT, "On a full charge, the vacuum runs for up to 40 minutes."),
+    ("+", PRODUCT, "Charging the battery takes three hours."),
+    ("+", PRODUCT, "The dust container can be washed and holds 0.6 litres."),
+    ("+", PRODUCT, "The motor is covered by a two-year warranty."),
+    ("+", PRODUCT, "The warranty does not cover the brushes."),
+    ("-", PRODUCT, "The filter can be put in the dishwasher."),
+    ("-", PRODUCT, "The battery charges in five hours."),
+    ("-", PRODUCT, "The AirLite 300 vacuum weighs 3.4 kg."),
+    ("?", PRODUCT, "The vacuum comes with a carrying bag and a wall mount."),
+    ("?", PRODUCT, "The vacuum is available in red."),
+    ("+", HR, "Full-time employees get 25 days of paid annual leave."),
+    ("+", HR, "Employees who work part-time receive leave in proportion to their hours."),
+    ("+", HR, "A maximum of five unused days can be carried over to the next year."),
+    ("+", HR, "Leave requests must be submitted to your line manager at least two weeks in advance."),
+    ("+", HR, "Interns cannot join the pension plan."),
+    ("-", HR, "Interns are eligible for the pension plan."),
+    ("-", HR, "Full-time employees are entitled to 30 days of paid annual leave."),
+    ("-", HR, "The rest expires on 31 May."),
+    ("?", HR, "Employees may work from home two days a week."),
+    ("?", HR, "Employees receive a free gym membership."),
+    ("+", LEAFLET, "One tablet should be taken two times a day with food."),
+    ("+", LEAFLET, "Pregnant women should not take Calmorin."),
+    ("+", LEAFLET, "Headache, nausea and dizziness are common side effects."),
+    ("+", LEAFLET, "The medicine can rarely cause a skin rash."),
+    ("-", LEAFLET, "Patients with kidney disease should take a higher dose."),
+    ("-", LEAFLET, "Patients can take Calmorin if they are pregnant."),
+    ("?", LEAFLET, "Calmorin may cause hair loss."),
+    ("?", LEAFLET, "Calmorin was developed by Bayer in Leverkusen."),
+    ("+", TERMS, "The agreement can be terminated by either party with 30 days' written notice."),
+    ("+", TERMS, "Invoices must be paid by the Customer within 14 days of receipt."),
+    ("+", TERMS, "Danish law governs the agreement."),
+    ("-", TERMS, "The Provider is liable for indirect damages."),
+    ("-", TERMS, "The Customer shall pay all invoices within 45 days of receipt."),
+    ("!", TERMS, "The agreement is governed by the laws of Norway."),
+    ("?", TERMS, "The Customer must keep the agreement confidential for ten years."),
+    ("+", ABSTRACT, "The study enrolled 412 adults with mild hypertension."),
+    ("+", ABSTRACT, "Systolic pressure decreased by 8.3 mmHg in the exercise group after 12 weeks."),
+    ("+", ABSTRACT, "There were no serious adverse events."),
+    ("-", ABSTRACT, "Systolic pressure rose by 8.3 mmHg in the exercise group."),
+    ("-", ABSTRACT, "Systolic pressure fell by 2.1 mmHg in the exercise group."),
+    ("-", ABSTRACT, "The difference was not significant."),
+    ("!", ABSTRACT, "Adherence improved in the second half of the trial."),
+    ("?", ABSTRACT, "Participants followed a low-salt diet."),
+    ("+", RECIPE, "The oven should be preheated to 180 °C."),
+    ("+", RECIPE, "You need 250 g of flour, two eggs and 100 ml of milk."),
+    ("+", RECIPE, "The recipe yields 12 muffins."),
+    ("-", RECIPE, "Bake the muffins for 45 minutes until golden."),
+    ("?", RECIPE, "The muffins are sprinkled with cinnamon sugar."),
+    ("+", TRAVEL, "The ferry to Dubrovnik leaves Bari on Tuesdays and Fridays at 10 pm."),
+    ("+", TRAVEL, "In low season tickets cost 65 euros."),
+    ("+", TRAVEL, "Dogs travel free but have to wear a muzzle."),
+    ("+", TRAVEL, "On Mondays the museum in the old town is closed."),
+    ("-", TRAVEL, "The museum in the old town is open on Mondays."),
+    ("-", TRAVEL, "Tickets cost 85 euros in low season."),
+    ("!", TRAVEL, "The ferry from Ancona to Dubrovnik leaves every Tuesday and Friday."),
+    ("?", TRAVEL, "The ferry has a swimming pool and a cinema."),
+    ("+", NEWS, "In June, Brotzeit was acquired by Halden Foods for $48 million."),
+    ("+", NEWS, "Halden Foods bought the bakery chain Brotzeit in June."),
+    ("+", NEWS, "The acquisition of Brotzeit by Halden cost $48 million."),
+    ("+", NEWS, "Shares of Halden increased by 4%, according to the report."),
+    ("+", NEWS, "The union criticised the closure of the Hamburg plant, while most analysts welcomed the deal."),
+    ("-", NEWS, "Brotzeit acquired Halden Foods in June."),
+    ("-", NEWS, "Shares of Halden fell by 4%."),
+    ("-", NEWS, "Shares of Halden rose by 14%."),
+    ("-", NEWS, "Halden's chief executive Anna Lindqvist said the takeover would create 200 jobs."),
+    ("-", NEWS, "No analysts welcomed the deal."),
+    ("?", NEWS, "Halden Foods was founded in 1921 in Oslo."),
+    ("+", TICKET, "The ticket is open and has high priority."),
+    ("+", TICKET, "Ticket 5531 is assigned to Nadia Petrov."),
+    ("+", TICKET, "Orbit Labs is on the Business plan with 40 seats."),
+    ("+", TICKET, "The ticket has not been escalated."),
+    ("+", TICKET, "The ticket was opened on February 11, 2025."),
+    ("-", TICKET, "The ticket has low priority."),
+    ("-", TICKET, "The ticket is closed."),
+    ("-", TICKET, "The ticket has been escalated."),
+    ("-", TICKET, "Orbit Labs is on the Enterprise plan."),
+    ("-", TICKET, "Orbit Labs has 60 seats."),
+    ("-", TICKET, "The ticket was opened on February 21, 2025."),
+    ("?", TICKET, "The customer has threatened to cancel the contract."),
+    ("?", TICKET, "The ticket has urgent priority."),
+    ("+", FLIGHT, "Flight LX318 from Zurich to London is delayed by 35 minutes."),
+    ("+", FLIGHT, "The ticket is not refundable."),
+    ("+", FLIGHT, "The flight departs from gate B22."),
+    ("-", FLIGHT, "The ticket is refundable."),
+    ("-", FLIGHT, "The flight is delayed by 55 minutes."),
+    ("!", FLIGHT, "The flight from Geneva to London is delayed."),
+    ("+", TABLE, "Revenue in Q1 2024 was 182.4 million dollars."),
+    ("+", TABLE, "Revenue rose from $171.0 million to $182.4 million."),
+    ("+", TABLE, "Net profit grew by 27% to 31.6 million dollars."),
+    ("+", TABLE, "The company had 2,140 employees in the first quarter of 2024."),
+    ("-", TABLE, "Revenue in Q4 2023 was 182.4 million dollars."),
+    ("-", TABLE, "Net profit was 41.6 million dollars in Q1 2024."),
+    ("-", TABLE, "Revenue in Q1 2024 was 140.2 million dollars."),
+    ("+", PRICES, "The Team plan costs 29 euros per month."),
+    ("+", PRICES, "The Enterprise plan is for 200 users and comes with phone support."),
+    ("-", PRICES, "The Team plan costs 99 euros per month."),
+    ("?", PRICES, "The Premium plan costs 59 euros per month."),
+    ("+", LIST, "Wolves, lynx and brown bears live in the park."),
+    ("+", LIST, "Camping is prohibited and drones are banned."),
+    ("+", LIST, "Visitors must have a permit that costs 12 euros."),
+    ("-", LIST, "Camping is allowed."),
+    ("?", LIST, "The park was founded by Duke Albrecht."),
+]
+
+_WANTED = {"+": {"supported"}, "-": {"contradicted"}, "?": {"unsupported"}, "!": {"contradicted", "unsupported"}}
+
+
+def label(context: str, claim: str) -> set[str]:
+    report = verify([Choice(0, claim)], Context([Source("s1", "source", context)]))
+    return {judgement.verdict.label for judgement in report.choices[0].judgements}
+
+
+@pytest.mark.parametrize(("mark", "context", "claim"), ROWS, ids=[claim for _, _, claim in ROWS])
+def test_an_everyday_claim_gets_the_label_that_a_careful_person_gives(mark: str, context: str, claim: str) -> None:
+    assert label(context, claim) <= _WANTED[mark] | {"not_checked"}
+    assert label(context, claim) != {"not_checked"}
