@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from proxy.types import Violation
@@ -83,18 +85,28 @@ def validate_schema(instance: object, json_schema: Mapping[str, Any]) -> SchemaR
     References outside the schema are never fetched. Violations name the place as a JSON pointer, the rule and the type
     found, never the answer's text; the first hundred are kept.
     """
-    import jsonschema  # 60 ms to import, and few requests carry a schema
-    from referencing import Registry
+    from jsonschema import SchemaError  # 60 ms to import, and few requests carry a schema
     from referencing.exceptions import Unresolvable
 
     try:
-        kind = jsonschema.validators.validator_for(json_schema, default=jsonschema.Draft202012Validator)
-        kind.check_schema(json_schema)
-        errors = kind(json_schema, registry=Registry()).iter_errors(instance)
+        errors = _validator(json.dumps(json_schema)).iter_errors(instance)
         violations = tuple(_violation(error) for error, _ in zip(errors, range(_MAX_VIOLATIONS), strict=False))
-    except (jsonschema.SchemaError, Unresolvable, RecursionError) as error:
+    except (SchemaError, Unresolvable, RecursionError, ValueError) as error:
         return SchemaResult("not_checked", reason=f"the JSON schema can not be used: {type(error).__name__}")
     return SchemaResult("invalid" if violations else "valid", violations)
+
+
+@lru_cache(maxsize=64)
+def _validator(json_schema: str) -> Any:
+    """The validator of a schema: building one takes longer than using it. Raises SchemaError."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+
+    schema = json.loads(json_schema)
+    kind = validator_for(schema, default=Draft202012Validator)
+    kind.check_schema(schema)
+    return kind(schema, registry=Registry())
 
 
 def _violation(error: Any) -> Violation:
