@@ -39,7 +39,7 @@ class Binding:
 def bind(text: str, words: Sequence[Word], quantities: Sequence[Quantity]) -> tuple[Binding, ...]:
     """A binding for each quantity of a text, in order. Dates divide the text among dates, amounts among amounts."""
     spans = [(each.start, each.end) for each in quantities]
-    stems = _stems_outside(words, spans)
+    stems = _stems_outside(text, words, spans)
     dates = tuple(each for each in quantities if each.kind == "date")
     amounts = tuple(each for each in quantities if each.kind != "date")
     bindings = [*_bind(text, stems, dates, ()), *_bind(text, stems, amounts, dates)]
@@ -55,10 +55,13 @@ def _bind(
     cuts = [_cut(text, left.end, right.start) for left, right in pairwise(group)]
     lows, highs = [0, *cuts], [*cuts, _end_of_clause(text, group[-1].end)]
     label_end = text.find("|", 0, group[0].start)
-    if label_end >= 0:  # a table row: its label is shared, and a cell starts behind it
-        lows[0] = label_end
     first = label_end if label_end >= 0 else group[0].start
     shared = frozenset(stem for at, stem in stems if at < first)
+    if label_end >= 0:  # a row or a record: a number is of its own cell, and cells without numbers are of all
+        lows = [max(text.rfind("|", 0, each.start), 0) for each in group]
+        highs = [high if high >= 0 else len(text) for high in (text.find("|", each.end) for each in group)]
+        cells = list(zip(lows, highs, strict=True))
+        shared = frozenset(stem for at, stem in stems if not any(low <= at < high for low, high in cells))
     leading = tuple(date for date in dates if date.start < first)
     for quantity, low, high in zip(group, lows, highs, strict=True):
         own = frozenset(stem for at, stem in stems if low <= at < high)
@@ -68,15 +71,16 @@ def _bind(
     return bindings
 
 
-def _stems_outside(words: Sequence[Word], spans: Sequence[tuple[int, int]]) -> list[tuple[int, str]]:
-    """Place and stem of the content words that are no part of a quantity and no number."""
+def _stems_outside(text: str, words: Sequence[Word], spans: Sequence[tuple[int, int]]) -> list[tuple[int, str]]:
+    """Place and stem of the content words that are no part of a quantity and no number; a field may be named "total"."""
     kept: list[tuple[int, str]] = []
     rest = iter(spans)
     start, end = next(rest, (1 << 62, 1 << 62))
     for word in words:
         while word.start >= end:
             start, end = next(rest, (1 << 62, 1 << 62))
-        if word.start < start and word.is_content and not word.is_number and word.stem not in _CONNECTIVES:
+        is_telling = word.stem not in _CONNECTIVES or text.startswith(":", word.end)
+        if word.start < start and word.is_content and not word.is_number and is_telling:
             kept.append((word.start, word.stem))
     return kept
 

@@ -169,7 +169,7 @@ def _measured(text: str, start: int, amount: _Amount) -> tuple[list[Quantity], i
     is_year = amount.is_plain and 1900 <= amount.value <= 2100
     unit_read = (
         None
-        if is_year and _YEAR_NOUN.match(text, end)
+        if is_year and (_YEAR_NOUN.match(text, end) or _leads(text, start, _YEAR_PREPOSITIONS))
         else read_unit(text, end + 1 if text[end : end + 1] in _UNIT_GAPS else end)
     )
     if unit_read:
@@ -685,6 +685,7 @@ _YEAR_CUES = frozenset(
     "in since by until till during circa year years before after from of and to through early late mid summer spring "
     "autumn fall winter ended ending born died dated c |".split()
 )
+_YEAR_PREPOSITIONS = frozenset(("in", "since", "until", "during"))
 _SIGNS_BETWEEN = str.maketrans(':([*"', "     ")
 _MORE_LABELS = re.compile(r"(?:(?:, ?and |, ?or |, ?| and | or | to | & |[-–])\d{1,4}(?![\w%]|[.,]\d)){0,20}")
 _LABELS = frozenset(

@@ -38,6 +38,8 @@ from proxy.verification.words import content_stems, stem, words
 _MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
 
 _COORDINATES = re.compile(r"[,;]|\b(?:and|or|while|whereas|but)\b")
+_PARTS = FRAME_WORDS | REFERENTS | frozenset("step tabl figur chapter part option item sect clip".split())
+_FIELD = re.compile(r"(?:^|\| )([^|:\n]{1,60}):")
 _RECORD = re.compile(r"\w: [^|\n]*\|")
 _NOT_LETTERS = re.compile(r"[\W_]+")
 _JOINED_FROM, _IDENTIFYING = 6, 4  # characters
@@ -240,10 +242,14 @@ def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
     for place, word in enumerate(reading.words):
         if not carries_meaning(word) or word.stem in FRAME_WORDS or place in reading.measured:
             continue
-        if word.is_number and not numbers and len(word.text) < _IDENTIFYING:
+        is_named = place > 0 and reading.is_name(place - 1) and reading.words[place - 1].stem not in _PARTS
+        if word.is_number and not numbers and len(word.text) < _IDENTIFYING and not is_named:
             continue  # the number of a step or a passage
         is_name = reading.is_name(place) and word.text.lower() not in TITLES and word.stem not in CALENDAR
+        is_name = is_name or (word.is_number and is_named)
         weight = _NAME_WEIGHT if is_name else _weight(word.stem)
+        if reading.measured and word.stem in _CHANGES:
+            weight = min(weight, _LIGHT_WEIGHT)  # the numbers tell it, or another verifier asks them
         if place >= attributed:
             weight = _REFERENT_WEIGHT
         units.setdefault(
@@ -321,13 +327,20 @@ def _windows(
 
 def _runs(near: Sequence[Passage], seed: Passage) -> Iterator[tuple[Passage, ...]]:
     """The runs of consecutive passages of `near` that hold the seed; the rows of a table speak of different things."""
-    if "|" in seed.text:
-        yield (seed,)
-        return
     middle = next(index for index, passage in enumerate(near) if passage.place == seed.place)
-    for start in range(middle + 1):
-        for end in range(middle + 1, len(near) + 1):
+    low = next((at + 1 for at in reversed(range(middle)) if _are_rows(near[at], seed)), 0)
+    high = next((at for at in range(middle + 1, len(near)) if _are_rows(near[at], seed)), len(near))
+    for start in range(low, middle + 1):
+        for end in range(middle + 1, high + 1):
             yield tuple(near[start:end])
+
+
+def _are_rows(one: Passage, other: Passage) -> bool:
+    """Whether two passages are rows of one table: most of their columns have the same names, or none has a name."""
+    if "|" not in one.text or "|" not in other.text:
+        return False
+    these, those = frozenset(_FIELD.findall(one.text)), frozenset(_FIELD.findall(other.text))
+    return 2 * len(these & those) >= min(len(these), len(those))
 
 
 def _found(units: Sequence[_Unit], passage: Passage) -> int:
@@ -391,16 +404,10 @@ def _frame(units: Sequence[_Unit], window: _Window, vetoes: Sequence[Veto]) -> f
 
 
 def _core_missing(reading: Reading, missing: Sequence[_Unit], window: _Window) -> int:
-    """How many of the missing words have full weight. A record need not name its subject, and of two
-    values it need not say that one rose to the other.
-    """
+    """How many of the missing words have full weight. A record need not name its subject: that goes unsaid."""
     is_record = any(_RECORD.search(passage.text) for passage in window.passages)
     verb = _verb(reading) if is_record else None
-    told = _CHANGES if is_record and reading.measured else frozenset()
-    return sum(
-        unit.weight >= 1 and (unit.is_name or verb is None or unit.place > verb) and unit.stem not in told
-        for unit in missing
-    )
+    return sum(unit.weight >= 1 and (unit.is_name or verb is None or unit.place > verb) for unit in missing)
 
 
 def _verb(reading: Reading) -> int | None:
@@ -429,13 +436,19 @@ def _gap(units: Sequence[_Unit], found: int) -> float:
 
 
 def _missing_names(units: Sequence[_Unit], found: int) -> tuple[str, ...]:
-    """The names of which no part is found: "Smith" stands for "John Smith"."""
+    """The names of which no part is found: "Smith" stands for "John Smith", and "Windows" not for "Windows 10"."""
     missing: list[str] = []
-    for _, group in groupby(enumerate(units), key=lambda item: item[1].is_name and item[1].place - item[0]):
+    for _, group in groupby(enumerate(units), key=_name_run):
         run = list(group)
         if run[0][1].is_name and not any(found >> bit & 1 for bit, _ in run):
             missing.append(" ".join(unit.text for _, unit in run))
     return tuple(missing)
+
+
+def _name_run(numbered: tuple[int, _Unit]) -> tuple[bool, int, bool]:
+    """What the parts of one name have in common; the number of a name ("Windows 10") must be found for itself."""
+    index, unit = numbered
+    return unit.is_name, unit.place - index if unit.is_name else 0, unit.text[0].isdigit()
 
 
 def _lead_share(lead: frozenset[str], window: Sequence[Passage]) -> float:
@@ -456,11 +469,15 @@ def _least_vetoed(
     at_issue = {veto.place for veto in vetoes}
     wanted = sum(1 << bit for bit, unit in enumerate(units) if unit.place in at_issue)
     for other in windows[1:] if vetoes else ():
-        if other.share < best.share or other.found & wanted != wanted:
+        if other.share < best.share or other.found & wanted != wanted or not _is_apart(best, other):
             continue
         if not _vetoes(claim, other):
             return other, ()
     return best, vetoes
+
+
+def _is_apart(one: _Window, other: _Window) -> bool:
+    return {each.place for each in one.passages}.isdisjoint(each.place for each in other.passages)
 
 
 def _vetoes(claim: Reading, window: _Window) -> tuple[Veto, ...]:
@@ -497,7 +514,7 @@ def _second(best: _Window, windows: Sequence[_Window]) -> _Window | None:
         window
         for window in windows
         if window.share >= _SIDE_SHARE
-        and not ("|" in window.passages[0].text and "|" in best.passages[0].text)
+        and not _are_rows(window.passages[0], best.passages[0])
         and window.found & ~best.found
         and taken.isdisjoint(passage.place for passage in window.passages)
     )

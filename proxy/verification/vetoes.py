@@ -91,7 +91,23 @@ class Reading:
     @cached_property
     def refuted(self) -> frozenset[int]:
         """The places of attributes that are said not to hold: "refundable: false"."""
-        return frozenset(name for name, value in self.attributes if self.words[value].text.lower() in _REFUTING)
+        return self._fields_that_say(_REFUTING)
+
+    @cached_property
+    def affirmed(self) -> frozenset[int]:
+        """The places of attributes that are said to hold: "gift wrap: true"."""
+        return self._fields_that_say(_AFFIRMING)
+
+    def _fields_that_say(self, values: frozenset[str]) -> frozenset[int]:
+        named: set[int] = set()
+        for name, value in self.attributes:
+            while self.words[value].text.lower() in values and name >= 0 and name not in named:
+                named.add(name)
+                end = self.words[name].start
+                name -= 1
+                if name < 0 or self.text[self.words[name].end : end] != " ":
+                    break
+        return frozenset(named)
 
     @cached_property
     def attributes(self) -> tuple[tuple[int, int], ...]:
@@ -111,7 +127,7 @@ class Reading:
                     yield names[-1], value
 
     def _negates(self, place: int) -> bool:
-        if not is_negator(self.words[place]):
+        if not is_negator(self.words[place]) or self.words[place].text.lower() in _PRONOUNS:
             return False
         return not (place + 1 < len(self.words) and self.words[place + 1].text.lower() in NOT_NEGATED)
 
@@ -193,6 +209,8 @@ _COMMON_OPENERS = frozenset(
 )
 
 
+_PRONOUNS = frozenset(("nothing", "nobody", "none", "neither", "nowhere"))  # deny the verb, not what follows
+_AFFIRMING = frozenset(("true", "yes"))
 _REFUTING = frozenset(("false", "no", "none", "never"))
 
 
@@ -245,9 +263,9 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
         if not found or not carries_meaning(claim.words[place]):
             continue
         denied = place in claim.negated
-        is_refuted = not denied and any(near in evidence.refuted for near in found)
+        is_refuted = any(near in (evidence.affirmed if denied else evidence.refuted) for near in found)
         if not is_refuted:
-            alone = _NEXT if claim.words[place].stem in LIGHT_WORDS else _REACH
+            alone = _NEXT + 1 if claim.words[place].stem in LIGHT_WORDS else _REACH
             found = [near for near in found if _same_place(claim, place, evidence, near, alone)]
         if not found or any((near in evidence.negated) == denied or evidence.is_hypothetical(near) for near in found):
             continue

@@ -83,6 +83,51 @@ LIST = (
     "are banned in the whole park."
 )
 
+BANK = (
+    "Accounts opened online are free for the first six months. After that a monthly fee of 4.90 euros applies. "
+    "Withdrawals at partner machines are free; at other machines the bank charges 1.95 euros. The overdraft rate "
+    "is 9.9% a year. Customers under 26 pay no monthly fee. The app supports fingerprint login."
+)
+SOFT = (
+    "Version 4.2 adds dark mode and fixes a memory leak in the sync engine. It drops support for Windows 7. The "
+    "installer no longer requires administrator rights. Users of version 3 must first upgrade to 4.0. Search is "
+    "now twice as fast. The legacy API will be removed in version 5."
+)
+BIO = (
+    "Elena Marku was born in Tirana in 1974. She studied physics in Vienna and moved to Toronto in 2003, where "
+    "she founded the company Lumen Optics with her brother Arben. In 2015 Lumen Optics was sold to Zeiss. Marku "
+    "now teaches at the University of Graz."
+)
+WEATHER = (
+    '[{"city": "Oslo", "temp_c": 4, "condition": "rain", "wind": {"speed_kmh": 32, "direction": "north"}}, '
+    '{"city": "Rome", "temp_c": 19, "condition": "sunny", "wind": {"speed_kmh": 8, "direction": "west"}}]'
+)
+ORDER = (
+    '{"order_id": "A-7731", "customer": "Lena Vogt", "status": "shipped", "carrier": "DHL", "items": [{"name": '
+    '"Desk lamp", "qty": 2, "price": 39.9}, {"name": "Office chair", "qty": 1, "price": 189.0}], "gift_wrap": '
+    'true, "express": false, "total": 268.8, "currency": "EUR"}'
+)
+CSV = """\
+Year,Visitors,Revenue (EUR thousand)
+2022,48200,1310
+2023,51900,1475
+2024,47100,1390
+"""
+BULL = """\
+Benefits:
+- Free parking for residents
+- 24-hour reception
+- Heated indoor pool, open from 7 am to 9 pm
+- Pets allowed on request (15 euros per night)
+
+Breakfast is not included in the room rate. Check-in starts at 3 pm; check-out is until 11 am.
+"""
+MEET = (
+    "Minutes, 14 May. Present: Okafor, Brandt, Silva. Brandt reported that the migration is two weeks behind "
+    "schedule because the supplier delivered the servers late. Silva proposed to postpone the launch to 1 July. "
+    "The team agreed. Okafor will inform the client by Friday. The budget was not discussed."
+)
+
 ROWS = [
     # paraphrases by synonym, voice, nominalisation, order
     ("+", PRODUCT, "The AirLite 300 has a weight of 2.4 kg."),
@@ -188,6 +233,55 @@ ROWS = [
     ("+", LIST, "Visitors must have a permit that costs 12 euros."),
     ("-", LIST, "Camping is allowed."),
     ("?", LIST, "The park was founded by Duke Albrecht."),
+    ("+", BANK, "Opening an account online costs nothing for the first six months."),
+    ("+", BANK, "A monthly fee of 4.90 euros is charged afterwards."),
+    ("+", BANK, "Customers younger than 26 do not pay a monthly fee."),
+    ("+", BANK, "The overdraft interest rate is 9.9% per year."),
+    ("-", BANK, "The overdraft rate is 7.9% a year."),
+    ("-", BANK, "Accounts opened online are free for the first twelve months."),
+    ("?", BANK, "The bank offers a credit card with travel insurance."),
+    ("+", SOFT, "Dark mode has been added in version 4.2."),
+    ("+", SOFT, "Windows 7 is no longer supported."),
+    ("+", SOFT, "The installer does not need administrator rights anymore."),
+    ("+", SOFT, "Version 4.2 introduces dark mode and repairs a memory leak in the sync engine."),
+    ("-", SOFT, "The installer requires administrator rights."),
+    ("!", SOFT, "Version 4.2 drops support for Windows 10."),
+    ("!", SOFT, "Search is now three times as fast."),
+    ("?", SOFT, "Version 4.2 includes a built-in password manager."),
+    ("+", BIO, "Elena Marku, who was born in Tirana in 1974, studied physics in Vienna."),
+    ("+", BIO, "She founded Lumen Optics together with her brother Arben in Toronto."),
+    ("+", BIO, "Zeiss bought Lumen Optics in 2015."),
+    ("+", BIO, "Marku is a teacher at the University of Graz."),
+    ("-", BIO, "Lumen Optics was sold to Zeiss in 2018."),
+    ("!", BIO, "Lumen Optics was sold to Canon in 2015."),
+    ("?", BIO, "Elena Marku won the Kepler Prize."),
+    ("+", WEATHER, "It is 4 °C and raining in Oslo."),
+    ("+", WEATHER, "In Rome the temperature is 19 degrees and the condition is sunny."),
+    ("-", WEATHER, "The temperature in Oslo is 19 °C."),
+    ("!", WEATHER, "It is sunny in Oslo."),
+    ("+", ORDER, "The order has been shipped with DHL."),
+    ("+", ORDER, "Lena Vogt ordered two desk lamps and one office chair."),
+    ("+", ORDER, "The total is 268.80 euros."),
+    ("!", ORDER, "The order was shipped with UPS."),
+    ("-", ORDER, "The order is not gift wrapped."),
+    ("+", CSV, "The number of visitors fell from 51,900 in 2023 to 47,100 in 2024."),
+    ("+", CSV, "Revenue in 2023 was 1.475 million euros."),
+    ("-", CSV, "There were 51,900 visitors in 2024."),
+    ("+", BULL, "Residents can park for free."),
+    ("+", BULL, "Pets are allowed on request for 15 euros per night."),
+    ("-", BULL, "Breakfast is included in the room rate."),
+    ("+", BULL, "The room rate does not include breakfast."),
+    ("-", BULL, "Pets are not allowed."),
+    ("!", BULL, "The heated outdoor pool is open from 7 am to 9 pm."),
+    ("?", BULL, "The hotel has a sauna and a fitness room."),
+    ("+", MEET, "According to Brandt, the migration is two weeks behind schedule."),
+    ("+", MEET, "The servers were delivered late by the supplier."),
+    ("+", MEET, "The launch will be postponed to 1 July, as Silva proposed."),
+    ("+", MEET, "Okafor is going to inform the client by Friday."),
+    ("-", MEET, "The migration is two weeks ahead of schedule."),
+    ("-", MEET, "The launch will be postponed to 1 August."),
+    ("-", MEET, "The budget was discussed."),
+    ("?", MEET, "The client threatened to terminate the contract."),
 ]
 
 _WANTED = {"+": {"supported"}, "-": {"contradicted"}, "?": {"unsupported"}, "!": {"contradicted", "unsupported"}}
