@@ -9,6 +9,9 @@ from __future__ import annotations
 import hashlib
 import logging
 import sys
+import threading
+import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +30,7 @@ _PROPAGATOR = TraceContextTextMapPropagator()
 _W3C = frozenset({b"traceparent", b"tracestate"})
 EVALUATION = "gen_ai.evaluation.result"
 EVALUATION_NAME = "grounding"
+_CLOSE_S = 2.0  # at most for sending what is left: a receiver that is down must not hold up the end
 
 
 def short_hash(text: str) -> str:
@@ -43,13 +47,27 @@ def configure_logs(settings: TelemetrySettings) -> None:
             _add_trace,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
+            structlog.processors.format_exc_info if settings.capture_content else _WITHOUT_TEXT,
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+
+
+def _places(exc_info: structlog.typing.ExcInfo) -> str:
+    """An exception, and those it came from, by class and places; its text may quote what it failed on."""
+    lines: list[str] = []
+    error: BaseException | None = exc_info[1]
+    while error is not None:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines += [type(error).__name__, *(f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)]
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return "\n".join(lines)
+
+
+_WITHOUT_TEXT = structlog.processors.ExceptionRenderer(_places)
 
 
 def _add_trace(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -189,7 +207,11 @@ def build_telemetry(settings: TelemetrySettings) -> Telemetry:
     logs.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter(f"{endpoint}/v1/logs")))
 
     def close() -> None:
-        spans.shutdown()
-        logs.shutdown()
+        closing = [threading.Thread(target=each.shutdown, daemon=True) for each in (spans, logs)]
+        for each in closing:
+            each.start()
+        until = time.monotonic() + _CLOSE_S
+        for each in closing:
+            each.join(max(0.0, until - time.monotonic()))
 
     return Telemetry(spans.get_tracer("groundwire"), logs.get_logger("groundwire"), settings.capture_content, close)

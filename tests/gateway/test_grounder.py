@@ -1,0 +1,347 @@
+"""GW5, DQ1, QU5, QU6, OB2, RE1: the grounding of an exchange as its client, its log and its later readers see it."""
+
+import asyncio
+import json
+import time
+from collections.abc import Coroutine, MutableMapping
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import pytest
+from exchanges import (
+    ANSWER,
+    FACTS,
+    Model,
+    answered,
+    asked,
+    call,
+    essence,
+    events,
+    grounding_in,
+    house,
+    streaming,
+    whole,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from proxy.dialects.chat import CHAT
+from proxy.errors import RequestError, UpstreamBroken
+from proxy.telemetry import short_hash
+from proxy.types import Chunks
+
+QUOTED = 'She said "the walrus has never flown at all". He said "the sky is blue on a clear day".'
+SECRETS = {
+    "a source": "The zanzibar ledger was sealed in 1881.",
+    "a claim": "The zanzibar ledger was opened in 1999.",
+    "a quotation": "the okapi never slept in the harbour",
+    "a key": "sk-umbrella",
+    "a question": "Who keeps the pelican?",
+}
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(work, 30))
+
+
+def logged(model: Model, sent: dict[str, Any], *headers: tuple[bytes, bytes], **sections: Any) -> list[Any]:
+    """Every log event of one exchange, its body read to the end."""
+
+    async def work() -> None:
+        serving = house(model, **sections)
+        try:
+            await answered(serving, sent, *headers)
+        finally:
+            await serving.close()
+
+    with capture_logs() as logs:
+        run(work())
+    return list(logs)
+
+
+def events_named(name: str, logs: list[MutableMapping[str, Any]]) -> list[MutableMapping[str, Any]]:
+    return [entry for entry in logs if entry["event"] == name]
+
+
+# --- the log ----------------------------------------------------------------------------------------------------------
+
+
+def test_rejected_quotations_are_told_once_per_answer_by_their_hashes() -> None:
+    (entry,) = events_named("grounding.quotes_checked", logged(whole(QUOTED), asked()))
+    assert (entry["extracted"], entry["validated"], entry["rejected"]) == (2, 1, 1)
+    (claim,) = entry["claims"]
+    text = 'She said "the walrus has never flown at all".'
+    assert (claim["chars"], claim["sha256"]) == (len(text), short_hash(text))
+    assert entry["log_level"] == "info"
+    assert "walrus" not in str(entry)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_all_quotations_rejected_is_a_failure_event(streamed: bool) -> None:
+    text = 'She said "the walrus has never flown at all".'
+    model = streaming(events([text])) if streamed else whole(text)
+    logs = logged(model, asked(stream=streamed))
+    (entry,) = events_named("grounding.quotes_checked", logs)
+    assert entry["log_level"] == "warning"
+    (report,) = events_named("grounding.report", logs)
+    assert "quotes_all_rejected" in report["flags"]
+
+
+def test_rejected_evidence_fields_are_told_by_field() -> None:
+    answer = json.dumps({"summary": "The sky is blue.", "quotes": ["the walrus has never flown", "The sky is blue"]})
+    logs = logged(whole(answer), asked(grounding={"evidence_fields": ["quotes"]}))
+    (entry,) = events_named("grounding.quotes_checked", logs)
+    assert entry["rejected_by_field"] == {"quotes": 1}
+    assert "walrus" not in str(logs)
+
+
+@pytest.mark.parametrize(
+    ("answer", "sections"),
+    [
+        ("The sky is blue on a clear day.", {}),
+        ('He said "the sky is blue on a clear day".', {}),
+        (QUOTED, {"quotes": {"log_rejections": False}}),
+        (QUOTED, {"grounding": {"mode": "off"}}),
+    ],
+    ids=["no quotation", "none rejected", "switched off", "mode off"],
+)
+def test_there_is_no_event_without_a_rejected_quotation(answer: str, sections: dict[str, Any]) -> None:
+    assert events_named("grounding.quotes_checked", logged(whole(answer), asked(), **sections)) == []
+
+
+def test_every_report_is_told_with_its_result_and_no_text() -> None:
+    (entry,) = events_named("grounding.report", logged(whole(), asked()))
+    assert (entry["status"], entry["verdict"], entry["score"]) == ("complete", "partially_grounded", 0.4)
+    assert entry["model"] == "m-1"
+    assert "contradicted_claims" in entry["flags"]
+    assert entry["total_ms"] > 0
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("ends", ["well", "broken", "refused", "unreachable"])
+def test_no_log_event_holds_content_or_a_key(streamed: bool, ends: str) -> None:
+    source, claim, quotation, key, question = SECRETS.values()
+    answer = f"{claim} It says “{quotation}”."
+    sent = asked(source + " " + question, stream=streamed, grounding={"sources": [{"text": source}]})
+    chunks: list[bytes | Exception] = [*events([answer])]
+    models: dict[str, Model] = {
+        "well": streaming(chunks) if streamed else whole(answer),
+        "broken": streaming([*chunks[:1], httpx.ReadError("x")]),
+        "refused": whole(answer, status=401),
+        "unreachable": unreachable,
+    }
+
+    async def work() -> None:
+        serving = house(models[ends])
+        with suppress(RequestError):
+            await answered(serving, sent, (b"authorization", f"Bearer {key}".encode()), (b"x-api-key", key.encode()))
+        await asyncio.sleep(0.1)
+        await serving.close()
+
+    with capture_logs() as logs:
+        run(work())
+    assert logs or ends in ("refused", "unreachable")
+    assert not [secret for secret in SECRETS.values() if secret in str(logs)]
+
+
+def unreachable(_: httpx.Request) -> httpx.Response:
+    raise httpx.ConnectError("[Errno 111] upstream.internal")
+
+
+# --- the same verdicts whole and streamed -----------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 60), max_size=30), st.booleans())
+def test_an_answer_has_the_same_verdicts_whole_and_streamed(sizes: list[int], usage: bool) -> None:
+    answer = ANSWER * 6 + ' She said "the walrus has never flown at all".'
+    pieces, at = [], 0
+    for size in sizes:
+        pieces.append(answer[at : at + size])
+        at += size
+    chunks = events([*pieces, answer[at:]])
+    if usage:
+        tail = {"id": "a1", "model": "m-1", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 5}}
+        chunks.insert(-1, b"data: " + json.dumps(tail).encode() + b"\n\n")
+
+    async def work() -> tuple[bytes, bytes]:
+        first, second = house(whole(answer)), house(streaming(chunks))
+        options = {"stream_options": {"include_usage": usage}}
+        _, body = await answered(first, asked())
+        _, stream = await answered(second, asked(stream=True, **options))
+        await first.close()
+        await second.close()
+        return body, stream
+
+    body, stream = run(work())
+    assert essence(grounding_in(stream)) == essence(grounding_in(body))
+    assert [event for event in chunks if event not in stream] == [chunks[-2]]  # the one that carries it
+
+
+# --- late and asynchronous reports ------------------------------------------------------------------------------------
+
+
+async def settled(serving: Any, id_: str) -> dict[str, Any]:
+    """The stored report, once it is no longer pending."""
+    async with asyncio.timeout(20):
+        while True:
+            report: dict[str, Any] = json.loads(serving.reports.get(id_) or b'{"status":"pending"}')
+            if report["status"] != "pending":
+                return report
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_async_promises_a_report_and_keeps_it(streamed: bool) -> None:
+    async def work() -> None:
+        serving = house(streaming(events([ANSWER])) if streamed else whole())
+        _, raw = await answered(serving, asked(stream=streamed, grounding={"mode": "async"}))
+        promised = grounding_in(raw)
+        assert (promised["status"], promised["verdict"], promised["score"]) == ("pending", "not_checked", None)
+        report = await settled(serving, promised["id"])
+        assert (report["id"], report["status"], report["verdict"]) == (promised["id"], "complete", "partially_grounded")
+        await serving.close()
+
+    run(work())
+
+
+def test_a_stream_is_held_no_longer_than_its_tail_budget() -> None:
+    def slow(*_: Any) -> None:
+        time.sleep(1.5)
+
+    async def work() -> None:
+        serving = house(streaming(events([ANSWER])), stream={"tail_budget": "50ms"})
+        object.__setattr__(serving.completions.grounder.verification, "verifiers", [("statement", slow)])
+        started = time.perf_counter()
+        _, raw = await answered(serving, asked(stream=True))
+        assert time.perf_counter() - started < 1.2
+        assert raw.endswith(b"data: [DONE]\n\n")
+        assert grounding_in(raw)["status"] == "pending"
+        await serving.close()
+
+    run(work())
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_stream_that_breaks_has_a_partial_report(mode: str) -> None:
+    async def work() -> None:
+        serving = house(streaming([*events([FACTS], finish=None, done=False), httpx.ReadError("x")]))
+        sent = asked(stream=True, grounding={"mode": mode})
+        reply = await serving.completions.complete(CHAT, call(sent))
+        assert not isinstance(reply.body, bytes)
+        came: list[bytes] = []
+        with pytest.raises(UpstreamBroken):
+            await collect(reply.body, came)
+        raw = b"".join(came)
+        assert b"[DONE]" not in raw
+        assert b'"grounding"' not in raw
+        assert b'"error"' in raw
+        report = await settled(serving, dict(reply.headers)[b"x-grounding-id"].decode())
+        assert report["status"] == "partial"
+        assert report["coverage"]["claims_checked"] > 0
+        await serving.close()
+
+    run(work())
+
+
+async def collect(chunks: Chunks, came: list[bytes]) -> None:
+    """Puts every chunk into `came`, so that those before a break are there too."""
+    async for chunk in chunks:
+        came.append(chunk)  # noqa: PERF401 - see above
+
+
+def test_a_client_that_leaves_ends_its_check() -> None:
+    async def work() -> None:
+        serving = house(streaming(events([ANSWER] * 50)))
+        reply = await serving.completions.complete(CHAT, call(asked(stream=True)))
+        assert not isinstance(reply.body, bytes)
+        assert await anext(reply.body)
+        await reply.body.aclose()
+        await asyncio.sleep(0.1)
+        assert serving.reports.get(dict(reply.headers)[b"x-grounding-id"].decode()) is None
+        assert not serving.workers.is_full
+        await serving.close()
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("model", "status", "verdict"),
+    [
+        pytest.param(whole(status=500), None, None, id="an error"),
+        pytest.param(lambda _: plain(b"not json"), b"failed", b"not_checked", id="no JSON"),
+        pytest.param(lambda _: plain(b"[1]"), b"failed", b"not_checked", id="no object"),
+        pytest.param(lambda _: plain(b"{}", b"br"), b"failed", b"not_checked", id="an unknown coding"),
+        pytest.param(lambda _: plain(b"junk", b"gzip"), b"failed", b"not_checked", id="a broken coding"),
+    ],
+)
+def test_what_cannot_be_read_passes_untouched_and_is_not_called_clean(
+    model: Model, status: bytes | None, verdict: bytes | None
+) -> None:
+    async def work() -> None:
+        serving = house(model)
+        reply, raw = await answered(serving, asked())
+        headers = dict(reply.headers)
+        assert (headers.get(b"x-grounding-status"), headers.get(b"x-grounding-verdict")) == (status, verdict)
+        assert b'"grounding"' not in raw
+        await serving.close()
+
+    run(work())
+
+
+def plain(raw: bytes, coding: bytes | None = None) -> httpx.Response:
+    headers = [(b"content-type", b"application/json")] + ([(b"content-encoding", coding)] if coding else [])
+    return httpx.Response(200, headers=headers, stream=httpx.ByteStream(raw))
+
+
+def test_a_body_over_the_limit_passes_whole_and_unread() -> None:
+    async def work() -> None:
+        serving = house(whole("The sky is blue. " * 200), server={"max_body": "1KiB"})
+        reply, raw = await answered(serving, asked())
+        assert json.loads(raw)["choices"][0]["message"]["content"] == "The sky is blue. " * 200
+        assert dict(reply.headers)[b"x-grounding-status"] == b"failed"
+        await serving.close()
+
+    run(work())
+
+
+def test_the_headers_sum_the_report_up() -> None:
+    async def work() -> None:
+        serving = house(whole())
+        reply, raw = await answered(serving, asked())
+        report, headers = grounding_in(raw), dict(reply.headers)
+        assert headers[b"x-grounding-id"].decode() == report["id"]
+        assert headers[b"x-grounding-status"] == b"complete"
+        assert headers[b"x-grounding-verdict"] == b"partially_grounded"
+        assert headers[b"x-grounding-score"] == b"0.4000"
+        assert headers[b"x-grounding-flags"].decode().split(",") == report["flags"]
+        await serving.close()
+
+    run(work())
+
+
+def test_fewer_verifiers_can_be_asked_for_and_never_more() -> None:
+    async def verifiers(enabled: list[str], wanted: list[str]) -> set[str]:
+        serving = house(whole(QUOTED + ANSWER), grounding={"verifiers": enabled})
+        _, raw = await answered(serving, asked(grounding={"verifiers": wanted}))
+        await serving.close()
+        return {claim["verifier"] for claim in grounding_in(raw)["choices"][0]["claims"] if claim["verifier"]}
+
+    async def work() -> None:
+        assert await verifiers(["quote", "numeric", "statement"], ["quote"]) == {"quote"}
+        assert await verifiers(["quote"], ["quote", "statement"]) == {"quote"}
+        assert await verifiers(["quote"], []) == set()
+
+    run(work())
+
+
+def test_what_this_version_does_not_do_is_a_warning() -> None:
+    async def work() -> None:
+        serving = house(whole())
+        _, raw = await answered(serving, asked(grounding={"subject": "s", "samples": 3}))
+        assert [warning.partition(":")[0] for warning in grounding_in(raw)["warnings"]] == ["samples", "subject"]
+        await serving.close()
+
+    run(work())

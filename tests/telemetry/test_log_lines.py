@@ -1,0 +1,124 @@
+"""OB2, QU5: what a line of the log looks like, and what it never holds."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+
+import pytest
+import structlog
+from opentelemetry.sdk.trace import TracerProvider
+
+from proxy.config import Telemetry
+from proxy.telemetry import configure_logs, short_hash
+
+
+@pytest.fixture
+def lines(capsys: pytest.CaptureFixture[str]) -> Iterator["Lines"]:
+    """The log, and its lines."""
+    yield Lines(capsys)
+    structlog.reset_defaults()
+
+
+class Lines:
+    """Sets the log up, and reads what was written since."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def log(self, **settings: object) -> structlog.stdlib.BoundLogger:
+        """A logger, set up by these settings."""
+        configure_logs(Telemetry.model_validate(settings))
+        logger: structlog.stdlib.BoundLogger = structlog.get_logger("test").new()
+        return logger
+
+    def read(self) -> list[dict[str, object]]:
+        """The lines on standard error; nothing ever goes to standard output."""
+        out, err = self._capsys.readouterr()
+        assert out == ""
+        return [json.loads(line) for line in err.splitlines()]
+
+
+def test_a_line_is_json_with_time_level_and_event(lines: Lines) -> None:
+    lines.log().info("something.happened", count=3)
+    ((line),) = lines.read()
+    assert (line["event"], line["level"], line["count"]) == ("something.happened", "info", 3)
+    assert str(line["timestamp"]).endswith("Z")
+    assert "trace_id" not in line
+
+
+def test_a_line_within_a_span_names_it(lines: Lines) -> None:
+    log = lines.log()
+    with TracerProvider().get_tracer("test").start_as_current_span("x") as span:
+        log.info("here")
+    ((line),) = lines.read()
+    context = span.get_span_context()
+    assert (line["trace_id"], line["span_id"]) == (f"{context.trace_id:032x}", f"{context.span_id:016x}")
+
+
+@pytest.mark.parametrize(
+    ("level", "heard"),
+    [
+        ("debug", ["debug", "info", "warning", "error"]),
+        ("info", ["info", "warning", "error"]),
+        ("warning", ["warning", "error"]),
+        ("error", ["error"]),
+    ],
+)
+def test_the_level_decides_what_is_heard(lines: Lines, level: str, heard: list[str]) -> None:
+    log = lines.log(log_level=level)
+    for each in ("debug", "info", "warning", "error"):
+        getattr(log, each)("x")
+    assert [line["level"] for line in lines.read()] == heard
+
+
+def fail() -> None:
+    try:
+        raise ValueError("the zanzibar ledger")
+    except ValueError as error:
+        raise KeyError("the okapi") from error
+
+
+def test_an_exception_tells_where_it_happened_and_not_what_it_held(lines: Lines) -> None:
+    """The text of an exception may quote what it failed on, such as a source."""
+    log = lines.log()
+    try:
+        fail()
+    except KeyError:
+        log.exception("it.failed")
+    ((line),) = lines.read()
+    told = str(line["exception"])
+    assert all(word in told for word in ("KeyError", "ValueError", "test_log_lines.py", "in fail"))
+    assert not [secret for secret in ("zanzibar", "okapi") if secret in json.dumps(line)]
+
+
+def test_an_exception_tells_all_where_content_may_be_logged(lines: Lines) -> None:
+    log = lines.log(capture_content=True)
+    try:
+        fail()
+    except KeyError:
+        log.exception("it.failed")
+    ((line),) = lines.read()
+    assert "zanzibar" in str(line["exception"])
+
+
+@pytest.mark.parametrize("text", ["", "naïve 🙂", "\ud800 alone"])
+def test_a_short_hash_names_a_text_without_showing_it(text: str) -> None:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    assert short_hash(text) == digest[:12]
+
+
+def test_a_text_that_is_no_unicode_can_be_logged() -> None:
+    """A model's name may hold a lone surrogate; the log goes to standard error all the same."""
+    code = """
+        import structlog
+        from proxy.config import Telemetry
+        from proxy.telemetry import configure_logs
+        configure_logs(Telemetry())
+        structlog.get_logger("x").info("x", model="\\ud800 naïve")
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, timeout=30, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stderr)["event"] == "x"
