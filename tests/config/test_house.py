@@ -1,0 +1,87 @@
+"""GW2, GW3, SE1: the house that settings describe, with its secrets from the environment."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from proxy.config import Settings
+from proxy.dialects.chat import CHAT
+from proxy.errors import ConfigError
+from proxy.types import Call
+from proxy.upstream.litellm import LitellmUpstream
+from proxy.upstream.openai import OpenAIUpstream
+from proxy.wiring import House, build_house
+
+UPSTREAMS = {
+    "ollama": {"base_url": "http://ollama/v1", "models": ["*"]},
+    "vllm": {"base_url": "http://vllm/v1", "models": ["qwen"], "api_key_env": "VLLM_KEY", "forwards_documents": True},
+    "claude": {
+        "dialect": "litellm",
+        "litellm_model": "anthropic/*",
+        "models": ["claude-*"],
+        "api_key_env": "CLAUDE_KEY",
+    },
+}
+SECRETS = {"VLLM_KEY": "sk-vllm", "CLAUDE_KEY": "sk-claude"}
+ASKED = {"messages": [{"role": "user", "content": "Hello."}], "documents": ["The sky is blue."], "grounding": {}}
+
+
+def build(environ: dict[str, str], **options: Any) -> House:
+    return build_house(Settings.model_validate({"upstreams": UPSTREAMS}), environ, **options)
+
+
+@pytest.mark.parametrize(
+    ("environ", "problem"),
+    [
+        ({"CLAUDE_KEY": "x"}, "upstreams.vllm.api_key_env: the variable VLLM_KEY is not set"),
+        ({"VLLM_KEY": "x"}, "upstreams.claude.api_key_env: the variable CLAUDE_KEY is not set"),
+        ({"VLLM_KEY": "", "CLAUDE_KEY": "x"}, "upstreams.vllm.api_key_env: the variable VLLM_KEY is not set"),
+    ],
+    ids=["missing", "missing for litellm", "empty"],
+)
+def test_a_missing_secret_is_told_before_anything_is_served(environ: dict[str, str], problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build(environ)
+    assert caught.value.problems == (problem,)
+
+
+def test_every_upstream_is_of_its_dialect() -> None:
+    upstreams = build(SECRETS).passage.router.upstreams
+    assert [type(upstream) for upstream in upstreams] == [OpenAIUpstream, OpenAIUpstream, LitellmUpstream]
+    assert [(upstream.name, upstream.provider) for upstream in upstreams] == [
+        ("ollama", "openai"),
+        ("vllm", "openai"),
+        ("claude", "anthropic"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "host", "authorization", "documents"),
+    [("llama", "ollama", "Bearer sk-client", False), ("qwen", "vllm", "Bearer sk-vllm", True)],
+)
+def test_each_upstream_gets_its_own_key_and_what_it_understands(
+    model: str, host: str, authorization: str, documents: bool
+) -> None:
+    sent: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(200, stream=httpx.ByteStream(b"{}"))
+
+    async def work() -> None:
+        house = build(SECRETS, transport=httpx.MockTransport(answer))
+        body = json.dumps({"model": model, **ASKED}).encode()
+        await house.completions.complete(
+            CHAT, Call("POST", "/chat/completions", ((b"authorization", b"Bearer sk-client"),), body)
+        )
+        await house.close()
+
+    asyncio.run(work())
+    (request,) = sent
+    assert request.url.host == host
+    assert request.headers["authorization"] == authorization
+    assert ("documents" in json.loads(request.content)) is documents
+    assert "grounding" not in json.loads(request.content)

@@ -1,0 +1,152 @@
+"""RE1, ST2, CL2: of what the verifiers say of one claim, the gravest word decides; a failure is never a verdict."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.types import Claim, Label, Policy, Source, Verdict
+from proxy.verification.context import Context
+from proxy.verification.judge import VERIFIERS, Verifier, judge, unjudged
+
+CLAIM = Claim("c1", "The sky is blue.", 0, 16)
+CONTEXT = Context([Source("s1", "source", "The sky is blue. Grass is green.")])
+NAMES = ("quote", "numeric", "statement")
+
+
+def saying(name: str, label: Label | None) -> tuple[str, Verifier]:
+    """A verifier that says this of everything; None is nothing."""
+    verdict = None if label is None else Verdict(name, label, 1.0, "said", f"{name} says so.")
+    return name, lambda claim, context, policy: verdict
+
+
+def failing(name: str) -> tuple[str, Verifier]:
+    def verify(claim: Claim, context: Context, policy: Policy) -> Verdict:
+        raise RuntimeError(f"about {claim.text}")
+
+    return name, verify
+
+
+def said(*labels: Label | None, policy: Policy = Policy()) -> Sequence[tuple[str, Verifier]]:
+    return [saying(name, label) for name, label in zip(NAMES, labels, strict=False)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "decides"),
+    [
+        pytest.param(("supported",), ("statement", "supported"), id="alone"),
+        pytest.param(("supported", "unsupported"), ("statement", "unsupported"), id="unsupported over supported"),
+        pytest.param(
+            ("unsupported", "contradicted"), ("statement", "contradicted"), id="contradicted over unsupported"
+        ),
+        pytest.param(("supported", "contradicted"), ("statement", "contradicted"), id="contradicted over supported"),
+        pytest.param(("supported", "not_checked"), ("statement", "not_checked"), id="not checked over supported"),
+        pytest.param(("not_checked", "unsupported"), ("statement", "unsupported"), id="unsupported over not checked"),
+        pytest.param(
+            ("not_checked", "contradicted"), ("statement", "contradicted"), id="contradicted over not checked"
+        ),
+        pytest.param((None, "supported"), ("statement", "supported"), id="nothing said counts nothing"),
+    ],
+)
+def test_the_gravest_word_decides(labels: tuple[Label | None, ...], decides: tuple[str, Label]) -> None:
+    names = ("numeric", "statement")[-len(labels) :]
+    for order in permutations(zip(names, labels, strict=True)):
+        judgement = judge(CLAIM, CONTEXT, Policy(), [saying(name, label) for name, label in order])
+        assert (judgement.verdict.verifier, judgement.verdict.label) == decides
+        assert len(judgement.verdicts) == len([label for label in labels if label])
+
+
+def test_of_equal_words_the_first_is_told() -> None:
+    judgement = judge(CLAIM, CONTEXT, Policy(), said("supported", "supported", "supported"))
+    assert judgement.verdict.verifier == "quote"
+    assert [verdict.verifier for verdict in judgement.verdicts] == list(NAMES)
+
+
+def test_a_verifier_that_is_not_enabled_is_not_asked() -> None:
+    policy = Policy(verifiers=("numeric",))
+    judgement = judge(CLAIM, CONTEXT, policy, [failing("quote"), saying("numeric", "supported"), failing("statement")])
+    assert [verdict.verifier for verdict in judgement.verdicts] == ["numeric"]
+
+
+@pytest.mark.parametrize(
+    "others", [[], ["supported"], ["contradicted"]], ids=["alone", "with support", "with contradiction"]
+)
+def test_a_verifier_that_fails_has_not_checked_and_tells_no_text(others: list[Label]) -> None:
+    """And what it might have objected to is not called supported."""
+    judgement = judge(CLAIM, CONTEXT, Policy(), [failing("numeric"), *(saying("statement", each) for each in others)])
+    failed = next(verdict for verdict in judgement.verdicts if verdict.verifier == "numeric")
+    assert (failed.label, failed.method, failed.score) == ("not_checked", "error", 0.0)
+    assert "RuntimeError" in failed.reason
+    assert "sky" not in failed.reason
+    assert judgement.verdict.label == ("contradicted" if "contradicted" in others else "not_checked")
+
+
+@pytest.mark.parametrize(
+    ("claim", "context", "policy", "method"),
+    [
+        pytest.param(replace(CLAIM, skip_reason="question"), CONTEXT, Policy(), "skipped", id="asserts nothing"),
+        pytest.param(CLAIM, Context([]), Policy(), "no_context", id="nothing to check against"),
+        pytest.param(CLAIM, CONTEXT, Policy(verifiers=()), "not_applicable", id="no verifier enabled"),
+        pytest.param(CLAIM, CONTEXT, Policy(verifiers=("quote",)), "not_applicable", id="no verifier applies"),
+        pytest.param(replace(CLAIM, skip_reason="code"), Context([]), Policy(), "skipped", id="asserts nothing anyway"),
+    ],
+)
+def test_what_is_not_checked_says_why_and_has_no_score(
+    claim: Claim, context: Context, policy: Policy, method: str
+) -> None:
+    judgement = judge(claim, context, policy)
+    verdict = judgement.verdict
+    assert (verdict.label, verdict.method, verdict.score, judgement.confidence) == ("not_checked", method, 0.0, 0.0)
+    assert verdict.reason
+    assert (verdict.extracted, judgement.verdicts) == (0, ())
+
+
+def test_a_reason_to_skip_is_told_in_words() -> None:
+    skipped = replace(CLAIM, skip_reason="not_in_context")
+    assert "not in context" in unjudged(skipped, "timeout", "late").verdict.reason
+    assert unjudged(CLAIM, "timeout", "late").verdict.reason == "late"
+
+
+@pytest.mark.parametrize(
+    ("kind", "label", "score", "confidence"),
+    [
+        ("source", "supported", 0.8, 0.8),
+        ("user", "supported", 1.0, 0.7),
+        ("system", "supported", 1.0, 0.9),
+        ("source", "contradicted", 0.1, 0.9),
+        ("source", "unsupported", 0.0, 1.0),
+    ],
+)
+def test_confidence_in_a_verdict_is_its_certainty_times_its_source(
+    kind: str, label: Label, score: float, confidence: float
+) -> None:
+    context = Context([Source("s1", kind, "The sky is blue.")])  # type: ignore[arg-type]
+    citation = context.passages[0].cite(score, "exact")
+
+    def verify(claim: Claim, context: Context, policy: Policy) -> Verdict:
+        return Verdict("statement", label, score, "m", "r", (citation,))
+
+    assert judge(CLAIM, context, Policy(), [("statement", verify)]).confidence == pytest.approx(confidence)
+
+
+TEXTS = st.text(st.characters(), max_size=60) | st.sampled_from(
+    ["$5", "“", "“a b c d”", "1889", "not", "It is.", "a" * 300, "\ud800", "٣٤", "50% of 3:1 on 12/31/1999", "[1]"]
+)
+
+
+@given(TEXTS, TEXTS, TEXTS, st.sampled_from(["statement", "numeric", "quote", "table_row", "field"]))
+def test_every_verifier_takes_any_text(text: str, lead: str, source: str, kind: str) -> None:
+    """None of them raises, so that none of them is ever reported as failed for what somebody wrote."""
+    claim = Claim("c1", text, 0, len(text), kind=kind, lead=lead, cited=("1",))  # type: ignore[arg-type]
+    context = Context([Source("s1", "user", source), Source("s2", "tool", "The sky is blue in 1889.", labels=("1",))])
+    judgement = judge(claim, context, Policy())
+    assert [verdict.reason for verdict in judgement.verdicts if verdict.method == "error"] == []
+    assert 0 <= judgement.confidence <= 1
+    assert 0 <= judgement.verdict.score <= 1
+
+
+def test_the_verifiers_have_the_names_that_settings_and_requests_use() -> None:
+    assert tuple(name for name, _ in VERIFIERS) == Policy().verifiers == NAMES
