@@ -72,7 +72,7 @@ def _bind(
 
 
 def _stems_outside(text: str, words: Sequence[Word], spans: Sequence[tuple[int, int]]) -> list[tuple[int, str]]:
-    """Place and stem of the content words that are no part of a quantity and no number; a field may be named "total"."""
+    """Place and stem of the content words that are no number nor part of one; a field may be named "total"."""
     kept: list[tuple[int, str]] = []
     rest = iter(spans)
     start, end = next(rest, (1 << 62, 1 << 62))

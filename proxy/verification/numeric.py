@@ -11,9 +11,10 @@ from proxy.types import Citation, Claim, NumericPolicy, Policy, Verdict
 from proxy.verification.binding import Binding, bind
 from proxy.verification.context import Context, Passage
 from proxy.verification.derived import cues, derive
-from proxy.verification.lexicon import REFERENTS, same_meaning
+from proxy.verification.lexicon import REFERENTS, TITLES, same_meaning
 from proxy.verification.numbers import Quantity, find_quantities
 from proxy.verification.tolerance import Relation, compare
+from proxy.verification.vetoes import Reading
 from proxy.verification.words import content_stems, stem, words
 
 
@@ -28,6 +29,7 @@ class _Stated:
     scoped: float  # share of the words that say what is measured that stand with this quantity alone
     shared: bool  # whether one of those words stands with it or is shared by all of the passage
     fits_period: bool | None  # None: no date to compare
+    is_named: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class _Read:
     bindings: tuple[Binding, ...]
     coverage: float
     scale: float
+    is_named: bool  # has a name that the claim has, or the claim has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +69,14 @@ def verify(
         return None
     deadline = clock() + policy.numeric.timeout_s
     claimed = {each.quantity: each for each in bind(claim.text, words(claim.text), quantities)}
-    subject = _subject(claim, claimed.values())
+    subject = _subject(claim, quantities)
     is_scaled = any(each.high >= 1000 or each.low <= -1000 for each in wanted if each.kind != "date")
+    names = _names(claim.text, quantities)
     read: list[_Read] = []
     for passage in _candidates(claim, context, policy.numeric.max_source_checks):
         if clock() > deadline:
             return _timed_out(len(wanted), policy.numeric.timeout_s)
-        read.append(_read(passage, context, subject, is_scaled))
+        read.append(_read(passage, context, subject, names, is_scaled))
     findings = [
         _judge(claim, claimed[quantity], [q for q in quantities if q is not quantity], subject, read, policy.numeric)
         for quantity in wanted
@@ -100,15 +104,27 @@ def _tolerance(kind: str, policy: NumericPolicy) -> float | None:
     return dict(policy.tolerance or ()).get(kind)
 
 
-def _subject(claim: Claim, bindings: Sequence[Binding] | object) -> frozenset[str]:
+def _subject(claim: Claim, quantities: Sequence[Quantity]) -> frozenset[str]:
     """The words of the claim apart from its numbers; those it leans on when it has hardly any."""
     spoken = frozenset(
         word.stem
         for word in words(claim.text.partition(", according to ")[0])
-        if word.is_content and not word.is_number and not word.stem.isdigit()
+        if word.is_content
+        and not word.is_number
+        and not any(each.start <= word.start < each.end for each in quantities if each.kind != "date")
     )
     spoken = (spoken - _CHANGES - REFERENTS) or spoken
     return spoken if len(spoken) >= 2 else spoken | content_stems(claim.lead)
+
+
+def _names(text: str, quantities: Sequence[Quantity]) -> frozenset[str]:
+    """The stems of the proper names of a claim: what is said of another name contradicts nothing."""
+    reading = Reading(text, quantities)
+    return frozenset(
+        word.stem
+        for place, word in enumerate(reading.words)
+        if reading.is_name(place) and place not in reading.measured and word.text.lower() not in TITLES
+    )
 
 
 def _candidates(claim: Claim, context: Context, limit: int) -> list[Passage]:
@@ -122,13 +138,15 @@ def _candidates(claim: Claim, context: Context, limit: int) -> list[Passage]:
     return kept
 
 
-def _read(passage: Passage, context: Context, subject: frozenset[str], is_scaled: bool) -> _Read:
+def _read(passage: Passage, context: Context, subject: frozenset[str], names: frozenset[str], is_scaled: bool) -> _Read:
     near: frozenset[str] = frozenset()
     if not _is_table_row(passage):  # the rows around a row name other things
         near = near.union(*(each.stems for each in context.around(passage, 1, 0)))
     covered = len(subject & passage.stems) + 0.5 * len((subject & near) - passage.stems)
     bindings = bind(passage.text, passage.words, passage.quantities)
-    return _Read(passage, bindings, covered / max(1, len(subject)), _header_scale(passage) if is_scaled else 1.0)
+    is_named = not names or not names.isdisjoint(passage.stems | near | content_stems(passage.heading))
+    scale = _header_scale(passage) if is_scaled else 1.0
+    return _Read(passage, bindings, covered / max(1, len(subject)), scale, is_named)
 
 
 def _judge(
@@ -181,9 +199,9 @@ def _compare(mine: Binding, theirs: Binding, read: _Read, tolerance: float | Non
         relation = compare(claimed, stated, tolerance)  # the claim repeats the figure of a cell as it stands there
     scope = mine.scope
     scoped = len(scope & theirs.own) / len(scope) if scope else 0.0
-    shared = bool(scope & (theirs.own | theirs.shared))
+    shared = bool(scope & (theirs.own | theirs.shared)) or (not scope and read.coverage >= 1)
     fits = _fits_period(mine.dates, theirs.dates)
-    return _Stated(read.passage, theirs, relation, read.coverage, scoped, shared, fits)
+    return _Stated(read.passage, theirs, relation, read.coverage, scoped, shared, fits, read.is_named)
 
 
 def _fits_period(mine: Sequence[Quantity], theirs: Sequence[Quantity]) -> bool | None:
@@ -220,7 +238,7 @@ def _contests(stated: _Stated, mine: Binding) -> bool:
 
 def _is_about_it(stated: _Stated) -> bool:
     """Whether the passage speaks of what the claim speaks of, near enough to contradict it."""
-    return stated.coverage >= 0.5 and stated.shared and stated.fits_period is not False
+    return stated.coverage >= 0.5 and stated.shared and stated.fits_period is not False and stated.is_named
 
 
 def _rank(stated: _Stated) -> tuple[bool, float, float, int]:
@@ -240,7 +258,7 @@ def _of_matching(
         cited = (_cite(best), _cite(found)) if found.passage is not best.passage else (_cite(best),)
         return _Finding("contradicted", "misattributed", reason, 0.1, cited, "misattributed")
     best = max(sound, key=_rank)
-    if best.coverage == 0 and best.scoped == 0 and not _is_distinctive(mine.quantity):
+    if subject and best.coverage == 0 and best.scoped == 0 and not _is_distinctive(mine.quantity):
         return _absent(mine.quantity, "stands in the sources only beside other things")
     said = "as stated" if best.relation is Relation.EXACT else f"{best.relation.value} from {_value(best)}"
     score = 0.8 + 0.2 * min(1.0, best.coverage)

@@ -72,7 +72,7 @@ _THRESHOLDS = {
     "balanced": Thresholds(semantic=0.4, inference=0.45, gap=5.0, names=0, veto=0.75),
     "lenient": Thresholds(semantic=0.3, inference=0.4, gap=6.5, names=1, veto=0.85),
 }
-_SHORT, _RATHER_SHORT, _LONG = 3, 5, 8  # content words
+_SHORT, _RATHER_SHORT, _LONG = 3, 5, 6  # content words
 _SHORTER = 0.1  # what a claim that is not long must have more of, because each word says more of it
 _SPARED = 0.8  # in a long claim with so much found, one name may be written otherwise
 _CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))
