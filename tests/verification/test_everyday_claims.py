@@ -128,6 +128,12 @@ MEET = (
     "The team agreed. Okafor will inform the client by Friday. The budget was not discussed."
 )
 
+CORNER = """| EUR million | 2024 | 2023 |
+|---|---|---|
+| Sales | 85.2 | 71.0 |
+| Operating profit | 12.4 | 15.1 |
+"""
+
 ROWS = [
     # paraphrases by synonym, voice, nominalisation, order
     ("+", PRODUCT, "The AirLite 300 has a weight of 2.4 kg."),
@@ -282,6 +288,13 @@ ROWS = [
     ("-", MEET, "The launch will be postponed to 1 August."),
     ("-", MEET, "The budget was discussed."),
     ("?", MEET, "The client threatened to terminate the contract."),
+    ("+", CORNER, "Sales grew by 20% to 85.2 million euros."),
+    ("-", CORNER, "Operating profit rose to 18.4 million euros."),
+    ("-", CORNER, "Sales were 71.0 million euros in 2024."),
+    ("-", "Profit fell to $700K.", "Profit rose to $900K, according to the CEO."),
+    ("-", "Profit fell to $700K.", "Profit rose to $700K."),
+    ("?", "# Kestrel Ltd, annual report\n\nThe year ended in June.", "Kestrel Ltd had a good year."),
+    ("+", "The number of employees rose from 310 to 365.", "The company now has 365 employees."),
 ]
 
 _WANTED = {"+": {"supported"}, "-": {"contradicted"}, "?": {"unsupported"}, "!": {"contradicted", "unsupported"}}
