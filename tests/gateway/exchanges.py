@@ -133,11 +133,17 @@ def streaming(chunks: Sequence[bytes | Exception]) -> Model:
     return lambda _: httpx.Response(200, headers=headers, stream=Streamed(chunks))
 
 
-def house(model: Model, telemetry: Telemetry | None = None, **sections: Any) -> House:
+def house(
+    model: Model,
+    telemetry: Telemetry | None = None,
+    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+    **sections: Any,
+) -> House:
     """The house in front of that model server; sections of the settings by keyword."""
     upstreams = {"up": {"base_url": "http://upstream.internal/v1"}}
     settings = Settings.model_validate({"upstreams": upstreams, "stream": {"tail_budget": "20s"}, **sections})
-    return build_house(settings, {}, transport=httpx.MockTransport(model), telemetry=telemetry)
+    transport = httpx.MockTransport(model)
+    return build_house(settings, {}, transport=transport, telemetry=telemetry, verifiers=verifiers)
 
 
 def asked(text: str = FACTS, **more: Any) -> dict[str, Any]:

@@ -137,30 +137,25 @@ def test_overload_in_the_middle_leaves_claims_unchecked() -> None:
     """The queue fills up while the first batch is judged."""
 
     async def work() -> Report:
-        parts = verification(queue=1, verifiers=[("statement", said())])
-        blocked, gate = threading.Event(), threading.Event()
-        examination = begin(parts, policy=ONLY_STATEMENTS)
-        await asyncio.sleep(0.2)
+        loop, gate, filled = asyncio.get_running_loop(), threading.Event(), threading.Event()
         insisting: list[asyncio.Task[Any]] = []
 
         def fill() -> None:
             insisting.append(asyncio.create_task(parts.workers.insist(gate.wait, 5)))
-            blocked.set()
+            filled.set()
 
-        loop = asyncio.get_running_loop()
-
-        def first(claim: Claim, context: Context, policy: Policy) -> Verdict:
-            if not blocked.is_set():
+        def filling(claim: Claim, context: Context, policy: Policy) -> Verdict:
+            if not filled.is_set():
                 loop.call_soon_threadsafe(fill)
-                blocked.wait(5)
+                filled.wait(5)
             return said()(claim, context, policy)  # type: ignore[return-value]
 
-        object.__setattr__(parts, "verifiers", [("statement", first)])
+        parts = verification(queue=1, verifiers=[("statement", filling)])
+        examination = begin(parts, policy=ONLY_STATEMENTS)
+        await examination.look_ahead([])  # until its evidence is prepared, and the queue empty again
+        loop.call_later(0.5, gate.set)
         answer = choice(" ".join(f"The walrus number {at} lives in Oslo." for at in range(40)))
-        reporting = asyncio.create_task(reported(examination, answer))
-        await asyncio.sleep(0.5)
-        gate.set()
-        report = await reporting
+        report = await reported(examination, answer)
         await asyncio.gather(*insisting)
         return report
 

@@ -212,8 +212,7 @@ def test_a_stream_is_held_no_longer_than_its_tail_budget() -> None:
         time.sleep(1.5)
 
     async def work() -> None:
-        serving = house(streaming(events([ANSWER])), stream={"tail_budget": "50ms"})
-        object.__setattr__(serving.completions.grounder.verification, "verifiers", [("statement", slow)])
+        serving = house(streaming(events([ANSWER])), verifiers=[("statement", slow)], stream={"tail_budget": "50ms"})
         started = time.perf_counter()
         _, raw = await answered(serving, asked(stream=True))
         assert time.perf_counter() - started < 1.2
