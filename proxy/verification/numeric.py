@@ -14,7 +14,7 @@ from proxy.verification.derived import cues, derive
 from proxy.verification.lexicon import REFERENTS, TITLES, same_meaning
 from proxy.verification.numbers import Quantity, find_quantities
 from proxy.verification.tolerance import Relation, compare
-from proxy.verification.vetoes import Reading
+from proxy.verification.vetoes import Reading, inside
 from proxy.verification.words import content_stems, stem, words
 
 
@@ -77,10 +77,11 @@ def verify(
         if clock() > deadline:
             return _timed_out(len(wanted), policy.numeric.timeout_s)
         read.append(_read(passage, context, subject, names, is_scaled))
-    findings = [
-        _judge(claim, claimed[quantity], [q for q in quantities if q is not quantity], subject, read, policy.numeric)
-        for quantity in wanted
-    ]
+    findings: list[_Finding] = []
+    for quantity in wanted:
+        if clock() > deadline:
+            return _timed_out(len(wanted), policy.numeric.timeout_s)
+        findings.append(_judge(claim, claimed[quantity], len(quantities) > 1, subject, read, policy.numeric))
     return _combine([finding for finding in findings if finding.label])
 
 
@@ -106,12 +107,10 @@ def _tolerance(kind: str, policy: NumericPolicy) -> float | None:
 
 def _subject(claim: Claim, quantities: Sequence[Quantity]) -> frozenset[str]:
     """The words of the claim apart from its numbers; those it leans on when it has hardly any."""
+    told = words(claim.text.partition(", according to ")[0])
+    measured = inside(told, [each for each in quantities if each.kind != "date"])
     spoken = frozenset(
-        word.stem
-        for word in words(claim.text.partition(", according to ")[0])
-        if word.is_content
-        and not word.is_number
-        and not any(each.start <= word.start < each.end for each in quantities if each.kind != "date")
+        word.stem for place, word in enumerate(told) if word.is_content and not word.is_number and place not in measured
     )
     spoken = (spoken - _CHANGES - REFERENTS) or spoken
     return spoken if len(spoken) >= 2 else spoken | content_stems(claim.lead)
@@ -152,16 +151,16 @@ def _read(passage: Passage, context: Context, subject: frozenset[str], names: fr
 def _judge(
     claim: Claim,
     mine: Binding,
-    others: Sequence[Quantity],
+    has_others: bool,
     subject: frozenset[str],
     read: Sequence[_Read],
     policy: NumericPolicy,
 ) -> _Finding:
     """One quantity: stated, stated of something else, derived, contradicted or absent.
 
-    A date beside `others`, the claim's other quantities, only says of which period they are.
+    A date beside other quantities of the claim (`has_others`) only says of which period they are.
     """
-    selects_period = mine.quantity.kind == "date" and bool(others)
+    selects_period = mine.quantity.kind == "date" and has_others
     tolerance = _tolerance(mine.quantity.kind, policy)
     stated = [_compare(mine, theirs, each, tolerance) for each in read for theirs in each.bindings]
     matching = [each for each in stated if each.relation.is_match]

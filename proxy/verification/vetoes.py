@@ -62,7 +62,7 @@ class Reading:
     def __init__(self, text: str, quantities: Sequence[Quantity] = ()) -> None:
         self.text = text
         self.words = words(text)
-        self.measured = _inside(self.words, quantities)
+        self.measured = inside(self.words, quantities)
 
     @cached_property
     def concepts(self) -> tuple[str, ...]:
@@ -214,12 +214,17 @@ _AFFIRMING = frozenset(("true", "yes"))
 _REFUTING = frozenset(("false", "no", "none", "never"))
 
 
-def _inside(text_words: Sequence[Word], quantities: Sequence[Quantity]) -> frozenset[int]:
-    return frozenset(
-        place
-        for place, word in enumerate(text_words)
-        if any(each.start <= word.start < each.end for each in quantities)
-    )
+def inside(text_words: Sequence[Word], quantities: Sequence[Quantity]) -> frozenset[int]:
+    """The places of the words that lie in `quantities`, which stand in order. Linear in both."""
+    places: list[int] = []
+    rest = iter(quantities)
+    current = next(rest, None)
+    for place, word in enumerate(text_words):
+        while current is not None and word.start >= current.end:
+            current = next(rest, None)
+        if current is not None and word.start >= current.start:
+            places.append(place)
+    return frozenset(places)
 
 
 def is_negator(word: Word) -> bool:
