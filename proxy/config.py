@@ -113,6 +113,9 @@ class Upstream(Section):
         return self
 
 
+DEFAULT_UPSTREAMS = {"ollama": {"base_url": "http://127.0.0.1:11434/v1"}}
+
+
 class Grounding(Section):
     """What is verified, and how strictly."""
 
@@ -223,7 +226,7 @@ class Settings(Section):
 
     server: Server = Server()
     upstreams: dict[str, Upstream] = Field(
-        default={"ollama": Upstream(base_url="http://127.0.0.1:11434/v1")}, min_length=1
+        default={name: Upstream.model_validate(each) for name, each in DEFAULT_UPSTREAMS.items()}, min_length=1
     )
     grounding: Grounding = Grounding()
     quotes: Quotes = Quotes()
@@ -277,7 +280,10 @@ def load_settings(path: Path | None = None, environ: Mapping[str, str] = os.envi
     Raises ConfigError with one line for each thing that is wrong, naming file, line and key.
     """
     values, lines = ({}, {}) if path is None else _read(path)
+    defaults = {} if "upstreams" in values else DEFAULT_UPSTREAMS
     variables = _overlay(values, environ)
+    for name in defaults.keys() & values.get("upstreams", {}).keys():
+        values["upstreams"][name] = {**defaults[name], **values["upstreams"][name]}
     try:
         return Settings.model_validate(values)
     except ValidationError as error:

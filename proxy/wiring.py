@@ -87,7 +87,7 @@ def build_house(
         ),
         telemetry,
     )
-    return House(completions, PassThrough(router), reports, telemetry, workers)
+    return House(completions, PassThrough(router, telemetry), reports, telemetry, workers)
 
 
 def _router(settings: Settings, environ: Mapping[str, str], transport: httpx.AsyncBaseTransport) -> Router:

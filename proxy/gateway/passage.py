@@ -9,9 +9,11 @@ from typing import Any
 
 import structlog
 
-from proxy.dialects.jsonbytes import dumps, loads, replaced
+from proxy.dialects.jsonbytes import dumps, loads, replaced, without
 from proxy.dialects.request import read_object
 from proxy.errors import BadRequest, RequestError
+from proxy.gateway.forward import Forwarding
+from proxy.telemetry import Telemetry
 from proxy.types import Call, Reply
 from proxy.upstream.router import Router
 from proxy.upstream.upstream import Upstream
@@ -24,20 +26,23 @@ class PassThrough:
     """Calls that go on as they came."""
 
     router: Router
+    telemetry: Telemetry
 
     async def to_default(self, call: Call) -> Reply:
         """The default upstream's reply."""
         return await self.router.default.send(call)
 
-    async def by_model(self, call: Call) -> Reply:
-        """The reply of the upstream that serves the model which the body names, as for embeddings."""
-        model = read_object(call.body).get("model")
+    async def embeddings(self, call: Call) -> Reply:
+        """The reply of the upstream that serves the model which the body names; `grounding` never reaches it."""
+        body = read_object(call.body)
+        model = body.get("model")
         if not isinstance(model, str) or not model:
             raise BadRequest("you must provide a model parameter", param="model")
         route = self.router.choose(model)
-        return await route.upstream.send(
-            call if route.model == model else replace(call, body=replaced(call.body, "model", route.model))
-        )
+        raw = without(call.body, {"grounding"}) if "grounding" in body else call.body
+        raw = raw if route.model == model else replaced(raw, "model", route.model)
+        forwarding = Forwarding(self.telemetry, "embeddings", route.upstream, body)
+        return forwarding.passed(await forwarding.send(replace(call, body=raw)))
 
     async def one_model(self, call: Call, model: str) -> Reply:
         """What the upstream that serves a model says of it."""

@@ -37,7 +37,7 @@ def build_app(settings: Settings, house: House | None = None) -> Starlette:
         routes=[
             at("/v1/chat/completions", completion(CHAT), "POST"),
             at("/v1/completions", completion(COMPLETIONS), "POST"),
-            at("/v1/embeddings", lambda call, _: passage.by_model(call), "POST"),
+            at("/v1/embeddings", lambda call, _: passage.embeddings(call), "POST"),
             at("/v1/models", lambda call, _: passage.models(call), "GET"),
             at("/v1/models/{model:path}", lambda call, params: passage.one_model(call, params["model"]), "GET"),
             Mount("/v1/grounding", routes=[at("/{id}", fetch_report(house.reports), "GET")]),

@@ -45,9 +45,7 @@ class VerdictCache:
                 found |= await self._lead([key for key in missing if key not in others], keys, compute)
             else:
                 await asyncio.wait(others.values())
-            found |= {
-                key: future.result() for key, future in others.items() if future.done() and not future.cancelled()
-            }
+            found |= {key: kept for key, future in others.items() if (kept := _given(future))}
         return [found[key].judgement for key in keys], CacheUse(hits, len(keys) - hits, oldest)
 
     async def _lead(self, mine: Sequence[Key], keys: Sequence[Key], compute: Compute) -> dict[Key, Kept]:
@@ -65,3 +63,10 @@ class VerdictCache:
             for key, future in futures.items():
                 del self._in_flight[key]
                 future.cancel()
+
+
+def _given(future: asyncio.Future[Kept]) -> Kept | None:
+    """What another exchange found, if it has come to a verdict: its lack of time is not everybody's."""
+    if not future.done() or future.cancelled():
+        return None
+    return future.result() if future.result().judgement.verdict.label != "not_checked" else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from proxy.verification.dates import DateReading, is_date_word, read_date, year_span
@@ -56,6 +57,7 @@ class Quantity:
         return self.kind == "count" and not self.nouns and not self.is_spelled
 
 
+@lru_cache(maxsize=1024)
 def find_quantities(text: str) -> tuple[Quantity, ...]:
     """Every quantity of `text`, in order and without overlaps. Linear in its length."""
     found: list[Quantity] = []
@@ -63,7 +65,7 @@ def find_quantities(text: str) -> tuple[Quantity, ...]:
     while match := _TOKEN.search(text, position):
         position = match.end()
         kind = match.lastgroup
-        if kind == "skip":
+        if kind == "skip" or (kind == "word" and not _may_begin(match.group())):
             continue
         if kind == "word":
             read, position = _at_word(text, match)
@@ -73,6 +75,13 @@ def find_quantities(text: str) -> tuple[Quantity, ...]:
             read, position = _at_digit(text, match.start())
         found.extend(read)
     return tuple(found)
+
+
+@lru_cache(maxsize=16384)
+def _may_begin(word: str) -> bool:
+    """Whether anything that `_at_word` reads can begin with this word; most words are no such thing."""
+    lower = word.lower()
+    return "-" in lower or lower in _SPELLED or lower in _FRACTION_STARTS or is_date_word(lower)
 
 
 class _Amount(NamedTuple):
@@ -582,6 +591,7 @@ _SPELLED |= {"eighty": 80.0, "ninety": 90.0}
 _SPELLED_SCALES = {"hundred": 1e2, "dozen": 12.0, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _SPELLED_SCALES |= {"lakh": 1e5, "crore": 1e7}
 _ARTICLES = frozenset(("a", "an"))
+_FRACTION_STARTS = _ARTICLES | {"half"}
 _PARTS = {"half": 2.0, "halve": 2.0, "third": 3.0, "quarter": 4.0, "fourth": 4.0, "fifth": 5.0, "sixth": 6.0}
 _PARTS |= {"eighth": 8.0, "tenth": 10.0}
 _VULGAR = {"½": 0.5, "¼": 0.25, "¾": 0.75, "⅓": 1 / 3, "⅔": 2 / 3}

@@ -56,12 +56,12 @@ class _Finding:
 
 
 def verify(
-    claim: Claim, context: Context, policy: Policy, clock: Callable[[], float] = time.monotonic
+    claim: Claim, context: Context, policy: Policy, clock: Callable[[], float] = time.thread_time
 ) -> Verdict | None:
     """The verdict on the numbers of `claim`, or None when it has none of an enabled kind.
 
     At most `max_source_checks` passages are read; `clock` (seconds) is asked between them, and a claim past
-    `timeout_s` is not checked.
+    `timeout_s` is not checked. It is the processor's time that counts, so that a busy machine changes no verdict.
     """
     quantities = find_quantities(claim.text)
     wanted = [quantity for quantity in quantities if is_enabled(quantity, policy.numeric)]
@@ -83,11 +83,6 @@ def verify(
             return _timed_out(len(wanted), policy.numeric.timeout_s)
         findings.append(_judge(claim, claimed[quantity], len(quantities) > 1, subject, read, policy.numeric))
     return _combine([finding for finding in findings if finding.label])
-
-
-def adjust_confidence(original: float, unverified: int, penalty: float = 0.2) -> float:
-    """A confidence (0–1) lowered by the share `penalty` when any numeric claim is unverified (CF2)."""
-    return original * (1.0 - penalty) if unverified > 0 else original
 
 
 def is_enabled(quantity: Quantity, policy: NumericPolicy) -> bool:

@@ -191,6 +191,8 @@ def test_cancelling_ends_what_is_queued() -> None:
         examination = parts.begin(lambda: loaded.append(1) or exchange(), Ask(), Policy())  # type: ignore[func-returns-value]
         await asyncio.sleep(0)
         examination.cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)  # a cancellation reaches the queue by way of the loop
         gate.set()
         await busy
         with pytest.raises(asyncio.CancelledError):
