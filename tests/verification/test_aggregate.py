@@ -23,7 +23,6 @@ from proxy.types import (
 )
 from proxy.verification.aggregate import FLAGS, Examined, Reading, answer_verdict, score, summarise
 from proxy.verification.context import Context
-from proxy.verification.numeric import adjust_confidence
 
 CONTEXT = Context([Source("s1", "source", "The sky is blue. Acme earned $4.2 million in 2023.")])
 
@@ -270,16 +269,6 @@ def test_the_penalty_is_the_settings() -> None:
     found = report(judgement("contradicted", verifier="numeric"), policy=policy).numeric
     assert found
     assert found.confidence_adjustment == -0.35
-
-
-@pytest.mark.parametrize(
-    ("original", "unverified", "adjusted"),
-    [(0.9, 0, 0.9), (0.9, 1, 0.72), (0.9, 5, 0.72), (0.0, 1, 0.0), (1.0, 0, 1.0)],
-)
-def test_any_unverified_number_lowers_a_stated_confidence_once(
-    original: float, unverified: int, adjusted: float
-) -> None:
-    assert adjust_confidence(original, unverified) == pytest.approx(adjusted)
 
 
 def test_the_share_of_the_answer_that_was_read_is_weighed_by_length() -> None:

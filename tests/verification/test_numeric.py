@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proxy.types import Claim, NumericPolicy, Policy, Source, Verdict
 from proxy.verification.context import Context
-from proxy.verification.numeric import adjust_confidence, verify
+from proxy.verification.numeric import verify
 
 FINANCE = (
     "Acme Corp reported revenue of $4.2 million in Q3 2024, up 12% from $3.75 million in Q3 2023. Operating costs "
@@ -257,13 +257,3 @@ def test_a_second_supporting_source_never_lowers_support(case: tuple[str, str], 
 @given(st.text(max_size=120), st.text(max_size=200))
 def test_any_text_gets_a_verdict_without_an_exception(text: str, source: str) -> None:
     check(text, source)
-
-
-@pytest.mark.parametrize(
-    ("original", "unverified", "penalty", "expected"),
-    [(0.9, 0, 0.2, 0.9), (0.9, 1, 0.2, 0.72), (0.9, 5, 0.2, 0.72), (0.5, 1, 0.5, 0.25), (0.0, 1, 0.2, 0.0)],
-)
-def test_confidence_falls_once_when_any_number_is_unverified(
-    original: float, unverified: int, penalty: float, expected: float
-) -> None:
-    assert adjust_confidence(original, unverified, penalty) == pytest.approx(expected)

@@ -1,0 +1,139 @@
+"""The library: verify_claims (LB1), quotes (QU4, QU6), evidence schema (ES2), numbers (NU5), confidence (CF2)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import proxy
+from proxy import (
+    EvidenceGroundingError,
+    EvidenceSchemaError,
+    NumericPolicy,
+    Policy,
+    Source,
+    adjust_confidence,
+    check_evidence,
+    check_numbers,
+    check_quotes,
+    find_claims,
+    verify_claims,
+)
+
+SOURCE = 'Revenue came to $4,187,332 in 2023. "We sold more turbines in Spain than ever," said the chief executive.'
+
+
+@pytest.mark.parametrize("name", proxy.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(proxy, name).__name__ == name
+    assert name in dir(proxy)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="nothing_like_it"):
+        proxy.nothing_like_it  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "context",
+    [SOURCE, [SOURCE], Source("a", "document", SOURCE), ["Something else.", Source("a", "document", SOURCE)]],
+    ids=["text", "texts", "source", "both"],
+)
+def test_claims_are_verified_against_any_shape_of_context(context: object) -> None:
+    report = verify_claims("Revenue was $4.2M in 2023. Revenue was $4.9M in 2023.", context)  # type: ignore[arg-type]
+    assert [judgement.verdict.label for judgement in report.choices[0].judgements] == ["supported", "contradicted"]
+    assert (report.verdict, report.score) == ("partially_grounded", 0.5)
+
+
+def test_numbers_in_brackets_resolve_to_texts_by_their_order() -> None:
+    report = verify_claims("The sky is blue [2]. Grass is green [3].", ["Grass is green.", "The sky is blue."])
+    assert [judgement.verdict.label for judgement in report.choices[0].judgements] == ["supported", "supported"]
+    assert report.flags == ("unknown_citation",)
+
+
+def test_no_context_is_not_clean() -> None:
+    report = verify_claims("Revenue was $4.2M.", "")
+    assert (report.status, report.verdict, report.score) == ("skipped", "not_checked", None)
+
+
+def test_evidence_fields_and_schemas_of_json_answers_are_reported() -> None:
+    answer = json.dumps({"quotes": ["We sold more turbines in Spain than ever", "We sold none", 3]})
+    report = verify_claims(answer, SOURCE, evidence_fields=["quotes"], json_schema={"required": ["verdict"]})
+    assert report.quotes
+    assert (report.quotes.extracted, report.quotes.validated, report.quotes.rejected) == (2, 1, 1)
+    assert {violation.field for violation in report.violations or ()} == {"quotes", ""}
+    assert "evidence_schema_violation" in report.flags
+
+
+def test_claims_are_found_without_a_context() -> None:
+    assert [claim.skip_reason for claim in find_claims("Is it? It is 5 km long.")] == ["question", None]
+
+
+def test_quotations_are_looked_up() -> None:
+    result = check_quotes('He said: "We sold more turbines in Spain" and "we sold fewer than before in Spain".', SOURCE)
+    assert result.accepted == {"text": ["We sold more turbines in Spain"]}
+    assert (result.counts.extracted, result.counts.validated, result.counts.rejected) == (2, 1, 1)
+
+
+def test_all_quotations_rejected_is_an_error_only_when_asked_for() -> None:
+    text = 'He said: "we never sold anything to anybody at all".'
+    assert check_quotes(text, SOURCE).all_rejected
+    with pytest.raises(EvidenceGroundingError) as raised:
+        check_quotes(text, SOURCE, fail_on_all_rejected=True)
+    assert raised.value.rejected == 1
+
+
+def test_evidence_is_accepted_field_by_field() -> None:
+    answer = {"pro": ["Revenue came to $4,187,332"], "contra": ["Revenue came to $4,187,333"], "none": None}
+    result = check_evidence(answer, ["pro", "contra", "none", "missing"], SOURCE)
+    assert result.accepted == {"pro": ["Revenue came to $4,187,332"], "contra": [], "none": [], "missing": []}
+    assert result.counts.rejected_by_field == (("contra", 1),)
+
+
+def test_every_breach_of_the_shape_is_in_the_error() -> None:
+    with pytest.raises(EvidenceSchemaError) as raised:
+        check_evidence('{"pro": "no list", "contra": ["fine", 4, null]}', ["pro", "contra"], SOURCE)
+    assert [(v.field, v.index, v.found) for v in raised.value.violations] == [
+        ("pro", None, "string"),
+        ("contra", 1, "number"),
+        ("contra", 2, "null"),
+    ]
+
+
+def test_evidence_that_is_no_json_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="Expecting"):
+        check_evidence("no json", ["pro"], SOURCE)
+
+
+def test_numbers_are_counted_and_flagged() -> None:
+    result = check_numbers("Revenue was $4.2M in 2023. Revenue was $5.2M in 2023. It was a good year.", SOURCE)
+    assert (result.total_claims, result.verified_claims, result.unverified_claims) == (2, 1, 1)
+    assert [claim.text for claim in result.flagged] == ["Revenue was $5.2M in 2023."]
+    assert result.confidence_adjustment == -0.2
+    assert result.ms > 0
+
+
+def test_numbers_are_within_the_tolerance_that_is_set() -> None:
+    policy = NumericPolicy(tolerance=(("currency", 0.3),))
+    assert check_numbers("Revenue was $5.2M in 2023.", SOURCE, policy=policy).unverified_claims == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "original", "adjusted"),
+    [
+        ("Revenue was $4.2M in 2023.", 0.9, 0.9),
+        ("Revenue was $9.9M in 2023.", 0.9, 0.72),
+        ("Revenue was $9.9M in 2023. Revenue was $8.8M in 2023.", 0.9, 0.72),
+        ("We sold turbines in Spain.", 0.9, 0.9),
+        ("Revenue was $9.9M in 2023.", 0.0, 0.0),
+    ],
+    ids=["verified", "one unverified", "two unverified", "no number", "nothing to take away"],
+)
+def test_any_unverified_number_lowers_a_stated_confidence_once(answer: str, original: float, adjusted: float) -> None:
+    assert adjust_confidence(original, verify_claims(answer, SOURCE)) == pytest.approx(adjusted)
+
+
+def test_the_penalty_is_the_policys() -> None:
+    policy = Policy(numeric=NumericPolicy(confidence_penalty=0.5))
+    assert adjust_confidence(0.8, verify_claims("Revenue was $9.9M in 2023.", SOURCE, policy=policy)) == 0.4
