@@ -125,9 +125,9 @@ class Grounding(Section):
     policy: Literal["strict", "balanced", "lenient"] = "balanced"
     max_claims: int = Field(default=500, ge=1)
     hedged: Literal["exclude", "verify"] = "exclude"
-    timeout: Duration = 5.0
+    timeout: Duration = 2.0
     workers: int = Field(default=1, ge=1, le=64)
-    queue: int = Field(default=256, ge=1)
+    queue: int = Field(default=64, ge=1)
     keep_reports: Size = 32 * 2**20
 
 

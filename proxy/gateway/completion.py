@@ -30,7 +30,7 @@ class CompletionSettings:
     """How completions are handled; `timeout` (seconds) is for a body's report, `max_answer` (bytes) for reading."""
 
     mode: Mode = "sync"
-    timeout: float = 5.0
+    timeout: float = 2.0
     max_answer: int = 32 * 2**20
     stream: StreamSettings = field(default_factory=StreamSettings)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from proxy.types import Citation, Match, Source
+from proxy.verification.folding import Folded, fold
 from proxy.verification.numbers import Quantity, find_quantities
 from proxy.verification.passages import cut
 from proxy.verification.words import Word, content_stems, words
@@ -82,6 +83,7 @@ class Context:
     def __init__(self, sources: Iterable[Source]) -> None:
         self.sources: tuple[Source, ...] = tuple(sources)
         self.passages: tuple[Passage, ...] = tuple(_passages(self.sources))
+        self._folded: dict[str, Folded] = {}
         self._by_stem: dict[str, list[int]] = defaultdict(list)
         for passage in self.passages:
             for stem in passage.stems:
@@ -137,6 +139,12 @@ class Context:
         """`passage` with its neighbours in the same source, in reading order."""
         low, high = max(0, passage.place - before), passage.place + after + 1
         return [near for near in self.passages[low:high] if near.source is passage.source]
+
+    def folded(self, source: Source) -> Folded:
+        """The text of a source as quotations are compared with it (QU1), folded once."""
+        if source.text not in self._folded:
+            self._folded[source.text] = fold(source.text)
+        return self._folded[source.text]
 
     def resolve(self, label: str) -> Source | None:
         """The source that an answer means by the citation `label` ("1", "[1]", "Document 2", a title), or None.

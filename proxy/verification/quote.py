@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from proxy.errors import EvidenceGroundingError
 from proxy.types import Citation, Claim, Policy, QuoteCounts, QuotePolicy, Source, Verdict
@@ -110,19 +109,18 @@ def _look_up(text: str, context: Context, policy: QuotePolicy) -> tuple[Citation
     if not segments:
         return ()
     for source in context.sources:
-        if spans := _in_order(segments, _fold_source(source.text)):
+        if spans := _in_order(segments, context.folded(source)):
             return tuple(cite(source, start, end, 1.0, "exact") for start, end in spans)
     if not policy.fuzzy:
         return ()
-    best = max((_fuzzy(text, source, policy.fuzzy_threshold) for source in context.sources), key=_score, default=None)
+    best = max(
+        (_fuzzy(text, source, context, policy.fuzzy_threshold) for source in context.sources), key=_score, default=None
+    )
     return (best,) if best else ()
 
 
 def _score(citation: Citation | None) -> float:
     return citation.score if citation else 0.0
-
-
-_fold_source = lru_cache(maxsize=64)(fold)
 
 
 def _segments(text: str) -> list[str]:
@@ -203,11 +201,11 @@ def _elides_negation(gap: str) -> bool:
     return 0 < len(left_out) <= 3 and any(is_negator(word) for word in left_out)
 
 
-def _fuzzy(text: str, source: Source, threshold: float) -> Citation | None:
+def _fuzzy(text: str, source: Source, context: Context, threshold: float) -> Citation | None:
     """The best near match of the quotation in one source, unless a number, unit, negation or name differs (QU2)."""
     from rapidfuzz import fuzz  # 35 ms to import, for an option that is off by default
 
-    needle, folded = fold(text).text.strip(_STYLE), _fold_source(source.text)
+    needle, folded = fold(text).text.strip(_STYLE), context.folded(source)
     long_enough = len(needle) >= _FUZZY_CHARS and len(words(needle)) >= _FUZZY_WORDS
     if not long_enough or len(needle) > len(folded.text):
         return None

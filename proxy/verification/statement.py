@@ -180,7 +180,7 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
         density=1 / len(best.passages),
         gap=_gap(units, union),
         predicate=_predicate(reading, units, best.found),
-        verbatim=_verbatim(text, best.passages[0].source),
+        verbatim=_verbatim(text, best.passages[0].source, context),
         size=sum(unit.weight > _REFERENT_WEIGHT for unit in units),
         core_missing=_core_missing(reading, missing, best),
         missing=tuple(unit.text for unit in missing),
@@ -562,12 +562,9 @@ def _order(units: Sequence[_Unit], window: _Window) -> float:
     return kept / (len(units) - 1)
 
 
-_fold_source = lru_cache(maxsize=64)(fold)
-
-
-def _verbatim(text: str, source: Source) -> bool:
+def _verbatim(text: str, source: Source, context: Context) -> bool:
     folded = fold(text).text.strip(" .,;:!?")
-    return len(folded) >= 12 and folded in _fold_source(source.text).text
+    return len(folded) >= 12 and folded in context.folded(source).text
 
 
 def _citations(alignment: Alignment, score: float, match: Match) -> tuple[Citation, ...]:
