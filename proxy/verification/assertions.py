@@ -8,16 +8,21 @@ hedge that is attributed ("The study suggests that …"), or that stands in a si
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 from proxy.verification.certainty import PLAIN, confidence_of
 from proxy.verification.cited import find_marks
 from proxy.verification.phrases import (
     AFTER_IMPERATIVE,
+    ANSWERED,
+    ANSWERING,
     ATTRIBUTIONS,
     BARE_ANSWERS,
     CONNECTIVES,
+    DISCOURSE,
     EVALUATIONS,
+    FAVOURITES,
     FUNCTION_WORDS,
     HEDGES,
     IMPERATIVES,
@@ -26,6 +31,8 @@ from proxy.verification.phrases import (
     OFFERING,
     ONLY_IMPERATIVES,
     OPENINGS,
+    SMALL_TALK,
+    SOURCE_WORDS,
     telling_words,
 )
 from proxy.verification.silence import says_not_told
@@ -34,11 +41,12 @@ SKIP_REASONS = {
     "question": "It asks.",
     "instruction": "It tells the reader what to do. One that is listed, holds a number or cites a source is checked.",
     "hedged": "The answer itself does not commit to it. Checked when the policy verifies hedged statements.",
-    "greeting": "It greets, thanks, agrees or wishes well.",
+    "greeting": "It greets, thanks, agrees, wishes well or keeps the conversation going.",
     "offer": "It offers further help.",
-    "refusal": "It declines to answer.",
+    "refusal": "It declines to answer, or says what the writer does not know.",
     "not_in_context": "It says that the context does not tell.",
     "opinion": "It voices a taste, a recommendation or a feeling of the writer.",
+    "discourse": "It says of the answer or a source how it is made, and nothing that a source says.",
     "reasoning": "It is the model's own thinking, marked as such.",
     "code": "It is code or raw HTML.",
     "heading": "It is a heading, a label or the header of a table.",
@@ -59,6 +67,7 @@ class Stance(NamedTuple):
 
 _READ = 600  # what a piece does shows in its first characters
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[,;:.()?!]")
+_PARTED = re.compile(r" ?' ?(?=(?:s|m|re|ve|ll|d|t)\b)|(?<=\w) (?=n't\b)")  # "it 's", "it ' s", "do n't"
 _LABEL = re.compile(r"\W*\*\*[^*\n]{1,60}+\*\*:?\s*")
 _QUOTED = re.compile(r"\"[^\"]{1,200}+\"|“[^“”]{1,200}+”|(?<![\w'])'(?=[A-Z])(?:[^'\n]|(?<=\w)'(?=\w)){1,200}+'(?!\w)")
 _TELLING_QUESTION = re.compile(
@@ -74,6 +83,8 @@ _FINITE = frozenset("is are was were has have had will can may does did said say
 _SEQUENCE = frozenset("first next then finally once simply just gently carefully always".split())
 _EMPTY = FUNCTION_WORDS | INTERJECTIONS
 _TASTE = _EMPTY | EVALUATIONS
+_TALK = _TASTE | SMALL_TALK
+_ABOUT_ITSELF = _TASTE | DISCOURSE
 _NOTING = frozenset(note.split()[0] for note in NOTES)
 _HEDGING = telling_words(HEDGES)
 _FIRST_WORDS = frozenset(phrase.split()[0] for _reason, table in OPENINGS for phrase in table)
@@ -131,10 +142,13 @@ def is_only_sources(text: str, bare: str) -> bool:
 
 
 def _tokens(text: str) -> list[str]:
-    """Words and marks in lower case, without the bold label that an item may begin with."""
+    """Words and marks in lower case, contractions whole, without the bold label that an item may begin with."""
     if "*" in text[:3] and (label := _LABEL.match(text)) and label.end() < len(text):
         text = text[label.end() :]
-    return _TOKEN.findall(text.lower().replace("’", "'"))
+    text = text.lower().replace("’", "'")
+    if " '" in text or " n't" in text:
+        text = _PARTED.sub(lambda mark: mark.group().strip(), text)
+    return _TOKEN.findall(text)
 
 
 def _skip(text: str, tokens: list[str], opened: list[str], padded: str) -> str | None:
@@ -148,8 +162,12 @@ def _skip(text: str, tokens: list[str], opened: list[str], padded: str) -> str |
         return "offer"
     if _EMPTY.issuperset(words):
         return "no_content"
-    if _TASTE.issuperset(words):
+    if _TASTE.issuperset(words) or any(phrase in padded for phrase in FAVOURITES):
         return "opinion"
+    if _TALK.issuperset(words):
+        return "greeting"
+    if _is_about_itself(words):
+        return "discourse"
     if not _HEDGING.isdisjoint(words) and _is_hedged(tokens) and not _is_attributed(text, padded):
         return "hedged"
     return "instruction" if _is_imperative(opened) else None
@@ -161,12 +179,17 @@ def _opened(tokens: list[str]) -> list[str]:
     while place < len(tokens):
         token, following = tokens[place], tokens[place + 1 : place + 2]
         if token in INTERJECTIONS:
-            if following and following[0][0].isalnum():
+            if following and following[0][0].isalnum() and not _answers(token, following[0]):
                 break  # "Hello Kitty", "True love"
         elif token not in CONNECTIVES and token[0].isalnum():
             break
         place += 1
     return _without_note(tokens[place:])
+
+
+def _answers(word: str, following: str) -> bool:
+    """Whether an interjection stands before a sentence without a comma: "Yes he did", but "No man did"."""
+    return word in ANSWERING or (word == "no" and following in ANSWERED)
 
 
 def _without_note(tokens: list[str]) -> list[str]:
@@ -183,11 +206,19 @@ def _without_note(tokens: list[str]) -> list[str]:
 def _opening(opened: list[str]) -> str | None:
     """The reason that the way a piece opens gives."""
     plain = f" {' '.join(token for token in opened if token[0].isalnum())} "
-    marked = f" {' '.join(opened)} "
+    marked = f" {' '.join(opened).rstrip(' .!')} . "
     for reason, openings in OPENINGS:
         if plain.startswith(openings) or marked.startswith(openings):
             return reason
     return None
+
+
+def _is_about_itself(words: list[str]) -> bool:
+    """Whether the piece speaks of the answer or its sources and holds no word that says what is in them."""
+    if SOURCE_WORDS.isdisjoint(words):
+        return False
+    named = (word for before, word in pairwise(words) if word.isdigit() and before in SOURCE_WORDS)
+    return _ABOUT_ITSELF.union(named).issuperset(words)
 
 
 def _is_attributed(text: str, padded: str) -> bool:

@@ -84,7 +84,7 @@ def _joints(sentence: str) -> Iterator[tuple[int, int, bool]]:
     for joint in _JOINT.finditer(sentence):
         kept = kept_whole(sentence) if kept is None else kept
         if not any(low < joint.start() < high for low, high in kept):
-            yield joint.start(), joint.end(), joint["semicolon"] is not None
+            yield len(sentence[: joint.start()].rstrip()), joint.end(), joint["semicolon"] is not None
 
 
 def _stands_alone(left: str, at_semicolon: bool) -> bool:

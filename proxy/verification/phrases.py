@@ -28,11 +28,18 @@ unfortunately well then yet still instead similarly
 
 INTERJECTIONS = frozenset(
     """
-yes yeah yep no nope ok okay sure certainly absolutely definitely indeed right correct exactly true false wow oh ah
-hmm thanks hello hi hey greetings cool great nice awesome agreed sorry
+yes yeah yea yep yup no nope nah ok okay sure certainly absolutely definitely indeed right correct exactly true false
+wow oh ah aha hmm haha lol whoa gosh jeez oops yay thanks hello hi hey bye goodbye greetings cool great nice awesome
+agreed sorry
 """.split()
 )
 """They stand alone or before a comma."""
+
+ANSWERING = frozenset("yes yeah yea yep yup oh ok okay nope nah".split())
+"""Those of them that open a sentence without a comma too: "Yes he did"; a name seldom begins with one."""
+
+ANSWERED = frozenset("i he she it we they you that this there it's he's she's they're i'm i've that's there's".split())
+"""What "no" stands before without a comma when it answers and does not count."""
 
 BARE_ANSWERS = frozenset(
     """
@@ -45,7 +52,7 @@ FUNCTION_WORDS = frozenset(
     """
 a an the i you he she it we they me him her us them this that these those is are was were be been am do does did
 have has had of to in on at for with by from and or but so as if not n't course it's that's i'm i've there's too
-also very so here's they're you're what's don't isn't doesn't he's she's
+also very so here's they're you're what's don't isn't doesn't he's she's didn't wasn't weren't aren't haven't hasn't
 """.split()
 )
 """Words that leave nothing to check when a piece holds no others."""
@@ -60,13 +67,46 @@ most too bit little kind way
 )
 """Words that with function words alone make a judgement of taste, such as "It was a great film"."""
 
+SMALL_TALK = frozenset(
+    """
+know knew see agree understand heard hear guess think thought bet mean means right wrong true sense make makes made
+point question chat chatting talk talking speaking day time fine well glad pleased happy surprised sure interested
+idea either even maybe i'd i'll i'm you'd we're again would could should can will might yet ever never all much lot
+""".split()
+)
+"""Words that with those of taste alone keep a conversation going: "I see", "That makes sense"."""
+
+SOURCE_WORDS = frozenset(
+    """
+passage passages document documents context contexts text texts source sources article articles excerpt excerpts
+snippet snippets answer answers response summary overview conclusion information description explanation breakdown
+""".split()
+)
+"""Words for an answer and for what it is drawn from."""
+
+DISCOURSE = SOURCE_WORDS | frozenset(
+    """
+provide provides provided give gives given contain contains include includes describe describes described explain
+explains explained discuss discusses discussed mention mentions mentioned outline outlines outlined present presents
+presented cover covers covered offer offers summarize summarizes summarized focus focuses based according used using
+use find found help helps query question questions list lists point points detail details detailed step steps
+instruction instructions example examples testimonial account perspective perspectives view views topic topics
+subject process method methods issue matter key main important relevant above below following available necessary
+needed required additional further more sufficient enough other another same different various several many specific
+brief general personal clear clearly directly fully briefly confidently specifically only any each both first second
+third fourth last how what why when where let us let's look therefore thus hence now regarding related concerning
+into no can could may here there
+""".split()
+)
+"""Words that with those of taste alone say how the answer or a source is made, and nothing that a source says."""
+
 OPENINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "opinion",
         phrases(
             """
 i can't believe | i cannot believe | i couldn't believe | i can't wait | i can't imagine | i cannot imagine | i
-can't stand | i'm not sure i | i am not sure i
+can't stand | i'm not sure i | i am not sure i | i would have to say
 """
         ),
     ),
@@ -78,7 +118,8 @@ let me know | feel free to | please let me know | please feel free | if you want
 if you have any other questions | if you have any further questions | if you have more questions | if you have
 further questions | i can also | i can help | i'd be happy | i would be happy | i'd be glad | i would be glad | i'm
 happy to | i am happy to | happy to help | i'm here to | i am here to | don't hesitate to ask | do not hesitate to
-ask | please don't hesitate | please do not hesitate | let me help | let me
+ask | please don't hesitate | please do not hesitate | let me help | let me | i'll do my best | i will do my best |
+i'll try to | i will try to
 """
         ),
     ),
@@ -90,7 +131,20 @@ thank you | thanks for | thanks | you're welcome | you are welcome | great quest
 question | that is a great question | that's a good question | i hope this | i hope that | hope this | hope that
 helps | good luck | nice to meet | welcome to our chat | my pleasure | have a great | have a nice | have a good |
 good morning | good afternoon | good evening | how are you | of course . | no problem | glad to help | i understand
-your | enjoy .
+your | enjoy . | nice chatting | great chatting | nice talking | great talking | it was nice | it was great chatting
+| it was great talking | it was a pleasure | it's been nice | it's been great | i'm doing great | i'm doing good |
+i'm doing well | i'm doing fine | just a moment | one moment | good point | you're right | you are right | that's
+true . | that's right . | that makes sense | fine thank you | have fun
+"""
+        ),
+    ),
+    (
+        "question",
+        phrases(
+            """
+have you ever | have you heard | have you seen | have you been | do you like | do you have | do you think | do you
+want | are you | would you like | is there anything else | is there anything further | how about you | what about
+you | how did you | what do you
 """
         ),
     ),
@@ -104,7 +158,12 @@ apologies , | sorry | as an ai | as a language model | as a large language model
 an ai | i don't have access | i do not have access | i have no idea | i'm not sure | i am not sure | i don't have
 enough | i do not have enough | i couldn't | i could not | i was unable to | i don't have any | i do not have any |
 i don't have information | i do not have information | i must decline | i'm not familiar with | i am not familiar
-with | i don't have specific | i do not have specific
+with | i don't have specific | i do not have specific | i did not know | i didn't know | i do not even know | i don't
+even know | i've never | i have never | i haven't heard | i have not heard | i haven't seen | i have not seen | i
+haven't read | i have not read | i haven't been | i have not been | i haven't tried | i have not tried | i haven't
+played | i have not played | i haven't watched | i have not watched | i don't remember | i do not remember | i don't
+recall | i do not recall | i don't have an opinion | i do not have an opinion | i don't really have | i don't have a
+favorite | i don't have a favourite
 """
         ),
     ),
@@ -125,12 +184,15 @@ if i recall | if i remember | i'm fairly sure | i am fairly sure | i'm pretty su
         "opinion",
         phrases(
             """
-in my opinion | in my view | personally | i feel | i love | i like | i really like | i really love | i enjoy | i
-prefer | i hate | i recommend | i would recommend | i'd recommend | i suggest | i would suggest | i'd suggest | my
-favorite | my favourite | i'm glad | i am glad | i wish | i would love | i'd love | i always wanted | i would like |
-i'd like | i don't like | i agree | i wonder | i hope | that sounds | that's cool | that is cool | that's great |
-that is great | that's awesome | that's interesting | that is interesting | that's amazing | that's nice | how cool
-| how interesting | sounds like fun | it sounds | sounds
+in my opinion | in my view | personally | i feel | i love | i like | i really like | i really love | i just love | i
+also like | i also love | i do like | i do love | i loved | i liked | i enjoyed | i really liked | i really enjoyed
+| i do not like | i'm a big fan | i am a big fan | i'm a huge fan | i am a huge fan | i'm a fan | i am a fan | i'm
+not a fan | i am not a fan | i'm not a big | i am not a big | i'm not really a | i am not really a | i'm so sorry |
+i enjoy | i prefer | i hate | i recommend | i would recommend | i'd recommend | i suggest | i would suggest | i'd
+suggest | my favorite | my favourite | i'm glad | i am glad | i wish | i would love | i'd love | i always wanted | i
+would like | i'd like | i don't like | i agree | i wonder | i hope | that sounds | that's cool | that is cool |
+that's great | that is great | that's awesome | that's interesting | that is interesting | that's amazing | that's
+nice | how cool | how interesting | sounds like fun | it sounds | sounds
 """
         ),
     ),
@@ -165,6 +227,9 @@ i believe | i guess | i'm not sure | i am not sure
 """
 )
 """In the main clause, they leave it open whether it is so."""
+
+FAVOURITES = phrases("my favorite | my favourite | one of my favorites | one of my favourites")
+"""Wherever they stand, they make a taste of what is said."""
 
 ATTRIBUTIONS = phrases(
     """

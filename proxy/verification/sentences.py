@@ -40,6 +40,7 @@ _KEEP = re.compile(
 )
 _CJK_END = re.compile(r"[。！？｡]++(?:[」』”’\"）)]++(?!\w))?+")
 _CLOSED = re.compile(r"[.!?…][\"'”“’»*_)\]¹²³⁴-⁹]++(?=\s++[\"“‘*_(]*+[A-Z])")
+_PARTED = re.compile(r"(?<=[\w'\"] )[!?]++(?=\s)")  # "is it ? it is": text that was cut into words and joined again
 _CLOSERS = re.compile(r"[\"'”’»*_)\]]+")
 _CLOSING = frozenset("\"'”’»*_)]")
 _CITING = frozenset("[【(¹²³⁰⁴⁵⁶⁷⁸⁹")
@@ -85,6 +86,7 @@ def _cuts(text: str) -> Iterator[int]:
     cuts = heapq.merge(
         (cut for found in library_cuts(text) if (cut := _shift(text, found))),
         (match.end() for match in _CLOSED.finditer(text) if _closes_a_sentence(text, match)),
+        (match.end() for match in _PARTED.finditer(text)),
         (match.end() for match in _CJK_END.finditer(text)),
         (match.start() + 1 for match in _BREAK.finditer(text) if _ends_line(text, match.start())),
     )

@@ -96,6 +96,11 @@ def test_what_the_context_does_not_tell_is_parted_from_what_is_asserted():
     ]
 
 
+def test_what_the_writer_does_not_know_is_parted_from_what_is_asserted():
+    found = claims("I've never been to Seattle, but it is on the west coast.")
+    assert [claim.skip_reason for claim in found] == ["refusal", None]
+
+
 @pytest.mark.parametrize("step", ["- Bake it well.", "Take two tablets a day.", "Use the lid [1]."])
 def test_an_instruction_that_relays_how_something_is_done_is_checked(step):
     assert claims(step)[0].skip_reason is None

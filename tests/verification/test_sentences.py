@@ -14,6 +14,7 @@ SENTENCES = {
     "shortened_word_before_a_number": "It took approx. 5 days.| See fig. 3 there.",
     "ellipsis": "It rose... and fell.| Then it ended.",
     "exclamations": "Really?!| Yes.| It is.",
+    "joined_from_words": "is it old ? |it is from 1999 ! |that is old .",
     "quotation_over_two_sentences": 'He said, "It rose. It fell." | Then he left.',
     "curly_quotation": "He said, “It rose. It fell.” |Then he left.",
     "german_quotation": "Er sagte „Ja. Nein.“ |Then he left.",
