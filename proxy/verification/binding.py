@@ -15,8 +15,9 @@ from proxy.verification.words import Word
 class Binding:
     """A quantity with the stems that stand with it alone, those that it shares, and the dates it is of.
 
-    `own` lies between the neighbouring quantities, up to where the clause turns; `shared` stands before the first
-    quantity, where the subject of all of them usually is (a row's label, "Revenue and costs were …").
+    `own` lies between the neighbouring quantities, up to where the clause turns, with the subject of the verb before it
+    when another verb follows there ("Sales grew 5% and reached $3M"); `shared` stands before the first quantity, where
+    the subject of all of them usually is (a row's label, "Revenue and costs were …").
     """
 
     quantity: Quantity
@@ -63,8 +64,15 @@ def _bind(
         cells = list(zip(lows, highs, strict=True))
         shared = frozenset(stem for at, stem in stems if not any(low <= at < high for low, high in cells))
     leading = tuple(date for date in dates if date.start < first)
+    subject: frozenset[str] = frozenset()
     for quantity, low, high in zip(group, lows, highs, strict=True):
         own = frozenset(stem for at, stem in stems if low <= at < high)
+        if bindings and _goes_on(text, low, quantity.start):
+            own |= subject
+        else:
+            before = [stem for at, stem in stems if low <= at < quantity.start]
+            is_linked = _LINKING.search(text, low, quantity.start)
+            subject = frozenset(before if is_linked else before[:-1])  # else the last is the verb
         with_it = tuple(date for date in dates if low <= date.start < high)
         has_subject = low != lows[0] and any(low <= at < quantity.start for at, _ in stems)
         bindings.append(Binding(quantity, own, shared, with_it or leading, has_subject))
@@ -91,6 +99,12 @@ def _cut(text: str, low: int, high: int) -> int:
     return turn.start() if turn else high
 
 
+def _goes_on(text: str, low: int, high: int) -> bool:
+    """Whether the words of a quantity begin with a verb, whose subject is that of the verb before it."""
+    verb = _NEXT_VERB.match(text, low, high)
+    return verb is not None and not _LINKING.search(text, verb.end(), high)
+
+
 def _end_of_clause(text: str, low: int) -> int:
     turn = _STRONG_TURN.search(text, low)
     return turn.start() if turn else len(text)
@@ -99,6 +113,12 @@ def _end_of_clause(text: str, low: int) -> int:
 _TURN = re.compile(
     r"[,;|(\t\u2014]|\b(?:and|but|while|whereas|to|versus|vs|compared|from|against|or|than|with)\b", re.IGNORECASE
 )
+_NEXT_VERB = re.compile(
+    r",? ?(?:and|but|then)(?: \w+ly| also| then| now| later)? (?:[a-z]{2,}ed|grew|fell|rose|was|were|is|are|had|has|made|paid|"
+    r"held|left|lost|won|sold|bought|spent|took|gave|became|came|went|saw|led|kept|ran|built|cost|sent|shrank|"
+    r"contributes|represents|employs|serves|includes|contains|provides|remains|generates|operates|produces|covers)\b"
+)
+_LINKING = re.compile(r"\b(?:is|are|was|were)\b")  # "and adjusted profit was": no verb but an attribute
 _STRONG_TURN = re.compile(r"[;|\t]|\b(?:but|while|whereas)\b", re.IGNORECASE)
 _CONNECTIVES = frozenset(
     "compar versus vs about approximat roughly near almost around over under than least up down total while but "

@@ -18,6 +18,17 @@ def test_each_number_keeps_the_words_of_its_clause() -> None:
     assert found["$3.1M"].has_subject
 
 
+def test_a_further_verb_keeps_the_subject_of_the_first() -> None:
+    found = bound("The cold segment grew 16% and contributed 38% of revenue.")
+    assert found["16%"].own == {"cold", "segment", "grew"}
+    assert found["38%"].own == {"cold", "segment", "contribut", "revenu"}
+
+
+def test_an_attribute_is_no_further_verb() -> None:
+    found = bound("Cloud revenue was $4M and adjusted profit was $1M.")
+    assert "cloud" not in found["$1M"].own
+
+
 def test_one_subject_is_shared_by_a_list_of_numbers() -> None:
     found = bound("Adverse events occurred in 18% of the drug group and 7% of the placebo group.")
     assert not found["7%"].has_subject

@@ -154,6 +154,22 @@ def test_the_right_number_of_the_wrong_row_is_misattributed_and_both_rows_are_ci
     ]
 
 
+SEGMENT = "The refrigerated segment grew 16% and contributed 38% of revenue."
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Growth came from the refrigerated segment, which now accounts for 38% of sales.", "supported"),
+        ("The refrigerated segment contributed 38% of revenue.", "supported"),
+        ("The refrigerated segment grew 38%.", "contradicted"),
+        ("The refrigerated segment contributed 16% of revenue.", "contradicted"),
+    ],
+)
+def test_two_things_said_of_one_subject_are_told_apart_by_what_is_said(text: str, expected: str) -> None:
+    assert label(text, SEGMENT) == expected
+
+
 def test_a_derived_number_shows_its_formula() -> None:
     verdict = check("Hardware revenue fell 15.4% in 2024 from 2023.", TABLE)
     assert verdict is not None
