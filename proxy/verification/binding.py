@@ -114,8 +114,8 @@ _TURN = re.compile(
     r"[,;|(\t\u2014]|\b(?:and|but|while|whereas|to|versus|vs|compared|from|against|or|than|with)\b", re.IGNORECASE
 )
 _NEXT_VERB = re.compile(
-    r",? ?(?:and|but|then)(?: \w+ly| also| then| now| later)? (?:[a-z]{2,}ed|grew|fell|rose|was|were|is|are|had|has|made|paid|"
-    r"held|left|lost|won|sold|bought|spent|took|gave|became|came|went|saw|led|kept|ran|built|cost|sent|shrank|"
+    r",? ?(?:and|but|then)(?: \w+ly| also| then| now| later)? (?:[a-z]{2,}ed|grew|fell|rose|was|were|is|are|had|has|made|"
+    r"paid|held|left|lost|won|sold|bought|spent|took|gave|became|came|went|saw|led|kept|ran|built|cost|sent|shrank|"
     r"contributes|represents|employs|serves|includes|contains|provides|remains|generates|operates|produces|covers)\b"
 )
 _LINKING = re.compile(r"\b(?:is|are|was|were)\b")  # "and adjusted profit was": no verb but an attribute

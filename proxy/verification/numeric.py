@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from proxy.types import Citation, Claim, NumericPolicy, Policy, Verdict
 from proxy.verification.binding import Binding, bind
@@ -18,29 +19,99 @@ from proxy.verification.vetoes import Reading, inside
 from proxy.verification.words import content_stems, stem, words
 
 
-@dataclass(frozen=True, slots=True)
-class _Stated:
-    """A quantity of a source passage as it stands to the claimed one."""
+@dataclass(frozen=True)
+class _Asked:
+    """A claim with its quantities, the words of what they are about, and whether any is so large as to be scaled."""
 
-    passage: Passage
-    binding: Binding
-    relation: Relation
-    coverage: float  # share of the claim's words that the passage has
-    scoped: float  # share of the words that say what is measured that stand with this quantity alone
-    shared: bool  # whether one of those words stands with it or is shared by all of the passage
-    fits_period: bool | None  # None: no date to compare
-    is_named: bool
+    claim: Claim
+    quantities: tuple[Quantity, ...]
+    subject: frozenset[str]
+    is_scaled: bool
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The stems of the proper names of the claim: what is said of another name contradicts nothing."""
+        reading = Reading(self.claim.text, self.quantities)
+        return frozenset(
+            word.stem
+            for place, word in enumerate(reading.words)
+            if reading.is_name(place) and place not in reading.measured and word.text.lower() not in TITLES
+        )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Read:
-    """A passage that was looked at, with what its quantities measure."""
+    """A passage that was looked at; what only few passages are asked is found out when they are.
 
+    `coverage` is the share of the claim's words that it has, `before` the passage before it in a text that runs on.
+    """
+
+    asked: _Asked
     passage: Passage
-    bindings: tuple[Binding, ...]
+    before: Passage | None
     coverage: float
-    scale: float
-    is_named: bool  # has a name that the claim has, or the claim has none
+
+    @cached_property
+    def bindings(self) -> tuple[Binding, ...]:
+        """What each of its quantities measures."""
+        return bind(self.passage.text, self.passage.words, self.passage.quantities)
+
+    @cached_property
+    def scale(self) -> float:
+        """The factor that a note near it gives to its bare numbers."""
+        return _header_scale(self.passage) if self.asked.is_scaled else 1.0
+
+    @cached_property
+    def is_named(self) -> bool:
+        """Whether it has a name that the claim has, or the claim has none."""
+        names = self.asked.names
+        if not names or not names.isdisjoint(self.passage.stems):
+            return True
+        near = self.before.stems if self.before else frozenset()
+        return not names.isdisjoint(near | content_stems(self.passage.heading))
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """A quantity of a source passage, the `place`th there, as it stands to the claimed one."""
+
+    mine: Binding
+    read: _Read
+    place: int
+    relation: Relation
+
+    @property
+    def passage(self) -> Passage:
+        return self.read.passage
+
+    @property
+    def coverage(self) -> float:
+        return self.read.coverage
+
+    @property
+    def quantity(self) -> Quantity:
+        return self.passage.quantities[self.place]
+
+    @property
+    def binding(self) -> Binding:
+        return self.read.bindings[self.place]
+
+    @cached_property
+    def scoped(self) -> float:
+        """The share of the words that say what is measured that stand with this quantity alone."""
+        scope = self.mine.scope
+        return len(scope & self.binding.own) / len(scope) if scope else 0.0
+
+    @property
+    def shared(self) -> bool:
+        """Whether one of those words stands with it or is shared by all of the passage."""
+        scope = self.mine.scope
+        return bool(scope & (self.binding.own | self.binding.shared)) or (not scope and self.coverage >= 1)
+
+    @cached_property
+    def fits_period(self) -> bool | None:
+        """Whether it may be of the claim's period; None: no date to compare."""
+        return _fits_period(self.mine.dates, self.binding.dates) if self.mine.dates else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +140,18 @@ def verify(
         return None
     deadline = clock() + policy.numeric.timeout_s
     claimed = {each.quantity: each for each in bind(claim.text, words(claim.text), quantities)}
-    subject = _subject(claim, quantities)
     is_scaled = any(each.high >= 1000 or each.low <= -1000 for each in wanted if each.kind != "date")
-    names = _names(claim.text, quantities)
+    asked = _Asked(claim, quantities, _subject(claim, quantities), is_scaled)
     read: list[_Read] = []
     for passage in _candidates(claim, context, policy.numeric.max_source_checks):
         if clock() > deadline:
             return _timed_out(len(wanted), policy.numeric.timeout_s)
-        read.append(_read(passage, context, subject, names, is_scaled))
+        read.append(_read(asked, passage, context))
     findings: list[_Finding] = []
     for quantity in wanted:
         if clock() > deadline:
             return _timed_out(len(wanted), policy.numeric.timeout_s)
-        findings.append(_judge(claim, claimed[quantity], len(quantities) > 1, subject, read, policy.numeric))
+        findings.append(_judge(asked, claimed[quantity], read, policy.numeric))
     return _combine([finding for finding in findings if finding.label])
 
 
@@ -111,16 +181,6 @@ def _subject(claim: Claim, quantities: Sequence[Quantity]) -> frozenset[str]:
     return spoken if len(spoken) >= 2 else spoken | content_stems(claim.lead)
 
 
-def _names(text: str, quantities: Sequence[Quantity]) -> frozenset[str]:
-    """The stems of the proper names of a claim: what is said of another name contradicts nothing."""
-    reading = Reading(text, quantities)
-    return frozenset(
-        word.stem
-        for place, word in enumerate(reading.words)
-        if reading.is_name(place) and place not in reading.measured and word.text.lower() not in TITLES
-    )
-
-
 def _candidates(claim: Claim, context: Context, limit: int) -> list[Passage]:
     """The passages nearest to the claim's words, the last third of them those nearest to its numbers alone."""
     stems = content_stems(f"{claim.lead} {claim.text}")
@@ -132,58 +192,55 @@ def _candidates(claim: Claim, context: Context, limit: int) -> list[Passage]:
     return kept
 
 
-def _read(passage: Passage, context: Context, subject: frozenset[str], names: frozenset[str], is_scaled: bool) -> _Read:
-    near: frozenset[str] = frozenset()
+def _read(asked: _Asked, passage: Passage, context: Context) -> _Read:
+    before = None
     if not _is_table_row(passage):  # the rows around a row name other things
-        near = near.union(*(each.stems for each in context.around(passage, 1, 0)))
-    covered = len(subject & passage.stems) + 0.5 * len((subject & near) - passage.stems)
-    bindings = bind(passage.text, passage.words, passage.quantities)
-    is_named = not names or not names.isdisjoint(passage.stems | near | content_stems(passage.heading))
-    scale = _header_scale(passage) if is_scaled else 1.0
-    return _Read(passage, bindings, covered / max(1, len(subject)), scale, is_named)
+        before = next((each for each in context.around(passage, 1, 0) if each is not passage), None)
+    missing = asked.subject - passage.stems
+    beside = len(missing & before.stems) if before else 0
+    covered = len(asked.subject) - len(missing) + 0.5 * beside
+    return _Read(asked, passage, before, covered / max(1, len(asked.subject)))
 
 
-def _judge(
-    claim: Claim,
-    mine: Binding,
-    has_others: bool,
-    subject: frozenset[str],
-    read: Sequence[_Read],
-    policy: NumericPolicy,
-) -> _Finding:
+def _judge(asked: _Asked, mine: Binding, read: Sequence[_Read], policy: NumericPolicy) -> _Finding:
     """One quantity: stated, stated of something else, derived, contradicted or absent.
 
-    A date beside other quantities of the claim (`has_others`) only says of which period they are.
+    A date beside other quantities of the claim only says of which period they are.
     """
-    selects_period = mine.quantity.kind == "date" and has_others
-    tolerance = _tolerance(mine.quantity.kind, policy)
-    stated = [_compare(mine, theirs, each, tolerance) for each in read for theirs in each.bindings]
+    claim, quantity, subject = asked.claim, mine.quantity, asked.subject
+    selects_period = quantity.kind == "date" and len(asked.quantities) > 1
+    tolerance = _tolerance(quantity.kind, policy)
+    stated = list(_all_stated(mine, read, tolerance))
     matching = [each for each in stated if each.relation.is_match]
     differing = [each for each in stated if _contests(each, mine)]
     if matching:
         return _of_matching(mine, subject, matching, () if selects_period else differing)
-    if mine.quantity.kind == "date" and (dated := _of_dates(mine.quantity, stated)):
+    if quantity.kind == "date" and (dated := _of_dates(quantity, stated)):
         return dated
-    if _is_enumeration(mine.quantity) and not any(_is_about_it(each) for each in differing):
+    if _is_enumeration(quantity) and not any(_is_about_it(each) for each in differing):
         return _Finding(None, "", "", 0.0)
-    if verbatim := _verbatim(mine, read) or _both_ends(mine.quantity, stated, tolerance):
+    if verbatim := _verbatim(mine, read) or _both_ends(quantity, stated, tolerance):
         return verbatim
-    if mine.quantity.kind != "date" and (derived := _derived(claim, mine, subject, read, tolerance)):
+    if quantity.kind != "date" and (derived := _derived(claim, mine, subject, read, tolerance)):
         return derived
-    asked = (
-        cues(claim.text)
-        if not _TO_LEVEL.search(claim.text, max(0, mine.quantity.start - 6), mine.quantity.start)
-        else set()
-    )
-    comparable = [each for each in differing if asked <= cues(each.passage.text)]
+    spoken = cues(claim.text) if not _TO_LEVEL.search(claim.text, max(0, quantity.start - 6), quantity.start) else set()
+    comparable = [each for each in differing if spoken <= cues(each.passage.text)]
     return _of_no_match(mine, stated, comparable)
 
 
-def _compare(mine: Binding, theirs: Binding, read: _Read, tolerance: float | None) -> _Stated:
-    claimed, stated = mine.quantity, theirs.quantity
+def _all_stated(mine: Binding, read: Sequence[_Read], tolerance: float | None) -> Iterator[_Stated]:
+    """Every quantity of the passages that can be held against the claimed one."""
+    for each in read:
+        for place, quantity in enumerate(each.passage.quantities):
+            relation = _compare(mine.quantity, quantity, each, tolerance)
+            if relation is not Relation.APART:
+                yield _Stated(mine, each, place, relation)
+
+
+def _compare(claimed: Quantity, stated: Quantity, read: _Read, tolerance: float | None) -> Relation:
     scale = read.scale if stated.scale == 1.0 and (stated.is_bare or stated.kind == "currency") else 1.0
     relation = compare(claimed, stated, tolerance, scale)
-    is_cell = _is_table_row(read.passage) and stated.scale == 1.0
+    is_cell = stated.scale == 1.0 and _is_table_row(read.passage)
     if relation is Relation.DIFFERENT and scale == 1.0 and is_cell:
         same_digits = compare(claimed, stated, tolerance, claimed.scale).is_match
         relation = Relation.OPEN if same_digits else relation  # the table does not tell its scale
@@ -191,11 +248,7 @@ def _compare(mine: Binding, theirs: Binding, read: _Read, tolerance: float | Non
         relation = Relation.APART  # digits without a unit in prose are those of something else
     if scale != 1.0 and claimed.scale == 1.0 and not relation.is_match:
         relation = compare(claimed, stated, tolerance)  # the claim repeats the figure of a cell as it stands there
-    scope = mine.scope
-    scoped = len(scope & theirs.own) / len(scope) if scope else 0.0
-    shared = bool(scope & (theirs.own | theirs.shared)) or (not scope and read.coverage >= 1)
-    fits = _fits_period(mine.dates, theirs.dates)
-    return _Stated(read.passage, theirs, relation, read.coverage, scoped, shared, fits, read.is_named)
+    return relation
 
 
 def _fits_period(mine: Sequence[Quantity], theirs: Sequence[Quantity]) -> bool | None:
@@ -207,7 +260,7 @@ def _fits_period(mine: Sequence[Quantity], theirs: Sequence[Quantity]) -> bool |
 
 def _contests(stated: _Stated, mine: Binding) -> bool:
     """Whether a different value is of the same dimension, so that it may be the true one."""
-    claimed, other = mine.quantity, stated.binding.quantity
+    claimed, other = mine.quantity, stated.quantity
     if stated.relation is not Relation.DIFFERENT:
         return False
     if claimed.kind == "date":
@@ -232,7 +285,7 @@ def _contests(stated: _Stated, mine: Binding) -> bool:
 
 def _is_about_it(stated: _Stated) -> bool:
     """Whether the passage speaks of what the claim speaks of, near enough to contradict it."""
-    return stated.coverage >= 0.5 and stated.shared and stated.fits_period is not False and stated.is_named
+    return stated.coverage >= 0.5 and stated.shared and stated.fits_period is not False and stated.read.is_named
 
 
 def _rank(stated: _Stated) -> tuple[bool, float, float, int]:
@@ -261,8 +314,10 @@ def _of_matching(
 
 def _outdoes(other: _Stated, match: _Stated, mine: Binding, subject: frozenset[str]) -> bool:
     """Whether a different value is bound to what the claim measures and the matching one is bound to something else."""
-    if match.fits_period is False and other.fits_period and other.coverage >= match.coverage - 0.2:
+    if match.fits_period is False and other.coverage >= match.coverage - 0.2 and other.fits_period:
         return other.scoped > 0 or other.coverage >= 0.5
+    if other.passage is not match.passage and other.coverage <= match.coverage:
+        return False
     if other.fits_period is False or "respectiv" in other.passage.stems:
         return False
     theirs, found = other.binding, match.binding
@@ -286,15 +341,15 @@ def _names_better(wanted: frozenset[str], these: frozenset[str], those: frozense
 def _of_dates(claimed: Quantity, stated: Sequence[_Stated]) -> _Finding | None:
     """A day whose day and year stand apart in the sources; a quarter without a year that the sources leave open."""
     near = [each for each in stated if each.relation is Relation.OPEN]
-    days = [each for each in near if each.binding.quantity.unit]
-    years = [each for each in near if not each.binding.quantity.unit]
+    days = [each for each in near if each.quantity.unit]
+    years = [each for each in near if not each.quantity.unit]
     if days and years and not claimed.unit:
         best = max(days, key=_rank)
         return _Finding(
             "supported", "exact", f"{claimed.text}: as stated.", 0.8, (_cite(best), _cite(max(years, key=_rank)))
         )
     is_relative = claimed.unit in ("quarter", "half") or (claimed.unit and near)
-    rivals = any(each.relation is Relation.DIFFERENT and each.binding.quantity.unit == claimed.unit for each in stated)
+    rivals = any(each.relation is Relation.DIFFERENT and each.quantity.unit == claimed.unit for each in stated)
     return _Finding(None, "", "", 0.0) if is_relative and not rivals else None
 
 
@@ -328,7 +383,7 @@ def _verbatim(mine: Binding, read: Sequence[_Read]) -> _Finding | None:
     written = [word.stem for word in words(mine.quantity.text) if word.is_number]
     for each in read:
         if each.coverage >= 0.3 and written:
-            spans = [(found.quantity.start, found.quantity.end) for found in each.bindings]
+            spans = [(found.start, found.end) for found in each.passage.quantities]
             loose = {
                 word.stem
                 for word in each.passage.words
@@ -346,7 +401,7 @@ def _both_ends(claimed: Quantity, stated: Sequence[_Stated], tolerance: float | 
         return None
     found = []
     for end in (replace(claimed, high=claimed.low), replace(claimed, low=claimed.high)):
-        at = [each for each in stated if compare(end, each.binding.quantity, tolerance).is_match]
+        at = [each for each in stated if compare(end, each.quantity, tolerance).is_match]
         if not at:
             return None
         found.append(_cite(max(at, key=_rank)))
@@ -363,7 +418,7 @@ def _derived(
     groups = [[each] for each in ranked[:3]] + ([ranked[:4]] if len(ranked) > 1 else [])
     for group in groups:
         operands = [
-            (_scaled(found.quantity, each.scale, mine.quantity), each)
+            (_scaled(found.quantity, each, mine.quantity), each)
             for each in group
             for found in each.bindings
             if found.quantity.kind not in ("date", "time")
@@ -379,10 +434,11 @@ def _derived(
     return None
 
 
-def _scaled(stated: Quantity, scale: float, claimed: Quantity) -> Quantity:
+def _scaled(stated: Quantity, read: _Read, claimed: Quantity) -> Quantity:
     """A cell's number at the scale of its table; as it stands when the claim repeats such figures without a scale."""
-    if scale == 1.0 or claimed.scale == 1.0 or stated.scale != 1.0 or not (stated.is_bare or stated.kind == "currency"):
+    if claimed.scale == 1.0 or stated.scale != 1.0 or not (stated.is_bare or stated.kind == "currency"):
         return stated
+    scale = read.scale
     return replace(stated, low=stated.low * scale, high=stated.high * scale, slack=stated.slack * scale, scale=scale)
 
 
@@ -407,7 +463,7 @@ def _header_scale(passage: Passage) -> float:
 
 
 def _value(stated: _Stated) -> str:
-    return " ".join(stated.binding.quantity.text.split())
+    return " ".join(stated.quantity.text.split())
 
 
 def _cite(stated: _Stated) -> Citation:
