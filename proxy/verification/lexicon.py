@@ -226,8 +226,10 @@ QUANTIFIER_CONFLICTS = {
 COMPARATORS = {
     phrase: side
     for side, phrases in {
-        +1: "at least|more than|no less than|not less than|no fewer than|over|above|minimum of|exceeding|greater than",
-        -1: "at most|less than|no more than|not more than|fewer than|under|below|up to|maximum of|lower than",
+        +1: "at least|more than|no less than|not less than|no fewer than|over|above|minimum of|exceeding|greater than|"
+        "after|since|not before|no earlier than|later than",
+        -1: "at most|less than|no more than|not more than|fewer than|under|below|up to|maximum of|lower than|"
+        "within|until|till|before|no later than|not after|not later than|earlier than",
     }.items()
     for phrase in phrases.split("|")
 }

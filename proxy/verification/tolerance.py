@@ -102,7 +102,8 @@ def _compare_values(
 ) -> Relation:
     """Points and ranges in one unit. Each end of a claimed range must meet an end of what is stated."""
     if {claimed.bound, stated.bound} == {"least", "most"}:
-        return Relation.DIFFERENT
+        least, most = (mine, theirs) if claimed.bound == "least" else (theirs, mine)
+        return Relation.OPEN if least[0] < most[1] else Relation.DIFFERENT
     allowed = _allowed(claimed, theirs, tolerance)
     if is_conversion and tolerance is None:
         allowed = min(max(allowed, their_slack), 0.05 * abs(theirs[0]))
@@ -111,7 +112,7 @@ def _compare_values(
         return Relation.CONVERTED if is_conversion else Relation.EXACT
     if distance <= allowed * (1 + 1e-9):
         return Relation.CONVERTED if is_conversion else Relation.ROUNDED
-    if _is_within_bound(claimed, mine[0], theirs):
+    if not stated.bound and _is_within_bound(claimed, mine[0], theirs):
         return Relation.ROUNDED
     if distance <= their_slack * (1 + 1e-9) or _is_open(claimed, stated, mine, theirs):
         return Relation.OPEN
@@ -134,7 +135,10 @@ def _last_digit(value: float) -> float:
 
 
 def _is_within_bound(claimed: Quantity, mine: float, theirs: tuple[float, float]) -> bool:
-    """Whether a stated value bears out "more than" or "up to": on the right side, and not so far that it is no news."""
+    """Whether a stated value bears out "more than" or "up to": on the right side, and not so far that it is no news.
+
+    A stated bound bears out no other one: who may return goods within 30 days may not do so within 40.
+    """
     if not claimed.bound:
         return False
     reach = max(0.25 * abs(mine), _last_digit(mine))

@@ -401,11 +401,13 @@ def _quantified(reading: Reading) -> dict[str, dict[str, tuple[int, str]]]:
 
 def _comparator(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """The same number as a lower bound on one side and an upper bound on the other."""
-    bounds = {evidence.concepts[place]: (side, phrase) for place, side, phrase in _bounds(evidence)}
+    bounds: dict[str, dict[int, str]] = defaultdict(dict)
+    for place, side, phrase in _bounds(evidence):
+        bounds[evidence.concepts[place]][side] = phrase
     for place, side, phrase in _bounds(claim):
-        found = bounds.get(claim.concepts[place])
-        if found and found[0] != side:
-            yield Veto("quantifier", place, f'the answer says "{phrase}" where the source says "{found[1]}"')
+        found = bounds.get(claim.concepts[place], {})
+        if found and side not in found:
+            yield Veto("quantifier", place, f'the answer says "{phrase}" where the source says "{found[-side]}"')
 
 
 def _bounds(reading: Reading) -> Iterator[tuple[int, int, str]]:
