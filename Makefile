@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo serve test check coverage bench clean
+.PHONY: demo serve test check coverage clean
 
 demo: .venv/.ready          ## three RAG requests through the proxy, answered by a bundled demo model server
 	@$(BIN)/groundwire demo

@@ -30,7 +30,7 @@ ConfigFile = Annotated[
 def serve(
     config: ConfigFile = None,
     host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 takes a free one.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on; 0: a free one.", min=0, max=65535)] = None,
 ) -> None:
     """Run the proxy. Point an OpenAI SDK's base_url at http://HOST:PORT/v1."""
     from proxy.server.run import run
@@ -105,7 +105,10 @@ def show_config(config: ConfigFile = None) -> None:
     """Print the settings in effect, from file and environment, or say what is wrong in them."""
     import yaml
 
+    from proxy.wiring import build_house
+
     settings = _settings(config)
+    build_house(settings)  # finds what only shows when the parts are put together, such as a missing secret
     path = _config_path(config)
     typer.echo(f"# in effect: {path or 'the defaults'}" + (", and the environment" if _from_environment() else ""))
     typer.echo(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True), nl=False)

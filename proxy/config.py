@@ -110,6 +110,8 @@ class Upstream(Section):
             raise ValueError("base_url must be given and begin with http:// or https://")
         if self.dialect == "litellm" and not self.litellm_model:
             raise ValueError("litellm_model must be given, such as anthropic/* or gemini/gemini-2.5-flash")
+        if self.dialect == "litellm" and (idle := self.model_fields_set & {"connect_timeout", "forwards_documents"}):
+            raise ValueError(f"{' and '.join(sorted(idle))} can be set for dialect openai only")
         return self
 
 
@@ -217,7 +219,6 @@ class Telemetry(Section):
     service_name: str = "groundwire"
     otlp_endpoint: str | None = None
     capture_content: bool = False
-    genai_semconv: Literal["1.41"] = "1.41"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
 
@@ -280,14 +281,24 @@ def load_settings(path: Path | None = None, environ: Mapping[str, str] = os.envi
     Raises ConfigError with one line for each thing that is wrong, naming file, line and key.
     """
     values, lines = ({}, {}) if path is None else _read(path)
-    defaults = {} if "upstreams" in values else DEFAULT_UPSTREAMS
+    from_variables = "upstreams" not in values
     variables = _overlay(values, environ)
-    for name in defaults.keys() & values.get("upstreams", {}).keys():
-        values["upstreams"][name] = {**defaults[name], **values["upstreams"][name]}
+    if from_variables and "upstreams" in values:
+        values["upstreams"] = _completed(values["upstreams"])
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
         raise ConfigError([_problem(details, path, lines, variables) for details in error.errors()]) from error
+
+
+def _completed(upstreams: Any) -> Any:
+    """Upstreams that only variables describe, with what the default of the same name has besides."""
+    if not isinstance(upstreams, dict):
+        return upstreams
+    return {
+        name: {**DEFAULT_UPSTREAMS.get(name, {}), **each} if isinstance(each, dict) else each
+        for name, each in upstreams.items()
+    }
 
 
 Path_ = tuple[str | int, ...]

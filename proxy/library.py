@@ -46,14 +46,17 @@ def find_claims(text: str, policy: Policy = Policy()) -> tuple[Claim, ...]:
 
 
 def check_quotes(
-    text: str, context: Evidence, *, policy: QuotePolicy = QuotePolicy(), fail_on_all_rejected: bool = False
+    text: str, context: Evidence, *, policy: QuotePolicy = QuotePolicy(), fail_on_all_rejected: bool | None = None
 ) -> QuoteResult:
     """Which quotations of a text stand in the context, under the field name "text".
 
-    Raises EvidenceGroundingError when `fail_on_all_rejected` and there are quotations but none stands there (QU6).
+    Raises EvidenceGroundingError when `fail_on_all_rejected` (by default as the policy says) and there are quotations
+    but none stands there (QU6).
     """
     quotes = {"text": [found.text for found in find_quotes(text)]}
-    return quote.check_quotes(quotes, _context(context), policy, fail_on_all_rejected=fail_on_all_rejected)
+    return quote.check_quotes(
+        quotes, _context(context), policy, fail_on_all_rejected=_fails(fail_on_all_rejected, policy)
+    )
 
 
 def check_evidence(
@@ -62,7 +65,7 @@ def check_evidence(
     context: Evidence,
     *,
     policy: QuotePolicy = QuotePolicy(),
-    fail_on_all_rejected: bool = False,
+    fail_on_all_rejected: bool | None = None,
 ) -> QuoteResult:
     """Which quotations of a JSON answer's evidence fields stand in the context, field by field.
 
@@ -72,7 +75,9 @@ def check_evidence(
     quotes, violations = read_evidence(json.loads(answer) if isinstance(answer, str) else answer, fields)
     if violations:
         raise EvidenceSchemaError(violations)
-    return quote.check_quotes(quotes, _context(context), policy, fail_on_all_rejected=fail_on_all_rejected)
+    return quote.check_quotes(
+        quotes, _context(context), policy, fail_on_all_rejected=_fails(fail_on_all_rejected, policy)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,10 @@ def adjust_confidence(original: float, report: Report) -> float:
     """A stated confidence (0–1) after what was found: less by the penalty when any number is not verified (CF2)."""
     adjustment = report.numeric.confidence_adjustment if report.numeric else 0.0
     return max(0.0, min(1.0, original * (1.0 + adjustment)))
+
+
+def _fails(asked: bool | None, policy: QuotePolicy) -> bool:
+    return policy.fail_on_all_rejected if asked is None else asked
 
 
 def _context(evidence: Evidence) -> Context:

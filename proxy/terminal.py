@@ -13,6 +13,7 @@ from rich.text import Text
 
 from proxy.config import Settings
 from proxy.dialects.report import render
+from proxy.errors import EvidenceGroundingError, GroundwireError
 from proxy.types import Choice, Source
 from proxy.verification.context import Context
 from proxy.verification.examine import Ask, verify
@@ -27,18 +28,25 @@ _VERDICTS = {
     "not_checked": "dim",
 }
 _SHOWN = 160  # characters of a citation
+_OF_A_PROXY = frozenset({"id", "cache", "timing_ms", "config"})
 
 
 def check_files(answer: Path, sources: Sequence[Path], fields: Sequence[str], settings: Settings, as_json: bool) -> int:
-    """Checks an answer file against source files and prints the report. Returns the exit status; raises OSError."""
+    """Checks an answer file against source files and prints the report. Returns the exit status.
+
+    Raises OSError or GroundwireError when a file cannot be read, and EvidenceGroundingError where the settings say so.
+    """
     text = sys.stdin.read() if str(answer) == "-" else _read(answer)
     context = Context(
         Source(str(path), "source", _read(path), title=path.name, labels=(path.name, path.stem, str(number)))
         for number, path in enumerate(sources, start=1)
     )
-    wire = render(verify([Choice(0, text, "stop")], context, settings.policy, Ask(tuple(fields))))
+    report = verify([Choice(0, text, "stop")], context, settings.policy, Ask(tuple(fields)))
+    if settings.quotes.fail_on_all_rejected and report.quotes and "quotes_all_rejected" in report.flags:
+        raise EvidenceGroundingError(report.quotes.rejected)
+    wire = render(report)
     if as_json:
-        print(json.dumps(wire, indent=2, ensure_ascii=False))
+        print(json.dumps({key: wire[key] for key in wire if key not in _OF_A_PROXY}, indent=2, ensure_ascii=False))
     else:
         Console().print(view([text], wire))
     if wire["score"] is None:
@@ -47,16 +55,20 @@ def check_files(answer: Path, sources: Sequence[Path], fields: Sequence[str], se
 
 
 def view(answers: Sequence[str], grounding: Mapping[str, Any]) -> RenderableType:
-    """A `grounding` object beside the texts of the choices that it speaks of."""
+    """A `grounding` object below the texts of the choices that it speaks of; with no texts, the object alone."""
     shown: list[RenderableType] = []
     for choice in grounding.get("choices", []):
-        shown += [_highlighted(answers[choice["index"]], choice["claims"]), Text()]
+        if answers:
+            shown += [_highlighted(answers[choice["index"]], choice["claims"]), Text()]
         shown += [line for claim in choice["claims"] for line in _claim(claim)]
-    return Group(*shown, Text(), _summary(grounding))
+    return Group(*shown, *_violations(grounding), Text(), _summary(grounding))
 
 
 def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8-sig", errors="replace")
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise GroundwireError(f"{path}: is no text in UTF-8") from error
 
 
 def _highlighted(answer: str, claims: Sequence[Mapping[str, Any]]) -> Text:
@@ -78,8 +90,17 @@ def _claim(claim: Mapping[str, Any]) -> list[Text]:
     lines = [head, Text(f"     {about}: {claim['reason']}", "dim" if claim["label"] == "not_checked" else "")]
     for citation in claim["citations"]:
         place = f"{citation['source']} {citation['start']}–{citation['end']}"
-        lines.append(Text.assemble(f"     ↳ {place} ", (f"“{_shortened(citation['text'])}”", "italic")))
+        nearest = "nearest: " if claim["label"] == "unsupported" else ""
+        lines.append(Text.assemble(f"     ↳ {nearest}{place} ", (f"“{_shortened(citation['text'])}”", "italic")))
     return lines
+
+
+def _violations(grounding: Mapping[str, Any]) -> list[Text]:
+    found = grounding.get("schema", {}).get("violations", [])
+    return [
+        Text(f" ! {each['field'] or 'the answer'}: expected {each['expected']}, found {each['found']}")
+        for each in found
+    ]
 
 
 def _summary(grounding: Mapping[str, Any]) -> Text:

@@ -13,7 +13,7 @@ from proxy.config import Upstream as UpstreamSettings
 from proxy.errors import ConfigError
 from proxy.gateway.completion import Completions, CompletionSettings
 from proxy.gateway.grounding import Grounder
-from proxy.gateway.passage import PassThrough
+from proxy.gateway.passthrough import PassThrough
 from proxy.gateway.stream import StreamSettings
 from proxy.gateway.verify import Verification
 from proxy.gateway.workers import Workers

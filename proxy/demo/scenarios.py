@@ -68,8 +68,11 @@ SCENARIOS = (
         ),
     ),
     Scenario(
-        title="An annual report, streamed: the verdict rides on the last event, before [DONE]",
-        look_for="a wrong number, a made-up quotation, and a growth rate that follows from the table",
+        title="An annual report, streamed",
+        look_for=(
+            "a wrong number, a made-up quotation, and a growth rate that follows from the table; the verdict came with "
+            "the last event, before [DONE]"
+        ),
         messages=[{"role": "user", "content": _REPORT}],
         answer=(
             "Northwind Turbines had a good year. Revenue grew by 11% to 412.6 million euros. Operating profit rose to "

@@ -54,15 +54,13 @@ def _ask(client: openai.OpenAI, scenario: Scenario, console: Console) -> None:
         completion = client.chat.completions.create(model=MODEL, messages=messages)
         console.print(view([completion.choices[0].message.content or ""], _grounding(completion)))
         return
-    answer = ""
     grounding: dict[str, Any] = {}
     for chunk in client.chat.completions.create(model=MODEL, messages=messages, stream=True):
-        piece = chunk.choices[0].delta.content or "" if chunk.choices else ""
-        console.out(piece, end="", highlight=False)
-        answer += piece
+        if chunk.choices:
+            console.out(chunk.choices[0].delta.content or "", end="", highlight=False)
         grounding = _grounding(chunk) or grounding
     console.print("\n")
-    console.print(view([answer], grounding))
+    console.print(view([], grounding))
 
 
 def _grounding(answer: Any) -> dict[str, Any]:

@@ -74,7 +74,11 @@ def read_options(body: Mapping[str, Any], headers: Mapping[str, str]) -> Options
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(step) for step in first["loc"])
-        what = " is not a key of 'grounding'" if first["type"] == "extra_forbidden" else f": {first['msg']}"
+        what = (
+            " is not a key of 'grounding'"
+            if first["type"] == "extra_forbidden"
+            else f": {_in_json_words(first['msg'])}"
+        )
         from_header = len(first["loc"]) == 1 and first["loc"][0] in twins and first["loc"][0] not in given
         name = f"x-grounding-{path}" if from_header else f"grounding.{path}"
         complaint = f"'{name}'{what}"
@@ -85,6 +89,10 @@ def _given(details: ErrorDetails) -> str:
     """The wrong value for the caller to see: a short one is shown, a long one may be somebody's text."""
     given = details["input"]
     return f" (not '{given}')" if isinstance(given, str) and len(given) <= 40 else ""
+
+
+def _in_json_words(complaint: str) -> str:
+    return complaint.replace("tuple", "array").replace("dictionary", "object")
 
 
 def explicit_sources(options: Options, documents: Any) -> tuple[Source, ...]:

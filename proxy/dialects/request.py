@@ -25,11 +25,6 @@ class Request:
     options: Options
 
     @property
-    def streams(self) -> bool:
-        """Whether the answer is to be streamed."""
-        return self.body.get("stream") is True
-
-    @property
     def wants_usage(self) -> bool:
         """Whether the stream is to end with a usage event."""
         options = self.body.get("stream_options")

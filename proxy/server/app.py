@@ -26,9 +26,10 @@ def build_app(settings: Settings, house: House | None = None) -> Starlette:
     house = house or build_house(settings)
     edge = Edge(house.telemetry, settings.server.max_body, settings.stream.keepalive)
     passage, completions = house.passage, house.completions
+    ours = "/v1/grounding"
 
-    def at(path: str, handle: Handler, *methods: str) -> Route:
-        return Route(path, Endpoint(edge, path, handle), methods=methods or None)
+    def at(path: str, handle: Handler, *methods: str, below: str = "") -> Route:
+        return Route(path, Endpoint(edge, below + path, handle), methods=methods or None)
 
     def completion(dialect: Dialect) -> Handler:
         return lambda call, _: completions.complete(dialect, call)
@@ -40,7 +41,7 @@ def build_app(settings: Settings, house: House | None = None) -> Starlette:
             at("/v1/embeddings", lambda call, _: passage.embeddings(call), "POST"),
             at("/v1/models", lambda call, _: passage.models(call), "GET"),
             at("/v1/models/{model:path}", lambda call, params: passage.one_model(call, params["model"]), "GET"),
-            Mount("/v1/grounding", routes=[at("/{id}", fetch_report(house.reports), "GET")]),
+            Mount(ours, routes=[at("/{id}", fetch_report(house.reports), "GET", below=ours)]),
             at("/v1/{path:path}", lambda call, _: passage.to_default(call)),
             at("/healthz", alive, "GET"),
             at("/readyz", ready(house.degraded), "GET"),

@@ -89,11 +89,6 @@ class Context:
             for stem in passage.stems:
                 self._by_stem[stem].append(passage.place)
 
-    @cached_property
-    def chars(self) -> int:
-        """How many code points all sources hold together."""
-        return sum(len(source.text) for source in self.sources)
-
     @property
     def examined(self) -> float:
         """The share of the sources' text that lies in passages (0–1): all of it, for nothing here is ever cut off.

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,9 +14,10 @@ from proxy.types import Choice, Claim, Policy, Report, Violation
 from proxy.verification.aggregate import Examined, Reading, summarise
 from proxy.verification.claims import find_claims
 from proxy.verification.context import Context
+from proxy.verification.jsontext import parse_object
 from proxy.verification.judge import judge
 from proxy.verification.quote import check_quotes
-from proxy.verification.schema import read_evidence, validate_schema
+from proxy.verification.schema import read_evidence, validate_schema, value_at
 
 TOOL_CALL_POINTER = "/tool_calls/{}/function/arguments"
 
@@ -41,7 +42,7 @@ def verify(choices: Sequence[Choice], context: Context, policy: Policy = Policy(
 def read(choice: Choice, context: Context, policy: Policy, ask: Ask = Ask()) -> Reading:
     """One choice as its claims, its evidence fields looked up and its schema validated."""
     found = find_claims(choice.text, policy)
-    claims = [_quoted(claim, ask.evidence_fields) for claim in found.claims]
+    claims = list(_quoted(found.claims, choice.text, ask.evidence_fields) if ask.evidence_fields else found.claims)
     for at, arguments in enumerate(choice.arguments):
         within = TOOL_CALL_POINTER.format(at)
         called = find_claims(arguments, policy).claims
@@ -73,10 +74,18 @@ def _with_shape(reading: Reading, context: Context, policy: Policy, ask: Ask) ->
     return replace(reading, quotes=counts, violations=violations, warnings=warnings)
 
 
-def _quoted(claim: Claim, evidence_fields: Sequence[str]) -> Claim:
-    """A claim that stands in an evidence field is a quotation as a whole."""
-    for name in evidence_fields:
-        pointer = name if name.startswith("/") else "/" + name.replace("~", "~0").replace("/", "~1")
-        if claim.pointer is not None and (claim.pointer + "/").startswith(pointer + "/"):
-            return replace(claim, kind="quote")
-    return claim
+def _quoted(claims: Sequence[Claim], text: str, evidence_fields: Sequence[str]) -> Iterator[Claim]:
+    """The claims of a JSON answer, those in evidence fields as quotations; what is no text there is none."""
+    answer = parse_object(text)
+    for claim in claims:
+        if not isinstance(answer, dict) or not _stands_in(claim, evidence_fields):
+            yield claim
+        elif isinstance(value_at(answer, claim.pointer or ""), str):
+            yield replace(claim, kind="quote")
+        else:
+            yield replace(claim, kind="quote", skip_reason="not_a_quotation")
+
+
+def _stands_in(claim: Claim, fields: Sequence[str]) -> bool:
+    pointers = (name if name.startswith("/") else "/" + name.replace("~", "~0").replace("/", "~1") for name in fields)
+    return any(((claim.pointer or "") + "/").startswith(pointer + "/") for pointer in pointers)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from proxy.types import Claim, Judgement, Label, Policy, Verdict
 from proxy.verification import numeric, quote, statement
+from proxy.verification.assertions import SKIP_REASONS
 from proxy.verification.confidence import of_claim
 from proxy.verification.context import Context
 
@@ -20,7 +22,6 @@ VERIFIERS: tuple[tuple[str, Verifier], ...] = (
 
 _GRAVITY: dict[Label, int] = {"contradicted": 3, "unsupported": 2, "not_checked": 1, "supported": 0}
 
-_SKIPPED = "It asserts nothing that could be checked ({})."
 _NO_CONTEXT = "The request holds nothing to check it against."
 _NONE_APPLIES = "No enabled verifier applies to it."
 
@@ -36,14 +37,24 @@ def judge(
     verdicts = tuple(_said(claim, context, policy, verifiers))
     if not verdicts:
         return _not_checked(claim, "not_applicable", _NONE_APPLIES)
-    deciding = max(verdicts, key=lambda verdict: _GRAVITY[verdict.label])
+    deciding = _deciding(verdicts)
     return Judgement(claim, deciding, of_claim(deciding, context, policy), verdicts)
+
+
+def _deciding(verdicts: Sequence[Verdict]) -> Verdict:
+    """The gravest verdict, with the evidence and the reasons of all that agree with it."""
+    gravest = max(verdicts, key=lambda verdict: _GRAVITY[verdict.label])
+    agreeing = [verdict for verdict in verdicts if verdict.label == gravest.label]
+    cited = [citation for verdict in reversed(agreeing) for citation in reversed(verdict.citations)]
+    places = {(citation.source, citation.start, citation.end): citation for citation in cited}
+    reasons = dict.fromkeys(verdict.reason for verdict in agreeing)
+    return replace(gravest, citations=tuple(reversed(places.values())), reason=" ".join(reasons))
 
 
 def unjudged(claim: Claim, method: str, reason: str) -> Judgement:
     """A claim that was not judged, and why: `method` is timeout or overload, unless it asserts nothing anyway."""
     if claim.skip_reason:
-        return _not_checked(claim, "skipped", _SKIPPED.format(claim.skip_reason.replace("_", " ")))
+        return _not_checked(claim, "skipped", SKIP_REASONS[claim.skip_reason])
     return _not_checked(claim, method, reason)
 
 

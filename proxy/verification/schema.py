@@ -49,7 +49,7 @@ def read_evidence(answer: object, fields: Sequence[str]) -> tuple[dict[str, list
         return quotes, (Violation("", None, "object", json_type(answer)),)
     violations: list[Violation] = []
     for field in quotes:
-        value = _resolve(answer, field)
+        value = value_at(answer, field)
         if isinstance(value, list):
             violations += [
                 Violation(field, index, "string", json_type(element))
@@ -63,7 +63,7 @@ def read_evidence(answer: object, fields: Sequence[str]) -> tuple[dict[str, list
     return quotes, tuple(violations)
 
 
-def _resolve(answer: Mapping[str, Any], field: str) -> object:
+def value_at(answer: Mapping[str, Any], field: str) -> object:
     """The value of a field by its name or, when no key has that name, by its JSON pointer; None if missing."""
     if field in answer or not field.startswith("/"):
         return answer.get(field)

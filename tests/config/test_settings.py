@@ -212,7 +212,6 @@ def test_written_precision_is_no_tolerance(load: Any) -> None:
         pytest.param("server: {port: 1}", {"SERVER__PORT": "9000"}, "server.port", 9000, id="before the file"),
         pytest.param("server: {host: x}", {"SERVER__PORT": "9"}, "server.host", "x", id="beside the file"),
         pytest.param("", {"GROUNDING__MODE": "off"}, "grounding.mode", "off", id="a mode called off"),
-        pytest.param("", {"TELEMETRY__GENAI_SEMCONV": "1.41"}, "telemetry.genai_semconv", "1.41", id="a version"),
         pytest.param("", {"TELEMETRY__SERVICE_NAME": "123"}, "telemetry.service_name", "123", id="a name of digits"),
         pytest.param(
             "", {"TELEMETRY__SERVICE_NAME": "a: b"}, "telemetry.service_name", "a: b", id="a name with a colon"

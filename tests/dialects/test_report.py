@@ -80,6 +80,7 @@ SHAPE: dict[str, Any] = {
                     "label": ("supported", "contradicted", "unsupported", "not_checked"),
                     "score": SHARE,
                     "confidence": SHARE,
+                    "stated_confidence": SHARE,
                     "verifier": (str, type(None)),
                     "method": str,
                     "reason": str,

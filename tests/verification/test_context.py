@@ -119,4 +119,3 @@ def test_long_context_is_built_in_bounded_time() -> None:
 
 def test_empty_context_finds_nothing() -> None:
     assert not Context([]).nearest(CLAIM, 5)
-    assert Context([]).chars == 0
