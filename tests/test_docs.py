@@ -19,7 +19,8 @@ from proxy.verification.context import Context
 from proxy.verification.examine import verify
 from proxy.verification.sources import gather
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 LATER = {"budget_gap", "inconsistent_with_history", "high_risk", "context_truncated"}
 
 
@@ -59,3 +60,12 @@ def test_every_command_is_in_the_readme(command: str) -> None:
 @pytest.mark.parametrize("flag", [flag for flag in FLAGS if flag not in LATER])
 def test_every_flag_is_in_the_readme(flag: str) -> None:
     assert f"`{flag}`" in README
+
+
+@pytest.mark.parametrize(
+    "document", ["README.md", "CHANGELOG.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+)
+def test_every_link_into_the_project_leads_somewhere(document: str) -> None:
+    page = ROOT / document
+    links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
