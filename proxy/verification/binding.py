@@ -114,9 +114,9 @@ _TURN = re.compile(
     r"[,;|(\t\u2014]|\b(?:and|but|while|whereas|to|versus|vs|compared|from|against|or|than|with)\b", re.IGNORECASE
 )
 _NEXT_VERB = re.compile(
-    r",? ?(?:and|but|then)(?: \w+ly| also| then| now| later)? (?:[a-z]{2,}ed|grew|fell|rose|was|were|is|are|had|has|made|"
-    r"paid|held|left|lost|won|sold|bought|spent|took|gave|became|came|went|saw|led|kept|ran|built|cost|sent|shrank|"
-    r"contributes|represents|employs|serves|includes|contains|provides|remains|generates|operates|produces|covers)\b"
+    r",? ?(?:and|but|then)(?: \w+ly| also| then| now| later)? (?:[a-z]{2,}ed|grew|fell|rose|was|were|is|are|had|has|"
+    r"made|paid|held|left|lost|won|sold|bought|spent|took|gave|became|came|went|saw|led|kept|ran|built|cost|sent|"
+    r"shrank|contributes|represents|employs|serves|includes|contains|provides|remains|generates|operates|produces)\b"
 )
 _LINKING = re.compile(r"\b(?:is|are|was|were)\b")  # "and adjusted profit was": no verb but an attribute
 _STRONG_TURN = re.compile(r"[;|\t]|\b(?:but|while|whereas)\b", re.IGNORECASE)

@@ -210,6 +210,9 @@ def _judge(asked: _Asked, mine: Binding, read: Sequence[_Read], policy: NumericP
     claim, quantity, subject = asked.claim, mine.quantity, asked.subject
     selects_period = quantity.kind == "date" and len(asked.quantities) > 1
     tolerance = _tolerance(quantity.kind, policy)
+    ranked = sorted(read, key=lambda each: -_promise(each, mine))
+    if settled := _settled(mine, subject, ranked[:_FIRST_LOOK], ranked[_FIRST_LOOK:], tolerance, selects_period):
+        return settled
     stated = list(_all_stated(mine, read, tolerance))
     matching = [each for each in stated if each.relation.is_match]
     differing = [each for each in stated if _contests(each, mine)]
@@ -292,24 +295,59 @@ def _rank(stated: _Stated) -> tuple[bool, float, float, int]:
     return stated.fits_period is not False, stated.coverage + stated.scoped, stated.coverage, -stated.passage.place
 
 
+def _promise(read: _Read, mine: Binding) -> float:
+    """The most that a quantity of the passage can rank by, known before any is read (see `_rank`)."""
+    return read.coverage + (len(mine.scope & read.passage.stems) / len(mine.scope) if mine.scope else 0.0)
+
+
+def _settled(
+    mine: Binding,
+    subject: frozenset[str],
+    likely: Sequence[_Read],
+    others: Sequence[_Read],
+    tolerance: float | None,
+    selects_period: bool,
+) -> _Finding | None:
+    """The match in the likeliest passages, when nothing that the others may state could outdo or outrank it."""
+    stated = list(_all_stated(mine, likely, tolerance))
+    differing = [] if selects_period else [each for each in stated if _contests(each, mine)]
+    sound = _undone_by_none([each for each in stated if each.relation.is_match], differing, mine, subject)
+    best = max(sound, key=_rank, default=None)
+    if best is None or not best.coverage or best.fits_period is False:
+        return None
+    for each in others:
+        if each.coverage > best.coverage or _promise(each, mine) >= best.coverage + best.scoped:
+            return None
+    return _matched(mine.quantity, best)
+
+
 def _of_matching(
     mine: Binding, subject: frozenset[str], matching: Sequence[_Stated], differing: Sequence[_Stated]
 ) -> _Finding:
     """The number stands in a source: supported, unless every such place is outdone by one about the claim."""
-    rivals = [[other for other in differing if _outdoes(other, each, mine, subject)] for each in matching]
-    sound = [each for each, better in zip(matching, rivals, strict=True) if not better]
+    sound = _undone_by_none(matching, differing, mine, subject)
     if not sound:
-        best = max((each for better in rivals for each in better), key=_rank)
-        found = max(matching, key=_rank)
+        rivals = (other for each in matching for other in differing if _outdoes(other, each, mine, subject))
+        best, found = max(rivals, key=_rank), max(matching, key=_rank)
         reason = f"{mine.quantity.text} stands in the source for something else; here it says {_value(best)}."
         cited = (_cite(best), _cite(found)) if found.passage is not best.passage else (_cite(best),)
         return _Finding("contradicted", "misattributed", reason, 0.1, cited, "misattributed")
     best = max(sound, key=_rank)
     if subject and best.coverage == 0 and best.scoped == 0 and not _is_distinctive(mine.quantity):
         return _absent(mine.quantity, "stands in the sources only beside other things")
+    return _matched(mine.quantity, best)
+
+
+def _undone_by_none(
+    matching: Sequence[_Stated], differing: Sequence[_Stated], mine: Binding, subject: frozenset[str]
+) -> list[_Stated]:
+    return [each for each in matching if not any(_outdoes(other, each, mine, subject) for other in differing)]
+
+
+def _matched(claimed: Quantity, best: _Stated) -> _Finding:
     said = "as stated" if best.relation is Relation.EXACT else f"{best.relation.value} from {_value(best)}"
     score = 0.8 + 0.2 * min(1.0, best.coverage)
-    return _Finding("supported", best.relation.value, f"{mine.quantity.text}: {said}.", score, (_cite(best),))
+    return _Finding("supported", best.relation.value, f"{claimed.text}: {said}.", score, (_cite(best),))
 
 
 def _outdoes(other: _Stated, match: _Stated, mine: Binding, subject: frozenset[str]) -> bool:
@@ -497,6 +535,7 @@ def _combine(findings: Sequence[_Finding]) -> Verdict | None:
     )
 
 
+_FIRST_LOOK = 2  # passages; most claims find all their numbers in one
 _CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))  # which way a thing went is not what it is
 _TO_LEVEL = re.compile(r"\bto [$€£]?$")
 _NOTED = {"thousands": 1e3, "millions": 1e6, "billions": 1e9}
