@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from proxy.evaluation.rows import Row, Span
-from proxy.types import Choice, Exchange, Policy, Report, Source
+from proxy.types import Choice, Exchange, Policy, Source
 from proxy.verification.context import Context
 from proxy.verification.examine import verify
 from proxy.verification.sources import gather
@@ -43,7 +43,7 @@ class Outcome:
 def examine(row: Row, policy: Policy) -> Outcome:
     """Runs the proxy's own verification over one labelled answer, from raw texts to the report."""
     start = time.process_time()
-    report = _report(row, policy)
+    report = verify([Choice(0, row.answer, "stop")], context_of(row), policy)
     ms = (time.process_time() - start) * 1000
     judgements = report.choices[0].judgements
     alarms = [(each.claim.start, each.claim.end) for each in judgements if each.verdict.label in _ALARMS]
@@ -56,16 +56,18 @@ def examine(row: Row, policy: Policy) -> Outcome:
         checked=coverage.claims_checked / coverage.claims_total if coverage and coverage.claims_total else 0.0,
         length=len(row.answer),
         ms=ms,
-        spans=_overlap(alarms, row),
+        spans=overlap(alarms, row),
     )
 
 
-def _report(row: Row, policy: Policy) -> Report:
+def context_of(row: Row) -> Context:
+    """The context of a row as the proxy would hold it, every passage a source of its own."""
     given = tuple(Source(f"context-{number}", "source", text) for number, text in enumerate(row.context, start=1))
-    return verify([Choice(0, row.answer, "stop")], Context(gather(Exchange(sources=given))), policy)
+    return Context(gather(Exchange(sources=given)))
 
 
-def _overlap(alarms: Iterable[Span], row: Row) -> tuple[int, int, int] | None:
+def overlap(alarms: Iterable[Span], row: Row) -> tuple[int, int, int] | None:
+    """How many characters are flagged, truly ungrounded, and both; None for an ungrounded answer without spans."""
     if row.spans is None and row.label:
         return None
     flagged, ungrounded = _places(alarms), _places(row.spans or ())

@@ -14,13 +14,13 @@ from typing import Any
 
 from rich.box import SIMPLE
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from proxy.errors import GroundwireError
 from proxy.evaluation.figures import reliability, stated
 from proxy.evaluation.outcome import Outcome, examine
 from proxy.evaluation.plot import reliability_svg
+from proxy.evaluation.progress import progress
 from proxy.evaluation.result import Limit, Result, as_json, check_baseline, compare, group_means, measure, outcomes_of
 from proxy.evaluation.rows import Problem, Row, draw, read_rows
 from proxy.types import Policy
@@ -103,24 +103,18 @@ def _measured(sets: Sequence[tuple[str, list[Row]]], policy: Policy, notes: Cons
     """Each set's result in turn; the processes are started anew, so that they share nothing with this one."""
     with (
         ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool,
-        _progress(notes) as progress,
+        progress(notes) as shown,
     ):
         pending = []
         for name, rows in sets:
-            shown = progress.add_task(name, total=len(rows))
+            task = shown.add_task(name, total=len(rows))
             outcomes: list[Outcome] = []
             for outcome in pool.map(partial(examine, policy=policy), rows, chunksize=_CHUNK):
                 outcomes.append(outcome)
-                progress.advance(shown)
+                shown.advance(task)
             pending.append(pool.submit(measure, name, outcomes))
         for future in pending:
             yield future.result()
-
-
-def _progress(notes: Console) -> Progress:
-    """Progress on standard error; nothing at all where that is no terminal."""
-    columns = TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    return Progress(*columns, console=notes, disable=not notes.is_terminal, transient=True)
 
 
 def _load(path: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ anything but the claim and the windows it is compared with, so text that is besi
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from typing import Literal
 
 from proxy.types import Citation, Claim, Match, Policy, Source, Verdict
 from proxy.verification.context import Context, Passage
+from proxy.verification.features import Features, features
 from proxy.verification.folding import fold
 from proxy.verification.lexicon import (
     CALENDAR,
@@ -30,6 +32,7 @@ from proxy.verification.lexicon import (
     root,
     same_meaning,
 )
+from proxy.verification.model import shipped
 from proxy.verification.numbers import find_quantities
 from proxy.verification.numeric import is_enabled
 from proxy.verification.vetoes import Reading, Veto, carries_meaning, find_vetoes
@@ -38,6 +41,9 @@ from proxy.verification.words import content_stems, stem, words
 _MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
 
 _COORDINATES = re.compile(r"[,;]|\b(?:and|or|while|whereas|but)\b")
+_CAUSED = re.compile(
+    r"\b(?:because(?: of)?|due to|owing to|thanks to|as a result of|caused by|blamed on)\b", re.IGNORECASE
+)
 _PARTS = FRAME_WORDS | REFERENTS | frozenset("step tabl figur chapter part option item sect clip".split())
 _FIELD = re.compile(r"(?:^|\| )([^|:\n]{1,60}):")
 _RECORD = re.compile(r"\w: [^|\n]*\|")
@@ -54,29 +60,16 @@ _VETO_SHARE = 0.35  # below it a window speaks of something else, and vetoes mea
 _CITED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """What it takes to be supported: least coverage, and coverage by several windows, of a long claim; the heaviest gap
-    and most missing names that are passed over; and the least coverage at which a veto speaks of the same thing.
-    """
-
-    semantic: float
-    inference: float
-    gap: float
-    names: int
-    veto: float
-
-
-_THRESHOLDS = {
-    "strict": Thresholds(semantic=0.55, inference=0.65, gap=3.5, names=0, veto=0.7),
-    "balanced": Thresholds(semantic=0.4, inference=0.45, gap=5.0, names=0, veto=0.75),
-    "lenient": Thresholds(semantic=0.3, inference=0.4, gap=6.5, names=1, veto=0.85),
-}
+_SEMANTIC, _INFERENCE = 0.4, 0.45  # coverage of a long claim by one window, or by several, that states it
+_GAP = 5.0  # the heaviest gap that is passed over
+_VETOED_FROM = {"strict": 0.7, "balanced": 0.75, "lenient": 0.85}
+"""The coverage, by policy, from which a window speaks of the same thing as the claim, so that a veto holds."""
 _SHORT, _RATHER_SHORT, _LONG = 3, 5, 6  # content words
 _SHORTER = 0.1  # what a claim that is not long must have more of, because each word says more of it
 _SPARED = 0.8  # in a long claim with so much found, one name may be written otherwise
 _CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))
 _SAYING_OF = LINKING | {"has", "have", "had"}
+_LEAST_CONTENT = 0.3  # names alone do not make an assertion
 _EXACT_COVERAGE, _EXACT_ORDER = 0.97, 0.9
 
 
@@ -89,8 +82,9 @@ class Alignment:
     with items of a list (`second`, may be empty). `order` is the share of neighbouring content words that stand near
     each other in the window, `density` how few passages they take, `gap` the weight of the longest run of content words
     that stand in no window, `predicate` the share, each word counting alike, of what stands behind the claim's first
-    "is" or "has" (1 when it has none). `size` counts the content words, `missing` are those that stand in no window at
-    all, `core_missing` how many of them have full weight. `lead` is the share of the lead's content. `cited` is
+    "is" or "has" (1 when it has none). `content` is the share of what is no name, `cause` that of what the claim gives
+    as a cause, wherever they are found (each 1 when the claim has none). `size` counts the content words, `missing` are
+    those that stand in no window at all, `core_missing` how many of them have full weight. `lead` is the share of the lead's content. `cited` is
     whether the window lies in a cited source (None: none is cited), `unknown` are labels that resolve to no source.
     """
 
@@ -103,6 +97,8 @@ class Alignment:
     density: float = 0.0
     gap: float = 0.0
     predicate: float = 1.0
+    content: float = 1.0
+    cause: float = 1.0
     core_missing: int = 0
     verbatim: bool = False
     missing_names: tuple[str, ...] = ()
@@ -141,8 +137,16 @@ class _Window:
 
 def verify(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
     """Whether any source states the claim; None when the claim has no content word that a source could state."""
+    found = assess(claim, context, policy)
+    return None if found is None else decide(*found, policy)
+
+
+def assess(claim: Claim, context: Context, policy: Policy) -> tuple[Alignment, Features] | None:
+    """The claim beside its best evidence, and what the learned model reads of the two; None as for `verify`."""
     alignment = align(claim, context, policy)
-    return None if alignment is None else decide(alignment, policy)
+    if alignment is None:
+        return None
+    return alignment, features(claim, alignment, context, by_rule=_stated(alignment) is not None)
 
 
 def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
@@ -180,6 +184,8 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
         density=1 / len(best.passages),
         gap=_gap(units, union),
         predicate=_predicate(reading, units, best.found),
+        content=_share_of([bit for bit, unit in enumerate(units) if not unit.is_name], units, union),
+        cause=_share_of(_cause(reading, units), units, union),
         verbatim=_verbatim(text, best.passages[0].source, context),
         size=sum(unit.weight > _REFERENT_WEIGHT for unit in units),
         core_missing=_core_missing(reading, missing, best),
@@ -194,13 +200,20 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
     )
 
 
-def decide(alignment: Alignment, policy: Policy) -> Verdict:
-    """The verdict that an alignment amounts to under the policy's thresholds."""
-    thresholds = _THRESHOLDS[policy.name]
+def decide(alignment: Alignment, read: Features, policy: Policy) -> Verdict:
+    """The verdict that an alignment amounts to: by a veto, else by the rules, unless the model is sure otherwise."""
+    model = shipped()
     flags = ("unknown_citation",) if alignment.unknown else ()
+    score, bar, stated = model.probability(read), model.bars[policy.name], _stated(alignment)
     if not alignment.window:
-        return Verdict("statement", "unsupported", 0.0, "none", "No source says anything of the kind.", (), flags)
-    label, method, score = _judge(alignment, thresholds)
+        nothing = "No source says anything of the kind."
+        return Verdict("statement", "unsupported", round(score, 4), "none", nothing, (), flags)
+    label: Literal["supported", "contradicted", "unsupported"] = "unsupported"
+    method: _Method = "none"
+    if is_contradicted(alignment, policy):
+        label, method, score = "contradicted", "semantic", min(score, model.contradicted)
+    elif alignment.verbatim or score >= (bar.doubted if stated else bar.cleared if is_open(alignment) else math.inf):
+        label, method = "supported", stated or ("inference" if alignment.second else "semantic")
     match: Match = "semantic" if method == "none" else method
     citations = (
         _citations(alignment, score, match) if label != "unsupported" or alignment.coverage >= _VETO_SHARE else ()
@@ -209,31 +222,44 @@ def decide(alignment: Alignment, policy: Policy) -> Verdict:
     return Verdict("statement", label, round(score, 4), method, reason, citations, flags, 1, int(label == "supported"))
 
 
+def is_contradicted(alignment: Alignment, policy: Policy) -> bool:
+    """Whether evidence about the same thing says otherwise while no source says the very words."""
+    return bool(alignment.vetoes) and alignment.frame >= _VETOED_FROM[policy.name] and not alignment.verbatim
+
+
+def is_open(alignment: Alignment) -> bool:
+    """Whether a claim that the rules do not find stated may still be: nothing that makes the claim is missing."""
+    return alignment.size > _SHORT and not alignment.missing_names and not _lacks_its_point(alignment)
+
+
 _Method = Literal["exact", "semantic", "inference", "none"]
 
 
-def _judge(
-    alignment: Alignment, thresholds: Thresholds
-) -> tuple[Literal["supported", "contradicted", "unsupported"], _Method, float]:
-    if alignment.vetoes and alignment.frame >= thresholds.veto and not alignment.verbatim:
-        return "contradicted", "semantic", 0.1 * alignment.coverage
+def _stated(alignment: Alignment) -> _Method | None:
+    """How the evidence states the claim by the rules; None when it does not."""
     if alignment.verbatim:
-        return "supported", "exact", 1.0
-    if alignment.size <= _SHORT and alignment.core_missing:
-        return "unsupported", "none", 0.45 * alignment.coverage
-    if alignment.size <= _RATHER_SHORT and alignment.predicate == 0:
-        return "unsupported", "none", 0.45 * alignment.coverage
+        return "exact"
+    if _lacks_its_point(alignment):
+        return None
     is_long = alignment.size >= _LONG
-    names = thresholds.names + (is_long and alignment.union >= _SPARED)
-    nothing_new = len(alignment.missing_names) <= names and alignment.gap <= thresholds.gap
+    nothing_new = len(alignment.missing_names) <= (is_long and alignment.union >= _SPARED) and alignment.gap <= _GAP
     asked = 0.0 if is_long else _SHORTER
     if alignment.coverage >= _EXACT_COVERAGE and alignment.order >= _EXACT_ORDER:
-        return "supported", "exact", 0.9 + 0.1 * alignment.order
-    if alignment.coverage >= thresholds.semantic + asked and nothing_new:
-        return "supported", "semantic", 0.6 * alignment.coverage + 0.3 * alignment.order
-    if alignment.union >= thresholds.inference + asked and nothing_new:
-        return "supported", "inference", 0.55 * alignment.union + 0.1 * alignment.order
-    return "unsupported", "none", 0.45 * alignment.coverage
+        return "exact"
+    if alignment.coverage >= _SEMANTIC + asked and nothing_new:
+        return "semantic"
+    if alignment.union >= _INFERENCE + asked and nothing_new:
+        return "inference"
+    return None
+
+
+def _lacks_its_point(alignment: Alignment) -> bool:
+    """Whether what makes it this claim is missing: a word of a short one, what is said of its subject, its cause."""
+    if alignment.size <= _SHORT and alignment.core_missing:
+        return True
+    if alignment.size <= _RATHER_SHORT and alignment.predicate == 0:
+        return True
+    return alignment.cause == 0 or alignment.content < _LEAST_CONTENT
 
 
 def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
@@ -387,6 +413,21 @@ def _roots(stems: frozenset[str]) -> frozenset[str]:
 def _share(units: Sequence[_Unit], found: int) -> float:
     total = sum(unit.weight for unit in units)
     return sum(unit.weight for bit, unit in enumerate(units) if found >> bit & 1) / total
+
+
+def _share_of(bits: Sequence[int], units: Sequence[_Unit], found: int) -> float:
+    total = sum(units[bit].weight for bit in bits)
+    return sum(units[bit].weight for bit in bits if found >> bit & 1) / total if total else 1.0
+
+
+def _cause(reading: Reading, units: Sequence[_Unit]) -> list[int]:
+    """The units that stand behind "because of" or "due to" in their clause."""
+    cue = _CAUSED.search(reading.text)
+    if cue is None:
+        return []
+    turn = _COORDINATES.search(reading.text, cue.end())
+    end = turn.start() if turn else len(reading.text)
+    return [bit for bit, unit in enumerate(units) if cue.end() <= unit.start < end and unit.weight >= 1]
 
 
 def _frame(units: Sequence[_Unit], window: _Window, vetoes: Sequence[Veto]) -> float:

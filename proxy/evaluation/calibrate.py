@@ -1,0 +1,349 @@
+"""The `groundwire calibrate` command: refits the statement verifier's model on labelled answers, and measures it.
+
+Weights are fitted so that every data set and both classes weigh alike. Where nobody marked which part of an answer is
+ungrounded, the claim that looks worst stands for it, and is chosen anew with each fit (multiple-instance learning).
+Probabilities and thresholds come from predictions out of fold: no answer is judged by weights fitted on its context.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from datetime import date
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from proxy.errors import GroundwireError
+from proxy.evaluation.figures import ece, figures, stated
+from proxy.evaluation.logistic import Example, Line, fit, sigmoid
+from proxy.evaluation.outcome import Outcome, context_of, overlap
+from proxy.evaluation.progress import progress
+from proxy.evaluation.rows import Row, read_rows
+from proxy.types import Policy
+from proxy.verification import numeric, quote, statement
+from proxy.verification.claims import find_claims
+from proxy.verification.context import Context
+from proxy.verification.features import SIGNS, Features
+from proxy.verification.model import Bar
+
+_FOLDS, _ROUNDS, _WORKERS, _CHUNK = 5, 3, 2, 16
+_FEW = 150  # answers: a class with fewer weighs less than those of other sets
+_SPARED = 0.3  # the weight of what is grounded in an answer that is not
+_POLICY = Policy()
+
+_MISS_COSTS = {"strict": 1.1, "balanced": 1.0, "lenient": 0.7}
+"""What a miss costs by policy, where a false alarm costs 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """A data set that may be fitted on: its licence, and whether weights are (or only probabilities and thresholds)."""
+
+    licence: str
+    weights: bool = True
+
+
+DATA_SETS: Mapping[str, DataSet] = {
+    "ragtruth_dev": DataSet("MIT"),
+    "defacto_train": DataSet("MIT"),
+    "bump_tune": DataSet("MIT"),
+    "faithdial_tune": DataSet("MIT"),
+    "storysumm_tune": DataSet("MIT"),
+    "wice_tune": DataSet("ODC-BY, CC BY-SA"),
+    "q2_tune": DataSet("Apache-2.0"),
+    "fm2_tune": DataSet("Apache-2.0"),
+    "quotesum_gold": DataSet("CC BY-SA 4.0"),
+    "summedits_tune": DataSet("Apache-2.0", weights=False),
+}
+"""The sets behind the shipped weights. SummEdits' small edits of free summaries teach words nothing that carries over,
+so that it only takes part in what probabilities and thresholds are to be expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One checked claim: its features (None: it has no content), and what is known and decided of it without a model.
+
+    `truth` is 1 for supported, 0 for not, None where nobody said. `others` is the least score of the other verifiers,
+    `alarm` whether they or a veto raise one, `contradicted` whether a veto does,
+    `is_open` whether the model may clear it.
+    """
+
+    start: int
+    end: int
+    features: Features | None
+    truth: int | None
+    others: float
+    alarm: bool
+    contradicted: bool
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A labelled answer, the set and the fold that it is in, and its checked claims."""
+
+    row: Row
+    data_set: str
+    fold: int
+    claims: tuple[Seen, ...]
+
+
+def calibrate(folder: Path, out: Path | None) -> None:
+    """Fits on the data sets of the table that lie in `folder`, or on every .jsonl file when none does; prints figures.
+
+    Writes weights and card to `out`. Raises GroundwireError when there is nothing to fit on.
+    """
+    console = Console()
+    answers = _collect(_files(folder), Console(stderr=True))
+    if len({answer.row.label for answer in answers if answer.claims}) < 2:
+        raise GroundwireError(f"{folder} holds no labelled answers of both classes.")
+    lines = [_fit([answer for answer in answers if answer.fold != fold]) for fold in range(_FOLDS)]
+    odds = [_worst(answer, lines[answer.fold]) for answer in answers]
+    scale = _platt(answers, odds)
+    crossed = [_scaled(line, scale) for line in lines]
+    contradicted = _truth_of_vetoed(answers)
+    bars = {policy: _bar(answers, crossed, contradicted, policy) for policy in _MISS_COSTS}
+    final = _scaled(_fit(answers), scale)
+    card = _card(answers, crossed, contradicted, bars)
+    console.print_json(data=card)
+    if out:
+        stored = {
+            "card": card,
+            "weights": {name: round(value, 5) for name, value in zip(Features._fields, final.weights, strict=True)},
+            "bias": round(final.bias, 5),
+            "bars": {policy: asdict(bar) for policy, bar in bars.items()},
+            "contradicted": contradicted,
+        }
+        out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+
+def _files(folder: Path) -> list[Path]:
+    found = sorted(folder.glob("*.jsonl"))
+    return [path for path in found if path.stem in DATA_SETS] or found
+
+
+def _collect(files: Sequence[Path], notes: Console) -> list[Answer]:
+    answers: list[Answer] = []
+    with ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool, progress(notes) as shown:
+        for path in files:
+            with path.open(encoding="utf-8-sig", newline="\n") as lines:
+                rows, _ = read_rows(lines)
+            task = shown.add_task(path.stem, total=len(rows))
+            for row, claims in zip(rows, pool.map(see, rows, chunksize=_CHUNK), strict=True):
+                fold = zlib.crc32("".join(row.context).encode("utf-8", "surrogatepass")) % _FOLDS
+                answers.append(Answer(row, path.stem, fold, claims))
+                shown.advance(task)
+    return answers
+
+
+def see(row: Row) -> tuple[Seen, ...]:
+    """Every checked claim of a labelled answer, with all that the model needs to know of it."""
+    context = context_of(row)
+    claims = (claim for claim in find_claims(row.answer, _POLICY).claims if claim.skip_reason is None)
+    return tuple(_see(claim, context, row) for claim in claims) if context.passages else ()
+
+
+def _see(claim: Any, context: Context, row: Row) -> Seen:
+    said = [verdict for verify in (quote.verify, numeric.verify) if (verdict := verify(claim, context, _POLICY))]
+    checked = [verdict for verdict in said if verdict.label != "not_checked"]
+    found = statement.assess(claim, context, _POLICY)
+    contradicted = found is not None and statement.is_contradicted(found[0], _POLICY)
+    return Seen(
+        claim.start,
+        claim.end,
+        found[1] if found else None,
+        _truth(claim.start, claim.end, row),
+        min((verdict.score for verdict in checked), default=1.0),
+        contradicted or any(verdict.label != "supported" for verdict in checked),
+        contradicted,
+        found is not None and statement.is_open(found[0]),
+    )
+
+
+def _truth(start: int, end: int, row: Row) -> int | None:
+    if not row.label:
+        return 1
+    if row.spans is None:
+        return None
+    return int(not any(low < end and start < high for low, high in row.spans))
+
+
+def _fit(answers: Sequence[Answer]) -> Line:
+    """The weights, from sets that may give them; all of them when none is known."""
+    chosen = [answer for answer in answers if answer.data_set not in DATA_SETS or DATA_SETS[answer.data_set].weights]
+    usable = [answer for answer in chosen if any(claim.features for claim in answer.claims)]
+    shares = _shares(usable)
+    line: Line | None = None
+    for _ in range(_ROUNDS):
+        line = fit([example for answer in usable for example in _examples(answer, shares, line)], SIGNS)
+    assert line is not None  # noqa: S101 - there is at least one round
+    return line
+
+
+def _shares(answers: Sequence[Answer]) -> dict[tuple[str, int], float]:
+    """What one answer weighs, by set and class: every set as much as any other, and both classes the same in all."""
+    counts = Counter((answer.data_set, answer.row.label) for answer in answers)
+    totals = {label: sum(min(1.0, n / _FEW) for (_, y), n in counts.items() if y == label) for label in (0, 1)}
+    return {key: min(1.0, n / _FEW) / n / totals[key[1]] for key, n in counts.items()}
+
+
+def _examples(answer: Answer, shares: Mapping[tuple[str, int], float], line: Line | None) -> Iterable[Example]:
+    """The claims of an answer as examples: in a grounded one the worst weighs as much as all together, in one that is
+    not the claims marked as ungrounded share its weight, or the worst has it.
+    """
+    claims = [(claim.features, claim.truth) for claim in answer.claims if claim.features]
+    weight = shares[answer.data_set, answer.row.label]
+    if line is None:
+        return [Example(read, float(truth or 0), weight / len(claims)) for read, truth in claims]
+    worst = min(range(len(claims)), key=lambda place: line(claims[place][0]))
+    bad = sum(truth == 0 for _, truth in claims)
+    weighed = []
+    for place, (read, truth) in enumerate(claims):
+        if not answer.row.label:
+            part = 0.5 * (place == worst) + 0.5 / len(claims)
+        elif truth is None:
+            part = float(place == worst)
+        else:
+            part = 1 / bad if truth == 0 else _SPARED / len(claims)
+        weighed.append(Example(read, float(truth or 0), weight * part))
+    return [example for example in weighed if example.weight]
+
+
+def _worst(answer: Answer, line: Line) -> float | None:
+    return min((line(claim.features) for claim in answer.claims if claim.features), default=None)
+
+
+def _platt(answers: Sequence[Answer], odds: Sequence[float | None]) -> Line:
+    """The map from the log-odds of an answer's worst claim to those of the answer's being grounded."""
+    known = [
+        (answer, worst)
+        for answer, worst in zip(answers, odds, strict=True)
+        if worst is not None and not any(claim.alarm for claim in answer.claims)
+    ]
+    shares = _shares([answer for answer, _ in known])
+    examples = [
+        Example((worst,), 1.0 - answer.row.label, shares[answer.data_set, answer.row.label]) for answer, worst in known
+    ]
+    return fit(examples, (1.0,), ridge=0.0)
+
+
+def _scaled(line: Line, scale: Line) -> Line:
+    slope = scale.weights[0]
+    return Line(tuple(slope * weight for weight in line.weights), slope * line.bias + scale.bias)
+
+
+def _truth_of_vetoed(answers: Sequence[Answer]) -> float:
+    """How likely an answer is grounded although a veto stands against a claim of it, where half of all are."""
+    shares = _shares(answers)
+    vetoed = [answer for answer in answers if any(claim.contradicted for claim in answer.claims)]
+    weight = {
+        label: sum(shares[answer.data_set, label] for answer in vetoed if answer.row.label == label) for label in (0, 1)
+    }
+    return round(weight[0] / (weight[0] + weight[1]), 3) if vetoed else 0.1
+
+
+def _outcome(answer: Answer, line: Line, contradicted: float, bar: Bar) -> Outcome:
+    """What the whole pipeline would say of an answer with this model: the same rules as its own, on stored features."""
+    alarms, supports = [], []
+    for claim in answer.claims:
+        score = sigmoid(line(claim.features)) if claim.features else 1.0
+        supports.append(min(claim.others, score, contradicted if claim.contradicted else 1.0))
+        if claim.alarm or not _passes(claim, score, bar):
+            alarms.append((claim.start, claim.end))
+    row = answer.row
+    support = min(supports, default=None)
+    spans = overlap(alarms, row)
+    return Outcome(row.id, row.label, bool(alarms), support, float(bool(supports)), len(row.answer), 0.0, spans)
+
+
+def _passes(claim: Seen, score: float, bar: Bar) -> bool:
+    if claim.features is None or claim.features.verbatim:
+        return True
+    if claim.features.by_rule:
+        return score >= bar.doubted
+    return claim.is_open and score >= bar.cleared
+
+
+def _by_set(
+    answers: Sequence[Answer], lines: Sequence[Line], contradicted: float, bar: Bar
+) -> dict[str, list[Outcome]]:
+    found: dict[str, list[Outcome]] = {}
+    for answer in answers:
+        found.setdefault(answer.data_set, []).append(_outcome(answer, lines[answer.fold], contradicted, bar))
+    return found
+
+
+def _rates(outcomes: Mapping[str, Sequence[Outcome]]) -> tuple[float, float]:
+    """The shares of false alarms and of misses, as means over the sets that are large enough and have both classes."""
+    large = [each for each in outcomes.values() if len(each) >= _FEW and len({one.label for one in each}) == 2]
+    if not large:
+        raise GroundwireError(f"No set has {_FEW} answers of both classes, which thresholds are chosen by.")
+    return _mean(_flagged(each, 0) for each in large), _mean(1 - _flagged(each, 1) for each in large)
+
+
+def _flagged(outcomes: Sequence[Outcome], label: int) -> float:
+    return _mean(float(outcome.flagged) for outcome in outcomes if outcome.label == label)
+
+
+def _mean(values: Iterable[float]) -> float:
+    every = list(values)
+    return sum(every) / len(every)
+
+
+def _bar(answers: Sequence[Answer], lines: Sequence[Line], contradicted: float, policy: str) -> Bar:
+    """The bar of least cost: a strict one only doubts what the rules support, the others only clear the rest, and no
+    policy but the lenient one overrules them against the odds.
+    """
+
+    def cost(bar: Bar) -> float:
+        alarms, misses = _rates(_by_set(answers, lines, contradicted, bar))
+        return alarms + _MISS_COSTS[policy] * misses
+
+    candidates = {
+        "strict": [Bar(1.0, place / 50) for place in range(10, 26)],
+        "balanced": [Bar(place / 50, 0.0) for place in range(25, 41)],
+        "lenient": [Bar(place / 50, 0.0) for place in range(10, 41)],
+    }
+    return _least(cost, candidates[policy])
+
+
+def _least(cost: Callable[[Bar], float], bars: Sequence[Bar]) -> Bar:
+    """The bar of least cost, smoothed over its neighbours, for single answers make the cost jump."""
+    costs = [cost(bar) for bar in bars]
+    smooth = [_mean(costs[max(0, place - 1) : place + 2]) for place in range(len(costs))]
+    return bars[smooth.index(min(smooth))]
+
+
+def _card(
+    answers: Sequence[Answer], lines: Sequence[Line], contradicted: float, bars: Mapping[str, Bar]
+) -> dict[str, Any]:
+    chosen = _by_set(answers, lines, contradicted, bars["balanced"])
+    every = [outcome for outcomes in chosen.values() for outcome in outcomes]
+    policies = {}
+    for policy, bar in bars.items():
+        alarms, misses = _rates(_by_set(answers, lines, contradicted, bar))
+        policies[policy] = {"false_alarms": round(alarms, 3), "misses": round(misses, 3)}
+    return {
+        "what": "Logistic regression with given signs over claim and evidence; probability of being supported, "
+        "where half of the answers are grounded.",
+        "date": date.today().isoformat(),
+        "split": f"{_FOLDS} folds by context; every figure is out of fold, of answers, with all verifiers",
+        "policies": policies,
+        "ece": round(ece(stated(every)) or 0.0, 3),
+        "data": {name: _set_card(name, outcomes) for name, outcomes in chosen.items()},
+    }
+
+
+def _set_card(name: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    found, known = figures(outcomes), DATA_SETS.get(name)
+    names = ("f1", "false_alarms", "balanced_accuracy", "auroc", "span_f1", "ece")
+    measured = {each: round(value, 3) for each in names if (value := getattr(found, each)) is not None}
+    described = {"licence": known.licence, "used_for_weights": known.weights} if known else {}
+    return {"n": found.n, **described, **measured}
