@@ -19,6 +19,7 @@ _ROLES: Mapping[str, Role] = {
     "function": "tool",
 }
 _TEXT_TYPES = frozenset({"text", "input_text", "output_text"})
+_NO_CONTEXT = _TEXT_TYPES | {"refusal", "thinking", "redacted_thinking", "tool_use"}
 
 
 def read_messages(messages: Any) -> tuple[Message, ...]:
@@ -30,6 +31,19 @@ def read_messages(messages: Any) -> tuple[Message, ...]:
         for index, message in enumerate(messages)
         if isinstance(message, dict) and _string(message.get("role")) in _ROLES
     )
+
+
+def unread_parts(messages: Any) -> int:
+    """How many parts of a request's messages hold no text that could be read: images, audio, files of other kinds."""
+    contents = (
+        [message.get("content") for message in messages if isinstance(message, dict)]
+        if isinstance(messages, list)
+        else []
+    )
+    blocks = [
+        block for content in contents if isinstance(content, list) for block in content if isinstance(block, dict)
+    ]
+    return sum(not any(_block(block, "text")) and block.get("type") not in _NO_CONTEXT for block in blocks)
 
 
 def _parts(content: Any, kind: Literal["text", "document", "tool_result"] = "text") -> Iterator[Part]:

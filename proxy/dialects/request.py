@@ -9,6 +9,7 @@ from typing import Any
 from proxy.dialects.answer import Answer, Dialect
 from proxy.dialects.jsonbytes import loads, replaced, without
 from proxy.dialects.options import Options, explicit_sources, read_options
+from proxy.dialects.parts import unread_parts
 from proxy.errors import BadRequest
 from proxy.types import Choice, Exchange
 from proxy.verification.examine import Ask
@@ -49,6 +50,16 @@ class Request:
             messages=self.dialect.messages(self.body),
             sources=explicit_sources(self.options, self.body.get("documents")),
             temperature=_temperature(self.body.get("temperature")),
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One sentence for each thing in it that is not read or not done."""
+        documents, unread = self.body.get("documents"), unread_parts(self.body.get("messages"))
+        return (
+            *self.options.unmet,
+            *(() if documents is None or isinstance(documents, list) else ("documents: no array, so not read",)),
+            *((f"messages: {unread} parts hold no text (images, audio, other files), so not read",) if unread else ()),
         )
 
     @property

@@ -46,4 +46,4 @@ def annotate(report: Report, request: Request, choices: Sequence[Choice] = ()) -
 
 def pending(id_: str, request: Request) -> Annotation:
     """What stands in for a report that is not ready: its id, by which it can be fetched later."""
-    return annotate(Report(id_, "pending", "not_checked", warnings=request.options.unmet), request)
+    return annotate(Report(id_, "pending", "not_checked", warnings=request.warnings), request)

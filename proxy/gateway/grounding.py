@@ -117,7 +117,7 @@ class Grounding:
         telemetry, choices = self._parts.telemetry, self._request.examinable(answer)
         span = telemetry.verification_span(self.id)
         try:
-            report = await self._examination.report(choices, cut_short=cut_short, warnings=self._request.options.unmet)
+            report = await self._examination.report(choices, cut_short=cut_short, warnings=self._request.warnings)
             annotation = await self._annotated(report, choices)
             self._parts.reports.put(self.id, annotation.kept)
             telemetry.evaluated(span, report, answer.id)

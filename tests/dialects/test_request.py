@@ -161,3 +161,25 @@ def test_an_older_completions_prompt_is_one_user_message() -> None:
     asked = request({"model": "m", "prompt": ["The sky is blue.", "Grass is green.", 5]}, COMPLETIONS)
     assert asked.exchange() == Exchange((Message(0, "user", (Part("The sky is blue."), Part("Grass is green."))),))
     assert request({"model": "m", "prompt": [1, 2]}, COMPLETIONS).exchange() == Exchange()
+
+
+@pytest.mark.parametrize(
+    ("body", "warnings"),
+    [
+        ({"messages": [{"role": "user", "content": "text"}]}, 0),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}]}, 0),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}]}, 1),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}, {"type": "text"}]}]},
+            1,
+        ),
+        ({"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]}]}, 1),
+        ({"messages": [{"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}]}, 0),
+        ({"documents": 5}, 1),
+        ({"documents": ["text"]}, 0),
+        ({"grounding": {"samples": 3}}, 1),
+    ],
+    ids=["text", "text part", "image", "audio", "file by id", "refusal", "documents", "good documents", "samples"],
+)
+def test_what_is_not_read_is_said(body: dict[str, Any], warnings: int) -> None:
+    assert len(request({"model": "m", **body}).warnings) == warnings
