@@ -16,7 +16,7 @@ from proxy.verification.lexicon import REFERENTS, TITLES, same_meaning
 from proxy.verification.numbers import Quantity, find_quantities
 from proxy.verification.tolerance import Relation, compare
 from proxy.verification.vetoes import Reading, inside
-from proxy.verification.words import content_stems, stem, words
+from proxy.verification.words import STOPWORDS, content_stems, stem, words
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,11 @@ class _Asked:
     quantities: tuple[Quantity, ...]
     subject: frozenset[str]
     is_scaled: bool
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether a few of something are counted."""
+        return any(_is_enumeration(each) for each in self.quantities)
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -52,9 +57,15 @@ class _Read:
     coverage: float
 
     @cached_property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """Its quantities, with "one" read as a count where the claim counts a few."""
+        found = self.passage.quantities
+        return _with_ones(self.passage.text, found) if self.asked.is_counting else found
+
+    @cached_property
     def bindings(self) -> tuple[Binding, ...]:
         """What each of its quantities measures."""
-        return bind(self.passage.text, self.passage.words, self.passage.quantities)
+        return bind(self.passage.text, self.passage.words, self.quantities)
 
     @cached_property
     def scale(self) -> float:
@@ -90,7 +101,7 @@ class _Stated:
 
     @property
     def quantity(self) -> Quantity:
-        return self.passage.quantities[self.place]
+        return self.read.quantities[self.place]
 
     @property
     def binding(self) -> Binding:
@@ -153,6 +164,20 @@ def verify(
             return _timed_out(len(wanted), policy.numeric.timeout_s)
         findings.append(_judge(asked, claimed[quantity], read, policy.numeric))
     return _combine([finding for finding in findings if finding.label])
+
+
+def _with_ones(text: str, quantities: tuple[Quantity, ...]) -> tuple[Quantity, ...]:
+    """The quantities of a source with every "one tablet" in it as a count; a claim may mean one of several by it."""
+    if "one" not in text and "One" not in text and "single" not in text:
+        return quantities
+    taken = [(each.start, each.end) for each in quantities]
+    ones = [
+        Quantity(one.start(), one.end("one"), one["one"], "count", 1.0, 1.0, 0.5, is_spelled=True, nouns=(noun,))
+        for one in _ONE.finditer(text)
+        if (noun := stem(one["noun"])) not in STOPWORDS | _NOT_COUNTED
+        and not any(low < one.end() and one.start() < high for low, high in taken)
+    ]
+    return tuple(sorted((*quantities, *ones), key=lambda each: each.start)) if ones else quantities
 
 
 def is_enabled(quantity: Quantity, policy: NumericPolicy) -> bool:
@@ -234,7 +259,7 @@ def _judge(asked: _Asked, mine: Binding, read: Sequence[_Read], policy: NumericP
 def _all_stated(mine: Binding, read: Sequence[_Read], tolerance: float | None) -> Iterator[_Stated]:
     """Every quantity of the passages that can be held against the claimed one."""
     for each in read:
-        for place, quantity in enumerate(each.passage.quantities):
+        for place, quantity in enumerate(each.quantities):
             relation = _compare(mine.quantity, quantity, each, tolerance)
             if relation is not Relation.APART:
                 yield _Stated(mine, each, place, relation)
@@ -535,6 +560,8 @@ def _combine(findings: Sequence[_Finding]) -> Verdict | None:
     )
 
 
+_ONE = re.compile(r"(?<![\w'-])(?P<one>one|a single) (?P<noun>[^\W\d_]{3,20})(?![\w'-])", re.IGNORECASE)
+_NOT_COUNTED = frozenset("day morn even night time side hand th way point part person reason exampl kind".split())
 _FIRST_LOOK = 2  # passages; most claims find all their numbers in one
 _CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))  # which way a thing went is not what it is
 _TO_LEVEL = re.compile(r"\bto [$€£]?$")

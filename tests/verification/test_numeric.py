@@ -200,6 +200,20 @@ def test_a_list_of_the_answer_s_own_is_no_claim_about_the_source() -> None:
     assert check("Acme has two key strengths.", FINANCE) is None
 
 
+def test_one_is_a_count_where_the_claim_counts_more_of_it() -> None:
+    leaflet = "Adults take one tablet twice a day with food."
+    assert label("Adults take three tablets twice a day.", leaflet) == "contradicted"
+    assert label("The house has two bathrooms.", "The house has one bathroom and two bedrooms.") == "contradicted"
+    assert label("It was one of the two drugs.", "The two drugs were tested one day.") == "supported"
+
+
+def test_one_of_several_contradicts_nothing() -> None:
+    assert (
+        check("The firm opened one terminal in Reno.", "The firm opened three terminals: Tulsa, Reno, Savannah.")
+        is None
+    )
+
+
 def test_a_claim_without_numbers_is_not_for_this_verifier() -> None:
     assert check("Acme is a company.", FINANCE) is None
 
