@@ -90,7 +90,10 @@ _NOTING = frozenset(note.split()[0] for note in NOTES)
 _HEDGING = telling_words(HEDGES)
 _FIRST_WORDS = frozenset(phrase.split()[0] for _reason, table in OPENINGS for phrase in table)
 
+_FRAMING = frozenset("based according from given using per in".split())
+_FRAME_WORDS = 12
 _LEAD_IN_WORDS = 20
+_BREAKING_OFF = frozenset("is are was were be include includes included including".split())
 _ANNOUNCING = frozenset("here following below these steps ways tips follows summary".split())
 _SOURCES_LIMIT = 4000
 _FOOTNOTE = re.compile(r"\W{0,3}\[\^?\w{1,20}\]:")
@@ -111,6 +114,7 @@ def stance(text: str) -> Stance:
     if _QUOTED.search(text):  # what stands in quotation marks is another's hedge or taste
         tokens = _tokens(_QUOTED.sub(" quoted ", text))
         opened = _opened(tokens)
+    opened = _opened(_without_frame(opened))
     words = [token for token in tokens if token[0].isalnum()]
     padded = f" {' '.join(words)} "
     return Stance(_skip(text, tokens, opened, padded), confidence_of(text, words, padded))
@@ -122,11 +126,11 @@ def is_question(text: str) -> bool:
 
 
 def is_lead_in(text: str) -> bool:
-    """Whether the sentence only introduces what follows it: it ends in a colon and is short, or it announces."""
+    """Whether the sentence only introduces what follows its colon: it is short, announces, or stops at its verb."""
     if not text.rstrip(" \t*_").endswith((":", "：")):
         return False
-    words = _tokens(text[:_READ])
-    return len(words) <= _LEAD_IN_WORDS or not _ANNOUNCING.isdisjoint(words)
+    words = _without_frame(_tokens(text[:_READ]))
+    return len(words) <= _LEAD_IN_WORDS or not _ANNOUNCING.isdisjoint(words) or words[-2] in _BREAKING_OFF
 
 
 def is_only_sources(text: str, bare: str) -> bool:
@@ -191,6 +195,16 @@ def _opened(tokens: list[str]) -> list[str]:
 def _answers(word: str, following: str) -> bool:
     """Whether an interjection stands before a sentence without a comma: "Yes he did", but "No man did"."""
     return word in ANSWERING or (word == "no" and following in ANSWERED)
+
+
+def _without_frame(tokens: list[str]) -> list[str]:
+    """The tokens after "Based on the given passages," and its like, which assert, ask or decline what follows them."""
+    if not tokens or tokens[0] not in _FRAMING or "," not in tokens[:_FRAME_WORDS]:
+        return tokens
+    comma = tokens.index(",")
+    frame = tokens[:comma]
+    is_frame = not SOURCE_WORDS.isdisjoint(frame) and _ABOUT_ITSELF.issuperset(w for w in frame if not w.isdigit())
+    return tokens[comma + 1 :] if is_frame else tokens
 
 
 def _without_note(tokens: list[str]) -> list[str]:

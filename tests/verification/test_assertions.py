@@ -66,6 +66,7 @@ SKIPPED = {
     "how_a_source_is_made": ("Passage 2 provides a personal testimonial.", "discourse"),
     "in_detail": ("The document describes the process in detail.", "discourse"),
     "what_follows": ("Here is a summary of the key points.", "discourse"),
+    "framed_refusal": ("Based on the provided passages, I am unable to help with that.", "refusal"),
     "nothing_more_needed": (
         "Based on the provided passages, there is no additional information needed to answer the question.",
         "discourse",
@@ -92,6 +93,7 @@ ASSERTED = {
     "sure_and_more": "Sure, the firm was sold in 1999.",
     "noted": "Note that the firm was sold.",
     "framed_by_a_source": "The passage states that the firm was sold.",
+    "framed_by_what_it_is_based_on": "Based on the given passages, the firm was sold.",
     "framed_by_the_answer": "In summary, the firm was sold.",
     "what_a_source_tells_of": "Passage 2 describes how the firm was sold.",
     "count_in_a_source": "The document lists 12 steps.",

@@ -132,6 +132,23 @@ def test_confidence_that_stands_alone_belongs_to_the_piece_before():
     assert (claim.stated_confidence, stated.skip_reason) == (0.8, "confidence")
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "Based on the given passages, the answer to the long question of how to file a lien on a semi truck is:",
+            "lead_in",
+        ),
+        (
+            "It has three large wheels, two of which were bought from a supplier in Japan in 1999 and never used: good.",
+            None,
+        ),
+    ],
+)
+def test_a_sentence_that_stops_at_its_verb_only_leads(text, reason):
+    assert claims(text)[0].skip_reason == reason
+
+
 def test_title_of_a_sublist_only_leads():
     title, item = claims("1. **Markets**\n   - Europe is large.")
     assert (title.skip_reason, item.skip_reason, item.lead) == ("lead_in", None, "**Markets**")
