@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from proxy.types import Claim, Policy
+from proxy.verification.blocks import LEAD_LIMIT
 from proxy.verification.fields import fields, json_of
-from proxy.verification.prose import Draft, prose
+from proxy.verification.prose import NUMBER_WORDS, Draft, prose
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +27,25 @@ class Claims:
     examined: float
 
 
+_LETTERS = re.compile(r"[^\W\d_]+")
+_UNTELLING = NUMBER_WORDS | frozenset(
+    "the a an answer it is was would be will about approximately around roughly nearly one total of to and in cents "
+    "dollars dollar usd euros euro eur gbp pounds million millions thousands billions percentage points point years "
+    "year months days times x k m bn".split()
+)
 _END = re.compile(r"[^\W_][^\w\s]*(?:\n|[.!?][^\w\s]*(?=\s|$)|$)")
 
 
-def find_claims(text: str, policy: Policy) -> Claims:
+def find_claims(text: str, policy: Policy, question: str = "") -> Claims:
     """The claims of the answer `text`, at most `policy.max_claims` of them; those that assert nothing say why (CL2).
 
-    A JSON answer, fenced or not, gives the claims of its fields. Any Unicode is accepted; linear in the length.
+    A JSON answer, fenced or not, gives the claims of its fields. A claim that is a bare number leans on the `question`
+    that it answers, which alone says what it is of. Any Unicode is accepted; linear in the length.
     """
     json_text = json_of(text)
     drafts = _joined_confidence(prose(text) if json_text is None else fields(json_text))
     taken = list(islice(drafts, policy.max_claims))
-    claims = tuple(_claim(number, draft, text, policy) for number, draft in enumerate(taken, 1))
+    claims = tuple(_claim(number, draft, text, policy, question) for number, draft in enumerate(taken, 1))
     if next(drafts, None) is None:
         return Claims(claims, len(claims), False, 1.0)
     read = taken[-1].end if taken else 0
@@ -45,7 +53,7 @@ def find_claims(text: str, policy: Policy) -> Claims:
     return Claims(claims, len(claims) + rest, True, _share(text[:read], text))
 
 
-def _claim(number: int, draft: Draft, text: str, policy: Policy) -> Claim:
+def _claim(number: int, draft: Draft, text: str, policy: Policy, question: str) -> Claim:
     skip = None if policy.verify_hedged and draft.skip == "hedged" else draft.skip
     own = text[draft.start : draft.end] if draft.text is None else draft.text
     return Claim(
@@ -54,12 +62,17 @@ def _claim(number: int, draft: Draft, text: str, policy: Policy) -> Claim:
         start=draft.start,
         end=draft.end,
         kind=draft.kind,
-        lead=draft.lead,
+        lead=draft.lead or (question[-LEAD_LIMIT:] if draft.kind == "numeric" and _is_bare(own) else ""),
         cited=draft.cited,
         stated_confidence=draft.confidence,
         skip_reason=skip,
         pointer=draft.pointer,
     )
+
+
+def _is_bare(text: str) -> bool:
+    """Whether a text holds a number and no word that says of what."""
+    return _UNTELLING.issuperset(_LETTERS.findall(text.lower()))
 
 
 def _share(part: str, whole: str) -> float:

@@ -38,7 +38,7 @@ _CONTENT = re.compile(r"[^\W_]")
 _BOLD_LINE = re.compile(r"(?:\*\*|__)[^*\n]{1,80}(?:\*\*|__):?$")
 _DIGIT = re.compile(r"\d")
 _LETTERS = re.compile(r"[a-z]+")
-_NUMBER_WORDS = frozenset(
+NUMBER_WORDS = frozenset(
     "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion "
     "trillion dozen half twice double triple percent".split()
@@ -219,9 +219,7 @@ def _whole_skip(sentence: str, bare: str, last: bool) -> str | None:
 def _kind(bare: str) -> ClaimKind:
     """What a text without its citation marks is: numeric when it holds a digit or a number word."""
     return (
-        "numeric"
-        if _DIGIT.search(bare) or not _NUMBER_WORDS.isdisjoint(_LETTERS.findall(bare.lower()))
-        else "statement"
+        "numeric" if _DIGIT.search(bare) or not NUMBER_WORDS.isdisjoint(_LETTERS.findall(bare.lower())) else "statement"
     )
 
 

@@ -84,6 +84,19 @@ def test_claim_carries_what_it_leans_on(text, own, lead):
     assert [claim.lead for claim in claims(text) if claim.text == own] == [lead]
 
 
+@pytest.mark.parametrize(
+    ("answer", "lead"),
+    [
+        ("15.72 percent", "What was the change in sales?"),
+        ("The answer is $3 million.", "What was the change in sales?"),
+        ("Sales rose by 15.72 percent.", ""),
+        ("Paris", ""),
+    ],
+)
+def test_a_bare_number_leans_on_the_question(answer, lead):
+    assert find_claims(answer, POLICY, "What was the change in sales?").claims[0].lead == lead
+
+
 def test_citation_at_the_end_stands_for_the_whole_sentence():
     assert [claim.cited for claim in claims("Revenue rose 5%, and profit fell 3% [2].")] == [("2",), ("2",)]
 
@@ -140,7 +153,7 @@ def test_confidence_that_stands_alone_belongs_to_the_piece_before():
             "lead_in",
         ),
         (
-            "It has three large wheels, two of which were bought from a supplier in Japan in 1999 and never used: good.",
+            "It has three large wheels, two of which were bought from a firm in Japan in 1999 and never used: good.",
             None,
         ),
     ],
