@@ -123,7 +123,7 @@ outperform underperform|exceed miss|tighten loosen|widen narrow|lengthen shorten
 overestimate underestimate|bullish bearish|inflation deflation|hawkish dovish|higher lower
 larger smaller|bigger smaller|greater smaller|stronger weaker|longer shorter|faster slower|older younger|hotter colder
 warmer cooler|wider narrower|heavier lighter|richer poorer|cheaper dearer|happier sadder|above below|against favour
-indoor outdoor|ahead behind
+indoor outdoor|ahead behind|noon midnight
 """
 
 # Words of an answer about its own sources: they assert nothing that a source could say.

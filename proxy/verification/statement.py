@@ -42,7 +42,7 @@ _MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}�
 
 _COORDINATES = re.compile(r"[,;]|\b(?:and|or|while|whereas|but)\b")
 _CAUSED = re.compile(
-    r"\b(?:because(?: of)?|due to|owing to|thanks to|as a result of|caused by|blamed on)\b", re.IGNORECASE
+    r"\b(?:because of|due to|owing to|thanks to|as a result of|caused by|blamed on)\b", re.IGNORECASE
 )
 _PARTS = FRAME_WORDS | REFERENTS | frozenset("step tabl figur chapter part option item sect clip".split())
 _FIELD = re.compile(r"(?:^|\| )([^|:\n]{1,60}):")
@@ -69,7 +69,7 @@ _SHORTER = 0.1  # what a claim that is not long must have more of, because each 
 _SPARED = 0.8  # in a long claim with so much found, one name may be written otherwise
 _CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))
 _SAYING_OF = LINKING | {"has", "have", "had"}
-_LEAST_CONTENT = 0.3  # names alone do not make an assertion
+_LEAST_CONTENT = 0.15  # names alone do not make an assertion
 _EXACT_COVERAGE, _EXACT_ORDER = 0.97, 0.9
 
 
@@ -184,8 +184,8 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
         density=1 / len(best.passages),
         gap=_gap(units, union),
         predicate=_predicate(reading, units, best.found),
-        content=_share_of([bit for bit, unit in enumerate(units) if not unit.is_name], units, union),
-        cause=_share_of(_cause(reading, units), units, union),
+        content=_content(units, union),
+        cause=_cause(reading, units, union),
         verbatim=_verbatim(text, best.passages[0].source, context),
         size=sum(unit.weight > _REFERENT_WEIGHT for unit in units),
         core_missing=_core_missing(reading, missing, best),
@@ -257,9 +257,9 @@ def _lacks_its_point(alignment: Alignment) -> bool:
     """Whether what makes it this claim is missing: a word of a short one, what is said of its subject, its cause."""
     if alignment.size <= _SHORT and alignment.core_missing:
         return True
-    if alignment.size <= _RATHER_SHORT and alignment.predicate == 0:
+    if alignment.size <= _RATHER_SHORT and (alignment.predicate == 0 or alignment.cause == 0):
         return True
-    return alignment.cause == 0 or alignment.content < _LEAST_CONTENT
+    return alignment.content < _LEAST_CONTENT
 
 
 def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
@@ -415,19 +415,21 @@ def _share(units: Sequence[_Unit], found: int) -> float:
     return sum(unit.weight for bit, unit in enumerate(units) if found >> bit & 1) / total
 
 
-def _share_of(bits: Sequence[int], units: Sequence[_Unit], found: int) -> float:
-    total = sum(units[bit].weight for bit in bits)
-    return sum(units[bit].weight for bit in bits if found >> bit & 1) / total if total else 1.0
+def _content(units: Sequence[_Unit], found: int) -> float:
+    """The share of the words of full weight that are no names; one alone may well be a verb like any other."""
+    said = [bit for bit, unit in enumerate(units) if unit.weight >= 1 and not unit.is_name]
+    return sum(found >> bit & 1 for bit in said) / len(said) if len(said) > 1 else 1.0
 
 
-def _cause(reading: Reading, units: Sequence[_Unit]) -> list[int]:
-    """The units that stand behind "because of" or "due to" in their clause."""
+def _cause(reading: Reading, units: Sequence[_Unit], found: int) -> float:
+    """The share of the units of full weight behind "because of" or "due to" in their clause."""
     cue = _CAUSED.search(reading.text)
     if cue is None:
-        return []
+        return 1.0
     turn = _COORDINATES.search(reading.text, cue.end())
     end = turn.start() if turn else len(reading.text)
-    return [bit for bit, unit in enumerate(units) if cue.end() <= unit.start < end and unit.weight >= 1]
+    said = [bit for bit, unit in enumerate(units) if cue.end() <= unit.start < end and unit.weight >= 1]
+    return sum(found >> bit & 1 for bit in said) / len(said) if said else 1.0
 
 
 def _frame(units: Sequence[_Unit], window: _Window, vetoes: Sequence[Veto]) -> float:

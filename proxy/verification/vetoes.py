@@ -86,7 +86,21 @@ class Reading:
     def negated(self) -> frozenset[int]:
         """The places of the words that a negator denies: the first content word behind it in its clause."""
         denied = (self.head(place) for place in range(len(self.words)) if self._negates(place))
-        return frozenset(place for place in denied if place is not None) | self.refuted
+        return frozenset(place for place in denied if place is not None) | self.refuted | self.denied_of_all
+
+    @cached_property
+    def denied_of_all(self) -> frozenset[int]:
+        """The places of the verbs whose subject is "nobody" or "nothing": nobody else did it either."""
+        verbs: set[int] = set()
+        for place in range(len(self.words) - 1):
+            lower, after = self.words[place].text.lower(), place + 1
+            if lower == "no" and self.words[after].text.lower() == "one":
+                after += 1
+            elif lower not in _NOBODY:
+                continue
+            if after < len(self.words) and (self.words[after].is_content or self.words[after].stem in _AUXILIARIES):
+                verbs.update(near for near in (self.head(after - 1),) if near is not None)
+        return frozenset(verbs)
 
     @cached_property
     def refuted(self) -> frozenset[int]:
@@ -202,7 +216,7 @@ _TURNS = frozenset(("but", "although", "though", "because", "while", "whereas"))
 _HYPOTHETICAL = frozenset(
     "if whether unless could can may might would should must to want wants hope hopes claim claimed".split()
 )
-_UNHEADED = frozenset("yet longer any even ever much many so really necessary currently able".split()) | {"necessari"}
+_UNHEADED = frozenset("one yet longer any even ever much many so really necessary currently able".split()) | {"necessari"}
 _COMMON_OPENERS = frozenset(
     "when while whil if after before although because becaus since sinc however according accord many most all both "
     "former though unlike unlik despite despit two three one other another new".split()
@@ -210,6 +224,8 @@ _COMMON_OPENERS = frozenset(
 
 
 _PRONOUNS = frozenset(("nothing", "nobody", "none", "neither", "nowhere"))  # deny the verb, not what follows
+_NOBODY = frozenset(("nobody", "nothing"))
+_AUXILIARIES = frozenset("is are was were be been has have had can could will would should may might did does".split())
 _AFFIRMING = frozenset(("true", "yes"))
 _REFUTING = frozenset(("false", "no", "none", "never"))
 
@@ -268,7 +284,8 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
         if not found or not carries_meaning(claim.words[place]):
             continue
         denied = place in claim.negated
-        is_refuted = any(near in (evidence.affirmed if denied else evidence.refuted) for near in found)
+        against = evidence.affirmed if denied else evidence.refuted | evidence.denied_of_all
+        is_refuted = any(near in against for near in found)
         if not is_refuted:
             alone = _NEXT + 1 if claim.words[place].stem in LIGHT_WORDS else _REACH
             found = [near for near in found if _same_place(claim, place, evidence, near, alone)]
