@@ -100,6 +100,22 @@ def evaluate(
     raise typer.Exit(run(Options(tuple(found), Policy(name=policy), limit, as_json, plots, compare, baseline)))
 
 
+@app.command()
+def calibrate(
+    data: Annotated[Path, typer.Option(help="A folder with labelled answers (.jsonl), as eval reads them.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write the weights; without it they are only measured.")
+    ] = None,
+) -> None:
+    """Refit the statement verifier's model on labelled answers, and print what it was fitted on and how good it is.
+
+    What ships is proxy/verification/weights.json. Every figure of the card is out of fold.
+    """
+    from proxy.evaluation.calibrate import calibrate as refit
+
+    refit(data, out)
+
+
 @app.command("config")
 def show_config(config: ConfigFile = None) -> None:
     """Print the settings in effect, from file and environment, or say what is wrong in them."""

@@ -41,9 +41,7 @@ from proxy.verification.words import content_stems, stem, words
 _MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
 
 _COORDINATES = re.compile(r"[,;]|\b(?:and|or|while|whereas|but)\b")
-_CAUSED = re.compile(
-    r"\b(?:because of|due to|owing to|thanks to|as a result of|caused by|blamed on)\b", re.IGNORECASE
-)
+_CAUSED = re.compile(r"\b(?:because of|due to|owing to|thanks to|as a result of|caused by|blamed on)\b", re.IGNORECASE)
 _PARTS = FRAME_WORDS | REFERENTS | frozenset("step tabl figur chapter part option item sect clip".split())
 _FIELD = re.compile(r"(?:^|\| )([^|:\n]{1,60}):")
 _RECORD = re.compile(r"\w: [^|\n]*\|")
@@ -84,8 +82,9 @@ class Alignment:
     that stand in no window, `predicate` the share, each word counting alike, of what stands behind the claim's first
     "is" or "has" (1 when it has none). `content` is the share of what is no name, `cause` that of what the claim gives
     as a cause, wherever they are found (each 1 when the claim has none). `size` counts the content words, `missing` are
-    those that stand in no window at all, `core_missing` how many of them have full weight. `lead` is the share of the lead's content. `cited` is
-    whether the window lies in a cited source (None: none is cited), `unknown` are labels that resolve to no source.
+    those that stand in no window at all, `core_missing` how many of them have full weight. `lead` is the share of the
+    lead's content. `cited` is whether the window lies in a cited source (None: none is cited), `unknown` are labels
+    that resolve to no source.
     """
 
     size: int
