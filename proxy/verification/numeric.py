@@ -203,7 +203,10 @@ def _subject(claim: Claim, quantities: Sequence[Quantity]) -> frozenset[str]:
         word.stem for place, word in enumerate(told) if word.is_content and not word.is_number and place not in measured
     )
     spoken = (spoken - _CHANGES - REFERENTS) or spoken
-    return spoken if len(spoken) >= 2 else spoken | content_stems(claim.lead)
+    if len(spoken) >= 2:
+        return spoken
+    leaned_on = frozenset(each for each in content_stems(claim.lead) if not each[0].isdigit())
+    return spoken | ((leaned_on - _CHANGES - _OPERATIONS) or leaned_on)
 
 
 def _candidates(claim: Claim, context: Context, limit: int) -> list[Passage]:
@@ -564,6 +567,7 @@ _ONE = re.compile(r"(?<![\w'-])(?P<one>one|a single) (?P<noun>[^\W\d_]{3,20})(?!
 _NOT_COUNTED = frozenset("day morn even night time side hand th way point part person reason exampl kind".split())
 _FIRST_LOOK = 2  # passages; most claims find all their numbers in one
 _CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))  # which way a thing went is not what it is
+_OPERATIONS = frozenset(map(stem, "change percentage percent difference ratio average sum between year".split()))
 _TO_LEVEL = re.compile(r"\bto [$€£]?$")
 _NOTED = {"thousands": 1e3, "millions": 1e6, "billions": 1e9}
 _SCALE_NOTE = re.compile(

@@ -176,6 +176,15 @@ def test_a_derived_number_shows_its_formula() -> None:
     assert "(301.2 − 355.9) / 355.9 = -15.37 %" in verdict.reason
 
 
+@pytest.mark.parametrize(("answer", "expected"), [("-15.37%", "supported"), ("-14.37%", "contradicted")])
+def test_a_bare_number_is_computed_as_the_question_asks(answer: str, expected: str) -> None:
+    question = "What was the percentage change in hardware revenue between 2023 and 2024?"
+    claim = Claim("c1", answer, 0, len(answer), "numeric", lead=question)
+    verdict = verify(claim, Context([Source("s", "document", TABLE)]), Policy())
+    assert verdict is not None
+    assert verdict.label == expected
+
+
 def test_a_wrong_number_says_what_the_source_states() -> None:
     verdict = check("The trial enrolled 241 patients.", TRIAL)
     assert verdict is not None
