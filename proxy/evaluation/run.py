@@ -27,7 +27,7 @@ from proxy.types import Policy
 
 _WORKERS, _CHUNK = 2, 8
 _MOST_SHOWN = 5
-_FILE_WIDTH = 120  # columns, where the table goes to no terminal
+_FILE_WIDTH = 150  # columns, where the table goes to no terminal
 
 _COLUMNS: tuple[tuple[str, str], ...] = (
     ("n", "n"),
