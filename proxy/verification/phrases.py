@@ -134,7 +134,7 @@ good morning | good afternoon | good evening | how are you | of course . | no pr
 your | enjoy . | nice chatting | great chatting | nice talking | great talking | it was nice | it was great chatting
 | it was great talking | it was a pleasure | it's been nice | it's been great | i'm doing great | i'm doing good |
 i'm doing well | i'm doing fine | just a moment | one moment | good point | you're right | you are right | that's
-true . | that's right . | that makes sense | fine thank you | have fun
+true . | that's right . | that makes sense | fine thank you | have fun | hey there | hi there | hello there
 """
         ),
     ),

@@ -47,6 +47,7 @@ _SILENT = re.compile(
             rf"\b(?:cannot|can't|could not) be (?:determined|answered|inferred|verified|confirmed|concluded){_ENDS}",
             rf"^(?:it is|it's|this is|is) (?:unclear|not clear|unknown|not known)(?: \w+){{0,10}} {_CONTEXT}",
             r"^(?:unable|impossible|not possible|not able) to (?:answer|determine|find|provide)\b",
+            rf"^(?:doesn't|does not) (?:\w+ly |even )?{_TELL}\b",
             r"\b(?:not enough|insufficient|no sufficient|lack of) (?:information|context|details?|data)\b",
         )
     )

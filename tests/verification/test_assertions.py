@@ -44,6 +44,8 @@ SKIPPED = {
     "cannot_find": ("I can't find any evidence that it was sold.", "not_in_context"),
     "unable": ("Unable to answer based on given passages.", "not_in_context"),
     "cannot_be_determined": ("The price cannot be determined.", "not_in_context"),
+    "subject_left_out": ("Does n't say how long it is .", "not_in_context"),
+    "hey_there": ("Hey there!", "greeting"),
     "noted": ("Note that the passages do not give a recipe.", "not_in_context"),
     "not_enough": ("There is not enough information to say.", "not_in_context"),
     "opinion": ("In my opinion, it is the best one.", "opinion"),
