@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from proxy.verification.numbers import Quantity
@@ -76,6 +76,11 @@ def _bind(
         with_it = tuple(date for date in dates if low <= date.start < high)
         has_subject = low != lows[0] and any(low <= at < quantity.start for at, _ in stems)
         bindings.append(Binding(quantity, own, shared, with_it or leading, has_subject))
+    for place, (part, whole) in enumerate(pairwise(bindings)):
+        if _PART_OF.fullmatch(
+            text, part.quantity.end, whole.quantity.start
+        ):  # of the same thing: "nine of the 20 acids"
+            bindings[place] = replace(part, own=part.own | whole.own)
     return bindings
 
 
@@ -118,6 +123,7 @@ _NEXT_VERB = re.compile(
     r"made|paid|held|left|lost|won|sold|bought|spent|took|gave|became|came|went|saw|led|kept|ran|built|cost|sent|"
     r"shrank|contributes|represents|employs|serves|includes|contains|provides|remains|generates|operates|produces)\b"
 )
+_PART_OF = re.compile(r" (?:out )?of (?:the |its |their |these |those |all )?(?:total |first |top )?")
 _LINKING = re.compile(r"\b(?:is|are|was|were)\b")  # "and adjusted profit was": no verb but an attribute
 _STRONG_TURN = re.compile(r"[;|\t]|\b(?:but|while|whereas)\b", re.IGNORECASE)
 _CONNECTIVES = frozenset(

@@ -29,6 +29,10 @@ def test_an_attribute_is_no_further_verb() -> None:
     assert "cloud" not in found["$1M"].own
 
 
+def test_a_part_is_of_what_the_whole_is_of() -> None:
+    assert {"amino", "acid"} <= bound("Nine out of the 20 amino acids are essential.")["Nine"].own
+
+
 def test_one_subject_is_shared_by_a_list_of_numbers() -> None:
     found = bound("Adverse events occurred in 18% of the drug group and 7% of the placebo group.")
     assert not found["7%"].has_subject

@@ -216,6 +216,11 @@ def test_one_is_a_count_where_the_claim_counts_more_of_it() -> None:
     assert label("It was one of the two drugs.", "The two drugs were tested one day.") == "supported"
 
 
+def test_a_part_of_a_whole_is_not_taken_for_the_whole() -> None:
+    acids = "Nine out of the 20 amino acids are essential, but adults only need to obtain eight of them."
+    assert label("Nine amino acids are essential for humans.", acids) == "supported"
+
+
 def test_one_of_several_contradicts_nothing() -> None:
     assert (
         check("The firm opened one terminal in Reno.", "The firm opened three terminals: Tulsa, Reno, Savannah.")
