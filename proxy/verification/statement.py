@@ -185,7 +185,7 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
         predicate=_predicate(reading, units, best.found),
         content=_content(units, union),
         cause=_cause(reading, units, union),
-        verbatim=_verbatim(text, best.passages[0].source, context),
+        verbatim=any(_verbatim(form, best.passages[0].source, context) for form in {claim.text, text}),
         size=sum(unit.weight > _REFERENT_WEIGHT for unit in units),
         core_missing=_core_missing(reading, missing, best),
         missing=tuple(unit.text for unit in missing),
