@@ -27,12 +27,12 @@ def derive(
     Operands are combined only within one kind and unit; nothing is tried that no cue word asks for, because among
     enough numbers some pair gives anything. At most the first 12 operands are tried.
     """
-    direction = _direction(cue_text)
+    way = direction(cue_text)
     numbered = [(place, _exact(operand)) for place, operand in enumerate(operands[:12]) if operand.low == operand.high]
     for cue, operation in _OPERATIONS:
         if not cue.search(cue_text):
             continue
-        for result, formula, places in operation(claimed, numbered, direction):
+        for result, formula, places in operation(claimed, numbered, way):
             if _agrees(claimed, result, tolerance):
                 return Derivation(formula, places)
     return None
@@ -41,6 +41,31 @@ def derive(
 def cues(text: str) -> frozenset[int]:
     """Which operations the words of `text` speak of, as places in a fixed list."""
     return frozenset(place for place, (cue, _) in enumerate(_OPERATIONS) if cue.search(text))
+
+
+def elapsed(claimed: Quantity, cue_text: str, dates: Sequence[Quantity]) -> Derivation | None:
+    """How a claimed length of time lies between two of `dates` (places on the calendar), in the unit it is claimed in.
+
+    Nothing is tried unless the words speak of what comes before or after something.
+    """
+    if claimed.kind != "quantity" or claimed.unit != "time" or claimed.worth < _DAY or not _BETWEEN.search(cue_text):
+        return None
+    for (i, first), (j, last) in combinations(enumerate(dates[:8]), 2):
+        days = abs(last.low - first.low)
+        if days and abs(days * _DAY - claimed.low) <= 0.02 * claimed.low + _DAY:
+            later, earlier = (last, first) if last.low > first.low else (first, last)
+            return Derivation(f"from {_w(earlier)} to {_w(later)}", (i, j))
+    return None
+
+
+def multiple(claimed: Quantity, stated: Quantity, text: str) -> str | None:
+    """The formula by which `claimed` follows from `stated` where `text` goes on: "22 million, twice the estimate"."""
+    said = _MULTIPLE.match(text, stated.end)
+    if said is None or claimed.kind != stated.kind or claimed.unit != stated.unit:
+        return None
+    factor = _FACTORS[said["factor"].lower()]
+    result = replace(stated, low=stated.low / factor, high=stated.high / factor, slack=stated.slack / factor)
+    return f"{_w(stated)} is {said['factor']} that" if compare(claimed, result).is_match else None
 
 
 _Numbered = Sequence[tuple[int, Quantity]]
@@ -59,7 +84,7 @@ def _agrees(claimed: Quantity, result: Quantity, tolerance: float | None) -> boo
     return relation.is_match or (relation is Relation.OPEN and result.slack <= 2 * claimed.slack)
 
 
-def _direction(cue_text: str) -> int:
+def direction(cue_text: str) -> int:
     """1 when the words speak of growth, -1 of decline, 0 of neither or of both."""
     return bool(_UP.search(cue_text)) - bool(_DOWN.search(cue_text))
 
@@ -152,11 +177,19 @@ def _formula(expression: str, value: float, unit: str) -> str:
     return f"{expression} = {value:.4g}{unit}"
 
 
+_DAY = 86400.0
+_BETWEEN = re.compile(
+    r"\b(?:after|before|later|earlier|since|between|apart|lasted|took|until|ahead|for|older|younger)\b", re.I
+)
+_FACTORS = {"twice": 2.0, "double": 2.0, "triple": 3.0, "three times": 3.0, "four times": 4.0, "five times": 5.0}
+_FACTORS |= {"ten times": 10.0, "half": 0.5, "a third of": 1 / 3, "a quarter of": 0.25}
+_MULTIPLE = re.compile(rf",? (?:which is |that is |or |about |nearly |almost )?(?P<factor>{'|'.join(_FACTORS)}) ", re.I)
 _UP = re.compile(
     r"\b(?:increas|grew|grow|rose|ris(?:e|ing)|climb|gain|jump|surg|expand|higher|up\b|more\b|added)", re.I
 )
 _DOWN = re.compile(
-    r"\b(?:decreas|declin|fell|fall|drop|reduc|shr[iau]nk|contract(?:ed|ion)|lower|down\b|fewer|less\b|lost|slid)", re.I
+    r"\b(?:decreas|declin|fell|fall|drop|reduc|shr[iau]nk|contract(?:ed|ion)|lower|down\b|fewer|less\b|lost|loss|deficit|slid)",
+    re.I,
 )
 _OPERATIONS: tuple[tuple[re.Pattern[str], Callable[[Quantity, _Numbered, int], Iterator[_Result]]], ...] = (
     (

@@ -84,7 +84,7 @@ ship boat vessel|bike bicycle|dog canine|cat feline|cow cattle|soccer football|d
 telephone phone|laptop computer|email mail|approx approximately|percent percentage|first 1st|second 2nd|third 3rd
 fourth 4th|fifth 5th|zero 0|one 1 single|two 2 couple pair|three 3|four 4|five 5|six 6|seven 7|eight 8|nine 9|ten 10
 eleven 11|twelve 12 dozen|thirteen 13|fourteen 14|fifteen 15|sixteen 16|seventeen 17|eighteen 18|nineteen 19|twenty 20
-thirty 30|forty 40|fifty 50|sixty 60|seventy 70|eighty 80|ninety 90
+thirty 30|forty 40|fifty 50|sixty 60|seventy 70|eighty 80|ninety 90|population inhabitant populace|economy gdp
 """
 
 # The same for names: months, peoples and their countries. Any other name stands for itself alone.

@@ -10,11 +10,13 @@ from functools import cached_property
 
 from proxy.types import Citation, Claim, NumericPolicy, Policy, Verdict
 from proxy.verification.binding import Binding, bind
+from proxy.verification.cells import cell_at, speaks_of_column
 from proxy.verification.context import Context, Passage
-from proxy.verification.derived import cues, derive
-from proxy.verification.lexicon import REFERENTS, TITLES, same_meaning
+from proxy.verification.derived import cues, derive, direction, elapsed, multiple
+from proxy.verification.lexicon import REFERENTS, TITLES, concept, same_meaning
 from proxy.verification.numbers import Quantity, find_quantities
 from proxy.verification.tolerance import Relation, compare
+from proxy.verification.units import read_unit
 from proxy.verification.vetoes import Reading, inside
 from proxy.verification.words import STOPWORDS, content_stems, stem, words
 
@@ -32,6 +34,16 @@ class _Asked:
     def is_counting(self) -> bool:
         """Whether a few of something are counted."""
         return any(_is_enumeration(each) for each in self.quantities)
+
+    @cached_property
+    def spoken(self) -> frozenset[str]:
+        """The stems of all that it says and leans on."""
+        return content_stems(f"{self.claim.lead} {self.claim.text}")
+
+    @cached_property
+    def falls(self) -> bool:
+        """Whether it speaks of decline or loss, so that it writes what is negative without a sign."""
+        return direction(self.claim.text) < 0
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -254,6 +266,8 @@ def _judge(asked: _Asked, mine: Binding, read: Sequence[_Read], policy: NumericP
         return verbatim
     if quantity.kind != "date" and (derived := _derived(claim, mine, subject, read, tolerance)):
         return derived
+    if followed := _elapsed(asked, mine, ranked) or _multiple(mine, differing):
+        return followed
     spoken = cues(claim.text) if not _TO_LEVEL.search(claim.text, max(0, quantity.start - 6), quantity.start) else set()
     comparable = [each for each in differing if spoken <= cues(each.passage.text)]
     return _of_no_match(mine, stated, comparable)
@@ -269,6 +283,10 @@ def _all_stated(mine: Binding, read: Sequence[_Read], tolerance: float | None) -
 
 
 def _compare(claimed: Quantity, stated: Quantity, read: _Read, tolerance: float | None) -> Relation:
+    if stated.high < 0 <= claimed.low and stated.kind in _SIGNED and read.asked.falls:
+        stated = replace(stated, low=-stated.high, high=-stated.low)  # "fell by 3%" for a growth of −3%
+    elif stated.low > 0 and _is_growth(stated, read) and claimed.kind == stated.kind and read.asked.falls:
+        stated = replace(stated, low=-stated.high, high=-stated.low)
     scale = read.scale if stated.scale == 1.0 and (stated.is_bare or stated.kind == "currency") else 1.0
     relation = compare(claimed, stated, tolerance, scale)
     is_cell = stated.scale == 1.0 and _is_table_row(read.passage)
@@ -277,6 +295,8 @@ def _compare(claimed: Quantity, stated: Quantity, read: _Read, tolerance: float 
         relation = Relation.OPEN if same_digits else relation  # the table does not tell its scale
     if stated.is_bare and not claimed.is_bare and relation is Relation.ROUNDED and not is_cell:
         relation = Relation.APART  # digits without a unit in prose are those of something else
+    if is_cell and relation is Relation.ROUNDED and _is_enumeration(claimed):
+        relation = Relation.APART  # what is counted is not rounded
     if scale != 1.0 and claimed.scale == 1.0 and not relation.is_match:
         relation = compare(claimed, stated, tolerance)  # the claim repeats the figure of a cell as it stands there
     return relation
@@ -294,29 +314,58 @@ def _contests(stated: _Stated, mine: Binding) -> bool:
     claimed, other = mine.quantity, stated.quantity
     if stated.relation is not Relation.DIFFERENT:
         return False
+    is_cell = _is_table_row(stated.passage)
+    if is_cell and not speaks_of_column(stated.passage.text, other.start, stated.read.asked.spoken):
+        return False
+    if other.is_bare and claimed.kind == "quantity" and claimed.unit == "time" and not _names_time(stated):
+        return False  # how long something takes is no bare number
     if claimed.kind == "date":
         lengths = claimed.high - claimed.low, other.high - other.low
         return claimed.unit == other.unit and max(lengths) <= 2 * min(lengths) + 1
     if claimed.kind != other.kind:
-        return other.is_bare and not claimed.nouns and _is_table_row(stated.passage)
-    if other.is_bare and not 1e-4 < abs(claimed.low / (other.low or 1.0)) < 1e4:
+        return other.is_bare and not claimed.nouns and is_cell
+    if other.is_bare and not 1e-4 < abs(claimed.low / (other.low * stated.read.scale or 1.0)) < 1e4:
         return False  # too far apart to be one thing, even with a slip of the scale
     if claimed.kind == "quantity" and (
         claimed.unit != other.unit or (claimed.unit == "time" and claimed.worth != other.worth)
     ):
         return False  # "three weeks" and "41 years" are hardly of one thing
-    if claimed.kind == "count" and other.is_bare and _is_table_row(stated.passage):
-        return (
-            claimed.is_bare or claimed.nouns[0] in stated.binding.own | stated.binding.shared if claimed.nouns else True
-        )
+    if claimed.kind == "count" and other.is_bare and is_cell:
+        return claimed.is_bare or _is_counted_by(stated, claimed.nouns)
+    if claimed.is_bare and other.nouns:
+        return _counts_what_is_asked(stated)
     if claimed.kind == "count":
         return claimed.nouns[:1] == other.nouns[:1] and claimed.is_bare == other.is_bare
     return True
 
 
+def _is_counted_by(stated: _Stated, nouns: Sequence[str]) -> bool:
+    """Whether a cell's column, or its row where the column has no name of words, counts what is counted."""
+    names = {concept(each) for each in stated.binding.own or stated.binding.shared}
+    return not nouns or concept(nouns[0]) in names
+
+
+def _names_time(stated: _Stated) -> bool:
+    return any(read_unit(each, 0) is not None for each in cell_at(stated.passage.text, stated.quantity.start).split())
+
+
+def _is_growth(stated: Quantity, read: _Read) -> bool:
+    """Whether a cell tells a growth, so that it is a decline only with a minus sign."""
+    if not _is_table_row(read.passage) or stated.kind not in _SIGNED:
+        return False
+    return not _GROWTH.isdisjoint(content_stems(cell_at(read.passage.text, stated.start)))
+
+
 def _is_about_it(stated: _Stated) -> bool:
     """Whether the passage speaks of what the claim speaks of, near enough to contradict it."""
     return stated.coverage >= 0.5 and stated.shared and stated.fits_period is not False and stated.read.is_named
+
+
+def _counts_what_is_asked(stated: _Stated) -> bool:
+    """Whether what the source counts is what the claim puts a bare number to: "its population is 60,000"."""
+    claimed, other = stated.mine.quantity, stated.quantity
+    asked = {concept(each) for each in stated.mine.scope}
+    return claimed.is_bare and bool(other.nouns) and concept(other.nouns[0]) in asked
 
 
 def _rank(stated: _Stated) -> tuple[bool, float, float, int]:
@@ -478,7 +527,7 @@ def _derived(
     claim: Claim, mine: Binding, subject: frozenset[str], read: Sequence[_Read], tolerance: float | None
 ) -> _Finding | None:
     """The number computed from the numbers of the best passage, then of the best few together."""
-    ranked = sorted((each for each in read if each.coverage >= 0.3), key=lambda each: -each.coverage)
+    ranked = sorted((each for each in read if _may_be_derived_from(each)), key=lambda each: -each.coverage)
     ranked = [each for each in ranked if subject & each.passage.stems]
     years = [each for each in find_quantities(claim.text) if each.kind == "date"]
     groups = [[each] for each in ranked[:3]] + ([ranked[:4]] if len(ranked) > 1 else [])
@@ -497,6 +546,45 @@ def _derived(
             cited = tuple(passage.cite(0.8, "numeric") for passage in used)
             reason = f"{mine.quantity.text} follows from the source: {derivation.formula}."
             return _Finding("supported", "derived", reason, 0.8, cited)
+    return None
+
+
+def _may_be_derived_from(read: _Read) -> bool:
+    """Whether a passage has enough of the claim; a row need only be that of one of the names in it."""
+    return read.coverage >= (0.2 if _is_table_row(read.passage) and read.is_named else 0.3)
+
+
+def _elapsed(asked: _Asked, mine: Binding, ranked: Sequence[_Read]) -> _Finding | None:
+    """A time between two of the dates that the likeliest passages state for what the claim speaks of."""
+    dated = [
+        (each.quantities[place], each.passage)
+        for each in ranked[:_FIRST_LOOK]
+        if each.coverage >= 0.3
+        for place, quantity in enumerate(each.quantities)
+        if quantity.kind == "date" and not quantity.unit and _is_of_column(each, quantity)
+    ]
+    if found := elapsed(mine.quantity, asked.claim.text, [date for date, _ in dated]):
+        cited = tuple(dict.fromkeys(dated[place][1].cite(0.8, "numeric") for place in found.operands))
+        reason = f"{mine.quantity.text} follows from the source: {found.formula}."
+        return _Finding("supported", "derived", reason, 0.8, cited)
+    return None
+
+
+def _is_of_column(read: _Read, quantity: Quantity) -> bool:
+    text = read.passage.text
+    if not _is_table_row(read.passage):
+        return True
+    is_value = ": " in text[text.rfind("|", 0, quantity.start) + 1 : quantity.start]
+    return is_value and speaks_of_column(text, quantity.start, read.asked.spoken)
+
+
+def _multiple(mine: Binding, differing: Sequence[_Stated]) -> _Finding | None:
+    """The number that a source gives as a multiple or a part of another: "22 million, twice the estimate"."""
+    for each in differing:
+        found = multiple(mine.quantity, each.quantity, each.passage.text)
+        if found and mine.scope & content_stems(each.passage.text[each.quantity.end :]):
+            reason = f"{mine.quantity.text} follows from the source: {found}."
+            return _Finding("supported", "derived", reason, 0.8, (_cite(each),))
     return None
 
 
@@ -529,7 +617,11 @@ def _header_scale(passage: Passage) -> float:
 
 
 def _value(stated: _Stated) -> str:
-    return " ".join(stated.quantity.text.split())
+    quantity = stated.quantity
+    sign = "−" if quantity.low < 0 and quantity.text[0] not in "-−–(" and "(" not in quantity.text else ""
+    if quantity.is_bare and _is_table_row(stated.passage):
+        return cell_at(stated.passage.text, quantity.start)
+    return sign + " ".join(quantity.text.split())
 
 
 def _cite(stated: _Stated) -> Citation:
@@ -566,6 +658,8 @@ def _combine(findings: Sequence[_Finding]) -> Verdict | None:
 _ONE = re.compile(r"(?<![\w'-])(?P<one>one|a single) (?P<noun>[^\W\d_]{3,20})(?![\w'-])", re.IGNORECASE)
 _NOT_COUNTED = frozenset("day morn even night time side hand th way point part person reason exampl kind".split())
 _FIRST_LOOK = 2  # passages; most claims find all their numbers in one
+_SIGNED = ("percentage", "currency", "count")
+_GROWTH = same_meaning(stem("rise")) | {stem("change")}
 _CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))  # which way a thing went is not what it is
 _OPERATIONS = frozenset(map(stem, "change percentage percent difference ratio average sum between year".split()))
 _TO_LEVEL = re.compile(r"\bto [$€£]?$")

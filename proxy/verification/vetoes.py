@@ -37,6 +37,7 @@ from proxy.verification.words import STOPWORDS, Word, stem, words
 
 _CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
 _SENTENCE_BREAK = re.compile(r"[.;!?|]\s|\n")
+_NUMBERED_FIELD = re.compile(r"[^|:.,\n]{0,40}: ?[-−+(]?[$€£]?\d")
 _NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis", "mis")
 _NO_PREFIX = frozenset("formation cover charg cours appoint patch creas".split())
 _MISSPELT = 0.7  # share of letters in order from which two names may be spellings of one
@@ -216,7 +217,9 @@ _TURNS = frozenset(("but", "although", "though", "because", "while", "whereas"))
 _HYPOTHETICAL = frozenset(
     "if whether unless could can may might would should must to want wants hope hopes claim claimed".split()
 )
-_UNHEADED = frozenset("one yet longer any even ever much many so really necessary currently able".split()) | {"necessari"}
+_UNHEADED = frozenset("one yet longer any even ever much many so really necessary currently able".split()) | {
+    "necessari"
+}
 _COMMON_OPENERS = frozenset(
     "when while whil if after before although because becaus since sinc however according accord many most all both "
     "former though unlike unlik despite despit two three one other another new".split()
@@ -289,6 +292,8 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
         if not is_refuted:
             alone = _NEXT + 1 if claim.words[place].stem in LIGHT_WORDS else _REACH
             found = [near for near in found if _same_place(claim, place, evidence, near, alone)]
+        if is_refuted and not denied and claim.has_negator_near(place):
+            continue  # "is not a member": "member: no"
         if not found or any((near in evidence.negated) == denied or evidence.is_hypothetical(near) for near in found):
             continue
         if any((near in claim.negated) != denied for near in claim.places[meaning]):
@@ -315,6 +320,7 @@ def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
             if (
                 opposed(word.stem, other.stem)
                 and near not in evidence.negated
+                and not _NUMBERED_FIELD.match(evidence.text, other.end)  # "growth: −3%" is no growth
                 and evidence.text[max(0, other.start - 1) : other.start] != "-"  # dis-solvable
                 and _same_place(claim, place, evidence, near)
             ):
