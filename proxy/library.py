@@ -29,15 +29,18 @@ def verify_claims(
     context: Evidence,
     *,
     policy: Policy = Policy(),
+    question: str = "",
     evidence_fields: Sequence[str] = (),
     json_schema: Mapping[str, Any] | None = None,
 ) -> Report:
     """The report on an answer: which of its claims the context supports, contradicts or does not mention.
 
-    It is the same report as the proxy gives. `evidence_fields` name fields of a JSON answer that hold quotations;
-    breaches of their shape, or of `json_schema`, are violations in the report, never exceptions.
+    It is the same report as the proxy gives. An answer that is a bare number is read with the `question`.
+    `evidence_fields` name fields of a JSON answer that hold quotations; breaches of their shape, or of `json_schema`,
+    are violations in the report, never exceptions.
     """
-    return verify([Choice(0, text, "stop")], _context(context), policy, Ask(tuple(evidence_fields), json_schema))
+    ask = Ask(tuple(evidence_fields), json_schema, question)
+    return verify([Choice(0, text, "stop")], _context(context), policy, ask)
 
 
 def find_claims(text: str, policy: Policy = Policy()) -> tuple[Claim, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from proxy.evaluation.rows import Row, Span
 from proxy.types import Choice, Exchange, Policy, Source
 from proxy.verification.context import Context
-from proxy.verification.examine import verify
+from proxy.verification.examine import Ask, verify
 from proxy.verification.sources import gather
 from proxy.verification.support import answer_support
 
@@ -43,7 +43,7 @@ class Outcome:
 def examine(row: Row, policy: Policy) -> Outcome:
     """Runs the proxy's own verification over one labelled answer, from raw texts to the report."""
     start = time.process_time()
-    report = verify([Choice(0, row.answer, "stop")], context_of(row), policy)
+    report = verify([Choice(0, row.answer, "stop")], context_of(row), policy, Ask(question=row.question))
     ms = (time.process_time() - start) * 1000
     judgements = report.choices[0].judgements
     alarms = [(each.claim.start, each.claim.end) for each in judgements if each.verdict.label in _ALARMS]

@@ -18,10 +18,11 @@ from proxy.gateway.workers import Workers
 from proxy.stores.verdicts import VerdictCache
 from proxy.types import CacheUse, Choice, Claim, Exchange, Judgement, Policy, Report, Status
 from proxy.verification.aggregate import Examined, Reading, summarise
+from proxy.verification.claims import is_bare_number
 from proxy.verification.context import Context
 from proxy.verification.examine import Ask, read
 from proxy.verification.judge import VERIFIERS, Verifier, judge, unjudged
-from proxy.verification.sources import gather
+from proxy.verification.sources import gather, question
 
 log = structlog.get_logger("groundwire.verification")
 
@@ -92,7 +93,7 @@ class Examination:
         clock, workers = self._parts.clock, self._parts.workers
         started = clock()
         exchange, context, context_ms = await asyncio.shield(self._preparing)
-        readings = await workers.run(self._read, choices, context)
+        readings = await workers.run(self._read, choices, exchange, context)
         read_at = clock()
         claims = [claim for reading in readings for claim in reading.claims]
         judgements, cache = await self._judgements(claims, context)
@@ -117,8 +118,11 @@ class Examination:
             config=self._config,
         )
 
-    def _read(self, choices: Sequence[Choice], context: Context) -> list[Reading]:
-        return [read(choice, context, self._policy, self._ask) for choice in choices]
+    def _read(self, choices: Sequence[Choice], exchange: Exchange, context: Context) -> list[Reading]:
+        ask = self._ask
+        if any(is_bare_number(choice.text) for choice in choices):
+            ask = replace(ask, question=question(exchange))
+        return [read(choice, context, self._policy, ask) for choice in choices]
 
     async def _judgements(self, claims: Sequence[Claim], context: Context) -> tuple[list[Judgement], CacheUse]:
         """A judgement for each claim: known from looking ahead, from the cache, or given now."""

@@ -62,7 +62,7 @@ def _claim(number: int, draft: Draft, text: str, policy: Policy, question: str) 
         start=draft.start,
         end=draft.end,
         kind=draft.kind,
-        lead=draft.lead or (question[-LEAD_LIMIT:] if draft.kind == "numeric" and _is_bare(own) else ""),
+        lead=draft.lead or (question[-LEAD_LIMIT:] if draft.kind == "numeric" and is_bare_number(own) else ""),
         cited=draft.cited,
         stated_confidence=draft.confidence,
         skip_reason=skip,
@@ -70,7 +70,7 @@ def _claim(number: int, draft: Draft, text: str, policy: Policy, question: str) 
     )
 
 
-def _is_bare(text: str) -> bool:
+def is_bare_number(text: str) -> bool:
     """Whether a text holds a number and no word that says of what."""
     return _UNTELLING.issuperset(_LETTERS.findall(text.lower()))
 

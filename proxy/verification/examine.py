@@ -24,10 +24,14 @@ TOOL_CALL_POINTER = "/tool_calls/{}/function/arguments"
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is asked about an answer besides its claims: fields of a JSON answer that hold quotations; its schema."""
+    """What is asked about an answer besides its claims: fields of a JSON answer that hold quotations; its schema.
+
+    `question` is what was asked of the model; an answer that is a bare number leans on it.
+    """
 
     evidence_fields: tuple[str, ...] = ()
     json_schema: Mapping[str, Any] | None = field(default=None, hash=False)
+    question: str = ""
 
 
 def verify(choices: Sequence[Choice], context: Context, policy: Policy = Policy(), ask: Ask = Ask()) -> Report:
@@ -41,7 +45,7 @@ def verify(choices: Sequence[Choice], context: Context, policy: Policy = Policy(
 
 def read(choice: Choice, context: Context, policy: Policy, ask: Ask = Ask()) -> Reading:
     """One choice as its claims, its evidence fields looked up and its schema validated."""
-    found = find_claims(choice.text, policy)
+    found = find_claims(choice.text, policy, ask.question)
     claims = list(_quoted(found.claims, choice.text, ask.evidence_fields) if ask.evidence_fields else found.claims)
     for at, arguments in enumerate(choice.arguments):
         within = TOOL_CALL_POINTER.format(at)

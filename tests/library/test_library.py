@@ -137,3 +137,10 @@ def test_any_unverified_number_lowers_a_stated_confidence_once(answer: str, orig
 def test_the_penalty_is_the_policys() -> None:
     policy = Policy(numeric=NumericPolicy(confidence_penalty=0.5))
     assert adjust_confidence(0.8, verify_claims("Revenue was $9.9M in 2023.", SOURCE, policy=policy)) == 0.4
+
+
+def test_a_bare_number_is_read_with_its_question() -> None:
+    source = "Revenue: 2019 was $1,496.5 million and 2018 was $1,202.9 million."
+    question = "What was the percentage change in revenue from 2018 to 2019?"
+    assert verify_claims("24.41 percent", source, question=question).verdict == "grounded"
+    assert verify_claims("29.41 percent", source, question=question).verdict == "ungrounded"
