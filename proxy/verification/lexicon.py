@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain, permutations
 
 from proxy.verification.words import stem
 
@@ -123,7 +124,7 @@ outperform underperform|exceed miss|tighten loosen|widen narrow|lengthen shorten
 overestimate underestimate|bullish bearish|inflation deflation|hawkish dovish|higher lower
 larger smaller|bigger smaller|greater smaller|stronger weaker|longer shorter|faster slower|older younger|hotter colder
 warmer cooler|wider narrower|heavier lighter|richer poorer|cheaper dearer|happier sadder|above below|against favour
-indoor outdoor|ahead behind|noon midnight
+indoor outdoor|ahead behind|noon midnight|full part
 """
 
 # Words of an answer about its own sources: they assert nothing that a source could say.
@@ -153,7 +154,7 @@ report paper study researcher website webpage page story piece content section q
 subject matter issue now currently current today presently nowadays recently overall additionally finally specifically
 essentially particularly ultimately eventually effectively basically namely likewise accordingly subsequently lastly
 note state mention include provide describe explain indicate refer highlight emphasize emphasise discuss define stand
-addition other others etc term terms
+addition other others etc term terms yet already still
 """
 
 # What no source bears out unless it says so itself: evaluations.
@@ -206,7 +207,7 @@ QUANTIFIERS = {
     for amount, quantifiers in {
         "all": "all every each always entire everyone everybody whole",
         "some": "some several certain sometimes occasionally partly partially half",
-        "many": "many most often usually majority",
+        "many": "many most often usually majority commonly frequently generally typically normally mostly mainly",
         "few": "few rarely seldom hardly minority",
         "none": "none no never neither nobody",
     }.items()
@@ -255,6 +256,12 @@ def _concepts() -> dict[str, str]:
     return concepts | {form: concepts.get(base, base) for form, base in bases.items()}
 
 
+def _ordinals() -> Iterable[tuple[str, str]]:
+    """Every two of the first twelve places in a row: what is third is not fourth."""
+    names = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+    return permutations((_CONCEPTS.get(stem(name), stem(name)) for name in names), 2)
+
+
 def _gather(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
     gathered: dict[str, set[str]] = defaultdict(set)
     for key, value in pairs:
@@ -265,9 +272,14 @@ def _gather(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
 _CONCEPTS = _concepts()
 _MEMBERS = _gather((head, member) for member, head in [*_CONCEPTS.items(), *((h, h) for h in _CONCEPTS.values())])
 _OPPOSED = _gather(
-    pair
-    for one, other in ((_CONCEPTS.get(a, a), _CONCEPTS.get(b, b)) for a, b in _groups(_OPPOSITES))
-    for pair in ((one, other), (other, one))
+    chain(
+        (
+            pair
+            for one, other in ((_CONCEPTS.get(a, a), _CONCEPTS.get(b, b)) for a, b in _groups(_OPPOSITES))
+            for pair in ((one, other), (other, one))
+        ),
+        _ordinals(),
+    )
 )
 
 

@@ -13,11 +13,11 @@ from proxy.verification.binding import Binding, bind
 from proxy.verification.cells import cell_at, speaks_of_column
 from proxy.verification.context import Context, Passage
 from proxy.verification.derived import cues, derive, direction, elapsed, multiple
-from proxy.verification.lexicon import REFERENTS, TITLES, concept, same_meaning
+from proxy.verification.lexicon import CONVERSE, REFERENTS, TITLES, concept, same_meaning
 from proxy.verification.numbers import Quantity, find_quantities
 from proxy.verification.tolerance import Relation, compare
 from proxy.verification.units import read_unit
-from proxy.verification.vetoes import Reading, inside
+from proxy.verification.vetoes import Reading, inside, opposed
 from proxy.verification.words import STOPWORDS, content_stems, stem, words
 
 
@@ -251,10 +251,12 @@ def _judge(asked: _Asked, mine: Binding, read: Sequence[_Read], policy: NumericP
     selects_period = quantity.kind == "date" and len(asked.quantities) > 1
     tolerance = _tolerance(quantity.kind, policy)
     ranked = sorted(read, key=lambda each: -_promise(each, mine))
-    if settled := _settled(mine, subject, ranked[:_FIRST_LOOK], ranked[_FIRST_LOOK:], tolerance, selects_period):
+    if settled := _settled(claim, mine, subject, ranked[:_FIRST_LOOK], ranked[_FIRST_LOOK:], tolerance, selects_period):
         return settled
     stated = list(_all_stated(mine, read, tolerance))
     matching = [each for each in stated if each.relation.is_match]
+    if other := _of_something_opposite(mine, claim, matching):
+        return other
     differing = [each for each in stated if _contests(each, mine)]
     if matching:
         return _of_matching(mine, subject, matching, () if selects_period else differing)
@@ -378,6 +380,7 @@ def _promise(read: _Read, mine: Binding) -> float:
 
 
 def _settled(
+    claim: Claim,
     mine: Binding,
     subject: frozenset[str],
     likely: Sequence[_Read],
@@ -388,7 +391,10 @@ def _settled(
     """The match in the likeliest passages, when nothing that the others may state could outdo or outrank it."""
     stated = list(_all_stated(mine, likely, tolerance))
     differing = [] if selects_period else [each for each in stated if _contests(each, mine)]
-    sound = _undone_by_none([each for each in stated if each.relation.is_match], differing, mine, subject)
+    matching = [each for each in stated if each.relation.is_match]
+    if any(_is_set_apart(each, claim) or _opposite(mine, each) for each in matching):
+        return None
+    sound = _undone_by_none(matching, differing, mine, subject)
     best = max(sound, key=_rank, default=None)
     if best is None or not best.coverage or best.fits_period is False:
         return None
@@ -413,6 +419,39 @@ def _of_matching(
     if subject and best.coverage == 0 and best.scoped == 0 and not _is_distinctive(mine.quantity):
         return _absent(mine.quantity, "stands in the sources only beside other things")
     return _matched(mine.quantity, best)
+
+
+def _of_something_opposite(mine: Binding, claim: Claim, matching: Sequence[_Stated]) -> _Finding | None:
+    """The number stands only where the source sets it apart, or says the opposite of it: a loss, not a profit."""
+    if not matching or not all(_is_set_apart(each, claim) or _opposite(mine, each) for each in matching):
+        return None
+    best = max(matching, key=_rank)
+    if best.coverage < 0.5:
+        return None
+    said = _opposite(mine, best)
+    reason = f"{mine.quantity.text} stands in the source for " + (f'"{said}".' if said else "what it sets apart.")
+    return _Finding("contradicted", "misattributed", reason, 0.1, (_cite(best),), "misattributed")
+
+
+def _is_set_apart(stated: _Stated, claim: Claim) -> bool:
+    before = _APART_FROM.search(stated.passage.text, max(0, stated.quantity.start - 20), stated.quantity.start)
+    return before is not None and not _APART_FROM.search(claim.text + " ")
+
+
+def _opposite(mine: Binding, stated: _Stated) -> str:
+    """The word beside the stated number that denies one beside the claimed one, as a stem; "" when there is none."""
+    theirs = stated.binding.own
+    if _is_table_row(stated.passage):
+        return ""
+    return next(
+        (
+            other
+            for word in sorted(mine.own - theirs - _CHANGES)
+            for other in sorted(theirs - mine.own - _CHANGES)
+            if opposed(word, other) and word not in CONVERSE
+        ),
+        "",
+    )
 
 
 def _undone_by_none(
@@ -658,6 +697,7 @@ def _combine(findings: Sequence[_Finding]) -> Verdict | None:
 _ONE = re.compile(r"(?<![\w'-])(?P<one>one|a single) (?P<noun>[^\W\d_]{3,20})(?![\w'-])", re.IGNORECASE)
 _NOT_COUNTED = frozenset("day morn even night time side hand th way point part person reason exampl kind".split())
 _FIRST_LOOK = 2  # passages; most claims find all their numbers in one
+_APART_FROM = re.compile(r"\b(?:instead of|rather than|unlike|not) (?:in |on |at )?$", re.IGNORECASE)
 _SIGNED = ("percentage", "currency", "count")
 _GROWTH = same_meaning(stem("rise")) | {stem("change")}
 _CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))  # which way a thing went is not what it is

@@ -25,6 +25,7 @@ from proxy.verification.lexicon import (
     LIGHT_WORDS,
     LINKING,
     NAME_CONCEPTS,
+    QUANTIFIERS,
     REFERENTS,
     TITLES,
     concept,
@@ -267,7 +268,9 @@ def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
     for place, word in enumerate(reading.words):
         if not carries_meaning(word) or word.stem in FRAME_WORDS or place in reading.measured:
             continue
-        is_named = place > 0 and reading.is_name(place - 1) and reading.words[place - 1].stem not in _PARTS
+        before = reading.words[place - 1] if place else word
+        is_labelled = before.is_content and reading.text[before.end : word.start] == " " and before.stem not in CALENDAR
+        is_named = place > 0 and (reading.is_name(place - 1) or is_labelled) and before.stem not in _PARTS
         if word.is_number and not numbers and len(word.text) < _IDENTIFYING and not is_named:
             continue  # the number of a step or a passage
         is_name = reading.is_name(place) and word.text.lower() not in TITLES and word.stem not in CALENDAR
@@ -437,8 +440,11 @@ def _frame(units: Sequence[_Unit], window: _Window, vetoes: Sequence[Veto]) -> f
     others = [
         (bit, unit.weight)
         for bit, unit in enumerate(units)
-        if unit.place not in at_issue and (unit.is_name or unit.place > implied or window.found >> bit & 1)
+        if unit.place not in at_issue
+        and QUANTIFIERS.get(unit.text.lower()) != "many"
+        and (unit.is_name or unit.place > implied or window.found >> bit & 1)
     ]
+    others = [(bit, weight) for bit, weight in others if weight >= 1] or others  # light words tell no subject
     if not others and implied >= 0:
         return 1.0
     total = sum(weight for _, weight in others)

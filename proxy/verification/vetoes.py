@@ -227,6 +227,20 @@ _COMMON_OPENERS = frozenset(
 
 
 _PRONOUNS = frozenset(("nothing", "nobody", "none", "neither", "nowhere"))  # deny the verb, not what follows
+_ORDINALS = frozenset(concept(stem(word)) for word in "first second third fourth fifth sixth seventh eighth".split())
+_PARTS_OF_AN_ANSWER = frozenset(
+    map(
+        stem,
+        "step table figure chapter part option item section clause passage document source page point way "
+        "reason thing example method note line".split(),
+    )
+)
+_PREPOSITIONS = frozenset("in at from to by on".split())
+_SET_APART = re.compile(
+    r"\b(?P<cue>unlike|instead of|rather than|except for|but not)(?: (?:for|in|to|on|at|with|by))?"
+    r"(?: (?:the|a|an|any))? (?P<name>\w[\w-]{0,40})",
+    re.IGNORECASE,
+)
 _NOBODY = frozenset(("nobody", "nothing"))
 _AUXILIARIES = frozenset("is are was were be been has have had can could will would should may might did does".split())
 _AFFIRMING = frozenset(("true", "yes"))
@@ -275,7 +289,18 @@ def find_vetoes(claim: Reading, evidence: Reading) -> tuple[Veto, ...]:
     """Every veto that `evidence` raises against `claim`, the surest kinds first."""
     return tuple(
         veto
-        for find in (_negation, _direction, _attribute, _quantifier, _comparator, _name, _role)
+        for find in (
+            _negation,
+            _exclusion,
+            _direction,
+            _attribute,
+            _quantifier,
+            _comparator,
+            _name,
+            _number,
+            _complement,
+            _role,
+        )
         for veto in find(claim, evidence)
     )
 
@@ -291,7 +316,11 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
         is_refuted = any(near in against for near in found)
         if not is_refuted:
             alone = _NEXT + 1 if claim.words[place].stem in LIGHT_WORDS else _REACH
-            found = [near for near in found if _same_place(claim, place, evidence, near, alone)]
+            found = [
+                near
+                for near in found
+                if _same_place(claim, place, evidence, near, alone) or _turned_round(claim, place, evidence, near)
+            ]
         if is_refuted and not denied and claim.has_negator_near(place):
             continue  # "is not a member": "member: no"
         if not found or any((near in evidence.negated) == denied or evidence.is_hypothetical(near) for near in found):
@@ -319,6 +348,7 @@ def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
         for near, other in enumerate(evidence.words):
             if (
                 opposed(word.stem, other.stem)
+                and not _counts_off(claim, place)
                 and near not in evidence.negated
                 and not _NUMBERED_FIELD.match(evidence.text, other.end)  # "growth: −3%" is no growth
                 and evidence.text[max(0, other.start - 1) : other.start] != "-"  # dis-solvable
@@ -326,6 +356,103 @@ def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
             ):
                 yield Veto("direction", place, f'the answer says "{word.text}" where the source says "{other.text}"')
                 break
+
+
+def _counts_off(claim: Reading, place: int) -> bool:
+    """Whether an ordinal only counts the parts of the answer: "Second, …", "the third step"."""
+    if claim.concepts[place] not in _ORDINALS:
+        return False
+    word, after = claim.words[place], claim.words[place + 1 : place + 2]
+    return claim.text[word.end : word.end + 1] == "," or not after or after[0].stem in _PARTS_OF_AN_ANSWER
+
+
+def _exclusion(claim: Reading, evidence: Reading) -> Iterator[Veto]:
+    """What the source names only to set it apart: "for adults but not for children", "unlike the X1, the X2 …"."""
+    if _SET_APART.search(claim.text):
+        return
+    for apart in _SET_APART.finditer(evidence.text):
+        name, cue = apart["name"], apart["cue"].lower()
+        said = re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", claim.text, re.IGNORECASE)
+        if said is None or (cue == "but not" and any(map(is_negator, claim.words))):
+            continue
+        sentence = evidence.text[
+            _sentence_start(evidence.text, apart.start()) : _sentence_end(evidence.text, apart.end())
+        ]
+        if sentence.lower().count(name.lower()) == 1 and (place := _place_at(claim, said.start())) is not None:
+            reason = f'the answer says of "{name}" what the source says {cue} "{name}"'
+            yield Veto("name", place, reason)
+
+
+def _sentence_start(text: str, place: int) -> int:
+    return max(text.rfind(". ", 0, place), text.rfind("\n", 0, place)) + 1
+
+
+def _sentence_end(text: str, place: int) -> int:
+    ends = [end for end in (text.find(". ", place), text.find("\n", place)) if end >= 0]
+    return min(ends, default=len(text))
+
+
+def _place_at(reading: Reading, start: int) -> int | None:
+    return next((place for place, word in enumerate(reading.words) if word.start <= start < word.end), None)
+
+
+def _number(claim: Reading, evidence: Reading) -> Iterator[Veto]:
+    """The number of a thing where the source gives that thing another one: "room 5", "gate B22"."""
+    for place in range(1, len(claim.words)):
+        if not _is_numbered(claim, place) or place in claim.measured or claim.concepts[place] in evidence.places:
+            continue
+        behind = (near + 1 for near in evidence.places.get(claim.concepts[place - 1], ()))
+        other = next((near for near in behind if near < len(evidence.words) and _is_numbered(evidence, near)), None)
+        if other is not None and evidence.concepts[other] not in claim.places:
+            says = f'the answer says "{_with_noun(claim, place)}" where the source says "{_with_noun(evidence, other)}"'
+            yield Veto("name", place, says)
+
+
+def _is_numbered(reading: Reading, place: int) -> bool:
+    """Whether a number stands right behind a noun, and nothing behind it that it counts."""
+    noun, number = reading.words[place - 1], reading.words[place]
+    if not number.is_number or noun.is_number or not carries_meaning(noun) or noun.stem in CALENDAR:
+        return False
+    return reading.text[noun.end : number.start] == " " and noun.stem not in _PARTS_OF_AN_ANSWER
+
+
+def _with_noun(reading: Reading, place: int) -> str:
+    return reading.text[reading.words[place - 1].start : reading.words[place].end]
+
+
+def _complement(claim: Reading, evidence: Reading) -> Iterator[Veto]:
+    """A name behind a verb and preposition where the source has another there, and this one behind another verb:
+    "born in Nice" for "born in Lyon and lives in Nice".
+    """
+    said = list(_complements(evidence))
+    for verb, link, place in _complements(claim):
+        meaning = claim.concepts[place]
+        ours = [at for other, same, at in said if same == link and evidence.concepts[other] == claim.concepts[verb]]
+        if not ours or meaning not in evidence.places:
+            continue
+        if any(_reaches(evidence, at, near) for at in ours for near in evidence.places[meaning]):
+            continue
+        if any(same == link and evidence.concepts[at] == meaning for _, same, at in said):
+            says = f'the answer says "{claim.words[place].text}" where the source says "{evidence.words[ours[0]].text}"'
+            yield Veto("name", place, says)
+
+
+def _complements(reading: Reading) -> Iterator[tuple[int, str, int]]:
+    """`(verb, preposition, name)` wherever a name stands right behind a preposition and that behind a verb."""
+    for at in range(1, len(reading.words) - 1):
+        link = reading.words[at].text.lower()
+        if link in _PREPOSITIONS and carries_meaning(reading.words[at - 1]) and not reading.is_capital(at - 1):
+            name = at + 2 if reading.words[at + 1].stem == "the" and at + 2 < len(reading.words) else at + 1
+            if reading.is_capital(name) and reading.words[name].stem not in CALENDAR and name not in reading.measured:
+                yield at - 1, link, name
+
+
+def _reaches(reading: Reading, first: int, last: int) -> bool:
+    """Whether only names, commas and conjunctions stand between two places: they are one list or one address."""
+    low, high = sorted((first, last))
+    return all(reading.is_capital(at) or not reading.words[at].is_content for at in range(low, high + 1)) and not any(
+        reading.words[at].text.lower() in _PREPOSITIONS for at in range(low, high)
+    )
 
 
 def _attribute(claim: Reading, evidence: Reading) -> Iterator[Veto]:
@@ -524,10 +651,23 @@ def _same_place(claim: Reading, place: int, evidence: Reading, near: int, alone:
     return any(held) and False not in held
 
 
+def _turned_round(claim: Reading, place: int, evidence: Reading, near: int) -> bool:
+    """Whether two and more words stand around `place` in the claim and all of them around `near`, on whatever side."""
+    around = [
+        claim.concepts[at]
+        for at in range(max(0, place - _REACH), min(len(claim.words), place + _REACH + 1))
+        if at != place and carries_meaning(claim.words[at]) and claim.words[at].stem not in LIGHT_WORDS
+    ]
+    return len(around) > 1 and all(
+        any(abs(other - near) <= _REACH for other in evidence.places.get(meaning, ())) for meaning in around
+    )
+
+
 def _anchored(claim: Reading, place: int, evidence: Reading, near: int, step: int, reach: int) -> bool | None:
     anchor = place + step
     while 0 <= anchor < len(claim.words) and abs(anchor - place) <= reach:
-        if carries_meaning(claim.words[anchor]) and (found := evidence.places.get(claim.concepts[anchor])):
+        is_telling = carries_meaning(claim.words[anchor]) and claim.words[anchor].text.lower() not in QUANTIFIERS
+        if is_telling and (found := evidence.places.get(claim.concepts[anchor])):
             return any(0 < (other - near) * step <= reach for other in found)
         anchor += step
     return None

@@ -134,6 +134,50 @@ CORNER = """| EUR million | 2024 | 2023 |
 | Operating profit | 12.4 | 15.1 |
 """
 
+RETURNS = "Items can be returned within 30 days of purchase. Refunds are paid within 60 days. Shipping costs 5 euros."
+COUNCIL = (
+    "Minutes of the June meeting. Present were Anna Kessler (chair), Tom Reid and Priya Nair. Marcus Bell "
+    "sent his apologies. The committee approved the purchase of two new printers by two votes to one, "
+    "with Tom Reid voting against. The next meeting takes place in room 4 on 12 July."
+)
+DEPOT = (
+    "The depot in Marlow was closed in May after a fire in the paint shop, but nobody was injured. It reopened in June."
+)
+LOSS = (
+    "RegioRail reported a loss of 9 million euros, after a profit of 3 million the year before. The "
+    "company blamed higher energy prices."
+)
+OPS = "The maintenance window is on Thursday. Technicians will disconnect the servers at noon and restart them by 3 pm."
+FARES = "We will not raise fares this year. Season tickets remain valid until the end of March."
+METF = (
+    "Metformin does not usually cause hypoglycaemia when used alone. The dose should be reduced when eGFR "
+    "lies between 30 and 45. Nausea is common."
+)
+ABSENCE = (
+    "A doctor's certificate is required from the fourth day of absence. Employees must call their manager by 9 am."
+)
+ASPIRIN = "Aspirin is safe for adults but not for children."
+PATIENT = "The patient was born in Lyon and lives in Nice. She works as a nurse."
+X1 = "The X1 is built for carpets. Unlike the X1, the X2 cannot be used on wet floors."
+PENS = "Alder Pensions will replace Fenwick Trust as the scheme's administrator."
+WARE = "The warehouse will open in March 2025 instead of December 2024. It will employ 120 people."
+INV = '{"order": {"id": 8841, "paid": true, "eta": "2025-05-06", "total": 86.5, "carrier": "UPS"}}'
+EU = """| Country | Capital | Population (million) | GDP growth 2023 | Joined EU |
+|---|---|---|---|---|
+| Estonia | Tallinn | 1.37 | −3.0% | 2004 |
+| Croatia | Zagreb | 3.85 | 3.1% | 2013 |
+| Latvia | Riga | 1.88 | −0.3% | 2004 |
+| Norway | Oslo | 5.50 | 0.5% | no |
+"""
+BRIDGE = "The bridge will cost 22 million euros, twice the original estimate. It is 640 metres long."
+TOWN = "Marlow lies on the river Tarn. It has 40,000 inhabitants and two railway stations."
+POOL = "The pool opens at 7 am and closes at 9 pm. Towels are free."
+KETTLE = "The kettle holds 0.7 litres and boils in two minutes."
+INSPECT = "The lifts are inspected every six months. The stairs are cleaned weekly."
+LEAVE = "Full-time employees get 28 days of leave. Part-time employees get leave in proportion to their hours."
+LEASES = "The lease on Mill Lane ends on 31 March 2026. The lease on Kingsway ends on 30 September 2027."
+MOWER = "The CleanBot runs for up to 60 minutes in eco mode and 25 minutes in boost mode."
+
 ROWS = [
     # paraphrases by synonym, voice, nominalisation, order
     ("+", PRODUCT, "The AirLite 300 has a weight of 2.4 kg."),
@@ -295,6 +339,77 @@ ROWS = [
     ("-", "Profit fell to $700K.", "Profit rose to $700K."),
     ("?", "# Kestrel Ltd, annual report\n\nThe year ended in June.", "Kestrel Ltd had a good year."),
     ("+", "The number of employees rose from 310 to 365.", "The company now has 365 employees."),
+    # bounds, denials, roles, tables, and numbers of other things
+    ("-", RETURNS, "Items can be returned within 40 days."),
+    ("-", RETURNS, "Items can be returned within 35 days."),
+    ("+", RETURNS, "Items can be returned within 30 days."),
+    ("?", COUNCIL, "Priya Nair voted against the purchase."),
+    ("!", COUNCIL, "Marcus Bell attended the June meeting."),
+    ("+", COUNCIL, "Tom Reid voted against the purchase."),
+    ("+", COUNCIL, "The purchase of two new printers was approved."),
+    ("!", DEPOT, "The depot was closed because of a flood."),
+    ("!", DEPOT, "Several people were injured."),
+    ("!", DEPOT, "Two people were injured."),
+    ("+", DEPOT, "No one was injured."),
+    ("+", DEPOT, "The depot was closed because of a fire."),
+    ("+", DEPOT, "A fire led to the closure of the Marlow depot."),
+    ("!", LOSS, "The loss was blamed on falling passenger numbers."),
+    ("+", LOSS, "The loss was blamed on higher energy prices."),
+    ("-", LOSS, "RegioRail reported a profit of 9 million euros."),
+    ("+", LOSS, "RegioRail reported a loss of 9 million euros."),
+    ("-", LOSS, "RegioRail made a loss of 3 million euros."),
+    ("+", OPS, "Technicians will disconnect the servers at noon on Thursday."),
+    ("-", INV, "The order has not been paid yet."),
+    ("+", INV, "The order has been paid."),
+    ("-", FARES, "Fares will be raised this year."),
+    ("+", FARES, "Fares will not be raised this year."),
+    ("+", METF, "It rarely causes hypoglycaemia when taken on its own."),
+    ("-", METF, "The dose must be increased when eGFR lies between 30 and 45."),
+    ("+", METF, "The dose must be reduced when eGFR lies between 30 and 45."),
+    ("-", ABSENCE, "A doctor's certificate is required from the third day of absence."),
+    ("+", ABSENCE, "From the 4th day of absence a doctor's certificate is required."),
+    ("-", COUNCIL, "The next meeting is in room 5."),
+    ("+", COUNCIL, "The next meeting is in room 4."),
+    ("-", ASPIRIN, "Aspirin is safe for children."),
+    ("+", ASPIRIN, "Aspirin is safe for adults."),
+    ("+", ASPIRIN, "Aspirin is not safe for children."),
+    ("!", PATIENT, "The patient was born in Nice."),
+    ("+", PATIENT, "The patient was born in Lyon."),
+    ("+", PATIENT, "The patient lives in Nice."),
+    ("!", X1, "The X1 cannot be used on wet floors."),
+    ("+", X1, "The X2 cannot be used on wet floors."),
+    ("-", PENS, "Fenwick Trust will replace Alder Pensions."),
+    ("+", PENS, "Alder Pensions will replace Fenwick Trust."),
+    ("+", PENS, "Fenwick Trust will be replaced by Alder Pensions."),
+    ("-", WARE, "The warehouse will open in December 2024."),
+    ("+", WARE, "The warehouse will open in March 2025."),
+    ("+", EU, "Estonia's economy shrank by 3% in 2023."),
+    ("+", EU, "Estonia's GDP fell by 3.0% in 2023."),
+    ("-", EU, "Estonia's GDP grew by 3.0% in 2023."),
+    ("-", EU, "Croatia's GDP fell by 3.1% in 2023."),
+    ("+", EU, "Croatia's GDP grew by 3.1% in 2023."),
+    ("+", EU, "Croatia joined the EU in 2013, nine years after Estonia."),
+    ("-", EU, "Croatia joined the EU in 2004."),
+    ("+", EU, "Norway has the largest population of the four countries."),
+    ("+", EU, "Norway is not a member of the EU."),
+    ("-", EU, "Norway has joined the EU."),
+    ("-", EU, "Norway joined the EU in 2004."),
+    ("+", EU, "Latvia has 1.88 million inhabitants."),
+    ("-", EU, "Latvia has 2.88 million inhabitants."),
+    ("+", BRIDGE, "The original estimate was 11 million euros."),
+    ("-", BRIDGE, "The bridge will cost 32 million euros."),
+    ("+", TOWN, "Its population is 40,000."),
+    ("-", POOL, "The pool opens at 8 am."),
+    ("+", KETTLE, "The kettle holds 700 ml."),
+    ("-", KETTLE, "The kettle holds 900 ml."),
+    ("+", RETURNS, "Refunds are paid within two months."),
+    ("+", INSPECT, "The lifts are inspected twice a year."),
+    ("-", INSPECT, "The lifts are inspected every three months."),
+    ("!", LEAVE, "Part-time employees get 28 days too."),
+    ("+", LEAVE, "Full-time employees get 28 days."),
+    ("+", LEASES, "The lease on Kingsway ends on 30 September 2027."),
+    ("+", MOWER, "It runs for up to 60 minutes in eco mode."),
+    ("+", MOWER, "It runs for 25 minutes in boost mode."),
 ]
 
 _WANTED = {"+": {"supported"}, "-": {"contradicted"}, "?": {"unsupported"}, "!": {"contradicted", "unsupported"}}
