@@ -1,8 +1,9 @@
-"""The library: verify_claims (LB1), quotes (QU4, QU6), evidence schema (ES2), numbers (NU5), confidence (CF2)."""
+"""The library: verify_claims (LB1, ST4), quotes (QU4, QU6), evidence schema (ES2), numbers (NU5), confidence (CF2)."""
 
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 
@@ -144,3 +145,14 @@ def test_a_bare_number_is_read_with_its_question() -> None:
     question = "What was the percentage change in revenue from 2018 to 2019?"
     assert verify_claims("24.41 percent", source, question=question).verdict == "grounded"
     assert verify_claims("29.41 percent", source, question=question).verdict == "ungrounded"
+
+
+def test_the_embedded_verifiers_need_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ST4: no model is downloaded and nobody is asked."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr(socket, "socket", refused)
+    monkeypatch.setattr(socket, "getaddrinfo", refused)
+    assert verify_claims("Revenue was $4.2M in 2023. They sold turbines in Spain.", SOURCE).verdict != "not_checked"
