@@ -1,0 +1,187 @@
+"""Runs the suites of paraphrases, perturbed numbers and edited quotations through the verifier.
+
+    python -m bench.suites [--data DIR] [--json OUT]
+
+DIR is a folder with tatqa_gold.jsonl; its gold answers join the suite of numbers. Takes about a minute without it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.report import heading, machine, markdown, write
+from bench.suites import numbers, quotations, reports
+from bench.suites.case import Case, Rate, Result, alarms, precision, read
+from proxy import check_numbers, check_quotes, verify_claims
+
+SEED = 20
+_STATED, _COMPUTED = 150, 120
+_ALARMS = ("unsupported", "contradicted")
+
+
+def paraphrase_cases() -> Iterator[Case]:
+    """Every faithful paraphrase, and every twin with one error."""
+    for name in ("paraphrases.jsonl", "edited.jsonl"):
+        for row in read(name):
+            meta = row["meta"]
+            yield Case(row["id"], meta["kind"], bool(row["label"]), row["answer"], row["context"], meta["level"])
+
+
+def number_cases(rows: Iterable[Mapping[str, Any]]) -> Iterator[Case]:
+    """What is made of claims with numbers; the changes to a claim depend on nothing but the claim."""
+    for row in rows:
+        yield from numbers.cases_of(row, random.Random(f"{SEED} {row['id']}"))
+
+
+def quotation_cases() -> Iterator[Case]:
+    """Every edit of every quotation, and every typography."""
+    for number, row in enumerate(read("quotations.jsonl")):
+        yield from quotations.cases_of(row, number)
+
+
+def numbers_alone(case: Case) -> bool:
+    """Does the check of numbers flag the text?"""
+    return bool(check_numbers(case.text, case.context).flagged)
+
+
+def quotes_alone(case: Case) -> bool:
+    """Does the check of quotations reject one? A quotation that it does not see is not rejected."""
+    return check_quotes(case.text, case.context).counts.rejected > 0
+
+
+def examine(cases: Iterable[Case], alone: Callable[[Case], bool] | None = None) -> list[Result]:
+    """What the whole report, and one check alone, say of each case."""
+    return [_examined(case, alone) for case in cases]
+
+
+def _examined(case: Case, alone: Callable[[Case], bool] | None) -> Result:
+    judgements = verify_claims(case.text, case.context).choices[0].judgements
+    flagged = [each.verdict for each in judgements if each.verdict.label in _ALARMS]
+    return Result(
+        case,
+        flagged=bool(flagged),
+        flagged_alone=alone(case) if alone else None,
+        checked=any(each.verdict.label != "not_checked" for each in judgements),
+        why=f"{flagged[0].verifier}: {flagged[0].reason}" if flagged else "",
+    )
+
+
+def summary(results: Sequence[Result]) -> dict[str, Any]:
+    """Recall, precision and false alarms of a suite, in numbers, for the report and for the check alone."""
+    found: dict[str, Any] = {}
+    for name, alone in (("report", False), ("check alone", True)):
+        if alone and results[0].flagged_alone is None:
+            continue
+        caught, false = alarms(results, wrong=True, alone=alone), alarms(results, wrong=False, alone=alone)
+        found[name] = {
+            "recall": _figure(caught),
+            "false_alarms": _figure(false),
+            "precision": _figure(precision(results, alone=alone)),
+            "balanced_accuracy": ((caught.value or 0) + 1 - (false.value or 0)) / 2,
+        }
+    return found
+
+
+def _figure(rate: Rate) -> dict[str, Any]:
+    return {"value": rate.value, "interval": list(rate.interval), "hits": rate.hits, "of": rate.of}
+
+
+def grouped(results: Iterable[Result], key: Callable[[Result], str]) -> dict[str, list[Result]]:
+    """The results by key, in the order in which the keys first come."""
+    groups: dict[str, list[Result]] = defaultdict(list)
+    for result in results:
+        groups[key(result)].append(result)
+    return dict(groups)
+
+
+def run(data: Path | None) -> dict[str, list[Result]]:
+    """All suites, by name."""
+    own = read("numbers.jsonl")
+    suites = {
+        "Paraphrases": (paraphrase_cases(), None),
+        "Numbers, our own sentences": (number_cases(own), numbers_alone),
+        "Quotations": (quotation_cases(), quotes_alone),
+    }
+    from_reports = reports.rows_in(data, stated=_STATED, computed=_COMPUTED, seed=SEED) if data else []
+    if from_reports:
+        suites["Numbers, annual reports"] = (number_cases(from_reports), numbers_alone)
+    results = {}
+    for name, (cases, alone) in suites.items():
+        results[name] = examine(cases, alone)
+        print(f"{name}: {len(results[name])} texts", file=sys.stderr, flush=True)
+    return results
+
+
+def as_table(result: Mapping[str, Any], suites: Mapping[str, Sequence[Result]]) -> str:
+    """The figures as Markdown."""
+    parts = [
+        heading("Paraphrases, numbers and quotations", result),
+        "A text is flagged when any of its claims is found unsupported or contradicted. 95 % intervals (Wilson).",
+        "Recall is the share of wrong texts that are flagged, false alarms the share of right ones.\n",
+    ]
+    for name, results in suites.items():
+        parts += [f"## {name}\n", _overall(results), "", _by(results, lambda found: found.case.kind, "kind"), ""]
+        if name == "Paraphrases":
+            parts += [_by(results, lambda found: found.case.level, "level"), ""]
+    return "\n".join(parts).rstrip()
+
+
+def _overall(results: Sequence[Result]) -> str:
+    rows = []
+    for name, alone in (("whole report", False), ("this check alone", True)):
+        if alone and results[0].flagged_alone is None:
+            continue
+        caught, false = alarms(results, wrong=True, alone=alone), alarms(results, wrong=False, alone=alone)
+        balanced = ((caught.value or 0) + 1 - (false.value or 0)) / 2
+        rows.append((name, caught, false, precision(results, alone=alone), f"{balanced:.1%}"))
+    return markdown(("judged by", "recall", "false alarms", "precision", "balanced accuracy"), rows)
+
+
+def _by(results: Sequence[Result], key: Callable[[Result], str], title: str) -> str:
+    rows = [
+        (name, alarms(group, wrong=True), alarms(group, wrong=False)) for name, group in grouped(results, key).items()
+    ]
+    return markdown((title, "wrong texts flagged", "right texts flagged"), rows)
+
+
+def _errors(results: Sequence[Result]) -> list[dict[str, Any]]:
+    return [
+        {"id": found.case.id, "kind": found.case.kind, "wrong": found.case.wrong, "text": found.case.text}
+        | {"checked": found.checked, "why": found.why}
+        for found in results
+        if found.flagged is not found.case.wrong
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="a folder with tatqa_gold.jsonl")
+    parser.add_argument("--json", type=Path, help="also write every error, with the reason given, to this file")
+    given = parser.parse_args()
+    suites = run(given.data)
+    command = "python -m bench.suites" + (" --data DIR" if given.data else "")
+    result = {
+        "command": command,
+        "machine": machine(),
+        "suites": {
+            name: summary(results)
+            | {"kinds": {k: summary(g) for k, g in grouped(results, lambda r: r.case.kind).items()}}
+            for name, results in suites.items()
+        },
+    }
+    table = as_table(result, suites)
+    print(table)
+    write("suites", result, table)
+    if given.json:
+        given.json.write_text(json.dumps({name: _errors(results) for name, results in suites.items()}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

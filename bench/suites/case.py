@@ -1,0 +1,83 @@
+"""One text that the verifier is asked about, and the rates that come of many."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+_Z = 1.959964
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A text with its context; `wrong` says whether an alarm is due, `kind` what was done to the text."""
+
+    id: str
+    kind: str
+    wrong: bool
+    text: str
+    context: str
+    level: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What was said of a case: did the whole report, and the one check that the suite is about, raise an alarm?
+
+    `why` is the reason of the first claim that was flagged. `checked` is False when no claim was checked.
+    """
+
+    case: Case
+    flagged: bool
+    flagged_alone: bool | None
+    checked: bool
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A share `hits / of` with its Wilson interval at 95 %; an empty one has the interval 0–1."""
+
+    hits: int
+    of: int
+
+    @property
+    def value(self) -> float | None:
+        return self.hits / self.of if self.of else None
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        if not self.of:
+            return 0.0, 1.0
+        share, spread = self.hits / self.of, _Z * _Z / self.of
+        middle = (share + spread / 2) / (1 + spread)
+        reach = _Z * sqrt(share * (1 - share) / self.of + spread / self.of / 4) / (1 + spread)
+        return max(0.0, middle - reach), min(1.0, middle + reach)
+
+    def __str__(self) -> str:
+        if not self.of:
+            return "–"
+        low, high = self.interval
+        return f"{self.hits / self.of:.1%} ({low:.1%}–{high:.1%}), {self.hits}/{self.of}"
+
+
+def alarms(results: Sequence[Result], *, wrong: bool, alone: bool = False) -> Rate:
+    """The share of wrong (recall) or right texts (false alarms) that were flagged, by the report or the check alone."""
+    due = [result.flagged_alone if alone else result.flagged for result in results if result.case.wrong is wrong]
+    return Rate(sum(map(bool, due)), len(due))
+
+
+def precision(results: Sequence[Result], *, alone: bool = False) -> Rate:
+    """The share of flagged texts that are wrong."""
+    flagged = [result for result in results if (result.flagged_alone if alone else result.flagged)]
+    return Rate(sum(result.case.wrong for result in flagged), len(flagged))
+
+
+def read(name: str) -> list[dict[str, Any]]:
+    """The rows of one of the files beside this one."""
+    return [json.loads(line) for line in (FOLDER / name).read_text().splitlines()]

@@ -1,0 +1,48 @@
+"""Numbers as they stand in a claim: their value and other ways to write it."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+
+SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+_DIGITS = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
+
+
+def value_of(number: str) -> Decimal:
+    """The value of a number in digits, with or without thousands separators."""
+    return Decimal(number.replace(",", ""))
+
+
+def written(value: Decimal) -> str:
+    """A value in digits, with thousands separators and no needless zeros."""
+    text = f"{value:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def numbers_in(text: str) -> Iterator[str]:
+    """Every number that a text holds in digits."""
+    return (found.group().rstrip(",") for found in _DIGITS.finditer(text))
+
+
+def another_digit(number: str, rng: random.Random, *, leading: int | None = None) -> str:
+    """The number with one digit changed; `leading` restricts the change to that many first digits.
+
+    A first digit never becomes 0, and never does the value stay the same.
+    """
+    places = [place for place, char in enumerate(number) if char.isdigit()][:leading]
+    place = rng.choice(places)
+    first = place == next(index for index, char in enumerate(number) if char.isdigit())
+    digits = [digit for digit in "123456789" + ("" if first else "0") if digit != number[place]]
+    return number[:place] + rng.choice(digits) + number[place + 1 :]
+
+
+def rounded(number: str, digits: int) -> str | None:
+    """The number to so many significant digits; None when it has no more than these, so that nothing would change."""
+    value = value_of(number)
+    if not value:
+        return None
+    short = round(value, digits - 1 - value.adjusted())
+    return None if short == value else written(short)
