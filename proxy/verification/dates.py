@@ -111,6 +111,17 @@ def _day_of_month(match: re.Match[str]) -> DateReading:
     return DateReading(match.end(), 100.0 * month + day, 100.0 * month + day, unit="month-day")
 
 
+def _end_of_month(match: re.Match[str]) -> DateReading:
+    """The last day of a month; February ends on the 28th where no year is written."""
+    month = _month(match)
+    year = int(match["year"]) if match["year"] else 2023
+    last = (date(year + month // 12, month % 12 + 1, 1)).toordinal() - 1
+    if match["year"]:
+        return DateReading(match.end(), float(last), float(last))
+    written = 100.0 * month + date.fromordinal(last).day
+    return DateReading(match.end(), written, written, unit="month-day")
+
+
 def _part_of_year(match: re.Match[str]) -> DateReading:
     """A quarter or a half, with its year or without."""
     number = int(_ORDINALS.get(match["number"].lower(), match["number"]))
@@ -171,7 +182,9 @@ _DECADES = {"twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixti
     "eighties": 80,
     "nineties": 90,
 }
-_STARTERS = frozenset(_ORDINALS) | frozenset(_DECADES) | {"fiscal", "fy", "financial", "q", "h", "calendar", "twenty"}
+_STARTERS = (
+    frozenset(_ORDINALS) | frozenset(_DECADES) | {"end", "fiscal", "fy", "financial", "q", "h", "calendar", "twenty"}
+)
 
 _MONTH = (
     r"(?P<month>jan(?:uary|\.)?|feb(?:ruary|\.)?|mar(?:ch|\.)?|apr(?:il|\.)?|may|june?\.?|july?\.?|aug(?:ust|\.)?"
@@ -210,6 +223,7 @@ _AT_DIGIT = _compiled(
     (r"(?P<year>\d{1,4}) (?:AD|CE|A\.D\.)(?!\w)", _of_our_era),
 )
 _AT_WORD = _compiled(
+    (rf"(?:(?<=until the )|(?<=till the )|(?<=by the ))end of {_MONTH}(?:,? {_YEAR})?", _end_of_month),
     (rf"{_MONTH} {_DAY},? {_YEAR}", _day),
     (rf"{_MONTH},?(?: of)?[ -]{_YEAR}", _month_of_year),
     (rf"{_MONTH}[-'’ ]['’]?(?P<year>\d\d)(?=['’]?(?:[,.;)\]]|$))(?<=['’]\d\d)", _month_of_year),

@@ -125,6 +125,13 @@ def _sums(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_R
                 yield result, " + ".join(map(_w, values)), tuple(place for place, _ in chosen)
 
 
+def _products(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
+    """So many things at so much each."""
+    for (i, count), (j, price) in permutations(operands, 2):
+        if claimed.kind == "currency" == price.kind and count.kind == "count" and count.nouns:
+            yield _point(price, count.low * price.low, count.low * price.slack), f"{_w(count)} × {_w(price)}", (i, j)
+
+
 def _averages(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
     for total, formula, places in _sums(claimed, operands, direction):
         count = len(places)
@@ -211,6 +218,10 @@ _OPERATIONS: tuple[tuple[re.Pattern[str], Callable[[Quantity, _Numbered, int], I
     (
         re.compile(r"\b(?:total|combined|together|sum\b|altogether|overall|aggregate|both|in all|cumulative)", re.I),
         _sums,
+    ),
+    (
+        re.compile(r"\b(?:total|combined|together|sum\b|altogether|overall|aggregate|both|in all|cumulative)", re.I),
+        _products,
     ),
     (re.compile(r"\b(?:average|mean\b|averag)", re.I), _averages),
     (re.compile(r"\b(?:times|ratio|per\b|each|multiple|proportion)|\dx\b", re.I), _ratios),

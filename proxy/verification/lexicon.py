@@ -60,7 +60,7 @@ lose loss defeat|fight battle|war conflict|attack assault|protect protection saf
 search seek hunt|find discover discovery locate|keep retain maintain|replace substitute substitution
 change alter alteration modify modification|improve improvement enhance enhancement|worsen deteriorate deterioration
 refuse reject rejection decline|agree agreement consent|argue dispute quarrel|attempt effort|travel trip journey
-arrive arrival reach|leave depart departure|send dispatch ship|deliver delivery|include contain comprise consist
+arrive arrival reach eta|leave depart departure|send dispatch ship|deliver delivery|include contain comprise consist
 part portion section segment|amount quantity|total overall sum|whole entire complete full
 several multiple various numerous|many lots|enough sufficient adequate|lack absence shortage
 extra additional further|other another|same identical|different distinct differ difference|similar alike
@@ -86,6 +86,7 @@ telephone phone|laptop computer|email mail|approx approximately|percent percenta
 fourth 4th|fifth 5th|zero 0|one 1 single|two 2 couple pair|three 3|four 4|five 5|six 6|seven 7|eight 8|nine 9|ten 10
 eleven 11|twelve 12 dozen|thirteen 13|fourteen 14|fifteen 15|sixteen 16|seventeen 17|eighteen 18|nineteen 19|twenty 20
 thirty 30|forty 40|fifty 50|sixty 60|seventy 70|eighty 80|ninety 90|population inhabitant populace|economy gdp
+apology apologise apologize
 """
 
 # The same for names: months, peoples and their countries. Any other name stands for itself alone.
@@ -154,7 +155,7 @@ report paper study researcher website webpage page story piece content section q
 subject matter issue now currently current today presently nowadays recently overall additionally finally specifically
 essentially particularly ultimately eventually effectively basically namely likewise accordingly subsequently lastly
 note state mention include provide describe explain indicate refer highlight emphasize emphasise discuss define stand
-addition other others etc term terms yet already still
+addition other others etc term terms yet already still together
 """
 
 # What no source bears out unless it says so itself: evaluations.
@@ -256,6 +257,12 @@ def _concepts() -> dict[str, str]:
     return concepts | {form: concepts.get(base, base) for form, base in bases.items()}
 
 
+def _with_forms(table: str) -> frozenset[str]:
+    """The stems of listed words and of their irregular forms."""
+    listed = {stem(word) for word in table.split()}
+    return frozenset(listed.union(*(group for group in _groups(_IRREGULAR) if group[0] in listed)))
+
+
 def _ordinals() -> Iterable[tuple[str, str]]:
     """Every two of the first twelve places in a row: what is third is not fourth."""
     names = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
@@ -285,8 +292,8 @@ _OPPOSED = _gather(
 
 NAME_CONCEPTS = frozenset(_CONCEPTS.get(stem, stem) for group in _groups(_NAME_SYNONYMS) for stem in group)
 FRAME_WORDS = frozenset(stem(word) for word in _FRAME.split())
-REFERENTS = frozenset(stem(word) for word in _REFERENTS.split())
-LIGHT_WORDS = frozenset(stem(word) for word in _LIGHT.split())
+REFERENTS = _with_forms(_REFERENTS)
+LIGHT_WORDS = _with_forms(_LIGHT)
 EVALUATIVE = frozenset(stem(word) for word in _EVALUATIVE.split())
 NEGATORS = frozenset(_NEGATORS.split())
 TITLES = frozenset(_TITLES.split())

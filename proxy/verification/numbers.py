@@ -81,7 +81,9 @@ def find_quantities(text: str) -> tuple[Quantity, ...]:
 def _may_begin(word: str) -> bool:
     """Whether anything that `_at_word` reads can begin with this word; most words are no such thing."""
     lower = word.lower()
-    return "-" in lower or lower in _SPELLED or lower in _FRACTION_STARTS or is_date_word(lower)
+    return (
+        "-" in lower or lower in _SPELLED or lower in _FRACTION_STARTS or lower in _TIMES_OF_DAY or is_date_word(lower)
+    )
 
 
 class _Amount(NamedTuple):
@@ -104,6 +106,10 @@ def _at_word(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
     word = match.group().lower()
     if is_date_word(word) and (reading := read_date(text, match.start(), at_digit=False)):
         return [_date(text, match.start(), reading)], reading.end
+    if word in _TIMES_OF_DAY:
+        minutes = _TIMES_OF_DAY[word]
+        other = (1440.0, 1440.0) if word == "midnight" else None
+        return [Quantity(match.start(), match.end(), match.group(), "time", minutes, minutes, other=other)], match.end()
     if fraction := _FRACTION.match(text, match.start()):
         return [_fraction(text, fraction)], fraction.end()
     if word in _SPELLED or word in _ARTICLES:
@@ -487,11 +493,19 @@ def _date(text: str, start: int, reading: DateReading) -> Quantity:
 
 def _time_of_day(text: str, match: re.Match[str]) -> Quantity:
     """A time of day in minutes; without am or pm an hour up to 12 may be either."""
-    hour, half_day = int(match["hour"]), (match["half"] or "").lower()[:1]
+    hour, half_day = int(match["hour"]), _half_of_day(match)
     hour = hour % 12 + (12 if half_day == "p" else 0) if half_day else hour
     minutes = 60.0 * hour + int(match["minute"] or match["minutes"] or 0)
     other = (minutes + 720, minutes + 720) if not half_day and hour < 12 else None
     return Quantity(match.start(), match.end(), match.group(), "time", minutes, minutes, 0.0, "", other)
+
+
+def _half_of_day(match: re.Match[str]) -> str:
+    if match["part"]:
+        return "a" if match["part"] == "morning" else "p"
+    if match["night"]:
+        return "p" if 6 <= int(match["hour"]) < 12 else "a"
+    return (match["half"] or "").lower()
 
 
 def _ratio(text: str, match: re.Match[str]) -> Quantity:
@@ -590,6 +604,7 @@ _SPELLED = {
 _SPELLED |= {"eighty": 80.0, "ninety": 90.0}
 _SPELLED_SCALES = {"hundred": 1e2, "dozen": 12.0, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _SPELLED_SCALES |= {"lakh": 1e5, "crore": 1e7}
+_TIMES_OF_DAY = {"noon": 720.0, "midday": 720.0, "midnight": 0.0}
 _ARTICLES = frozenset(("a", "an"))
 _FRACTION_STARTS = _ARTICLES | {"half"}
 _PARTS = {"half": 2.0, "halve": 2.0, "third": 3.0, "quarter": 4.0, "fourth": 4.0, "fifth": 5.0, "sixth": 6.0}
@@ -649,7 +664,8 @@ _IN_WHOLE = re.compile(r" (?:(?P<out>out of)|in) (?:every )?(?=[^\W_])")
 _RANGE = re.compile(r"(?:[ \u00a0]?(?P<word>[-\u2013\u2014~]| to |(?: and | or )))[$€£]?[ ]?(?=[\w.])", re.I)
 _AMOUNT_AHEAD = re.compile(r"\s{0,3}(?P<sign>[-\u2212])?(?P<bracket>\()?\s{0,2}(?=\.?\d)")
 _CLOCK = re.compile(
-    r"(?P<hour>[01]?\d|2[0-4])(?:(?:[:.](?P<minute>[0-5]\d)(?::[0-5]\d)?)?[ \u00a0]?(?P<half>[aApP])\.?[mM]\b"
+    r"(?P<hour>[01]?\d|2[0-4])(?:(?:[:.](?P<minute>[0-5]\d)(?::[0-5]\d)?)?[ \u00a0]?(?:(?P<half>[aApP])\.?[mM]\b"
+    r"|(?:o['’]clock )?(?:in the (?P<part>morning|afternoon|evening)|at (?P<night>night))\b|(?P<clock>o['’]clock)\b)"
     r"|:(?P<minutes>[0-5]\d)(?::[0-5]\d)?(?![\d:]))"
 )
 _RATIO = re.compile(r"(?P<first>\d{1,6}(?:\.\d{1,4})?)(?: : |:)(?P<second>\d{0,5}[1-9]\d{0,2}(?:\.\d{1,4})?)(?![\d:])")

@@ -41,6 +41,11 @@ class _Asked:
         return content_stems(f"{self.claim.lead} {self.claim.text}")
 
     @cached_property
+    def first(self) -> str:
+        """The stem of its first content word, which is of its subject."""
+        return next((word.stem for word in words(self.claim.text) if word.is_content and not word.is_number), "")
+
+    @cached_property
     def falls(self) -> bool:
         """Whether it speaks of decline or loss, so that it writes what is negative without a sign."""
         return direction(self.claim.text) < 0
@@ -166,7 +171,10 @@ def verify(
     is_scaled = any(each.high >= 1000 or each.low <= -1000 for each in wanted if each.kind != "date")
     asked = _Asked(claim, quantities, _subject(claim, quantities), is_scaled)
     read: list[_Read] = []
-    for passage in _candidates(claim, context, policy.numeric.max_source_checks):
+    candidates = _candidates(claim, context, policy.numeric.max_source_checks)
+    if not candidates:
+        asked, candidates = _in_other_words(asked, context, policy.numeric.max_source_checks)
+    for passage in candidates:
         if clock() > deadline:
             return _timed_out(len(wanted), policy.numeric.timeout_s)
         read.append(_read(asked, passage, context))
@@ -232,6 +240,14 @@ def _candidates(claim: Claim, context: Context, limit: int) -> list[Passage]:
     return kept
 
 
+def _in_other_words(asked: _Asked, context: Context, limit: int) -> tuple[_Asked, list[Passage]]:
+    """The question in the words that the sources have for it, where they have none of its own, and where they do."""
+    synonyms = frozenset().union(*map(same_meaning, asked.subject))
+    found = list(context.nearest(synonyms, limit))
+    told = synonyms & frozenset().union(*(passage.stems for passage in found))
+    return (replace(asked, subject=told) if told else asked), found
+
+
 def _read(asked: _Asked, passage: Passage, context: Context) -> _Read:
     before = None
     if not _is_table_row(passage):  # the rows around a row name other things
@@ -271,7 +287,9 @@ def _judge(asked: _Asked, mine: Binding, read: Sequence[_Read], policy: NumericP
     if followed := _elapsed(asked, mine, ranked) or _multiple(mine, differing):
         return followed
     spoken = cues(claim.text) if not _TO_LEVEL.search(claim.text, max(0, quantity.start - 6), quantity.start) else set()
-    comparable = [each for each in differing if spoken <= cues(each.passage.text)]
+    comparable = [
+        each for each in differing if each.relation is Relation.DIFFERENT and spoken <= cues(each.passage.text)
+    ]
     return _of_no_match(mine, stated, comparable)
 
 
@@ -314,7 +332,7 @@ def _fits_period(mine: Sequence[Quantity], theirs: Sequence[Quantity]) -> bool |
 def _contests(stated: _Stated, mine: Binding) -> bool:
     """Whether a different value is of the same dimension, so that it may be the true one."""
     claimed, other = mine.quantity, stated.quantity
-    if stated.relation is not Relation.DIFFERENT:
+    if stated.relation is not Relation.DIFFERENT and not _differs_but_for_bounds(stated):
         return False
     is_cell = _is_table_row(stated.passage)
     if is_cell and not speaks_of_column(stated.passage.text, other.start, stated.read.asked.spoken):
@@ -323,7 +341,12 @@ def _contests(stated: _Stated, mine: Binding) -> bool:
         return False  # how long something takes is no bare number
     if claimed.kind == "date":
         lengths = claimed.high - claimed.low, other.high - other.low
-        return claimed.unit == other.unit and max(lengths) <= 2 * min(lengths) + 1
+        are_days = (
+            not max(lengths)
+            and "month-day" in (claimed.unit, other.unit)
+            and {claimed.unit, other.unit} <= {"", "month-day"}
+        )
+        return are_days or (claimed.unit == other.unit and max(lengths) <= 2 * min(lengths) + 1)
     if claimed.kind != other.kind:
         return other.is_bare and not claimed.nouns and is_cell
     if other.is_bare and not 1e-4 < abs(claimed.low / (other.low * stated.read.scale or 1.0)) < 1e4:
@@ -339,6 +362,14 @@ def _contests(stated: _Stated, mine: Binding) -> bool:
     if claimed.kind == "count":
         return claimed.nouns[:1] == other.nouns[:1] and claimed.is_bare == other.is_bare
     return True
+
+
+def _differs_but_for_bounds(stated: _Stated) -> bool:
+    """Whether only "up to" or "more than" keeps the two values from excluding each other."""
+    claimed, other = stated.mine.quantity, stated.quantity
+    if stated.relation is not Relation.OPEN or not (claimed.bound or other.bound):
+        return False
+    return compare(replace(claimed, bound=""), replace(other, bound="")) is Relation.DIFFERENT
 
 
 def _is_counted_by(stated: _Stated, nouns: Sequence[str]) -> bool:
@@ -480,11 +511,17 @@ def _outdoes(other: _Stated, match: _Stated, mine: Binding, subject: frozenset[s
             theirs.has_subject or found.has_subject
         )  # one subject for all: only what follows tells them apart
         common = theirs.shared if is_list else frozenset()
+        first, alone = other.read.asked.first, theirs.own - found.own
+        if theirs.has_subject and first in alone and not found.own - theirs.own <= subject:
+            return True  # the subject of the other verb: "while placebo reduced it by 0.3"
         return _names_better(mine.scope, theirs.own - common, found.own - common)
     if _is_table_row(other.passage) and _is_table_row(match.passage):
         return other.coverage > match.coverage and _names_better(subject, theirs.shared, found.shared)
     missing = (mine.scope & other.passage.stems) - match.passage.stems
-    return bool(missing) and other.scoped > match.scoped and other.coverage >= max(0.6, match.coverage + 0.34)
+    leaned_on = match.read.before.stems if match.read.before else frozenset()
+    if other.scoped == 1 > match.scoped and (missing & other.read.asked.names) - leaned_on:
+        return True  # all of it is said of the very name, of which the matching passage says nothing
+    return bool(missing) and other.scoped > match.scoped and other.coverage >= max(0.6, match.coverage + 0.3)
 
 
 def _names_better(wanted: frozenset[str], these: frozenset[str], those: frozenset[str]) -> bool:
@@ -576,7 +613,7 @@ def _derived(
             for each in group
             for found in each.bindings
             if found.quantity.kind not in ("date", "time")
-            and (_is_table_row(each.passage) or subject & found.subject)
+            and (_is_table_row(each.passage) or subject & found.subject or not found.own)
             and (len(years) < 2 or _fits_period(years, found.dates) is not False)
         ]
         derivation = derive(mine.quantity, f"{claim.lead} {claim.text}", [each for each, _ in operands], tolerance)

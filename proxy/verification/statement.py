@@ -67,6 +67,7 @@ _SHORT, _RATHER_SHORT, _LONG = 3, 5, 6  # content words
 _SHORTER = 0.1  # what a claim that is not long must have more of, because each word says more of it
 _SPARED = 0.8  # in a long claim with so much found, one name may be written otherwise
 _CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))
+_COSTS = same_meaning(stem("cost"))
 _SAYING_OF = LINKING | {"has", "have", "had"}
 _LEAST_CONTENT = 0.15  # names alone do not make an assertion
 _EXACT_COVERAGE, _EXACT_ORDER = 0.97, 0.9
@@ -245,7 +246,7 @@ def _stated(alignment: Alignment) -> _Method | None:
     nothing_new = len(alignment.missing_names) <= (is_long and alignment.union >= _SPARED) and alignment.gap <= _GAP
     asked = 0.0 if is_long else _SHORTER
     if alignment.coverage >= _EXACT_COVERAGE and alignment.order >= _EXACT_ORDER:
-        return "exact"
+        return "semantic"
     if alignment.coverage >= _SEMANTIC + asked and nothing_new:
         return "semantic"
     if alignment.union >= _INFERENCE + asked and nothing_new:
@@ -276,7 +277,7 @@ def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
         is_name = reading.is_name(place) and word.text.lower() not in TITLES and word.stem not in CALENDAR
         is_name = is_name or (word.is_number and is_named)
         weight = _NAME_WEIGHT if is_name else _weight(word.stem)
-        if reading.measured and word.stem in _CHANGES:
+        if reading.measured and word.stem in _CHANGES | _COSTS:
             weight = min(weight, _LIGHT_WEIGHT)  # the numbers tell it, or another verifier asks them
         if place >= attributed:
             weight = _REFERENT_WEIGHT

@@ -312,6 +312,8 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
         if not found or not carries_meaning(claim.words[place]):
             continue
         denied = place in claim.negated
+        if all((near in evidence.negated) == denied for near in found):
+            continue
         against = evidence.affirmed if denied else evidence.refuted | evidence.denied_of_all
         is_refuted = any(near in against for near in found)
         if not is_refuted:

@@ -171,7 +171,9 @@ EU = """| Country | Capital | Population (million) | GDP growth 2023 | Joined EU
 """
 BRIDGE = "The bridge will cost 22 million euros, twice the original estimate. It is 640 metres long."
 TOWN = "Marlow lies on the river Tarn. It has 40,000 inhabitants and two railway stations."
+DRUG = "The drug reduced HbA1c by 1.1 percentage points, while placebo reduced it by 0.3 percentage points."
 POOL = "The pool opens at 7 am and closes at 9 pm. Towels are free."
+MICE = "The order contains two wireless mice at €24.50 each and one keyboard at €59."
 KETTLE = "The kettle holds 0.7 litres and boils in two minutes."
 INSPECT = "The lifts are inspected every six months. The stairs are cleaned weekly."
 LEAVE = "Full-time employees get 28 days of leave. Part-time employees get leave in proportion to their hours."
@@ -346,6 +348,7 @@ ROWS = [
     ("?", COUNCIL, "Priya Nair voted against the purchase."),
     ("!", COUNCIL, "Marcus Bell attended the June meeting."),
     ("+", COUNCIL, "Tom Reid voted against the purchase."),
+    ("+", COUNCIL, "Marcus Bell apologised."),
     ("+", COUNCIL, "The purchase of two new printers was approved."),
     ("!", DEPOT, "The depot was closed because of a flood."),
     ("!", DEPOT, "Several people were injured."),
@@ -358,11 +361,17 @@ ROWS = [
     ("-", LOSS, "RegioRail reported a profit of 9 million euros."),
     ("+", LOSS, "RegioRail reported a loss of 9 million euros."),
     ("-", LOSS, "RegioRail made a loss of 3 million euros."),
+    ("!", OPS, "Technicians will disconnect the servers at midnight on Thursday."),
     ("+", OPS, "Technicians will disconnect the servers at noon on Thursday."),
     ("-", INV, "The order has not been paid yet."),
     ("+", INV, "The order has been paid."),
+    ("+", INV, "It should arrive on 6 May."),
+    ("!", INV, "It should arrive on 16 May."),
     ("-", FARES, "Fares will be raised this year."),
     ("+", FARES, "Fares will not be raised this year."),
+    ("+", FARES, "Season tickets are valid until 31 March."),
+    ("-", FARES, "Season tickets are valid until 30 April."),
+    ("-", METF, "It commonly causes hypoglycaemia when taken on its own."),
     ("+", METF, "It rarely causes hypoglycaemia when taken on its own."),
     ("-", METF, "The dose must be increased when eGFR lies between 30 and 45."),
     ("+", METF, "The dose must be reduced when eGFR lies between 30 and 45."),
@@ -396,10 +405,19 @@ ROWS = [
     ("-", EU, "Norway joined the EU in 2004."),
     ("+", EU, "Latvia has 1.88 million inhabitants."),
     ("-", EU, "Latvia has 2.88 million inhabitants."),
+    ("+", EU, "Estonia and Latvia together have 3.25 million inhabitants."),
     ("+", BRIDGE, "The original estimate was 11 million euros."),
     ("-", BRIDGE, "The bridge will cost 32 million euros."),
+    ("!", TOWN, "Its population is 60,000."),
     ("+", TOWN, "Its population is 40,000."),
+    ("+", DRUG, "The drug led to a 1.1 point reduction in HbA1c."),
+    ("+", DRUG, "With the drug, HbA1c fell by 1.1 points."),
+    ("+", DRUG, "The drug reduced HbA1c by 0.8 points more than placebo."),
+    ("-", DRUG, "Placebo reduced HbA1c by 1.1 percentage points."),
+    ("+", POOL, "The pool opens at 7 in the morning."),
+    ("-", POOL, "The pool opens at 8 in the morning."),
     ("-", POOL, "The pool opens at 8 am."),
+    ("+", MICE, "The two mice cost €49 together."),
     ("+", KETTLE, "The kettle holds 700 ml."),
     ("-", KETTLE, "The kettle holds 900 ml."),
     ("+", RETURNS, "Refunds are paid within two months."),
@@ -407,7 +425,9 @@ ROWS = [
     ("-", INSPECT, "The lifts are inspected every three months."),
     ("!", LEAVE, "Part-time employees get 28 days too."),
     ("+", LEAVE, "Full-time employees get 28 days."),
+    ("-", LEASES, "The lease on Kingsway ends on 31 March."),
     ("+", LEASES, "The lease on Kingsway ends on 30 September 2027."),
+    ("-", MOWER, "It runs for up to 60 minutes in boost mode."),
     ("+", MOWER, "It runs for up to 60 minutes in eco mode."),
     ("+", MOWER, "It runs for 25 minutes in boost mode."),
 ]

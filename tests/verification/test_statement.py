@@ -132,7 +132,7 @@ def test_adding_a_source_never_takes_support_away(row: tuple[str, str], added: l
     ("statement", "method"),
     [
         ("The board approved the merger on Tuesday.", "exact"),
-        ("Acme purchased Beta Systems.", "exact"),
+        ("Acme purchased Beta Systems.", "semantic"),
         ("The team from Sweden was praised by Smith.", "semantic"),
         ("Photosynthesis converts sunlight.", "none"),
     ],
