@@ -44,6 +44,7 @@ _PARTED = re.compile(r"(?<=[\w'\"] )[!?]++(?=\s)")  # "is it ? it is": text that
 _CLOSERS = re.compile(r"[\"'”’»*_)\]]+")
 _CLOSING = frozenset("\"'”’»*_)]")
 _CITING = frozenset("[【(¹²³⁰⁴⁵⁶⁷⁸⁹")
+_ILL = re.compile(r"\bill\.\s(?=[A-Z])")  # no state: "Ill." has a capital
 _WORD = re.compile(r"[^\W_]")
 _GLUED = re.compile(
     r"[a-z]{2}\.(?!Com|Net|Org|Name)(?:[A-Z][a-z]{2,20}+(?=[\s,])|(?:It|In|He|We|If|As|At|On|To|A|I)\s)"
@@ -90,6 +91,7 @@ def _cuts(text: str) -> Iterator[int]:
         (match.end() for match in _CJK_END.finditer(text)),
         (match.start() + 1 for match in _BREAK.finditer(text) if _ends_line(text, match.start())),
     )
+    cuts = heapq.merge(cuts, (match.end() for match in _ILL.finditer(text)))
     return _outside(cuts, (match.span() for match in _KEEP.finditer(text)))
 
 

@@ -67,6 +67,7 @@ _SHORT, _RATHER_SHORT, _LONG = 3, 5, 6  # content words
 _SHORTER = 0.1  # what a claim that is not long must have more of, because each word says more of it
 _SPARED = 0.8  # in a long claim with so much found, one name may be written otherwise
 _CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))
+_ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
 _COSTS = same_meaning(stem("cost"))
 _SAYING_OF = LINKING | {"has", "have", "had"}
 _LEAST_CONTENT = 0.15  # names alone do not make an assertion
@@ -627,7 +628,7 @@ def _reason(alignment: Alignment, label: str, method: _Method) -> str:
     if label == "contradicted":
         veto = alignment.vetoes[0].reason
         return f"{veto[0].upper()}{veto[1:]}, in {title}{elsewhere}."
-    listed = ", ".join(f'"{word}"' for word in alignment.missing[:5])
+    listed = ", ".join(f'"{word}"' for word in alignment.missing[:5] if word not in _ORDINAL_ENDINGS)
     if label == "unsupported":
         if not listed:
             return f"Its words stand in the sources, but no passage has them together{elsewhere}."

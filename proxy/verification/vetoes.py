@@ -42,6 +42,7 @@ _NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis", "mis")
 _NO_PREFIX = frozenset("formation cover charg cours appoint patch creas".split())
 _MISSPELT = 0.7  # share of letters in order from which two names may be spellings of one
 _NEXT = 2
+_MOST_PLACES = 12  # of one word that are looked at
 _REACH = 4  # how many words away from its anchor a word still stands in the same place of the frame
 
 
@@ -309,9 +310,9 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """The same word denied on one side and asserted on the other, and nowhere asserted or denied alike."""
     for place, meaning in enumerate(claim.concepts):
         found = evidence.places.get(meaning)
-        if not found or not carries_meaning(claim.words[place]):
+        if not found or not carries_meaning(claim.words[place]) or claim.places[meaning].index(place) >= _MOST_PLACES:
             continue
-        denied = place in claim.negated
+        denied, found = place in claim.negated, found[:_MOST_PLACES]
         if all((near in evidence.negated) == denied for near in found):
             continue
         against = evidence.affirmed if denied else evidence.refuted | evidence.denied_of_all
