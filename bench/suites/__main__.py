@@ -11,7 +11,7 @@ import argparse
 import json
 import random
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from bench.suites.case import Case, Rate, Result, alarms, precision, read
 from proxy import check_numbers, check_quotes, verify_claims
 
 SEED = 20
+TWIN = "-edited"
 _STATED, _COMPUTED = 150, 120
 _ALARMS = ("unsupported", "contradicted")
 
@@ -31,7 +32,9 @@ def paraphrase_cases() -> Iterator[Case]:
     for name in ("paraphrases.jsonl", "edited.jsonl"):
         for row in read(name):
             meta = row["meta"]
-            yield Case(row["id"], meta["kind"], bool(row["label"]), row["answer"], row["context"], meta["level"])
+            yield Case(
+                row["id"], meta["kind"], bool(row["label"]), row["answer"], row["context"], meta["level"], meta["asks"]
+            )
 
 
 def number_cases(rows: Iterable[Mapping[str, Any]]) -> Iterator[Case]:
@@ -127,9 +130,18 @@ def as_table(result: Mapping[str, Any], suites: Mapping[str, Sequence[Result]]) 
         "Recall is the share of wrong texts that are flagged, false alarms the share of right ones.\n",
     ]
     for name, results in suites.items():
-        parts += [f"## {name}\n", _overall(results), "", _by(results, lambda found: found.case.kind, "kind"), ""]
+        parts += [
+            f"## {name}\n",
+            _overall(results),
+            "",
+            _blame(results),
+            "",
+            _by(results, lambda found: found.case.kind, "kind"),
+            "",
+        ]
         if name == "Paraphrases":
-            parts += [_by(results, lambda found: found.case.level, "level"), ""]
+            parts += [_by(results, lambda found: found.case.asks, "what it takes to see it"), ""]
+            parts += [_by(results, lambda found: found.case.level, "level"), "", _pairs(results), ""]
     return "\n".join(parts).rstrip()
 
 
@@ -142,6 +154,21 @@ def _overall(results: Sequence[Result]) -> str:
         balanced = ((caught.value or 0) + 1 - (false.value or 0)) / 2
         rows.append((name, caught, false, precision(results, alone=alone), f"{balanced:.1%}"))
     return markdown(("judged by", "recall", "false alarms", "precision", "balanced accuracy"), rows)
+
+
+def _blame(results: Sequence[Result]) -> str:
+    """Which verifier raised the false alarms."""
+    false = Counter(found.why.partition(":")[0] for found in results if found.flagged and not found.case.wrong)
+    told = ", ".join(f"{name} {count}" for name, count in false.most_common()) or "none"
+    return f"False alarms by the verifier that raised them: {told}."
+
+
+def _pairs(results: Sequence[Result]) -> str:
+    """How many twins are told from the paraphrase that they were made of: one passes, the other is flagged."""
+    flagged = {found.case.id: found.flagged for found in results}
+    twins = [name for name in flagged if name.endswith(TWIN)]
+    apart = sum(flagged[name] and not flagged[name.removesuffix(TWIN)] for name in twins)
+    return f"Pairs told apart (the paraphrase passes, its wrong twin is flagged): {Rate(apart, len(twins))}."
 
 
 def _by(results: Sequence[Result], key: Callable[[Result], str], title: str) -> str:
@@ -163,7 +190,7 @@ def _errors(results: Sequence[Result]) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="a folder with tatqa_gold.jsonl")
-    parser.add_argument("--json", type=Path, help="also write every error, with the reason given, to this file")
+    parser.add_argument("--json", type=Path, help="write figures and errors here, and leave bench/results alone")
     given = parser.parse_args()
     suites = run(given.data)
     command = "python -m bench.suites" + (" --data DIR" if given.data else "")
@@ -178,9 +205,11 @@ def main() -> None:
     }
     table = as_table(result, suites)
     print(table)
-    write("suites", result, table)
     if given.json:
-        given.json.write_text(json.dumps({name: _errors(results) for name, results in suites.items()}, indent=1))
+        errors = {name: _errors(results) for name, results in suites.items()}
+        given.json.write_text(json.dumps(result | {"errors": errors}, indent=1))
+    else:
+        write("suites", result, table)
 
 
 if __name__ == "__main__":

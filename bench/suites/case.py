@@ -15,7 +15,10 @@ _Z = 1.959964
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A text with its context; `wrong` says whether an alarm is due, `kind` what was done to the text."""
+    """A text with its context; `wrong` says whether an alarm is due, `kind` what was done to the text.
+
+    `level` says how hard it is, `asks` whether it takes rewording or reasoning to see that it holds.
+    """
 
     id: str
     kind: str
@@ -23,6 +26,7 @@ class Case:
     text: str
     context: str
     level: str = ""
+    asks: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ _OPPOSITES = (
     ("improved", "worsened"),
     ("higher", "lower"),
     ("more", "less"),
-    ("up", "down"),
+    ("were up", "were down"),
     ("slower", "faster"),
     ("stronger", "weaker"),
     ("gained", "lost"),
@@ -73,6 +73,7 @@ _PERIODS = (
     tuple("January February March April May June July August September October November December".split()),
 )
 _YEAR = re.compile(r"(?<![\d,.$€£])(?:19|20)\d\d(?![\d,%]|\.\d)")
+_COUNTS_IN = re.compile(r"thousand|million|billion|['’]000|\b000s|\b(?:mn|m)\b", re.IGNORECASE)
 _CURRENCY_NAMES = {"$": "dollars", "€": "euros", "£": "pounds"}
 _DERIVED = ("total", "growth", "difference", "share", "average")
 
@@ -129,12 +130,15 @@ def wrong_result(claim: Claim, rng: random.Random) -> str | None:
 
 
 def scale_slip(claim: Claim, rng: random.Random) -> str | None:
-    """Thousand for million and the like, or three zeros too many on a whole number of four digits and more."""
+    """Thousand for million and the like, or three zeros too many on a whole number of four digits and more.
+
+    Where the context counts in thousands or the like, zeros alone may be right, and nothing is changed.
+    """
     word = _scale_after(claim)
     if word:
         others = [other for other in SCALES if abs(SCALES[other] - SCALES[word]) == 3]
         return claim.with_number(claim.number + " " + rng.choice(others)).replace(f" {word}", "", 1)
-    if "." in claim.number or "," not in claim.number:
+    if "." in claim.number or "," not in claim.number or _COUNTS_IN.search(claim.context):
         return None
     return claim.with_number(written(value_of(claim.number) * 1000))
 
@@ -149,9 +153,9 @@ def unit_swap(claim: Claim, _: random.Random) -> str | None:
 
 
 def sign(claim: Claim, _: random.Random) -> str | None:
-    """The opposite direction, or a minus lost or gained."""
+    """The opposite direction, or the minus of an increase lost: of a mere change it may be left out."""
     if claim.number.startswith("-"):
-        return claim.with_number(claim.number[1:])
+        return claim.with_number(claim.number[1:]) if "increase" in claim.text.lower() else None
     around = claim.text
     for one, other in _OPPOSITES:
         for old, new in ((one, other), (other, one)):
