@@ -239,7 +239,7 @@ _PARTS_OF_AN_ANSWER = frozenset(
 _PREPOSITIONS = frozenset("in at from to by on".split())
 _SET_APART = re.compile(
     r"\b(?P<cue>unlike|instead of|rather than|except for|but not)(?: (?:for|in|to|on|at|with|by))?"
-    r"(?: (?:the|a|an|any))? (?P<name>\w[\w-]{0,40})",
+    r"(?: (?:the|a|an|any))? (?:(?:dr|mr|mrs|ms|prof)\.? )?(?P<name>\w[\w-]{0,40})",
     re.IGNORECASE,
 )
 _NOBODY = frozenset(("nobody", "nothing"))

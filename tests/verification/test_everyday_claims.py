@@ -179,6 +179,7 @@ INSPECT = "The lifts are inspected every six months. The stairs are cleaned week
 LEAVE = "Full-time employees get 28 days of leave. Part-time employees get leave in proportion to their hours."
 LEASES = "The lease on Mill Lane ends on 31 March 2026. The lease on Kingsway ends on 30 September 2027."
 MOWER = "The CleanBot runs for up to 60 minutes in eco mode and 25 minutes in boost mode."
+CLINIC = "Dr. Weber, unlike Dr. Lang, speaks Spanish. Visits start at 8 am."
 
 ROWS = [
     # paraphrases by synonym, voice, nominalisation, order
@@ -342,6 +343,9 @@ ROWS = [
     ("?", "# Kestrel Ltd, annual report\n\nThe year ended in June.", "Kestrel Ltd had a good year."),
     ("+", "The number of employees rose from 310 to 365.", "The company now has 365 employees."),
     # bounds, denials, roles, tables, and numbers of other things
+    ("+", CLINIC, "Dr. Weber speaks Spanish."),
+    ("!", CLINIC, "Dr. Lang speaks Spanish."),
+    ("-", CLINIC, "Visits start at noon."),
     ("-", RETURNS, "Items can be returned within 40 days."),
     ("-", RETURNS, "Items can be returned within 35 days."),
     ("+", RETURNS, "Items can be returned within 30 days."),
