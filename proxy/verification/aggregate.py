@@ -44,7 +44,7 @@ FLAGS = (
 )
 """Every flag that a report can carry, in the order in which it carries them."""
 
-_CUT_SHORT = ("timeout", "overload", "error")
+_CUT_SHORT = ("timeout", "overload", "error", "too_long")
 
 
 @dataclass(frozen=True, slots=True)

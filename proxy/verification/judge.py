@@ -20,9 +20,12 @@ VERIFIERS: tuple[tuple[str, Verifier], ...] = (
 )
 """Every verifier there is, by name. It returns None about a claim that is none of its business."""
 
+_LONGEST = 2000  # characters; alignment takes quadratic time where words recur, and no sentence is so long
+
 _GRAVITY: dict[Label, int] = {"contradicted": 3, "unsupported": 2, "not_checked": 1, "supported": 0}
 
 _NO_CONTEXT = "The request holds nothing to check it against."
+_TOO_LONG = "It is too long to be read as one claim."
 _NONE_APPLIES = "No enabled verifier applies to it."
 
 
@@ -34,6 +37,8 @@ def judge(
         return unjudged(claim, "skipped", "")
     if not context.passages:
         return _not_checked(claim, "no_context", _NO_CONTEXT)
+    if len(claim.text) > _LONGEST:
+        return _not_checked(claim, "too_long", _TOO_LONG)
     verdicts = tuple(_said(claim, context, policy, verifiers))
     if not verdicts:
         return _not_checked(claim, "not_applicable", _NONE_APPLIES)

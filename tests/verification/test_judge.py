@@ -1,5 +1,6 @@
 """RE1, ST2, CL2: of what the verifiers say of one claim, the gravest word decides; a failure is never a verdict."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
@@ -150,3 +151,15 @@ def test_every_verifier_takes_any_text(text: str, lead: str, source: str, kind: 
 
 def test_the_verifiers_have_the_names_that_settings_and_requests_use() -> None:
     assert tuple(name for name, _ in VERIFIERS) == Policy().verifiers == NAMES
+
+
+@pytest.mark.parametrize("pattern", ["raise fares year ", "not all of them rose ", "1 1 1 ", "Anna manages Bob ", "x "])
+def test_a_claim_of_any_length_takes_bounded_time(pattern: str) -> None:
+    """RE1: what is too long for one claim is said to be not checked, and all else is judged in time."""
+    context = Context([Source("s", "source", "The fares were not raised this year. Bob manages Anna. " * 50)])
+    for length in (1900, 48_000):
+        text = (pattern * length)[:length]
+        started = time.process_time()
+        label = judge(Claim("c1", text, 0, len(text)), context, Policy()).verdict.label
+        assert time.process_time() - started < 3
+        assert length < 2000 or label == "not_checked"
