@@ -25,12 +25,12 @@ from bench.texts import JSON_SCHEMA, answer, json_answer, messages
 from proxy.dialects.parts import read_messages
 from proxy.types import Choice, Exchange, Policy
 from proxy.verification.aggregate import Examined, summarise
-from proxy.verification.claims import find_claims
-from proxy.verification.context import Context
+from proxy.verification.claims.answer import find_claims
+from proxy.verification.context.gathering import gather
+from proxy.verification.context.index import Context
 from proxy.verification.examine import Ask, read
 from proxy.verification.judge import judge
 from proxy.verification.schema import read_evidence, validate_schema
-from proxy.verification.sources import gather
 
 LENGTHS = {1_000: 100, 4_000: 100, 16_000: 40, 64_000: 15, 128_000: 10}
 QUICK_LENGTHS = {1_000: 15, 4_000: 15}

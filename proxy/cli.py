@@ -109,7 +109,7 @@ def calibrate(
 ) -> None:
     """Refit the statement verifier's model on labelled answers, and print what it was fitted on and how good it is.
 
-    What ships is proxy/verification/weights.json. Every figure of the card is out of fold.
+    What ships is proxy/verification/alignment/weights.json. Every figure of the card is out of fold.
     """
     from proxy.evaluation.calibrate import calibrate as refit
 

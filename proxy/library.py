@@ -14,8 +14,8 @@ from typing import Any
 from proxy.errors import EvidenceSchemaError
 from proxy.types import Choice, Claim, NumericPolicy, Policy, QuotePolicy, Report, Source, Verdict
 from proxy.verification import numeric, quote
-from proxy.verification.claims import find_claims as _find_claims
-from proxy.verification.context import Context
+from proxy.verification.claims.answer import find_claims as _find_claims
+from proxy.verification.context.index import Context
 from proxy.verification.examine import Ask, verify
 from proxy.verification.quotation import find_quotes
 from proxy.verification.quote import QuoteResult

@@ -15,7 +15,7 @@ from proxy.config import Settings
 from proxy.dialects.report import render
 from proxy.errors import EvidenceGroundingError, GroundwireError
 from proxy.types import Choice, Source
-from proxy.verification.context import Context
+from proxy.verification.context.index import Context
 from proxy.verification.examine import Ask, verify
 
 _STYLES = {"supported": "green", "contradicted": "bold red", "unsupported": "yellow", "not_checked": "dim"}

@@ -15,9 +15,9 @@ from proxy.dialects.chat import CHAT
 from proxy.dialects.report import render
 from proxy.types import Choice, Exchange
 from proxy.verification.aggregate import FLAGS
-from proxy.verification.context import Context
+from proxy.verification.context.gathering import gather
+from proxy.verification.context.index import Context
 from proxy.verification.examine import verify
-from proxy.verification.sources import gather
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

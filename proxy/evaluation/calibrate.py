@@ -28,10 +28,10 @@ from proxy.evaluation.progress import progress
 from proxy.evaluation.rows import Row, read_rows
 from proxy.types import Policy
 from proxy.verification import numeric, quote, statement
-from proxy.verification.claims import find_claims
-from proxy.verification.context import Context
-from proxy.verification.features import SIGNS, Features
-from proxy.verification.model import Bar
+from proxy.verification.alignment.features import SIGNS, Features
+from proxy.verification.alignment.model import Bar
+from proxy.verification.claims.answer import find_claims
+from proxy.verification.context.index import Context
 
 _FOLDS, _ROUNDS, _WORKERS, _CHUNK = 5, 3, 2, 16
 _FEW = 150  # answers: a class with fewer weighs less than those of other sets

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from proxy.evaluation.rows import Row, Span
 from proxy.types import Choice, Exchange, Policy, Source
-from proxy.verification.context import Context
+from proxy.verification.context.gathering import gather
+from proxy.verification.context.index import Context
 from proxy.verification.examine import Ask, verify
-from proxy.verification.sources import gather
 from proxy.verification.support import answer_support
 
 _ALARMS = ("unsupported", "contradicted")

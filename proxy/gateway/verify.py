@@ -18,11 +18,11 @@ from proxy.gateway.workers import Workers
 from proxy.stores.verdicts import VerdictCache
 from proxy.types import CacheUse, Choice, Claim, Exchange, Judgement, Policy, Report, Status
 from proxy.verification.aggregate import Examined, Reading, summarise
-from proxy.verification.claims import is_bare_number
-from proxy.verification.context import Context
+from proxy.verification.claims.answer import is_bare_number
+from proxy.verification.context.gathering import gather, question
+from proxy.verification.context.index import Context
 from proxy.verification.examine import Ask, read
 from proxy.verification.judge import VERIFIERS, Verifier, judge, unjudged
-from proxy.verification.sources import gather, question
 
 log = structlog.get_logger("groundwire.verification")
 

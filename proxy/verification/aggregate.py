@@ -23,7 +23,7 @@ from proxy.types import (
     Violation,
 )
 from proxy.verification.confidence import of_answer
-from proxy.verification.context import Context
+from proxy.verification.context.index import Context
 
 FLAGS = (
     "unsupported_claims",

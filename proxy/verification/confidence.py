@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proxy.types import Choice, Confidence, Judgement, Policy, Verdict
-from proxy.verification.context import Context
+from proxy.verification.context.index import Context
 
 _LEVELS = (
     (0.9, "very_high", "Use the answer."),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proxy.verification.lexicon import CALENDAR, UNIT_WORDS
-from proxy.verification.vetoes import Reading, is_negator, opposed
+from proxy.verification.alignment.lexicon import CALENDAR, UNIT_WORDS
+from proxy.verification.alignment.vetoes import Reading, is_negator, opposed
 from proxy.verification.words import Word
 
 

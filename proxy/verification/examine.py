@@ -12,8 +12,8 @@ from typing import Any
 
 from proxy.types import Choice, Claim, Policy, Report, Violation
 from proxy.verification.aggregate import Examined, Reading, summarise
-from proxy.verification.claims import find_claims
-from proxy.verification.context import Context
+from proxy.verification.claims.answer import find_claims
+from proxy.verification.context.index import Context
 from proxy.verification.jsontext import parse_object
 from proxy.verification.judge import judge
 from proxy.verification.quote import check_quotes

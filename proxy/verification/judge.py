@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from proxy.types import Claim, Judgement, Label, Policy, Verdict
 from proxy.verification import numeric, quote, statement
-from proxy.verification.assertions import SKIP_REASONS
+from proxy.verification.claims.assertions import SKIP_REASONS
 from proxy.verification.confidence import of_claim
-from proxy.verification.context import Context
+from proxy.verification.context.index import Context
 
 Verifier = Callable[[Claim, Context, Policy], Verdict | None]
 

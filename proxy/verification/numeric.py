@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from proxy.types import Citation, Claim, NumericPolicy, Policy, Verdict
-from proxy.verification.binding import Binding, bind
-from proxy.verification.cells import cell_at, speaks_of_column
-from proxy.verification.context import Context, Passage
-from proxy.verification.derived import cues, derive, direction, elapsed, multiple
-from proxy.verification.lexicon import CONVERSE, REFERENTS, TITLES, concept, same_meaning
-from proxy.verification.numbers import Quantity, find_quantities
-from proxy.verification.tolerance import Relation, compare
-from proxy.verification.units import read_unit
-from proxy.verification.vetoes import Reading, inside, opposed
+from proxy.verification.alignment.lexicon import CONVERSE, REFERENTS, TITLES, concept, same_meaning
+from proxy.verification.alignment.vetoes import Reading, inside, opposed
+from proxy.verification.context.cells import cell_at, speaks_of_column
+from proxy.verification.context.index import Context, Passage
+from proxy.verification.numbers.binding import Binding, bind
+from proxy.verification.numbers.derived import cues, derive, direction, elapsed, multiple
+from proxy.verification.numbers.grammar import Quantity, find_quantities
+from proxy.verification.numbers.tolerance import Relation, compare
+from proxy.verification.numbers.units import read_unit
 from proxy.verification.words import STOPWORDS, content_stems, stem, words
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from proxy.errors import EvidenceGroundingError
 from proxy.types import Citation, Claim, Policy, QuoteCounts, QuotePolicy, Source, Verdict
-from proxy.verification.context import Context, cite
+from proxy.verification.alignment.vetoes import is_negator
+from proxy.verification.context.index import Context, cite
 from proxy.verification.differences import changes, changes_meaning
 from proxy.verification.folding import Folded, fold
 from proxy.verification.quotation import block_text, find_quotes, is_term
-from proxy.verification.vetoes import is_negator
 from proxy.verification.words import Word, words
 
 _LETTER_IN_BRACKETS = re.compile(r"\[(\w)\](?=\w)")

@@ -15,10 +15,8 @@ from itertools import groupby, pairwise
 from typing import Literal
 
 from proxy.types import Citation, Claim, Match, Policy, Source, Verdict
-from proxy.verification.context import Context, Passage
-from proxy.verification.features import Features, features
-from proxy.verification.folding import fold
-from proxy.verification.lexicon import (
+from proxy.verification.alignment.features import Features, features
+from proxy.verification.alignment.lexicon import (
     CALENDAR,
     EVALUATIVE,
     FRAME_WORDS,
@@ -33,10 +31,12 @@ from proxy.verification.lexicon import (
     root,
     same_meaning,
 )
-from proxy.verification.model import shipped
-from proxy.verification.numbers import find_quantities
+from proxy.verification.alignment.model import shipped
+from proxy.verification.alignment.vetoes import Reading, Veto, carries_meaning, find_vetoes
+from proxy.verification.context.index import Context, Passage
+from proxy.verification.folding import fold
+from proxy.verification.numbers.grammar import find_quantities
 from proxy.verification.numeric import is_enabled
-from proxy.verification.vetoes import Reading, Veto, carries_meaning, find_vetoes
 from proxy.verification.words import content_stems, stem, words
 
 _MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")

@@ -11,7 +11,7 @@ from proxy.errors import GroundwireError
 from proxy.evaluation.calibrate import calibrate, see
 from proxy.evaluation.logistic import Example, fit, sigmoid
 from proxy.evaluation.rows import SAMPLE, Row, read_rows
-from proxy.verification import model
+from proxy.verification.alignment import model
 
 
 def drawn(weights, bias, n=3000):

@@ -17,7 +17,7 @@ from proxy.gateway.workers import Workers
 from proxy.stores.verdicts import VerdictCache
 from proxy.telemetry import Telemetry
 from proxy.types import Call, Choice, Claim, Exchange, Message, Part, Policy, Reply, Report, Source, Verdict
-from proxy.verification.context import Context
+from proxy.verification.context.index import Context
 from proxy.verification.judge import VERIFIERS, Verifier
 from proxy.wiring import House, build_house
 

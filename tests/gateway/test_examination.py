@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from proxy.gateway.verify import Examination, claim_key, policy_digest
 from proxy.types import Choice, Claim, Exchange, Message, Part, Policy, Report, Source, Verdict
 from proxy.verification.aggregate import FLAGS
-from proxy.verification.context import Context
+from proxy.verification.context.index import Context
 from proxy.verification.examine import Ask
 from proxy.verification.judge import VERIFIERS
 

@@ -22,7 +22,7 @@ from proxy.types import (
     Violation,
 )
 from proxy.verification.aggregate import FLAGS, Examined, Reading, answer_verdict, score, summarise
-from proxy.verification.context import Context
+from proxy.verification.context.index import Context
 
 CONTEXT = Context([Source("s1", "source", "The sky is blue. Acme earned $4.2 million in 2023.")])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.types import Choice, Source
-from proxy.verification.context import Context
+from proxy.verification.context.index import Context
 from proxy.verification.examine import verify
 
 PRODUCT = (

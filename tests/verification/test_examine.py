@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from proxy.types import Choice, Claim, Exchange, Message, Part, Policy, QuoteCounts, Report, Source, Violation
 from proxy.verification.aggregate import FLAGS
-from proxy.verification.context import Context
+from proxy.verification.context.gathering import gather
+from proxy.verification.context.index import Context
 from proxy.verification.examine import Ask, read, verify
-from proxy.verification.sources import gather
 
 FACTS = (
     "Harbour Foods earned $4.2 million in 2023, up from $3.5 million in 2022. "

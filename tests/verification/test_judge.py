@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.types import Claim, Label, Policy, Source, Verdict
-from proxy.verification.context import Context
+from proxy.verification.context.index import Context
 from proxy.verification.judge import VERIFIERS, Verifier, judge, unjudged
 
 CLAIM = Claim("c1", "The sky is blue.", 0, 16)

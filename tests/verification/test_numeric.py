@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.types import Claim, NumericPolicy, Policy, Source, Verdict
-from proxy.verification.context import Context
+from proxy.verification.context.index import Context
 from proxy.verification.numeric import verify
 
 FINANCE = (

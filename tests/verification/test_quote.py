@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from proxy.errors import EvidenceGroundingError
 from proxy.types import Claim, Policy, QuotePolicy, Source
-from proxy.verification.context import Context
+from proxy.verification.context.index import Context
 from proxy.verification.quotation import find_quotes
 from proxy.verification.quote import check_quotes, verify
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.types import Claim, Policy, Source, Verdict
-from proxy.verification.context import Context
+from proxy.verification.context.index import Context
 from proxy.verification.statement import align, verify
 
 TEXT = (

@@ -1,0 +1,1 @@
+"""Statements beside their evidence: vetoes, the lexicon behind them, and the learned model."""

@@ -1,0 +1,92 @@
+"""An answer cut into claims: Markdown blocks, then sentences, then clauses; or the fields of a JSON answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from proxy.types import Claim, Policy
+from proxy.verification.claims.blocks import LEAD_LIMIT
+from proxy.verification.claims.fields import fields, json_of
+from proxy.verification.claims.prose import NUMBER_WORDS, Draft, prose
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """The claims of one answer, in order, their spans disjoint.
+
+    `total` counts those beyond the cap too, by line and sentence ends only. `truncated` says that the cap cut some off;
+    `examined` (0–1) is the share of the answer's characters, white space aside, that was read.
+    """
+
+    claims: tuple[Claim, ...]
+    total: int
+    truncated: bool
+    examined: float
+
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+_UNTELLING = NUMBER_WORDS | frozenset(
+    "the a an answer it is was would be will about approximately around roughly nearly one total of to and in cents "
+    "dollars dollar usd euros euro eur gbp pounds million millions thousands billions percentage points point years "
+    "year months days times x k m bn".split()
+)
+_END = re.compile(r"[^\W_][^\w\s]*(?:\n|[.!?][^\w\s]*(?=\s|$)|$)")
+
+
+def find_claims(text: str, policy: Policy, question: str = "") -> Claims:
+    """The claims of the answer `text`, at most `policy.max_claims` of them; those that assert nothing say why (CL2).
+
+    A JSON answer, fenced or not, gives the claims of its fields. A claim that is a bare number leans on the `question`
+    that it answers, which alone says what it is of. Any Unicode is accepted; linear in the length.
+    """
+    json_text = json_of(text)
+    drafts = _joined_confidence(prose(text) if json_text is None else fields(json_text))
+    taken = list(islice(drafts, policy.max_claims))
+    claims = tuple(_claim(number, draft, text, policy, question) for number, draft in enumerate(taken, 1))
+    if next(drafts, None) is None:
+        return Claims(claims, len(claims), False, 1.0)
+    read = taken[-1].end if taken else 0
+    rest = max(1, sum(1 for _ in _END.finditer(text, read)))
+    return Claims(claims, len(claims) + rest, True, _share(text[:read], text))
+
+
+def _claim(number: int, draft: Draft, text: str, policy: Policy, question: str) -> Claim:
+    skip = None if policy.verify_hedged and draft.skip == "hedged" else draft.skip
+    own = text[draft.start : draft.end] if draft.text is None else draft.text
+    return Claim(
+        id=f"c{number}",
+        text=own,
+        start=draft.start,
+        end=draft.end,
+        kind=draft.kind,
+        lead=draft.lead or (question[-LEAD_LIMIT:] if draft.kind == "numeric" and is_bare_number(own) else ""),
+        cited=draft.cited,
+        stated_confidence=draft.confidence,
+        skip_reason=skip,
+        pointer=draft.pointer,
+    )
+
+
+def is_bare_number(text: str) -> bool:
+    """Whether a text holds a number and no word that says of what."""
+    return _UNTELLING.issuperset(_LETTERS.findall(text.lower()))
+
+
+def _share(part: str, whole: str) -> float:
+    return sum(map(len, part.split())) / max(1, sum(map(len, whole.split())))
+
+
+def _joined_confidence(drafts: Iterator[Draft]) -> Iterator[Draft]:
+    """Hands a confidence that stands alone ("Confidence: 80%") to the piece before it."""
+    waiting: Draft | None = None
+    for draft in drafts:
+        if draft.skip == "confidence" and draft.pointer is None and waiting is not None:
+            waiting = waiting._replace(confidence=draft.confidence)
+        if waiting is not None:
+            yield waiting
+        waiting = draft
+    if waiting is not None:
+        yield waiting

@@ -1,0 +1,257 @@
+"""What in an answer asserts something, and how surely.
+
+A piece is skipped only where the answer itself declines to assert it. A modal alone ("may increase the risk") is how
+medicine, law and science state facts, so it lowers the stated confidence and leaves the piece checkable; so does a
+hedge that is attributed ("The study suggests that …"), or that stands in a side clause. The words are in `phrases`.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import NamedTuple
+
+from proxy.verification.claims.certainty import PLAIN, confidence_of
+from proxy.verification.claims.cited import find_marks
+from proxy.verification.claims.phrases import (
+    AFTER_IMPERATIVE,
+    ANSWERED,
+    ANSWERING,
+    ATTRIBUTIONS,
+    BARE_ANSWERS,
+    CONNECTIVES,
+    DISCOURSE,
+    EVALUATIONS,
+    FAVOURITES,
+    FUNCTION_WORDS,
+    HEDGES,
+    IMPERATIVES,
+    INTERJECTIONS,
+    NOTES,
+    OFFERING,
+    ONLY_IMPERATIVES,
+    OPENINGS,
+    SMALL_TALK,
+    SOURCE_WORDS,
+    telling_words,
+)
+from proxy.verification.claims.silence import says_not_told
+
+SKIP_REASONS = {
+    "question": "It asks.",
+    "instruction": "It tells the reader what to do. One that is listed, holds a number or cites a source is checked.",
+    "hedged": "The answer itself does not commit to it. Checked when the policy verifies hedged statements.",
+    "greeting": "It greets, thanks, agrees, wishes well or keeps the conversation going.",
+    "offer": "It offers further help.",
+    "refusal": "It declines to answer, or says what the writer does not know.",
+    "not_in_context": "It says that the context does not tell.",
+    "opinion": "It voices a taste, a recommendation or a feeling of the writer.",
+    "discourse": "It says of the answer or a source how it is made, and nothing that a source says.",
+    "reasoning": "It is the model's own thinking, marked as such.",
+    "code": "It is code or raw HTML.",
+    "heading": "It is a heading, a label or the header of a table.",
+    "lead_in": "It introduces what follows; the items below carry it as their lead.",
+    "citation_only": "It only names sources.",
+    "confidence": "It says how sure the answer is; the piece before it, or the record around it, takes that on.",
+    "no_content": "It holds no content word of its own, such as a bare yes.",
+    "not_a_quotation": "It stands in an evidence field and is no text; the report lists it as a violation.",
+}
+"""Every reason for which a piece of an answer is not checked (CL2), with what it says of the piece."""
+
+
+class Stance(NamedTuple):
+    """Why a piece asserts nothing (a key of `SKIP_REASONS`, or None), and the confidence (0–1) it is stated with."""
+
+    skip: str | None
+    confidence: float
+
+
+_READ = 600  # what a piece does shows in its first characters
+_TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[,;:.()?!]")
+_PARTED = re.compile(r" ?' ?(?=(?:s|m|re|ve|ll|d|t)\b)|(?<=\w) (?=n't\b)")  # "it 's", "it ' s", "do n't"
+_LABEL = re.compile(r"\W*\*\*[^*\n]{1,60}+\*\*:?\s*")
+_QUOTED = re.compile(r"\"[^\"]{1,200}+\"|“[^“”]{1,200}+”|(?<![\w'])'(?=[A-Z])(?:[^'\n]|(?<=\w)'(?=\w)){1,200}+'(?!\w)")
+_TELLING_QUESTION = re.compile(
+    r"\W*(?:[\w ]{1,30}[,!] )?(?:did|do) you know,? (?:that )?"
+    r"(?!who|what|where|when|why|how|if|whether|of|any|about)(?:[^\s?]+\s+){4}",
+    re.IGNORECASE,
+)
+_SIDE_CLAUSE = frozenset(
+    "which who whom whose because although though while whereas since unless if that , ; : (".split()
+)
+_IMPERSONAL = frozenset("it it's there there's one perhaps maybe possibly probably presumably most".split())
+_FINITE = frozenset("is are was were has have had will can may does did said says".split())
+_SEQUENCE = frozenset("first next then finally once simply just gently carefully always".split())
+_EMPTY = FUNCTION_WORDS | INTERJECTIONS
+_TASTE = _EMPTY | EVALUATIONS
+_TALK = _TASTE | SMALL_TALK
+_ABOUT_ITSELF = _TASTE | DISCOURSE
+_NOTING = frozenset(note.split()[0] for note in NOTES)
+_HEDGING = telling_words(HEDGES)
+_FIRST_WORDS = frozenset(phrase.split()[0] for _reason, table in OPENINGS for phrase in table)
+
+_FRAMING = frozenset("based according from given using per in".split())
+_FRAME_WORDS = 12
+_LEAD_IN_WORDS = 20
+_BREAKING_OFF = frozenset("is are was were be include includes included including".split())
+_ANNOUNCING = frozenset("here following below these steps ways tips follows summary".split())
+_SOURCES_LIMIT = 4000
+_FOOTNOTE = re.compile(r"\W{0,3}\[\^?\w{1,20}\]:")
+_SOURCE_LIST = re.compile(r"\W{0,4}(?:sources?|references?|citations?|works cited)\W{0,4}:", re.IGNORECASE)
+_ADDRESS = re.compile(r"\[[^\[\]]{0,200}\]\([^\s()]{0,400}\)|https?://[^\s<>]{1,500}|www\.[^\s<>]{1,500}")
+_SOURCE_WORDS = frozenset("source sources reference references see and also citation citations from link links".split())
+
+
+def stance(text: str) -> Stance:
+    """What the answer does with one sentence or clause: whether it asserts it, and how surely."""
+    if is_question(text):
+        return Stance("question", PLAIN)
+    text = text[:_READ]
+    tokens = _tokens(text)
+    opened = _opened(tokens)
+    if says_not_told(opened):
+        return Stance("not_in_context", PLAIN)
+    if _QUOTED.search(text):  # what stands in quotation marks is another's hedge or taste
+        tokens = _tokens(_QUOTED.sub(" quoted ", text))
+        opened = _opened(tokens)
+    opened = _opened(_without_frame(opened))
+    words = [token for token in tokens if token[0].isalnum()]
+    padded = f" {' '.join(words)} "
+    return Stance(_skip(text, tokens, opened, padded), confidence_of(text, words, padded))
+
+
+def is_question(text: str) -> bool:
+    """Whether a sentence asks: it ends in a question mark outside quotations, and is no "Did you know that …"."""
+    return text.rstrip(" \t*_)]!").endswith(("?", "？", "؟")) and not _TELLING_QUESTION.match(text)
+
+
+def is_lead_in(text: str) -> bool:
+    """Whether the sentence only introduces what follows its colon: it is short, announces, or stops at its verb."""
+    if not text.rstrip(" \t*_").endswith((":", "：")):
+        return False
+    words = _without_frame(_tokens(text[:_READ]))
+    return len(words) <= _LEAD_IN_WORDS or not _ANNOUNCING.isdisjoint(words) or words[-2] in _BREAKING_OFF
+
+
+def is_only_sources(text: str, bare: str) -> bool:
+    """Whether the sentence only names sources: marks, addresses, a footnote's text, a short list after "Sources:".
+
+    `bare` is `text` with its citation marks blanked out.
+    """
+    if _FOOTNOTE.match(text) or (len(text) <= 200 and _SOURCE_LIST.match(text)):
+        return True
+    if len(text) > _SOURCES_LIMIT or (bare is text and "http" not in text and "www." not in text):
+        return False
+    left = _TOKEN.findall(_ADDRESS.sub(" ", bare).lower())
+    return _SOURCE_WORDS.issuperset(token for token in left if token[0].isalnum())
+
+
+def _tokens(text: str) -> list[str]:
+    """Words and marks in lower case, contractions whole, without the bold label that an item may begin with."""
+    if "*" in text[:3] and (label := _LABEL.match(text)) and label.end() < len(text):
+        text = text[label.end() :]
+    text = text.lower().replace("’", "'")
+    if " '" in text or " n't" in text:
+        text = _PARTED.sub(lambda mark: mark.group().strip(), text)
+    return _TOKEN.findall(text)
+
+
+def _skip(text: str, tokens: list[str], opened: list[str], padded: str) -> str | None:
+    words = padded.split()
+    if not opened:
+        return "greeting" if words and words[0] not in BARE_ANSWERS else "no_content"
+    if opened[0] in _FIRST_WORDS and (reason := _opening(opened)):
+        attributed = reason == "hedged" and opened[0] in _IMPERSONAL and _is_attributed(text, padded)
+        return None if attributed else reason
+    if opened[0] == "if" and any(phrase in padded for phrase in OFFERING):
+        return "offer"
+    if _EMPTY.issuperset(words):
+        return "no_content"
+    if _TASTE.issuperset(words) or any(phrase in padded for phrase in FAVOURITES):
+        return "opinion"
+    if _TALK.issuperset(words):
+        return "greeting"
+    if _is_about_itself(words):
+        return "discourse"
+    if not _HEDGING.isdisjoint(words) and _is_hedged(tokens) and not _is_attributed(text, padded):
+        return "hedged"
+    return "instruction" if _is_imperative(opened) else None
+
+
+def _opened(tokens: list[str]) -> list[str]:
+    """The tokens after what opens a sentence and says nothing: connectives, interjections, marks, "note that"."""
+    place = 2 if tokens[:2] == ["of", "course"] else 0
+    while place < len(tokens):
+        token, following = tokens[place], tokens[place + 1 : place + 2]
+        if token in INTERJECTIONS:
+            if following and following[0][0].isalnum() and not _answers(token, following[0]):
+                break  # "Hello Kitty", "True love"
+        elif token not in CONNECTIVES and token[0].isalnum():
+            break
+        place += 1
+    return _without_note(tokens[place:])
+
+
+def _answers(word: str, following: str) -> bool:
+    """Whether an interjection stands before a sentence without a comma: "Yes he did", but "No man did"."""
+    return word in ANSWERING or (word == "no" and following in ANSWERED)
+
+
+def _without_frame(tokens: list[str]) -> list[str]:
+    """The tokens after "Based on the given passages," and its like, which assert, ask or decline what follows them."""
+    if not tokens or tokens[0] not in _FRAMING or "," not in tokens[:_FRAME_WORDS]:
+        return tokens
+    comma = tokens.index(",")
+    frame = tokens[:comma]
+    is_frame = not SOURCE_WORDS.isdisjoint(frame) and _ABOUT_ITSELF.issuperset(w for w in frame if not w.isdigit())
+    return tokens[comma + 1 :] if is_frame else tokens
+
+
+def _without_note(tokens: list[str]) -> list[str]:
+    """The tokens after "note that" and its like, which assert what follows them."""
+    if not tokens or tokens[0] not in _NOTING:
+        return tokens
+    for note in NOTES:
+        words = note.split()
+        if tokens[: len(words)] == words and tokens[len(words) : len(words) + 1] in (["that"], [":"], [","]):
+            return tokens[len(words) + 1 :]
+    return tokens
+
+
+def _opening(opened: list[str]) -> str | None:
+    """The reason that the way a piece opens gives."""
+    plain = f" {' '.join(token for token in opened if token[0].isalnum())} "
+    marked = f" {' '.join(opened).rstrip(' .!')} . "
+    for reason, openings in OPENINGS:
+        if plain.startswith(openings) or marked.startswith(openings):
+            return reason
+    return None
+
+
+def _is_about_itself(words: list[str]) -> bool:
+    """Whether the piece speaks of the answer or its sources and holds no word that says what is in them."""
+    if SOURCE_WORDS.isdisjoint(words):
+        return False
+    named = (word for before, word in pairwise(words) if word.isdigit() and before in SOURCE_WORDS)
+    return _ABOUT_ITSELF.union(named).issuperset(words)
+
+
+def _is_attributed(text: str, padded: str) -> bool:
+    """Whether the piece reports what someone else says, or cites a source for it."""
+    return any(name in padded for name in ATTRIBUTIONS) or next(find_marks(text), None) is not None
+
+
+def _is_hedged(tokens: list[str]) -> bool:
+    """Whether the main clause is hedged; what follows its fifth word in a side clause does not count."""
+    end = next((place for place, token in enumerate(tokens) if place >= 5 and token in _SIDE_CLAUSE), len(tokens))
+    main = f" {' '.join(token for token in tokens[:end] if token[0].isalnum())} "
+    return any(hedge in main for hedge in HEDGES)
+
+
+def _is_imperative(opened: list[str]) -> bool:
+    words = [token for token in opened[:8] if token[0].isalnum()]
+    if words and words[0] in _SEQUENCE:
+        words = words[1:]
+    if len(words) < 2 or words[0] not in IMPERATIVES or words[1] in _FINITE:
+        return False
+    return words[0] in ONLY_IMPERATIVES or (words[1] in AFTER_IMPERATIVE and _FINITE.isdisjoint(words[1:3]))

@@ -1,0 +1,1 @@
+"""Evidence: the sources of a request, cut into passages and indexed."""

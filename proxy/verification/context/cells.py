@@ -1,0 +1,45 @@
+"""Cells of a row or a record as `tables.py` and `records.py` read them: `Estonia | GDP growth 2023: −3.0% | …`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import lru_cache
+
+from proxy.verification.alignment.lexicon import LIGHT_WORDS, UNIT_WORDS, concept
+from proxy.verification.words import content_stems, stem
+
+_UNTELLING = frozenset(map(stem, "value amount total number figure result quantity sum count score data year".split()))
+_SAME_START = 4  # letters that an abbreviated name shares with the word it stands for
+
+
+def cell_at(text: str, place: int) -> str:
+    """The cell that `place` lies in, with the name of its column."""
+    end = text.find("|", place)
+    return text[text.rfind("|", 0, place) + 1 : end if end >= 0 else len(text)].strip()
+
+
+def speaks_of_column(text: str, place: int, spoken: Collection[str]) -> bool:
+    """Whether the stems `spoken` name the column of the cell at `place`; a column without a telling name fits all."""
+    name = _column(text, place)
+    if not name:
+        return True
+    concepts = {concept(each) for each in spoken}
+    return any(concept(each) in concepts or _is_short_for(each, spoken) for each in name)
+
+
+@lru_cache(maxsize=1024)
+def _column(text: str, place: int) -> frozenset[str]:
+    """The telling stems of a column's name: those of a path that all fields of the record share are left out."""
+    name, colon, _ = cell_at(text, place).partition(": ")
+    if not colon:
+        return frozenset()
+    names = [content_stems(cell.partition(": ")[0]) for cell in text.split("|") if ": " in cell]
+    common = frozenset.intersection(*names) if len(names) > 1 else frozenset()
+    stems = content_stems(name) - common - _UNTELLING - LIGHT_WORDS
+    return frozenset(each for each in stems if not each[0].isdigit() and each not in UNIT_WORDS)
+
+
+def _is_short_for(name: str, spoken: Collection[str]) -> bool:
+    return len(name) >= _SAME_START and any(
+        each.startswith(name) or name.startswith(each) for each in spoken if len(each) >= _SAME_START
+    )

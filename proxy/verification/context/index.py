@@ -1,0 +1,192 @@
+"""The context of an answer: its sources cut into passages and indexed, so that a claim finds its evidence anywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from proxy.types import Citation, Match, Source
+from proxy.verification.context.passages import cut
+from proxy.verification.folding import Folded, fold
+from proxy.verification.numbers.grammar import Quantity, find_quantities
+from proxy.verification.words import Word, content_stems, words
+
+_COMMON = frozenset(
+    "able about according after all also among any around back based because become before begin between call case "
+    "cent come company continu day differ down during early end even fact few find first follow form general get "
+    "give go good great group help high important include know large last life like local long look low main major "
+    "make many month more most name need new next no not number off offer often old one only other out over part "
+    "people per percent place point problem process product provid public result same say see service set several "
+    "show since small some start state still such system take thing three time total two under use want way week "
+    "well within without work world year young".split()
+)
+_CITED_NUMBER = re.compile(
+    r"(?:doc(?:ument)?|source|passage|chunk|context|(?:search )?result|ref(?:erence)?|citation|excerpt|article|"
+    r"snippet|extract|file|web ?page|item|note)s?[ _#.:-]*(?:no\.? ?|number ?)?#?(\d{1,6})(?![\d.])",
+    re.IGNORECASE,
+)
+_DENSITY_COST = 0.25
+_DENSITY_HALF = 20
+
+
+@dataclass(frozen=True)
+class Passage:
+    """The smallest piece of a source that is read on its own: a sentence, a table row, a JSON record.
+
+    `start` and `end` count into `source.text`. `text` is what is read: that slice, or for a row or a record the slice
+    together with its row and column names (CX6). `place` is the passage's position in `Context.passages`, `heading`
+    the heading, caption or title that it stands under ("" when there is none).
+    """
+
+    source: Source
+    start: int
+    end: int
+    text: str
+    place: int
+    heading: str = ""
+
+    @cached_property
+    def words(self) -> tuple[Word, ...]:
+        """The words of `text`, once."""
+        return words(self.text)
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """The stems of the content words of `text`."""
+        return content_stems(self.text)
+
+    @cached_property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """The quantities of `text`, once."""
+        return find_quantities(self.text)
+
+    def cite(self, score: float, match: Match) -> Citation:
+        """This passage as a citation, its offsets in the original message text."""
+        return cite(self.source, self.start, self.end, score, match)
+
+
+def cite(source: Source, start: int, end: int, score: float, match: Match) -> Citation:
+    """The span `[start, end)` of `source.text` as a citation, its offsets in the original message text."""
+    text = source.text[start:end]
+    return Citation(source.id, source.offset + start, source.offset + end, text, round(score, 4), match)
+
+
+class Context:
+    """The sources of one exchange, ready to be searched. Immutable once built; building is linear in the text."""
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self.sources: tuple[Source, ...] = tuple(sources)
+        self.passages: tuple[Passage, ...] = tuple(_passages(self.sources))
+        self._folded: dict[str, Folded] = {}
+        self._by_stem: dict[str, list[int]] = defaultdict(list)
+        for passage in self.passages:
+            for stem in passage.stems:
+                self._by_stem[stem].append(passage.place)
+
+    @property
+    def examined(self) -> float:
+        """The share of the sources' text that lies in passages (0–1): all of it, for nothing here is ever cut off.
+
+        What is in no passage is markup and rules, which say nothing, and the names of JSON containers, which the
+        readings below them carry.
+        """
+        return 1.0
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over all that every source is: two contexts with one digest give the same verdicts and citations."""
+        parts = hashlib.sha256()
+        for source in self.sources:
+            place = (source.message_index, source.part_index, source.offset, source.title, source.labels)
+            for field in (source.id, source.kind, repr(place), source.text):
+                encoded = field.encode("utf-8", "surrogatepass")
+                parts.update(len(encoded).to_bytes(8, "big") + encoded)
+        return parts.hexdigest()
+
+    def nearest(self, stems: Collection[str], limit: int, among: Collection[str] | None = None) -> Sequence[Passage]:
+        """The `limit` passages that share most of `stems`, best first, earlier ones first among equals.
+
+        Rare-looking words weigh more than common ones, and of two that share the same the denser passage comes first.
+        `among` restricts the search to these source ids. The ranking of a passage depends on that passage alone, never
+        on what else the context holds, so padding a context does not change it (CX5).
+        """
+        shared: dict[int, float] = defaultdict(float)
+        for stem in sorted(set(stems)):
+            weight = _weight(stem)
+            for place in self._by_stem.get(stem, ()):
+                shared[place] += weight
+        if among is not None:
+            shared = {place: weight for place, weight in shared.items() if self.passages[place].source.id in among}
+        ranked = ((weight * self._density(place), -place) for place, weight in shared.items())
+        return [self.passages[-place] for _, place in heapq.nlargest(limit, ranked)]
+
+    def _density(self, place: int) -> float:
+        size = len(self.passages[place].stems)
+        return 1.0 - _DENSITY_COST * size / (size + _DENSITY_HALF)
+
+    def around(self, passage: Passage, before: int = 1, after: int = 1) -> Sequence[Passage]:
+        """`passage` with its neighbours in the same source, in reading order."""
+        low, high = max(0, passage.place - before), passage.place + after + 1
+        return [near for near in self.passages[low:high] if near.source is passage.source]
+
+    def folded(self, source: Source) -> Folded:
+        """The text of a source as quotations are compared with it (QU1), folded once."""
+        if source.text not in self._folded:
+            self._folded[source.text] = fold(source.text)
+        return self._folded[source.text]
+
+    def resolve(self, label: str) -> Source | None:
+        """The source that an answer means by the citation `label` ("1", "[1]", "Document 2", a title), or None.
+
+        An id goes before a label, a label of a later message before the same one of an earlier message.
+        """
+        return next((self._by_label[form] for form in _forms(label) if form in self._by_label), None)
+
+    @cached_property
+    def _by_label(self) -> dict[str, Source]:
+        named: dict[str, Source] = {}
+        for source in self.sources:
+            named.setdefault(_forms(source.id)[0], source)
+        latest_first = sorted(
+            self.sources, key=lambda source: -1 if source.message_index is None else source.message_index
+        )
+        labelled: dict[str, Source] = {}
+        for source in latest_first:
+            for label in source.labels:
+                form = _forms(label)[0]
+                known = labelled.get(form)
+                if known is None or known.message_index != source.message_index:
+                    labelled[form] = source
+        return labelled | named
+
+
+def _forms(label: str) -> tuple[str, ...]:
+    """What a citation may be called, plainest first: without brackets and case, then only its number."""
+    plain = unicodedata.normalize("NFKC", label).strip(" \t\n[](){}【】<>\"'*^.,:;").split("†")[0].casefold().strip()
+    number = _CITED_NUMBER.match(plain)
+    return (plain, str(int(number[1]))) if number else (plain,)
+
+
+@lru_cache(maxsize=65536)
+def _weight(stem: str) -> float:
+    """How much a shared word tells, from its looks alone: numbers and long words most, everyday words least."""
+    if stem[:1].isdigit():
+        return 1.5
+    if stem in _COMMON:
+        return 0.5
+    return min(1.5, 0.7 + 0.1 * len(stem)) if stem.isascii() else 1.2
+
+
+def _passages(sources: Iterable[Source]) -> Iterable[Passage]:
+    place = 0
+    for source in sources:
+        for piece in cut(source.text):
+            heading = piece.heading or source.title or ""
+            yield Passage(source, piece.start, piece.end, piece.text, place, heading)
+            place += 1

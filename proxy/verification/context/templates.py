@@ -1,0 +1,620 @@
+"""Takes a prompt apart: which stretches of a message are documents that a template put there, which are prose (CX3).
+
+Read are XML-like tags, numbered blocks (`[1] …`, `Document 2: …`), fields (`Source: a.pdf` over `Content: …`), sections
+after an introduction (`Context:`, `Use the following pieces of context …`, as LangChain, LlamaIndex and Haystack word
+it), and rules or code fences around or between documents. Everything here is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from proxy.verification.context.requests import is_request
+
+Line = tuple[int, int]
+
+
+class Block(NamedTuple):
+    """A stretch of a message: a document with the names an answer may cite it by, or prose outside all documents."""
+
+    start: int
+    end: int
+    kind: Literal["document", "prose", "question"]
+    title: str | None = None
+    labels: tuple[str, ...] = ()
+
+
+_NOUNS = (
+    r"documents?|docs?|passages?|sources?|chunks?|context|(?:search )?results?|excerpts?|articles?|snippets?|"
+    r"references?|"
+    r"extracts?|files?|web ?pages?|evidence|reviews?|emails?|tickets?"
+)
+_MATERIAL = (
+    rf"{_NOUNS}|contexts|text|texts|information|data|background|knowledge(?: base)?|materials?|transcripts?|"
+    rf"reports?|news|parts|"
+    r"content|paragraphs?|faqs?|policy|policies|tables?|story|stories|conversations?|dialogues?|records?|contract|"
+    r"letter|notes?|facts?"
+)
+_MARKED = re.compile(
+    r"[ \t>]{0,12}(?P<lead>#{1,6}[ \t]*|\*\*|__|-{2,}[ \t]*|={2,}[ \t]*|\*[ \t]|-[ \t])?(?P<open>[\[【(<]?)"
+    rf"(?:(?P<noun>{_NOUNS})[ \t]?(?:id|no\.?|number)?[ \t_.:#-]{{0,3}})?\^?(?P<number>\d{{1,4}}|(?<=[ \t])[A-Z])"
+    r"(?P<close>[\]】)>]?)(?P<sep>[ \t]*(?:\*\*|__)?[ \t]*(?:[:|"
+    r"–—]|-{1,3}(?=[ \t\n]|$)|={2,}|\.(?=\s)|\)(?=\s)|(?=\()|$|(?=\n)))?",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(r"[ \t>]{0,12}(?:[-*][ \t])?[\[【](?P<name>[^\W_][\w.-]{0,80})[\]】](?P<sep>[ \t]*[:-]?)")
+_FIELD = re.compile(
+    r"[ \t>]{0,12}(?:[-*][ \t])?(?:\*\*)?(?P<key>source|title|document|file ?name|file|url|link|"
+    r"(?:doc(?:ument)?[ _]?)?id|name|"
+    r"content|page[ _]content|text|body|snippet|passage)(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*(?P<value>.*)$",
+    re.IGNORECASE,
+)
+_CONTENT_KEYS = frozenset(("content", "page content", "page_content", "text", "body", "snippet", "passage"))
+_BARE = re.compile(r"[ \t]{0,4}(?P<number>\d{1,3})[.)][ \t]+(?=\S)")
+_RULE = re.compile(r"[ \t]*(-{3,}|={3,}|\*{3,}|_{3,}|~{3,}|#{3,}|`{3,}|\"{3}|'{3})[ \t]*(?:[a-z]{0,10})[ \t]*$")
+_HEADER = re.compile(
+    r"[ \t]{0,12}(?P<mark>#{1,6}[ \t]*|\*\*|%|[-=]{2,}[ \t]*|\[)?"
+    r"(?:(?:the|retrieved|relevant|reference|provided|supporting|additional|source|search|background|following|"
+    r"given|extracted|"
+    rf"company|internal|product|structured|input|your|our|current|available|context|"
+    rf"document)[ \t]+){{0,3}}(?:{_MATERIAL})"
+    r"(?:[ \t]+(?:information|data|documents?|passages?|context|chunks|excerpts|content|results?|start|begins?))?"
+    r"(?:[ \t]*\([^()\n]{1,60}\))?(?:\*\*)?(?P<end>[ \t]*:(?:\*\*)?|[ \t]*[-=]{2,}|\])?[ \t]*",
+    re.IGNORECASE,
+)
+_INTRODUCES = re.compile(
+    rf"\b(?:following|below|these|this|given|provided|here (?:is|are)|based (?:only |solely |strictly )?on|"
+    rf"using)\b.{{0,120}}\b(?:{_MATERIAL})\b"
+    rf"|\b(?:{_MATERIAL})\b.{{0,40}}\b(?:below|following|are|is)\b",
+    re.IGNORECASE,
+)
+_BELOW = re.compile(rf"\b(?:{_MATERIAL})\b[^.?!]{{0,40}}\b(?:is|are)[^.?!]{{0,30}}\bbelow\b", re.IGNORECASE)
+_INLINE = re.compile(
+    rf".{{0,200}}?\b(?:following|below|this|given|"
+    rf"these)\b[^:.?\n]{{0,60}}\b(?:{_MATERIAL})\b[^:.?\n]{{0,60}}:[ \t]+(?=\S)",
+    re.IGNORECASE,
+)
+_SOFT = re.compile(rf"\b(?:following|below|pieces? of)\b[^.?!]{{0,60}}\b(?:{_MATERIAL})\b", re.IGNORECASE)
+_ABOVE = re.compile(rf"\b(?:{_MATERIAL})\b[^.?!]{{0,20}}\babove\b|\babove (?:{_MATERIAL})\b", re.IGNORECASE)
+_ASKED = re.compile(
+    r"[#*_\s>\[-]{0,10}(?:(?:user|human|original|my|customer|final|the|actual|current|input|here is the|"
+    r"now answer the)(?:['’]s)? ){0,2}"
+    r"(?:question|query|q|input|request|follow[ -]?up question)\s*[*_\]]{0,2}\s*(?:is\s*)?:\s*[*_]{0,2}"
+    r"|[ \t]*#{1,6}[ \t]*(?:user )?(?:question|query)[ \t]*$"
+    r"|.{0,80}\b(?:following|this|user['’]s) (?:question|query)\b[^:\n]{0,40}:\s*",
+    re.IGNORECASE,
+)
+_SPEAKER = re.compile(r"[ \t]{0,8}(?:human|user|customer)[ \t]*:[ \t]*", re.IGNORECASE)
+_ANSWER = re.compile(
+    r"[#*_\s>\[-]{0,10}(?:(?:helpful|final|your|short|detailed|the|concise)[ \t]){0,2}"
+    r"(?:answer|response|reply|output|summary|overview|assistant|ai|chatbot|translation)"
+    r"(?: in \w+)?[*_\]]{0,2}[ \t]*:?[*_]{0,2}(?P<rest>.*)$",
+    re.IGNORECASE,
+)
+_TOLD_HEADER = re.compile(
+    r"[#*_\s-]{0,10}(?:instructions?|tasks?|rules|guidelines|requirements|output format|format|"
+    r"constraints)\s*[*_]{0,2}:?[*_]{0,2}\s*$",
+    re.IGNORECASE,
+)
+_EXAMPLE = re.compile(r".{0,400}\bfor example[:,]?[ \t]*$|[#*_ ]{0,6}examples?\s*[*_]{0,2}:\s*$", re.IGNORECASE)
+_EXAMPLE_END = re.compile(
+    r".{0,40}\bnow it['’]s your turn\b|[ \t]*begin!?\b|[ \t]*now answer\b|"
+    r"[#*_ ]{0,6}end of examples?\b",
+    re.IGNORECASE,
+)
+
+_TAG = re.compile(r"<(?P<shut>/?)(?P<name>[a-zA-Z][\w-]{0,40})(?P<attributes>(?:\s[^<>]*)?)>")
+_ATTRIBUTE = re.compile(r"([\w:-]{1,40})\s*=\s*(?:\"([^\"]{0,300})\"|'([^']{0,300})'|([^\s\"'>]{1,300}))")
+_CHILD = re.compile(
+    r"<(title|source|name|url|file_?name|file_?path|path|id|doc_id|document_id|index|number)>\s*([^<]{1,300}?)\s*</",
+    re.IGNORECASE,
+)
+_DOCUMENT_TAGS = frozenset(
+    "document doc passage source search_result result article chunk snippet excerpt reference webpage web_page "
+    "page file email transcript item note review record".split()
+)
+_SECTION_TAGS = frozenset(
+    "documents docs context contexts sources passages search_results results articles chunks snippets excerpts "
+    "references knowledge knowledge_base background data information info retrieved_context retrieved_documents "
+    "retrieved reference_material material evidence facts content input text report policy policies faq pages "
+    "files emails contract table".split()
+)
+_QUESTION_TAGS = frozenset("question query user_query user_question user_input".split())
+_ASIDE_TAGS = frozenset(
+    "instructions instruction task tasks examples example format output_format rules guidelines role persona "
+    "thinking answer constraints".split()
+)
+_KNOWN_TAGS = _DOCUMENT_TAGS | _SECTION_TAGS | _QUESTION_TAGS | _ASIDE_TAGS
+_ID_KEYS = ("id", "index", "number", "n", "no", "doc_id", "document_id", "ref")
+_DEEPEST = 8
+_TITLE_KEYS = ("title", "name", "source", "file", "filename", "file_name", "url", "href", "path")
+
+
+def take_apart(text: str) -> list[Block]:
+    """The documents, questions and prose of one message, in order and without overlap.
+
+    What lies in no block is template: tags, fences, examples, instructions in tags of their own, and blank space.
+    """
+    blocks: list[Block] = []
+    position = 0
+    elements = _elements(text)
+    for element in elements.outermost(0, len(text)):
+        blocks += _read_prose(text, position, element.start)
+        blocks += _read_element(text, element, elements)
+        position = element.end
+    blocks += _read_prose(text, position, len(text))
+    return _with_ordinals([block for trimmed in blocks if (block := _trimmed(text, trimmed))])
+
+
+def _trimmed(text: str, block: Block) -> Block | None:
+    """The block without white space around it, or None when it holds no letter or digit."""
+    slice_ = text[block.start : block.end]
+    stripped = slice_.strip()
+    if not any(map(str.isalnum, stripped)):
+        return None
+    start = block.start + len(slice_) - len(slice_.lstrip())
+    return block._replace(start=start, end=start + len(stripped))
+
+
+def _with_ordinals(blocks: list[Block]) -> list[Block]:
+    """Gives documents their position as a label when no document of the message has a number of its own."""
+    if any(label.isdigit() for block in blocks for label in block.labels):
+        return blocks
+    numbered, count = [], 0
+    for block in blocks:
+        if block.kind == "document":
+            count += 1
+            numbered.append(block._replace(labels=(str(count), *block.labels)))
+        else:
+            numbered.append(block)
+    return numbered
+
+
+# Tags
+
+
+class _Element(NamedTuple):
+    name: str
+    attributes: str
+    start: int
+    inner_start: int
+    inner_end: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Elements:
+    """The closed elements of a text that a template may have made, by start."""
+
+    all: list[_Element]
+
+    def outermost(self, low: int, high: int) -> Iterator[_Element]:
+        """The elements inside `[low, high)` that lie in no other such element."""
+        position = low
+        for index in range(_first_from(self.all, low), len(self.all)):
+            element = self.all[index]
+            if element.start >= high:
+                return
+            if element.start >= position and element.end <= high:
+                yield element
+                position = element.end
+
+
+def _first_from(elements: Sequence[_Element], low: int) -> int:
+    first, last = 0, len(elements)
+    while first < last:
+        middle = (first + last) // 2
+        if elements[middle].start < low:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+def _elements(text: str) -> _Elements:
+    """Every known tag with its closing tag; a tag without its partner is no element."""
+    waiting: dict[str, list[re.Match[str]]] = {}
+    found: list[_Element] = []
+    for tag in _TAG.finditer(text):
+        name = tag["name"].lower().replace("-", "_")
+        if name not in _KNOWN_TAGS:
+            continue
+        if not tag["shut"]:
+            if not tag["attributes"].endswith("/"):
+                waiting.setdefault(name, []).append(tag)
+        elif partners := waiting.get(name):
+            begun = partners.pop()
+            found.append(_Element(name, begun["attributes"], begun.start(), begun.end(), tag.start(), tag.end()))
+    return _Elements(sorted(found, key=lambda element: (element.start, -element.end)))
+
+
+def _read_element(text: str, element: _Element, elements: _Elements, depth: int = 0) -> Iterable[Block]:
+    low, high = element.inner_start, element.inner_end
+    if element.name in _QUESTION_TAGS:
+        return [Block(low, high, "question")]
+    if element.name in _ASIDE_TAGS:
+        return []
+    inside = [inner for inner in elements.outermost(low, high) if inner.name in _DOCUMENT_TAGS | _SECTION_TAGS]
+    if element.name in _DOCUMENT_TAGS or not inside or depth == _DEEPEST:
+        title, labels = _names_of(text, element)
+        if element.name in _DOCUMENT_TAGS or title or labels:
+            return [Block(low, high, "document", title, labels)]
+        return _documents(text, _lines(text, low, high), low, high)
+    blocks: list[Block] = []
+    position = low
+    for inner in inside:
+        blocks.append(Block(position, inner.start, "document"))
+        blocks += _read_element(text, inner, elements, depth + 1)
+        position = inner.end
+    return [*blocks, Block(position, high, "document")]
+
+
+def _names_of(text: str, element: _Element) -> tuple[str | None, tuple[str, ...]]:
+    """Title and labels of a document element, from its attributes and its first children."""
+    said = {key.lower(): a or b or c for key, a, b, c in _ATTRIBUTE.findall(element.attributes[:2000])}
+    head_end = min(element.inner_end, element.inner_start + 1000)
+    for child in _CHILD.finditer(text, element.inner_start, head_end):
+        said.setdefault(child[1].lower(), child[2])
+    title = next((said[key] for key in _TITLE_KEYS if key in said), None)
+    labels = [said[key] for key in (*_ID_KEYS, *_TITLE_KEYS) if said.get(key)]
+    return title, tuple(dict.fromkeys(labels))
+
+
+# Lines
+
+
+class _Opening(NamedTuple):
+    """Where a section of documents begins, at which line, and the style of its items if it is known."""
+
+    start: int
+    line: int
+    style: str = ""
+    fenced: bool = False
+    plural: bool = False
+
+
+def _read_prose(text: str, low: int, high: int) -> list[Block]:
+    """The blocks of a stretch without known tags."""
+    if low >= high:
+        return []
+    lines = _lines(text, low, high)
+    lines_to_read, skipped = _without_example(text, lines)
+    opening = _first_opening(_opening(text, lines, lines_to_read), _soft_opening(text, lines, lines_to_read))
+    if opening is None:
+        return _above(text, lines, low, high)
+    before = high if opening.line >= len(lines) else min(opening.start, lines[opening.line][1])
+    first_end = lines[skipped[0]][0] if skipped and lines[skipped[0]][0] < before else before
+    blocks = _prose(text, lines, low, first_end)
+    last = _section_end(text, lines, opening)
+    end = lines[last][0] if last < len(lines) else high
+    blocks += _documents(text, lines[opening.line : last], opening.start, end, opening)
+    return [*blocks, *_prose(text, lines[last:], end, high)]
+
+
+def _above(text: str, lines: Sequence[Line], low: int, high: int) -> list[Block]:
+    """Prose, or the document that its last lines speak of as "the article above"."""
+    for start, end in reversed(lines[-8:]):
+        if start - low >= 80 and end - start < 500 and _ABOVE.search(text, start, end) and is_request(text[start:end]):
+            return [Block(low, start, "document"), *_prose(text, lines, start, high)]
+    return _prose(text, lines, low, high)
+
+
+def _prose(text: str, lines: Sequence[Line], low: int, high: int) -> list[Block]:
+    """Prose, with what follows a "Question:" line in it told apart."""
+    for start, end in lines:
+        if start >= high:
+            break
+        if start >= low and (asked := _ASKED.match(text, start, end) or _SPEAKER.match(text, start, end)):
+            stop = min(high, next((low for low, up in lines if low > start and _ends_question(text, low, up)), high))
+            return [Block(low, start, "prose"), Block(asked.end(), stop, "question"), Block(stop, high, "prose")]
+    return [Block(low, high, "prose")]
+
+
+def _ends_question(text: str, start: int, end: int) -> bool:
+    return (
+        _is_cue(text[start:end])
+        or bool(_RULE.match(text, start, end))
+        or _section_header_end(text, start, end) is not None
+    )
+
+
+def _section_header_end(text: str, start: int, end: int) -> int | None:
+    """Where the content of the section begins that this line opens, or None when it opens none."""
+    content = _opens_with_header(text, start, end)
+    return _introduced(text, start, end) if content is None else content
+
+
+def _lines(text: str, low: int, high: int) -> list[Line]:
+    spans: list[Line] = []
+    while low < high:
+        end = text.find("\n", low, high)
+        end = high if end < 0 else end
+        spans.append((low, end))
+        low = end + 1
+    return spans
+
+
+def _without_example(text: str, lines: Sequence[Line]) -> tuple[int, range | None]:
+    """From which line on a template is looked for, and the lines of a worked example in the instructions, if any."""
+    for index, (start, end) in enumerate(lines):
+        if end - start < 2000 and _EXAMPLE.match(text, start, end):
+            for last in range(index + 1, min(len(lines), index + 60)):
+                if _EXAMPLE_END.match(text, *lines[last]):
+                    return last, range(index, last)
+            return 0, None
+    return 0, None
+
+
+def _opening(text: str, lines: Sequence[Line], first: int) -> _Opening | None:
+    """The first line that begins a section of documents."""
+    for index in range(first, len(lines)):
+        start, end = lines[index]
+        if start == end:
+            continue
+        if style := _item_style(text, lines, index):
+            return _Opening(start, index, style)
+        if (content := _section_header_end(text, start, end)) is not None:
+            return _opened(text, lines, index, content)
+        inline = (
+            _INLINE.match(text, start, min(end, start + 400))
+            if is_request(text[start : min(end, start + 400)])
+            else None
+        )
+        if inline and not _ASKED.match(text, start, end):
+            return _Opening(inline.end(), index)
+        fence = _RULE.match(text, start, end)
+        if fence and fence[1][0] in "`\"'" and _last_same(text, lines, index) > index:
+            return _Opening(min(end + 1, lines[-1][1]), index + 1, fenced=True)
+    return None
+
+
+def _opens_with_header(text: str, start: int, end: int) -> int | None:
+    """Where the content of a section begins whose header is this line ("Context:", "## Documents")."""
+    header = _HEADER.match(text, start, end)
+    if header is None or not (header["end"] or (header["mark"] and header.end() == end)):
+        return None
+    return header.end()
+
+
+def _introduced(text: str, start: int, end: int) -> int | None:
+    """The end of a line that introduces material: it ends in a colon, or says that the material is below."""
+    tail = text[max(start, end - 300) : end].rstrip(" \t*_")
+    if tail.endswith(":"):
+        sentence = re.split(r"[.?!]\s", tail)[-1]
+        named = re.search(rf"\b(?:{_MATERIAL})\b", sentence, re.IGNORECASE)
+        told = is_request(sentence) or _INTRODUCES.search(sentence)
+        asked = _ASKED.match(tail) or _is_cue(sentence) or "question" in sentence[-30:].lower()
+        return end if named and told and not asked else None
+    return end if _BELOW.search(tail) else None
+
+
+def _opened(text: str, lines: Sequence[Line], index: int, content: int) -> _Opening:
+    """The opening at line `index` whose content begins at `content`: a fence or the style of items may follow."""
+    plural = "s" in text[lines[index][0] : content].rstrip(" :*\n")[-2:]
+    following = index if text[content : lines[index][1]].strip() else index + 1
+    while following < len(lines) and not text[slice(*lines[following])].strip():
+        following += 1
+    if following >= len(lines):
+        return _Opening(content, index, plural=plural)
+    if following > index and _RULE.match(text, *lines[following]) and _last_same(text, lines, following) > following:
+        return _Opening(min(lines[following][1] + 1, lines[-1][1]), following + 1, fenced=True)
+    start = content if following == index else lines[following][0]
+    return _Opening(start, following, _item_style(text, lines, following) if following > index else "", plural=plural)
+
+
+def _first_opening(marked: _Opening | None, soft: _Opening | None) -> _Opening | None:
+    """The opening that comes first; what is marked goes before what is only spoken of, when both are at one line."""
+    return soft if soft and (marked is None or soft.line < marked.line) else marked
+
+
+def _soft_opening(text: str, lines: Sequence[Line], first: int) -> _Opening | None:
+    """After an instruction that speaks of "the following context" with no colon: the first line that is no request."""
+    for index in range(first, len(lines)):
+        start, end = lines[index]
+        if end - start > 1500 or not _SOFT.search(text, start, end) or not is_request(text[start:end]):
+            continue
+        for later in range(index + 1, len(lines)):
+            line = text[slice(*lines[later])].strip()
+            if line and _ASKED.match(line):
+                return None
+            if line and not all(map(is_request, _rough_sentences(line))):
+                return _Opening(lines[later][0], later)
+        return None
+    return None
+
+
+def _rough_sentences(line: str) -> list[str]:
+    return re.split(r"(?<=[.?!])\s+", line[:3000])
+
+
+def _last_same(text: str, lines: Sequence[Line], index: int) -> int:
+    """The last line that is the same rule or fence as line `index`."""
+    rule = _RULE.match(text, *lines[index])
+    for last in range(len(lines) - 1, index, -1):
+        other = _RULE.match(text, *lines[last])
+        if rule and other and other[1] == rule[1]:
+            return last
+    return index
+
+
+def _section_end(text: str, lines: Sequence[Line], opening: _Opening) -> int:
+    """The line that ends the section: a closing fence, the question at the end, or trailing instructions."""
+    if opening.fenced:
+        return _last_same(text, lines, opening.line - 1)
+    last = min(_last_question(text, lines, opening), _first_rules(text, lines, opening))
+    while last > opening.line + (text[opening.start : lines[opening.line][1]].strip() != ""):
+        line = text[slice(*lines[last - 1])].strip()
+        if line and not (_RULE.match(line) and not opening.style) and not _is_template_line(line):
+            break
+        last -= 1
+    return last if last > opening.line else len(lines)
+
+
+def _first_rules(text: str, lines: Sequence[Line], opening: _Opening) -> int:
+    """The line of a header such as "## Instructions", under which mostly requests to the assistant follow."""
+    for index in range(opening.line + 1, len(lines)):
+        start, end = lines[index]
+        if end - start > 60 or not _TOLD_HEADER.match(text, start, end):
+            continue
+        below = [line for span in lines[index + 1 : index + 21] if (line := text[slice(*span)].strip())]
+        if sum(map(is_request, below)) * 2 > len(below):
+            return index
+    return len(lines)
+
+
+def _is_template_line(line: str) -> bool:
+    """Whether a line at the end of a section speaks to the assistant, or only waits for the answer."""
+    if _ANSWER.match(line):
+        return _is_cue(line) or (":" not in line[:60] and all(map(is_request, _rough_sentences(line))))
+    return bool(_TOLD_HEADER.match(line)) or all(map(is_request, _rough_sentences(line)))
+
+
+def _is_cue(line: str) -> bool:
+    """Whether the line only waits for the answer ("Helpful Answer:")."""
+    answer = _ANSWER.match(line[:500])
+    return answer is not None and not answer["rest"].strip(" :*_")
+
+
+def _last_question(text: str, lines: Sequence[Line], opening: _Opening) -> int:
+    """The line of the template's own question: the last labelled one, unless an answer to it is given, as in an FAQ."""
+    for index in range(len(lines) - 1, opening.line, -1):
+        start, end = lines[index]
+        if opening.style and _item(text, lines[index], opening.style):
+            return len(lines)
+        if _ASKED.match(text, start, end) or _SPEAKER.match(text, start, end):
+            return index
+        answer = _ANSWER.match(text, start, min(end, start + 500))
+        if answer and answer["rest"].strip(" :*_") and ":" in text[start : min(end, start + 60)]:
+            return len(lines)
+    return len(lines)
+
+
+# Items
+
+
+class _Item(NamedTuple):
+    """The head of one document in a section: where its content begins, and its label and title."""
+
+    content: int
+    label: str
+    title: str | None
+
+
+def _item_style(text: str, lines: Sequence[Line], index: int) -> str:
+    """The style of the item that line `index` begins, or "". The first item's style says which lines begin others."""
+    start, end = lines[index]
+    if (marked := _MARKED.match(text, start, end)) and _is_marker(marked):
+        return f"marked {marked['open']} {(marked['noun'] or '').lower().rstrip('s')}"
+    if (named := _NAMED.match(text, start, end)) and _is_name(named["name"]):
+        return "named"
+    if (field := _FIELD.match(text, start, min(end, start + 2000))) and (key := field["key"].lower()):
+        nearby = [_FIELD.match(text, *line) for line in lines[index + 1 : index + 6]]
+        keys = {other["key"].lower() for other in nearby if other}
+        if key in _CONTENT_KEYS:
+            later = (_FIELD.match(text, *line) for line in lines[index + 1 : index + 200])
+            keys = {other["key"].lower() for other in later if other}
+        if keys - _CONTENT_KEYS if key in _CONTENT_KEYS else keys & _CONTENT_KEYS:
+            return f"field {key}"
+    return ""
+
+
+def _is_marker(marked: re.Match[str]) -> bool:
+    """Whether a number at the start of a line is the mark of a document: bracketed, or a noun with a separator."""
+    if marked["open"] and marked["close"]:
+        return marked["open"] != "(" and (marked["open"] != "<" or bool(marked["noun"]))
+    return bool(marked["noun"]) and marked["sep"] is not None and not marked["open"]
+
+
+def _is_name(name: str) -> bool:
+    return any(map(str.isdigit, name)) or bool(re.search(r"\.[a-z]{2,5}$", name))
+
+
+def _item(text: str, line: Line, style: str, previous: int = 0) -> _Item | None:
+    """The item of this style that `line` begins, or None."""
+    start, end = line
+    if style == "bare":
+        bare = _BARE.match(text, start, end)
+        fits = bare is not None and int(bare["number"]) == previous + 1
+        return _Item(bare.end(), bare["number"], None) if bare and fits else None
+    if style == "named":
+        named = _NAMED.match(text, start, end)
+        return _Item(named.end(), named["name"], None) if named and _is_name(named["name"]) else None
+    if style.startswith("field "):
+        field = _FIELD.match(text, start, min(end, start + 2000))
+        return _Item(start, "", None) if field and field["key"].lower() == style[6:] else None
+    marked = _MARKED.match(text, start, end)
+    if not marked or not _is_marker(marked):
+        return None
+    if f"marked {marked['open']} {(marked['noun'] or '').lower().rstrip('s')}" != style:
+        return None
+    return _Item(marked.end(), marked["number"], _title_after(text[marked.end() : min(end, marked.end() + 200)]))
+
+
+def _title_after(rest: str) -> str | None:
+    """The title on the same line as a mark: `(Title: X)`, `(file_name=x.txt):` or a short line of its own."""
+    rest = rest.strip(" \t*_=-")
+    if bracketed := re.match(r"\((?:[\w ]{1,20}[:=]\s*)?([^()\n]{1,150})\)", rest):
+        return bracketed[1].strip()
+    short = rest.strip(" :#")
+    return short if 0 < len(short) <= 80 and short[-1] not in ".!?," else None
+
+
+def _documents(text: str, lines: Sequence[Line], low: int, high: int, opening: _Opening | None = None) -> list[Block]:
+    """The documents of a section: its items, else the stretches between its rules, else the section as one."""
+    style = opening.style if opening else ""
+    if not style:
+        style = _first_style(text, lines, low, plural=opening is None or opening.plural or opening.fenced)
+    if not style:
+        return _between_rules(text, lines, low, high)
+    blocks: list[Block] = []
+    current = _Item(low, "", None)
+    previous = 0
+    for line in lines:
+        item = _item(text, line, style, previous) if line[0] >= low else None
+        if item:
+            blocks.append(_document(text, current, line[0], style))
+            current, previous = item, int(item.label) if item.label.isdecimal() else 0
+    return [*blocks, _document(text, current, high, style)]
+
+
+def _first_style(text: str, lines: Sequence[Line], low: int, plural: bool) -> str:
+    """The style of the first line of a section that holds words."""
+    for index, line in enumerate(lines):
+        if line[0] >= low and (content := text[slice(*line)].strip()) and not _RULE.match(content):
+            if plural and (bare := _BARE.match(text, *line)) and bare["number"] == "1":
+                return "bare"
+            return _item_style(text, lines, index)
+    return ""
+
+
+def _document(text: str, item: _Item, end: int, style: str) -> Block:
+    if not style.startswith("field"):
+        labels = tuple(dict.fromkeys(filter(None, (item.label, item.title))))
+        return Block(item.content, end, "document", item.title, labels)
+    said: dict[str, str] = {}
+    for line in text[item.content : end].split("\n"):
+        if (field := _FIELD.match(line[:2000])) and field["key"].lower() not in _CONTENT_KEYS:
+            said.setdefault(field["key"].lower(), field["value"].strip(" *_"))
+    title = next(
+        (
+            said[key]
+            for key in ("title", "source", "document", "file name", "filename", "file", "name", "url")
+            if key in said
+        ),
+        None,
+    )
+    return Block(item.content, end, "document", title, tuple(dict.fromkeys(filter(None, said.values()))))
+
+
+def _between_rules(text: str, lines: Sequence[Line], low: int, high: int) -> list[Block]:
+    blocks: list[Block] = []
+    for index, (start, end) in enumerate(lines):
+        above = text[slice(*lines[index - 1])].strip() if index else ""
+        underlines = 0 < len(above) <= 60 and above[-1] not in ".!?"
+        if start >= low and _RULE.match(text, start, end) and not underlines:
+            blocks.append(Block(low, start, "document"))
+            low = min(end + 1, high)
+    return [*blocks, Block(low, high, "document")]

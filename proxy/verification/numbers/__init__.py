@@ -1,0 +1,1 @@
+"""Numbers: their grammar, what they measure, and when two of them agree."""

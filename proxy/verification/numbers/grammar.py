@@ -1,0 +1,726 @@
+"""Finds quantities in text: money, percentages, ratios, dates, times of day, counts and measures, with their precision.
+
+One pass: a tokenizer stops at words and digits, and small patterns anchored there read on. Every repetition in a
+pattern is bounded or consumes what it has read, so the time is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from proxy.verification.numbers.dates import DateReading, is_date_word, read_date, year_span
+from proxy.verification.numbers.units import read_unit
+from proxy.verification.words import STOPWORDS, stem
+
+Kind = Literal["currency", "percentage", "ratio", "date", "time", "count", "quantity"]
+Bound = Literal["", "least", "most"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A quantity as it is written at `text[start:end]`.
+
+    `low` and `high` are its value in the base unit (equal for a point, days for a date, minutes for a time of day), and
+    `slack` is half of the last digit that was written, in the base unit. `other` is a second reading where the text
+    allows two: day and month in the other order, or accounting brackets that are only brackets. `bound` says that the
+    value is a lower ("more than") or an upper ("up to") bound.
+
+    `unit` is a currency code ("$" when no country is named), "%" or "pp" (percentage points) or "bps" (in points), the
+    dimension of a measure such as "length", or a date's unit (see `DateReading`). `scale` is what a written scale word
+    multiplied, `worth` and `offset` what the unit is worth, `written` its name, `nouns` the stems of what is counted.
+    """
+
+    start: int
+    end: int
+    text: str
+    kind: Kind
+    low: float
+    high: float
+    slack: float = 0.0
+    unit: str = ""
+    other: tuple[float, float] | None = None
+    bound: Bound = ""
+    is_approximate: bool = False
+    is_spelled: bool = False
+    scale: float = 1.0
+    worth: float = 1.0
+    offset: float = 0.0
+    written: str = ""
+    nouns: tuple[str, ...] = ()
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether nothing is written beside the digits: a table's header may give the unit and the scale."""
+        return self.kind == "count" and not self.nouns and not self.is_spelled
+
+
+@lru_cache(maxsize=1024)
+def find_quantities(text: str) -> tuple[Quantity, ...]:
+    """Every quantity of `text`, in order and without overlaps. Linear in its length."""
+    found: list[Quantity] = []
+    position = 0
+    while match := _TOKEN.search(text, position):
+        position = match.end()
+        kind = match.lastgroup
+        if kind == "skip" or (kind == "word" and not _may_begin(match.group())):
+            continue
+        if kind == "word":
+            read, position = _at_word(text, match)
+        elif kind == "money":
+            read, position = _at_money(text, match)
+        else:
+            read, position = _at_digit(text, match.start())
+        found.extend(read)
+    return tuple(found)
+
+
+@lru_cache(maxsize=16384)
+def _may_begin(word: str) -> bool:
+    """Whether anything that `_at_word` reads can begin with this word; most words are no such thing."""
+    lower = word.lower()
+    return (
+        "-" in lower or lower in _SPELLED or lower in _FRACTION_STARTS or lower in _TIMES_OF_DAY or is_date_word(lower)
+    )
+
+
+class _Amount(NamedTuple):
+    """A number with its scale word, before its unit is known."""
+
+    end: int
+    value: float
+    slack: float
+    scale: float = 1.0
+    is_spelled: bool = False
+    is_plain: bool = False  # an integer in digits without separators or scale: may be a year or a citation
+    could_label: bool = False  # digits without thousands or scale: may be the number of a section or a figure
+
+    def times(self, factor: float) -> _Amount:
+        return self._replace(value=self.value * factor, slack=self.slack * factor, scale=self.scale * factor)
+
+
+def _at_word(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
+    """What starts with a letter: a date, a spelled-out number, a fraction; or a prefix such as "mid-" before a date."""
+    word = match.group().lower()
+    if is_date_word(word) and (reading := read_date(text, match.start(), at_digit=False)):
+        return [_date(text, match.start(), reading)], reading.end
+    if word in _TIMES_OF_DAY:
+        minutes = _TIMES_OF_DAY[word]
+        other = (1440.0, 1440.0) if word == "midnight" else None
+        return [Quantity(match.start(), match.end(), match.group(), "time", minutes, minutes, other=other)], match.end()
+    if fraction := _FRACTION.match(text, match.start()):
+        return [_fraction(text, fraction)], fraction.end()
+    if word in _SPELLED or word in _ARTICLES:
+        amount = _spelled(text, match.start())
+        if amount is not None:
+            return _measured(text, match.start(), amount)
+    prefix = _PREFIX.match(text, match.start())
+    return [], prefix.end() if prefix else match.end()
+
+
+def _at_money(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
+    """A currency symbol or code, and the amount behind it."""
+    opening = _AMOUNT_AHEAD.match(text, match.end())
+    amount = _digits(text, opening.end(), is_money=True) if opening else None
+    if opening is None or amount is None:
+        return [], match.end()
+    start = match.start()
+    code = _CURRENCIES[match["money"].lower().rstrip(".")]
+    amounts = _with_range_end(text, amount, start, is_money=True)
+    sign = -1.0 if opening["sign"] or _is_negative(text, start) else 1.0
+    end = amounts[-1].end
+    trailing = _TRAILING_CODE.match(text, end)
+    if trailing and code == "$":
+        code, end = _CURRENCIES[trailing["code"].lower()], trailing.end()
+    if _WORD_CHARACTER.match(text, end):
+        return [], end
+    quantity = _quantity(text, start, end, "currency", amounts, sign, unit=code)
+    if opening["bracket"] and text[end : end + 1] == ")":
+        low, high = quantity.low, quantity.high
+        quantity = replace(quantity, low=-high, high=-low, other=(low, high), end=end + 1, text=text[start : end + 1])
+    return [quantity], quantity.end
+
+
+def _at_digit(text: str, start: int) -> tuple[list[Quantity], int]:
+    """What starts with a digit: a date, a time of day, a ratio, or a number with its unit."""
+    before = text[start - 1 : start] if start else ""
+    if reading := read_date(text, start, at_digit=True):
+        return [_date(text, start, reading)], reading.end
+    if (clock := _CLOCK.match(text, start)) and not _leads(text, start, _RATIO_CUES):
+        return [_time_of_day(text, clock)], clock.end()
+    if ratio := _RATIO.match(text, start):
+        return [_ratio(text, ratio)], ratio.end()
+    if (fraction := _DIGIT_FRACTION.match(text, start)) and _part(fraction) < 1:
+        value = float(fraction["whole"] or 0) + _part(fraction)
+        return _measured(text, start, _Amount(fraction.end(), value, 0.01 * value))
+    amount = _digits(text, start)
+    if amount is None or before in _IDENTIFIER_MARKS:
+        return [], _IDENTIFIER.match(text, start).end()  # type: ignore[union-attr]  # a digit stands there
+    return _measured(text, start, amount)
+
+
+def _measured(text: str, start: int, amount: _Amount) -> tuple[list[Quantity], int]:
+    """The quantity whose amount is read: what stands behind it (and before it) says of which kind."""
+    amounts = _with_range_end(text, amount, start)
+    end = amounts[-1].end
+    sign = -1.0 if not amount.is_spelled and _is_negative(text, start) else 1.0
+    if percent := _PERCENT.match(text, end):
+        unit = _PERCENT_UNITS.get(percent["unit"].lower().replace(" ", "").replace("-", ""), "%")
+        amounts = [each.times(0.01) for each in amounts] if unit == "bps" else amounts
+        read = _quantity(text, start, percent.end(), "percentage", amounts, sign, unit=unit)
+        return _one(replace(read, worth=0.01) if unit == "bps" else read)
+    if (money := _MONEY_BEHIND.match(text, end)) and (code := _money(money["name"], amounts[-1])):
+        amounts = [each.times(0.01) for each in amounts] if money["name"].lower() in _CENTS else amounts
+        return _one(_quantity(text, start, money.end(), "currency", amounts, sign, unit=code))
+    if times := _TIMES.match(text, end):
+        return _one(_quantity(text, start, times.end(), "ratio", amounts, sign, unit="times"))
+    if (part := _IN_WHOLE.match(text, end)) and (whole := _whole(text, part)) and amount.value <= whole.value:
+        share = _Amount(whole.end, amount.value / whole.value, 0.005)
+        return _one(_quantity(text, start, whole.end, "ratio", [share], 1.0, unit="share"))
+    if _JOINED.match(text, end):
+        return [], _IDENTIFIER.match(text, end).end()  # type: ignore[union-attr]  # may be empty
+    is_year = amount.is_plain and 1900 <= amount.value <= 2100
+    unit_read = (
+        None
+        if is_year and (_YEAR_NOUN.match(text, end) or _leads(text, start, _YEAR_PREPOSITIONS))
+        else read_unit(text, end + 1 if text[end : end + 1] in _UNIT_GAPS else end)
+    )
+    if unit_read:
+        unit_name = text[end : unit_read.end].strip(" -\u00a0")
+        if not (amount.is_spelled and amount.value == 1 and unit_read.unit.dimension != "time"):
+            worth = unit_read.unit
+            measured = [
+                _Amount(each.end, each.value * worth.factor + worth.offset, each.slack * worth.factor)
+                for each in ([each._replace(value=sign * each.value) for each in amounts] if worth.offset else amounts)
+            ]
+            sign = 1.0 if worth.offset else sign
+            found = _quantity(text, start, unit_read.end, "quantity", measured, sign, unit=worth.dimension)
+            return _one(
+                replace(found, written=unit_name, scale=amounts[-1].scale, worth=worth.factor, offset=worth.offset)
+            )
+    if _WORD_CHARACTER.match(text, end):
+        return [], _IDENTIFIER.match(text, end).end()  # type: ignore[union-attr]  # may be empty
+    if amount.is_spelled and amount.value == 1:
+        return [], end  # "one" is a pronoun more often than a count
+    return _counted(text, start, amounts, sign)
+
+
+def _counted(text: str, start: int, amounts: list[_Amount], sign: float) -> tuple[list[Quantity], int]:
+    """A number without a unit: a year, a ratio that a word before it announces, an identifier, or a count."""
+    amount, end = amounts[0], amounts[-1].end
+    if amount.could_label and len(amounts) == 1 and _leads(text, start, _LABELS):
+        return [], _MORE_LABELS.match(text, end).end()  # type: ignore[union-attr]  # may be empty
+    if amount.is_plain and len(amounts) == 1 and sign > 0 and _is_year(text, start, end, amount.value):
+        return _one(Quantity(start, end, text[start:end], "date", *year_span(int(amount.value)), unit=""))
+    if _is_citation(text, start, end, amount):
+        return [], end
+    if _leads(text, start, _RATIO_CUES):
+        return _one(_quantity(text, start, end, "ratio", amounts, sign))
+    counted = _quantity(text, start, end, "count", amounts, sign)
+    return _one(replace(counted, nouns=() if amount.is_spelled and amount.value == 1 else _nouns(text, end)))
+
+
+def _one(quantity: Quantity) -> tuple[list[Quantity], int]:
+    return [quantity], quantity.end
+
+
+def _quantity(
+    text: str, start: int, end: int, kind: Kind, amounts: list[_Amount], sign: float, unit: str = ""
+) -> Quantity:
+    """A quantity from one amount or the two ends of a range, with its sign, its bound and how exact it is meant."""
+    low, high = sorted((sign * amounts[0].value, sign * amounts[-1].value))
+    if len(amounts) == 2 and sign < 0:
+        low, high = sign * amounts[0].value, sign * amounts[1].value
+    slack = max(each.slack for each in amounts)
+    bound, is_approximate = _qualified(text, start, end)
+    other = None
+    if text[start - 1 : start] == "(" and text[end : end + 1] == ")" and start and sign > 0 and kind != "ratio":
+        if _is_cell(text, start - 1, end + 1):
+            low, high, other = -high, -low, (low, high)
+        elif kind == "currency" or "," in text[start:end]:
+            other = (-high, -low)
+    plus = text[end : end + 1] == "+" and not text[end + 1 : end + 2].isalnum()
+    return Quantity(
+        start,
+        end,
+        text[start:end],
+        kind,
+        low,
+        high,
+        slack,
+        unit,
+        other,
+        "least" if plus else bound,
+        is_approximate,
+        amounts[0].is_spelled,
+        amounts[-1].scale,
+    )
+
+
+def _digits(text: str, start: int, *, is_money: bool = False) -> _Amount | None:
+    """The number in digits at `start` with its scale word or suffix; None when it is a version or an identifier."""
+    match = _NUMBER.match(text, start)
+    parsed = _parse(match.group()) if match else None
+    if match is None or parsed is None:
+        return None
+    value, decimals, integer = parsed
+    end = match.end()
+    if half_more := _VULGAR.get(text[end : end + 1]):
+        value, decimals, end, integer = value + half_more, 1, end + 1, ""
+    scale, end_of_scale = _scale(text, end, is_money)
+    if text[start - 1 : start] == "(" and text[end : end + 1] == ")" and (outside := _SCALE_WORD.match(text, end + 1)):
+        scale = _SCALES[outside["scale"].lower()]  # "(1.6) billion"
+    slack = 0.5 * 10.0**-decimals
+    if scale == 1.0 and not decimals and integer:
+        slack = _integer_slack(integer)
+    elif scale > 1.0:
+        slack = min(slack, 0.15 * abs(value) or slack)  # "1 million" is not 1.4 million
+    if power := _POWER_OF_TEN.match(text, end):
+        exponent = int(power["exponent"].replace("\u2212", "-"))
+        scale, end_of_scale = 10.0**exponent, power.end()
+    is_plain = scale == 1.0 and match.group().isdigit()
+    could_label = scale == 1.0 and "," not in match.group()
+    return _Amount(end_of_scale, value * scale, slack * scale, scale, is_plain=is_plain, could_label=could_label)
+
+
+def _scale(text: str, end: int, is_money: bool) -> tuple[float, int]:
+    """The factor of the scale words behind a number ("3.2 million", "5 lakh crore", "$4bn"), and where they end."""
+    factor = 1.0
+    while word := _SCALE_WORD.match(text, end):
+        factor, end = factor * _SCALES[word["scale"].lower()], word.end()
+    if factor == 1.0 and (suffix := (_MONEY_SUFFIX if is_money else _SCALE_SUFFIX).match(text, end)):
+        return _SUFFIXES[suffix["suffix"].lower()], suffix.end()
+    return factor, end
+
+
+def _parse(written: str) -> tuple[float, int, str] | None:
+    """Value, decimals and (for an integer) its digits of a number in digits; None when its separators make no number.
+
+    The last separator of two kinds is the decimal one; one kind alone groups thousands when all its groups have three
+    digits (or are Indian) and there is a comma or more than one dot. "1.234" is read as English writes it.
+    """
+    if len(written) > 40:
+        return None
+    plain = _SPACES.sub("", written).replace("'", "").replace("’", "")
+    dots, commas = plain.count("."), plain.count(",")
+    if dots and commas:
+        decimal = "." if plain.rfind(".") > plain.rfind(",") else ","
+        if plain.count(decimal) > 1:
+            return None
+    elif commas == 1:
+        decimal = "." if _GROUPED.fullmatch(plain) else ","
+    else:
+        decimal = "." if dots <= 1 else ","
+    grouping = "," if decimal == "." else "."
+    whole, _, fraction = plain.partition(decimal)
+    if grouping in whole and not _GROUPED.fullmatch(whole.replace(grouping, ",")):
+        return None
+    if grouping in fraction or decimal in fraction:
+        return None
+    digits = whole.replace(grouping, "")
+    return float(f"{digits or 0}.{fraction or 0}"), len(fraction), "" if fraction else digits
+
+
+def _integer_slack(digits: str) -> float:
+    """Half of the last digit that an integer means: three and more trailing zeros are rounding, else none are.
+
+    One leading digit alone ("4,000") is trusted to one more digit than it shows.
+    """
+    significant = digits.lstrip("0").rstrip("0")
+    zeros = len(digits) - len(digits.rstrip("0"))
+    if zeros < 3 or not significant:
+        return 0.5
+    return 0.5 * 10.0 ** (zeros if len(significant) > 1 else zeros - 1)
+
+
+def _spelled(text: str, start: int) -> _Amount | None:
+    """A number in words at `start`: "twenty-one", "two and a half million", "a dozen", "one hundred and five"."""
+    total = current = 0.0
+    end, seen, scale = start, False, 1.0
+    position = start
+    while (match := _LETTERS.match(text, position)) and end - start < 120:
+        word = match["word"].lower()
+        if word in _SPELLED:
+            value = _SPELLED[word]
+            if seen and current % 100 and not (20 <= current % 100 < 100 and current % 10 == 0 and value < 10):
+                break  # "two three": two numbers
+            if seen and current and current % 100 == 0 and value >= 100:
+                break
+            current, seen = current + value, True
+        elif word in _SPELLED_SCALES and (seen or word != "dozen" or start != position):
+            factor = _SPELLED_SCALES[word]
+            scale *= factor if factor >= 1000 else 1.0
+            current = (current or 1.0) * factor
+            if factor >= 1000:
+                total, current = total + current, 0.0
+            seen = True
+        elif word in _ARTICLES and position == start and _SCALE_BEHIND.match(text, match.end()):
+            position = match.end()
+            continue
+        elif word == "and" and seen and (rest := _AND_A_HALF.match(text, match.start("word"))):
+            current, end = current + 0.5, rest.end()
+            position = end
+            continue
+        elif word == "and" and seen and (total or current >= 100) and _SPELLED_BEHIND.match(text, match.end()):
+            position = match.end()
+            continue
+        else:
+            break
+        position = end = match.end()
+    if not seen:
+        return None
+    value = total + current
+    slack = min(0.5 * scale, 0.15 * value) if scale > 1 else 0.5
+    return _Amount(end, value, slack, scale, is_spelled=True)
+
+
+def _with_range_end(text: str, first: _Amount, start: int, *, is_money: bool = False) -> list[_Amount]:
+    """The amount alone, or both ends of a range such as "3–5", "3 to 5 million", "between 3 and 5"."""
+    second = _range_end(text, first, start, is_money)
+    if second is None:
+        return [first]
+    return [first.times(second.scale) if first.scale == 1.0 else first, second]
+
+
+def _range_end(text: str, first: _Amount, start: int, is_money: bool) -> _Amount | None:
+    joint = _RANGE.match(text, first.end)
+    if joint is None:
+        return None
+    word = joint["word"].strip().lower()
+    if word == "and" and not _leads(text, start, _BETWEEN):
+        return None
+    if word == "to" and _leads(text, start, _FROM):
+        return None  # "from 3 to 5" is where it was and where it went
+    position = joint.end()
+    at_digit = text[position : position + 1].isdigit()
+    second = _digits(text, position, is_money=is_money) if at_digit else _spelled(text, position)
+    if second is None or (_WORD_CHARACTER.match(text, second.end) and not read_unit(text, second.end)):
+        return None
+    scaled = first.value * (second.scale if first.scale == 1.0 else 1.0)
+    if first.is_plain and second.is_plain and 1900 <= first.value <= 2100 and 1900 <= second.value <= 2100:
+        return None  # two years, each on its own
+    is_date = at_digit and read_date(text, position, at_digit=True) is not None
+    return second if second.value > scaled and not is_date else None
+
+
+def _is_negative(text: str, start: int) -> bool:
+    """Whether a minus sign stands right before `start` and is neither a hyphen nor a range's dash."""
+    if text[start - 1 : start] not in _MINUS or not start:
+        return False
+    before = text[start - 2 : start - 1] if start > 1 else ""
+    return not (before.isalnum() or (before in _CLOSERS and before))
+
+
+def _is_cell(text: str, start: int, end: int) -> bool:
+    """Whether the span fills a table cell, up to a currency sign, so that its brackets mean a negative."""
+    before, after = text[max(0, start - 4) : start].rstrip(" $€£"), text[end : end + 3].lstrip(" %")
+    is_open = not before or before[-1] in "|\t\n:,"
+    return (
+        is_open
+        and (not after or after[0] in "|\t\n;,.")
+        and ("|" in after or "\t" in before + after or text.rfind("|", max(0, start - 80), start) >= 0)
+    )
+
+
+def _is_citation(text: str, start: int, end: int, amount: _Amount) -> bool:
+    """Whether a small integer alone in brackets marks a citation or a list item."""
+    in_brackets = text[start - 1 : start] == "(" and text[end : end + 1] == ")" and start > 0
+    return amount.is_plain and in_brackets and amount.value < 100 and not _is_cell(text, start - 1, end + 1)
+
+
+def _is_year(text: str, start: int, end: int, value: float) -> bool:
+    """Whether a plain four-digit integer is a year: from its size, the word before it and what follows."""
+    if end - start != 4 or not 1000 <= value <= 2100:
+        return False
+    if text[start - 1 : start] in ("(", "\u2013", "\u2014", "-") and start and value >= 1500:
+        return True
+    cued = _leads(text, start, _YEAR_CUES)
+    if value < 1900:
+        return cued
+    return cued or not _COUNTED_NOUN.match(text, end)
+
+
+def _qualified(text: str, start: int, end: int) -> tuple[Bound, bool]:
+    """The bound and the approximation that the words around a quantity give it."""
+    phrases = _lead_in(text, start)
+    is_approximate = not _ABOUT.isdisjoint(phrases)
+    if not _AT_MOST.isdisjoint(phrases) or _OR_LESS.match(text, end):
+        return "most", is_approximate
+    if not _AT_LEAST.isdisjoint(phrases) or _OR_MORE.match(text, end):
+        return "least", is_approximate
+    return "", is_approximate
+
+
+def _leads(text: str, start: int, phrases: frozenset[str]) -> bool:
+    """Whether one of `phrases` stands right before `start`."""
+    return not phrases.isdisjoint(_lead_in(text, start))
+
+
+def _lead_in(text: str, start: int) -> tuple[str, ...]:
+    """The last word, two and three words before `start` in lower case, without articles and signs between."""
+    last = text[max(0, start - 32) : start].lower().rstrip("$€£ -").translate(_SIGNS_BETWEEN).split()[-4:]
+    if last and last[-1] in ("a", "an", "the"):
+        last.pop()
+    return tuple(" ".join(last[-count:]).rstrip(".") for count in (1, 2, 3))
+
+
+def _nouns(text: str, end: int) -> tuple[str, ...]:
+    """The stems of up to three words behind a count, as far as they may name what is counted."""
+    match = _NOUNS.match(text, end)
+    stems = []
+    for word in match.group().replace("-", " ").split() if match else ():
+        if word.lower() in STOPWORDS or word.lower() in _NOT_NOUNS:
+            break
+        stems.append(stem(word))
+    return tuple(stems)
+
+
+def _date(text: str, start: int, reading: DateReading) -> Quantity:
+    return Quantity(
+        start,
+        reading.end,
+        text[start : reading.end],
+        "date",
+        reading.low,
+        reading.high,
+        0.0,
+        reading.unit,
+        reading.other,
+    )
+
+
+def _time_of_day(text: str, match: re.Match[str]) -> Quantity:
+    """A time of day in minutes; without am or pm an hour up to 12 may be either."""
+    hour, half_day = int(match["hour"]), _half_of_day(match)
+    hour = hour % 12 + (12 if half_day == "p" else 0) if half_day else hour
+    minutes = 60.0 * hour + int(match["minute"] or match["minutes"] or 0)
+    other = (minutes + 720, minutes + 720) if not half_day and hour < 12 else None
+    return Quantity(match.start(), match.end(), match.group(), "time", minutes, minutes, 0.0, "", other)
+
+
+def _half_of_day(match: re.Match[str]) -> str:
+    if match["part"]:
+        return "a" if match["part"] == "morning" else "p"
+    if match["night"]:
+        return "p" if 6 <= int(match["hour"]) < 12 else "a"
+    return (match["half"] or "").lower()
+
+
+def _ratio(text: str, match: re.Match[str]) -> Quantity:
+    """ "3:1" as the quotient of its sides."""
+    first, second = float(match["first"]), float(match["second"])
+    value = first / second
+    return Quantity(match.start(), match.end(), match.group(), "ratio", value, value, 0.005 * value, ":")
+
+
+def _fraction(text: str, match: re.Match[str]) -> Quantity:
+    """A spelled-out share: "two-thirds", "a quarter of", "half of"."""
+    count = 1.0 if match["count"] is None else _SPELLED.get(match["count"].lower(), 1.0)
+    value = count / _PARTS[(match["part"] or match["half"] or "half").lower().rstrip("s")]
+    _, is_approximate = _qualified(text, match.start(), match.end())
+    bound, _ = _qualified(text, match.start(), match.end())
+    return Quantity(
+        match.start(),
+        match.end(),
+        match.group(),
+        "ratio",
+        value,
+        value,
+        0.01,
+        "share",
+        None,
+        bound,
+        is_approximate,
+        True,
+    )
+
+
+def _part(match: re.Match[str]) -> float:
+    return float(match["above"]) / float(match["below"])
+
+
+def _whole(text: str, match: re.Match[str]) -> _Amount | None:
+    """The whole of "2 in 5" or "two out of five"; a year behind "in" is none."""
+    position = match.end()
+    whole = _digits(text, position) if text[position : position + 1].isdigit() else _spelled(text, position)
+    if whole is None or whole.value <= 0 or _PERCENT.match(text, whole.end) or _WORD_CHARACTER.match(text, whole.end):
+        return None
+    if match["out"] is None and (whole.value not in _SMALL_WHOLES or read_unit(text, whole.end + 1)):
+        return None
+    return whole
+
+
+def _money(name: str, amount: _Amount) -> str | None:
+    """The currency that a word or code behind an amount names; "pounds" are money only behind a scale word."""
+    if name.lower() in ("pound", "pounds") and amount.scale == 1.0:
+        return None
+    code = _CURRENCIES.get(name.lower())
+    return code if code is None or len(name) > 3 or not name.islower() or name in ("yen", "won") else None
+
+
+_CURRENCIES: dict[str, str] = {
+    "$": "$",
+    "dollar": "$",
+    "dollars": "$",
+    "cent": "$",
+    "cents": "$",
+    "¢": "$",
+    "bucks": "$",
+}
+_CURRENCIES |= {"€": "EUR", "euro": "EUR", "euros": "EUR", "£": "GBP", "pound": "GBP", "pounds": "GBP", "pence": "GBP"}
+_CURRENCIES |= {"sterling": "GBP", "¥": "JPY", "yen": "JPY", "₹": "INR", "rs": "INR", "rupee": "INR", "rupees": "INR"}
+_CURRENCIES |= {"us$": "USD", "u.s.$": "USD", "a$": "AUD", "au$": "AUD", "c$": "CAD", "ca$": "CAD", "nz$": "NZD"}
+_CURRENCIES |= {"hk$": "HKD", "s$": "SGD", "r$": "BRL", "yuan": "CNY", "renminbi": "CNY", "rmb": "CNY", "₩": "KRW"}
+_CURRENCIES |= {"won": "KRW", "₽": "RUB", "rubles": "RUB", "franc": "CHF", "francs": "CHF", "₺": "TRY", "₪": "ILS"}
+_CODES = (
+    "USD EUR GBP JPY CNY INR AUD CAD CHF HKD NZD SGD SEK NOK DKK KRW BRL MXN ZAR RUB TRY PLN CZK HUF ILS AED SAR THB "
+    "IDR MYR PHP TWD NGN EGP"
+).split()
+_CURRENCIES |= {code.lower(): code for code in _CODES}
+_CURRENCY_SYMBOLS = frozenset("$€£¥₹₩₽₺₪")
+_CENTS = frozenset(("cent", "cents", "¢", "pence"))
+
+_SCALES = {"hundred": 1e2, "thousand": 1e3, "thousands": 1e3, "million": 1e6, "millions": 1e6, "billion": 1e9}
+_SCALES |= {
+    "billions": 1e9,
+    "trillion": 1e12,
+    "trillions": 1e12,
+    "lakh": 1e5,
+    "lakhs": 1e5,
+    "crore": 1e7,
+    "crores": 1e7,
+}
+_SCALES |= {"mn": 1e6, "mln": 1e6, "mio": 1e6, "mm": 1e6, "bn": 1e9, "bln": 1e9, "tn": 1e12, "trn": 1e12, "dozen": 12.0}
+_SUFFIXES = {"k": 1e3, "m": 1e6, "mm": 1e6, "b": 1e9, "t": 1e12}
+_SPELLED = {
+    name: float(number)
+    for number, name in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen".split()
+    )
+} | {"twenty": 20.0, "thirty": 30.0, "forty": 40.0, "fifty": 50.0, "sixty": 60.0, "seventy": 70.0}
+_SPELLED |= {"eighty": 80.0, "ninety": 90.0}
+_SPELLED_SCALES = {"hundred": 1e2, "dozen": 12.0, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+_SPELLED_SCALES |= {"lakh": 1e5, "crore": 1e7}
+_TIMES_OF_DAY = {"noon": 720.0, "midday": 720.0, "midnight": 0.0}
+_ARTICLES = frozenset(("a", "an"))
+_FRACTION_STARTS = _ARTICLES | {"half"}
+_PARTS = {"half": 2.0, "halve": 2.0, "third": 3.0, "quarter": 4.0, "fourth": 4.0, "fifth": 5.0, "sixth": 6.0}
+_PARTS |= {"eighth": 8.0, "tenth": 10.0}
+_VULGAR = {"½": 0.5, "¼": 0.25, "¾": 0.75, "⅓": 1 / 3, "⅔": 2 / 3}
+_PERCENT_UNITS = {
+    "percentagepoint": "pp",
+    "percentagepoints": "pp",
+    "pp": "pp",
+    "%point": "pp",
+    "%points": "pp",
+    "ppt": "pp",
+    "ppts": "pp",
+    "pps": "pp",
+}
+_PERCENT_UNITS |= {"bps": "bps", "bp": "bps", "basispoints": "bps", "basispoint": "bps"}
+_SMALL_WHOLES = frozenset((2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 20.0, 50.0, 100.0, 1000.0, 10000.0))
+_MINUS = ("-", "\u2212", "\u2013")
+_CLOSERS = ")]%\"'”’"
+_IDENTIFIER_MARKS = frozenset("#@_/\\^§&")
+_UNIT_GAPS = (" ", "-", "\u00a0", "\u202f", "\u2009")
+_NOT_NOUNS = frozenset("compared versus vs respectively million billion thousand".split()) | frozenset(_SPELLED)
+
+_TOKEN = re.compile(
+    r"(?P<skip>https?://\S+|www\.\S+|\d{1,4}(?::\d{1,4}){3,200}"
+    r"|\[\^?\d{1,3}(?:[,;\u2013 -]{1,2}\d{1,3}){0,20}\]|【[^】\n]{0,60}】"
+    r"|^[ \t]*\d{1,3}[.)](?=\s)|(?<!\d)\+\d{1,3}[ -]\(?\d{2,4}\)?[ -]\d{3,4}[ -]?\d{2,4}(?!\d)"
+    r"|\(\d{3}\) ?\d{3}[-.]\d{4}\b|\b\d{3}[-. ]\d{3}[-.]\d{4}\b)"
+    r"|(?P<money>(?:U\.S\.|US|CA|C|AU|A|NZ|HK|S|R)?[$]|[€£¥₹₩₽₺₪]|Rs\.?(?=[ \u00a0]?\d)"
+    rf"|(?:{'|'.join(_CODES)}|RMB)(?=[ \u00a0]?[-\u2212(]?\d))"
+    r"|(?P<word>[^\W\d_]\w*(?:[-.]\d\w*)*)|(?P<number>\.\d|\d|[½¼¾])",
+    re.MULTILINE,
+)
+_NUMBER = re.compile(
+    r"\d{1,3}(?:[\u00a0\u202f\u2009]\d{3}){1,6}(?!\d)(?:[.,]\d{1,6}(?!\d))?|\d{1,3}(?: \d{3}){1,4},\d{1,2}(?!\d)"
+    r"|\d{1,3}(?: \d{3}){2,4}(?![\d ,.]\d|\d)|\d+(?:[.,'’]\d+)*|\.\d+"
+)
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3}){1,8}|\d{1,2}(?:,\d{2}){1,6},\d{3}")
+_SPACES = re.compile(r"[ \u00a0\u202f\u2009]")
+_SCALE_WORD = re.compile(rf"[ \u00a0-]?(?P<scale>{'|'.join(sorted(_SCALES, key=len, reverse=True))})(?![^\W_])", re.I)
+_SCALE_SUFFIX = re.compile(r"(?P<suffix>MM|[kKMB])(?![^\W_])")  # "5m" and "5t" are metres and tonnes
+_MONEY_SUFFIX = re.compile(r" ?(?P<suffix>MM|[kKmMbBtT])(?![^\W_])")
+_POWER_OF_TEN = re.compile(r"(?: ?[×x*] ?10\^?|[eE])(?P<exponent>[-\u2212+]?\d{1,2})(?!\w)")
+_PERCENT = re.compile(
+    r"[ \u00a0\u202f-]?(?P<unit>%-points?|% points?|%|percentage[ -]points?|percentage|percent|per cent|pct|"
+    r"ppts?|pps?|bps?|basis[ -]points?)(?![^\W_])",
+    re.I,
+)
+_MONEY_BEHIND = re.compile(
+    r"[ \u00a0-]?(?:US |U\.S\. |American )?(?P<name>[€£¥₹₩₽₺₪¢]|[$](?!\d)|[^\W\d_]{3,8}(?![^\W_]))"
+)
+_TRAILING_CODE = re.compile(rf" ?(?P<code>{'|'.join(_CODES)})\b")
+_TIMES = re.compile(
+    r"[xX×](?![^\W_]|\d)|[ -]?fold\b| times (?=(?:as|more|greater|the|larger|faster|lower|less|higher|bigger|that)\b)"
+)
+_IN_WHOLE = re.compile(r" (?:(?P<out>out of)|in) (?:every )?(?=[^\W_])")
+_RANGE = re.compile(r"(?:[ \u00a0]?(?P<word>[-\u2013\u2014~]| to |(?: and | or )))[$€£]?[ ]?(?=[\w.])", re.I)
+_AMOUNT_AHEAD = re.compile(r"\s{0,3}(?P<sign>[-\u2212])?(?P<bracket>\()?\s{0,2}(?=\.?\d)")
+_CLOCK = re.compile(
+    r"(?P<hour>[01]?\d|2[0-4])(?:(?:[:.](?P<minute>[0-5]\d)(?::[0-5]\d)?)?[ \u00a0]?(?:(?P<half>[aApP])\.?[mM]\b"
+    r"|(?:o['’]clock )?(?:in the (?P<part>morning|afternoon|evening)|at (?P<night>night))\b|(?P<clock>o['’]clock)\b)"
+    r"|:(?P<minutes>[0-5]\d)(?::[0-5]\d)?(?![\d:]))"
+)
+_RATIO = re.compile(r"(?P<first>\d{1,6}(?:\.\d{1,4})?)(?: : |:)(?P<second>\d{0,5}[1-9]\d{0,2}(?:\.\d{1,4})?)(?![\d:])")
+_DIGIT_FRACTION = re.compile(r"(?:(?P<whole>\d{1,3}) )?(?P<above>\d{1,2})/(?P<below>[234568]|10|16)(?![\d/]|\.\d)")
+_FRACTION = re.compile(
+    r"(?:(?:(?P<count>one|two|three|four|five|seven|nine)[- ](?P<part>thirds?|quarters?|fourths?|fifths?|sixths?|"
+    r"eighths?|tenths?|half)(?= of\b|[^\w ]| the\b|$)|an? (?P<half>third|quarter|fifth|tenth|half) of(?= (?:all|the|"
+    r"its|their|those|our|his|her|[^\W\d_]+s)\b))|half (?:of|the)(?= [^\W\d_]+))",
+    re.I,
+)
+_PREFIX = re.compile(r"(?:mid|early|late|pre|post|non|sub|under|over)-(?=\d)", re.I)
+_LETTERS = re.compile(r"[ -]?(?P<word>[^\W\d_]{1,12})(?![\w])")
+_AND_A_HALF = re.compile(r"and an? half\b", re.I)
+_SPELLED_BEHIND = re.compile(rf" (?:{'|'.join(_SPELLED)})\b", re.I)
+_SCALE_BEHIND = re.compile(r" (?:hundred|dozen|thousand|million|billion|trillion|lakh|crore)\b", re.I)
+_IDENTIFIER = re.compile(r"[\w.,'’-]*\w|")
+_WORD_CHARACTER = re.compile(r"\w")
+_JOINED = re.compile(r"-(?:[A-Z]\b|\d)|\([a-z]\)|[/\\]\d")
+_COUNTED_NOUN = re.compile(
+    r" (?:[^\W\d_]+ )?(?:people|men|women|children|staff|[a-z]{3,}(?<!ss)(?<!us)(?<!is)s)\b(?! (?:was|were|is|are))"
+)
+_YEAR_NOUN = re.compile(r"[ -](?:fiscal |financial )?years?\b|[ -]month", re.I)
+_OR_MORE = re.compile(r" or (?:more|greater|higher|older|above|over)\b")
+_OR_LESS = re.compile(r" or (?:less|fewer|lower|younger|below|under)\b")
+_BETWEEN, _FROM = frozenset(("between",)), frozenset(("from",))
+_ABOUT = frozenset(
+    "about|approximately|approx|around|roughly|nearly|almost|some|circa|close to|estimated|near|~|≈|c|ca".split("|")
+)
+_AT_LEAST = frozenset(
+    "over|more than|greater than|at least|above|exceed|exceeds|exceeded|exceeding|no less than|no fewer than|"
+    "minimum of|upwards of|not less than|in excess of|>|≥|>=".split("|")
+)
+_AT_MOST = frozenset(
+    "up to|at most|less than|fewer than|under|below|no more than|not more than|maximum of|as much as|as many as|within|"
+    "<|≤|<=".split("|")
+)
+_RATIO_CUES = frozenset(
+    f"{name}{link}"
+    for name in "ratio multiple dscr ltv beta odds coverage".split()
+    for link in ("", " of", " was", " is", " at", " were", " stands at", " stood at")
+)
+_YEAR_CUES = frozenset(
+    "in since by until till during circa year years before after from of and to through early late mid summer spring "
+    "autumn fall winter ended ending born died dated c |".split()
+)
+_YEAR_PREPOSITIONS = frozenset(("in", "since", "until", "during"))
+_SIGNS_BETWEEN = str.maketrans(':([*"', "     ")
+_MORE_LABELS = re.compile(r"(?:(?:, ?and |, ?or |, ?| and | or | to | & |[-–])\d{1,4}(?![\w%]|[.,]\d)){0,20}")
+_LABELS = frozenset(
+    "ticket invoice incident case id "
+    "section sec figure fig table step chapter page pages article item note rfc iso ias ifrs asc asu sfas gaap phase "
+    "type part room highway route flight class version appendix exhibit clause paragraph question option rule line no "
+    "nos number document doc passage source reference act psalm vol volume issue python windows boeing airbus apollo "
+    "iphone level category stage grade scope unit building tier series season episode channel form suite apt zip "
+    "code box bullet point schedule passages pages sections figures tables steps chapters articles items notes clauses "
+    "parts sources documents references boxes lines paragraphs # № §".split()
+)
+_NOUNS = re.compile(r"(?:[ \u00a0-][^\W\d_]{1,30}){1,3}")

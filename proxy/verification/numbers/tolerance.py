@@ -1,0 +1,210 @@
+"""Whether a quantity that is claimed is the quantity that a source states (NU2)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from proxy.verification.numbers.dates import half, month_day, quarter
+from proxy.verification.numbers.grammar import Quantity
+
+
+class Relation(Enum):
+    """How a claimed quantity stands to a source's.
+
+    OPEN means that the source does not decide: it is coarser than the claim ("$4.2M" for "$4.23M"), or only a bound.
+    APART means another dimension or unit: nothing follows from either value.
+    """
+
+    EXACT = "exact"
+    ROUNDED = "rounded"
+    CONVERTED = "converted"
+    OPEN = "open"
+    DIFFERENT = "different"
+    APART = "apart"
+
+    @property
+    def is_match(self) -> bool:
+        """Whether the source states what is claimed."""
+        return self in (Relation.EXACT, Relation.ROUNDED, Relation.CONVERTED)
+
+
+def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None, scale: float = 1.0) -> Relation:
+    """How `claimed` stands to `stated`, with `scale` the factor that a table's header gives to bare numbers.
+
+    Without a `tolerance` a claim may round what the source states and may not add digits to it: 4,187,332 supports
+    "$4.2M", while "$4.2M" leaves "$4.23M" open and differs from "$4.3M". A `tolerance` is a share of the stated value,
+    or days for dates.
+    """
+    if "date" in (claimed.kind, stated.kind):
+        return _compare_dates(claimed, stated, tolerance)
+    factors = _common(claimed, stated)
+    if factors is None:
+        return Relation.APART
+    factor, offset, is_conversion = factors
+    ends = [(stated.low, stated.high), stated.other]
+    best = Relation.DIFFERENT
+    for low, high in filter(None, ends):
+        for mine in filter(None, ((claimed.low, claimed.high), claimed.other)):
+            relation = _compare_values(
+                claimed,
+                stated,
+                mine,
+                (low * factor * scale + offset, high * factor * scale + offset),
+                stated.slack * factor * scale,
+                tolerance,
+                is_conversion,
+            )
+            if relation.is_match:
+                return relation
+            best = relation if relation is Relation.OPEN else best
+    return best
+
+
+def _common(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool] | None:
+    """Factor and offset that bring `stated` to the unit of `claimed`, and whether that converts; None if apart."""
+    if claimed.kind == stated.kind:
+        if claimed.unit == stated.unit:
+            return 1.0, 0.0, bool(claimed.written) and claimed.written.rstrip("s") != stated.written.rstrip("s")
+        if claimed.kind == "currency":
+            return (1.0, 0.0, False) if _is_one_currency(claimed.unit, stated.unit) else None
+        if claimed.kind == "percentage":
+            return (1.0, 0.0, True) if "bps" in (claimed.unit, stated.unit) else None
+        if claimed.kind == "quantity" and {claimed.unit, stated.unit} == {"angle", "temperature"}:
+            return _as_written(claimed, stated)  # "375 degrees" may be warm
+        return (1.0, 0.0, False) if claimed.kind == "ratio" else None
+    if _are_points(claimed, stated) or _are_points(stated, claimed):
+        return 1.0, 0.0, False
+    if {claimed.kind, stated.kind} == {"percentage", "ratio"}:
+        return (100.0, 0.0, True) if claimed.kind == "percentage" else (0.01, 0.0, True)
+    if not (stated.is_bare or claimed.is_bare) or "time" in (claimed.kind, stated.kind):
+        return None
+    return _as_written(claimed, stated)
+
+
+def _are_points(count: Quantity, points: Quantity) -> bool:
+    """Whether "1.1 points" stands for so many percentage points."""
+    return points.unit == "pp" and count.nouns[:1] == ("point",)
+
+
+def _as_written(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool]:
+    """Digits are compared with digits: what is stated is read in the unit that the claim is written in."""
+    factor = claimed.worth / stated.worth
+    return factor, claimed.offset - stated.offset * factor, False
+
+
+def _is_one_currency(first: str, second: str) -> bool:
+    """ "$" alone may be any dollar."""
+    dollars = {"$", "USD", "AUD", "CAD", "NZD", "HKD", "SGD"}
+    return "$" in (first, second) and {first, second} <= dollars
+
+
+def _compare_values(
+    claimed: Quantity,
+    stated: Quantity,
+    mine: tuple[float, float],
+    theirs: tuple[float, float],
+    their_slack: float,
+    tolerance: float | None,
+    is_conversion: bool,
+) -> Relation:
+    """Points and ranges in one unit. Each end of a claimed range must meet an end of what is stated."""
+    if {claimed.bound, stated.bound} == {"least", "most"}:
+        least, most = (mine, theirs) if claimed.bound == "least" else (theirs, mine)
+        return Relation.OPEN if least[0] < most[1] else Relation.DIFFERENT
+    allowed = _allowed(claimed, theirs, tolerance)
+    if is_conversion and tolerance is None:
+        allowed = min(max(allowed, their_slack), 0.05 * abs(theirs[0]))
+    distance = max(min(abs(end - other) for other in theirs) for end in mine)
+    if distance <= 1e-9 * max(abs(mine[0]), abs(theirs[0])):
+        return Relation.CONVERTED if is_conversion else Relation.EXACT
+    if distance <= allowed * (1 + 1e-9):
+        return Relation.CONVERTED if is_conversion else Relation.ROUNDED
+    if not stated.bound and _is_within_bound(claimed, mine[0], theirs):
+        return Relation.ROUNDED
+    if distance <= their_slack * (1 + 1e-9) or _is_open(claimed, stated, mine, theirs):
+        return Relation.OPEN
+    return Relation.DIFFERENT
+
+
+def _allowed(claimed: Quantity, theirs: tuple[float, float], tolerance: float | None) -> float:
+    """How far from what is stated a claim may lie: half of its last digit, more when it says "about"."""
+    if tolerance is not None:
+        return tolerance * abs(theirs[0])
+    if claimed.is_approximate:
+        return max(2 * claimed.slack, 0.05 * abs(claimed.low), _last_digit(claimed.low) / 2)
+    return claimed.slack
+
+
+def _last_digit(value: float) -> float:
+    """The worth of the last digit before the trailing zeros of an integer, at most a tenth of the value."""
+    written = f"{abs(value):.0f}"
+    return min(10.0 ** (len(written) - len(written.rstrip("0"))), 0.1 * abs(value)) if value else 0.0
+
+
+def _is_within_bound(claimed: Quantity, mine: float, theirs: tuple[float, float]) -> bool:
+    """Whether a stated value bears out "more than" or "up to": on the right side, and not so far that it is no news.
+
+    A stated bound bears out no other one: who may return goods within 30 days may not do so within 40.
+    """
+    if not claimed.bound:
+        return False
+    reach = max(0.25 * abs(mine), _last_digit(mine))
+    if claimed.bound == "least":
+        return mine <= theirs[0] <= mine + reach
+    return mine - reach <= theirs[1] <= mine
+
+
+def _is_open(claimed: Quantity, stated: Quantity, mine: tuple[float, float], theirs: tuple[float, float]) -> bool:
+    """Whether both can be true at once: a value inside a range, or beyond a bound; two bounds say where the line is."""
+    if claimed.bound and claimed.bound == stated.bound:
+        return False
+    if stated.bound == "least" or claimed.bound == "most":
+        return mine[0] >= theirs[0]
+    if stated.bound == "most" or claimed.bound == "least":
+        return mine[0] <= theirs[0]
+    point, interval = sorted((mine, theirs), key=lambda ends: ends[1] - ends[0])
+    return point[0] == point[1] and interval[0] <= point[0] <= interval[1]
+
+
+def _compare_dates(claimed: Quantity, stated: Quantity, tolerance: float | None) -> Relation:
+    """A claimed period may hold the stated one ("in 2024" for a day of 2024); a stated period leaves its days open."""
+    if claimed.kind != stated.kind:
+        written = {claimed.text.strip(), stated.text.strip()}
+        return Relation.EXACT if len(written) == 1 and len(claimed.text) == 4 else Relation.APART
+    if claimed.unit or stated.unit:
+        return _compare_without_year(claimed, stated)
+    relation = Relation.DIFFERENT
+    for mine in filter(None, ((claimed.low, claimed.high), claimed.other)):
+        for theirs in filter(None, ((stated.low, stated.high), stated.other)):
+            if mine == theirs:
+                return Relation.EXACT
+            if mine[0] <= theirs[0] and theirs[1] <= mine[1]:
+                return Relation.ROUNDED
+            if tolerance and abs(mine[0] - theirs[0]) <= tolerance and abs(mine[1] - theirs[1]) <= tolerance:
+                return Relation.ROUNDED
+            if mine[1] - mine[0] >= 364 and (mine[0] == theirs[0] or mine[1] == theirs[1]):
+                return Relation.ROUNDED  # one year of "2018/2019"
+            if theirs[0] <= mine[1] and mine[0] <= theirs[1]:
+                relation = Relation.OPEN
+    return relation
+
+
+def _compare_without_year(claimed: Quantity, stated: Quantity) -> Relation:
+    """Where one date has no year, only month and day, the quarter or the half are compared."""
+    unit = claimed.unit or stated.unit
+    if stated.unit not in ("", unit):
+        return Relation.APART
+    mine = claimed.low if claimed.unit else _without_year(unit, claimed)
+    theirs = stated.low if stated.unit else _without_year(unit, stated)
+    if not mine or not theirs:
+        return Relation.OPEN
+    if mine != theirs:
+        return Relation.DIFFERENT
+    return Relation.EXACT if claimed.unit else Relation.OPEN
+
+
+def _without_year(unit: str, dated: Quantity) -> int:
+    """The quarter, the half or the day of the year that `dated` is, or 0 when it is longer or shorter than that."""
+    if unit == "month-day":
+        return month_day(dated.low) if dated.low == dated.high else 0
+    return (quarter if unit == "quarter" else half)(dated.low, dated.high)

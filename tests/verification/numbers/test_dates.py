@@ -1,0 +1,86 @@
+"""Dates as intervals of days: NU1."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from proxy.verification.numbers.grammar import find_quantities
+
+INTERVALS = [
+    ("Q3 2024", "2024-07-01", "2024-09-30"),
+    ("Q3'24", "2024-07-01", "2024-09-30"),
+    ("Q3 FY24", "2024-07-01", "2024-09-30"),
+    ("2024 Q2", "2024-04-01", "2024-06-30"),
+    ("3Q24", "2024-07-01", "2024-09-30"),
+    ("third quarter of 2024", "2024-07-01", "2024-09-30"),
+    ("the fourth quarter of fiscal 2023", "2023-10-01", "2023-12-31"),
+    ("3rd quarter 2024", "2024-07-01", "2024-09-30"),
+    ("H1 2023", "2023-01-01", "2023-06-30"),
+    ("first half of 2023", "2023-01-01", "2023-06-30"),
+    ("FY2024", "2024-01-01", "2024-12-31"),
+    ("FY24", "2024-01-01", "2024-12-31"),
+    ("fiscal 2024", "2024-01-01", "2024-12-31"),
+    ("fiscal year 2024", "2024-01-01", "2024-12-31"),
+    ("in 2024", "2024-01-01", "2024-12-31"),
+    ("in 1856", "1856-01-01", "1856-12-31"),
+    ("December 2024", "2024-12-01", "2024-12-31"),
+    ("Dec. 2024", "2024-12-01", "2024-12-31"),
+    ("2024-12-01", "2024-12-01", "2024-12-01"),
+    ("2024/12/01", "2024-12-01", "2024-12-01"),
+    ("Dec 1, 2024", "2024-12-01", "2024-12-01"),
+    ("1 December 2024", "2024-12-01", "2024-12-01"),
+    ("1st of December 2024", "2024-12-01", "2024-12-01"),
+    ("13/01/2024", "2024-01-13", "2024-01-13"),
+    ("31.12.2024", "2024-12-31", "2024-12-31"),
+    ("the 1990s", "1990-01-01", "1999-12-31"),
+    ("the nineties", "1990-01-01", "1999-12-31"),
+    ("the '90s", "1990-01-01", "1999-12-31"),
+    ("mid-2019", "2019-01-01", "2019-12-31"),
+    ("2018-19", "2018-01-01", "2019-12-31"),
+    ("2018/2019", "2018-01-01", "2019-12-31"),
+    ("19th century", "1801-01-01", "1900-12-31"),
+    ("twentieth century", "1901-01-01", "2000-12-31"),
+]
+
+
+@pytest.mark.parametrize(("text", "first", "last"), INTERVALS, ids=[row[0] for row in INTERVALS])
+def test_a_date_is_read_as_its_days(text: str, first: str, last: str) -> None:
+    (found,) = find_quantities(text)
+    assert found.kind == "date"
+    assert (date.fromordinal(int(found.low)), date.fromordinal(int(found.high))) == (
+        date.fromisoformat(first),
+        date.fromisoformat(last),
+    )
+
+
+def test_day_and_month_in_unknown_order_keep_both_readings() -> None:
+    (found,) = find_quantities("12/01/2024")
+    assert found.low == date(2024, 12, 1).toordinal()
+    assert found.other == (date(2024, 1, 12).toordinal(),) * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value"), [("March 3", "month-day", 303), ("Q3", "quarter", 3), ("first half", "half", 1)]
+)
+def test_a_date_without_a_year_says_so(text: str, unit: str, value: int) -> None:
+    (found,) = find_quantities(text)
+    assert (found.unit, found.low) == (unit, value)
+
+
+def test_years_before_our_era_are_dates() -> None:
+    (found,) = find_quantities("in 44 BC")
+    assert found.kind == "date"
+    assert found.high < 0
+
+
+@pytest.mark.parametrize(
+    "text", ["last quarter", "it may 5 times", "February 31, 2024 is no day", "may be 5", "2024-13-45"]
+)
+def test_what_is_no_date_is_not_read_as_one_day(text: str) -> None:
+    assert not [found for found in find_quantities(text) if found.kind == "date" and found.low == found.high > 1000]
+
+
+def test_two_years_of_a_period_are_two_dates() -> None:
+    assert [found.text for found in find_quantities("between 2018 and 2019")] == ["2018", "2019"]
