@@ -40,19 +40,23 @@ _MATERIAL = (
 )
 _MARKED = re.compile(
     r"[ \t>]{0,12}(?P<lead>#{1,6}[ \t]*|\*\*|__|-{2,}[ \t]*|={2,}[ \t]*|\*[ \t]|-[ \t])?(?P<open>[\[【(<]?)"
-    rf"(?:(?P<noun>{_NOUNS})[ \t]?(?:id|no\.?|number)?[ \t_.:#-]{{0,3}})?\^?(?P<number>\d{{1,4}}|(?<=[ \t])[A-Z])"
+    rf"(?:(?P<noun>{_NOUNS})[ \t]?(?:id|no\.?|number)?[ \t_.:#-]{{0,3}}[\[【(]?)?\^?"
+    r"(?P<number>\d{1,4}|(?<=[ \t])[A-Z])"
     r"(?P<close>[\]】)>]?)(?P<sep>[ \t]*(?:\*\*|__)?[ \t]*(?:[:|"
     r"–—]|-{1,3}(?=[ \t\n]|$)|={2,}|\.(?=\s)|\)(?=\s)|(?=\()|$|(?=\n)))?",
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"[ \t>]{0,12}(?:[-*][ \t])?[\[【](?P<name>[^\W_][\w.-]{0,80})[\]】](?P<sep>[ \t]*[:-]?)")
 _FIELD = re.compile(
-    r"[ \t>]{0,12}(?:[-*][ \t])?(?:\*\*)?(?P<key>source|title|document|file ?name|file|url|link|"
+    r"[ \t>]{0,12}(?:[-*][ \t])?(?:\*\*)?(?P<key>source|title|document|file[ _]?name|file[ _]?path|file|url|link|"
     r"(?:doc(?:ument)?[ _]?)?id|name|"
     r"content|page[ _]content|text|body|snippet|passage)(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*(?P<value>.*)$",
     re.IGNORECASE,
 )
 _CONTENT_KEYS = frozenset(("content", "page content", "page_content", "text", "body", "snippet", "passage"))
+_PLACE_KEYS = frozenset(
+    ("source", "url", "link", "file", "file_path", "file path", "file_name", "filename", "file name")
+)
 _BARE = re.compile(r"[ \t]{0,4}(?P<number>\d{1,3})[.)][ \t]+(?=\S)")
 _RULE = re.compile(r"[ \t]*(-{3,}|={3,}|\*{3,}|_{3,}|~{3,}|#{3,}|`{3,}|\"{3}|'{3})[ \t]*(?:[a-z]{0,10})[ \t]*$")
 _HEADER = re.compile(
@@ -511,14 +515,19 @@ def _item_style(text: str, lines: Sequence[Line], index: int) -> str:
     if (named := _NAMED.match(text, start, end)) and _is_name(named["name"]):
         return "named"
     if (field := _FIELD.match(text, start, min(end, start + 2000))) and (key := field["key"].lower()):
-        nearby = [_FIELD.match(text, *line) for line in lines[index + 1 : index + 6]]
-        keys = {other["key"].lower() for other in nearby if other}
+        reach = 60 if key in _CONTENT_KEYS | _PLACE_KEYS else 6
+        found = _keys(text, lines[index + 1 : index + reach])
         if key in _CONTENT_KEYS:
-            later = (_FIELD.match(text, *line) for line in lines[index + 1 : index + 200])
-            keys = {other["key"].lower() for other in later if other}
-        if keys - _CONTENT_KEYS if key in _CONTENT_KEYS else keys & _CONTENT_KEYS:
+            return f"field {key}" if found - _CONTENT_KEYS else ""
+        nearby = _keys(text, lines[index + 1 : index + 6])
+        if nearby & _CONTENT_KEYS or key in found & _PLACE_KEYS:
             return f"field {key}"
     return ""
+
+
+def _keys(text: str, lines: Sequence[Line]) -> set[str]:
+    fields = (_FIELD.match(text, start, min(end, start + 2000)) for start, end in lines)
+    return {field["key"].lower() for field in fields if field}
 
 
 def _is_marker(marked: re.Match[str]) -> bool:

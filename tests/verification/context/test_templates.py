@@ -223,3 +223,30 @@ def test_hostile_prompt_is_read_in_bounded_time(text: str) -> None:
     started = time.perf_counter()
     sources_of(text)
     assert time.perf_counter() - started < 2.0
+
+
+def test_documents_numbered_in_brackets_behind_their_noun_are_apart() -> None:
+    """The prompts of "Lost in the Middle"."""
+    text = (
+        "Write an answer using only the provided search results.\n\n"
+        "Document [1](Title: Nobel laureates) The first prize was awarded in 1901.\n"
+        "Document [2](Title: Lakes) Lake Baikal is the deepest lake.\n\n"
+        "Question: who got the first nobel prize\nAnswer:"
+    )
+    documents = [block for block in take_apart(text) if block.kind == "document"]
+    assert [(block.labels[0], block.title) for block in documents] == [("1", "Nobel laureates"), ("2", "Lakes")]
+
+
+def test_llama_index_nodes_with_their_files_are_apart() -> None:
+    text = (
+        "Context information is below.\n---------------------\n"
+        "file_path: /data/a.txt\n\nAlpha sells boats in Norway.\n\n"
+        "file_path: /data/b.txt\n\nBeta sells cars in Spain.\n---------------------\n"
+        "Given the context information and not prior knowledge, answer the query.\n"
+        "Query: What does Beta sell?\nAnswer: "
+    )
+    documents = [text[block.start : block.end] for block in take_apart(text) if block.kind == "document"]
+    assert len(documents) == 2
+    assert "boats" in documents[0]
+    assert "boats" not in documents[1]
+    assert "cars" in documents[1]
