@@ -118,8 +118,8 @@ class Answer:
 
     @property
     def is_finished(self) -> bool:
-        """Whether every choice that was asked for has its finish reason."""
-        return len(self.finish_reasons) >= self._expected
+        """Whether every choice that was asked for, and every other that has begun, has its finish reason."""
+        return len(self.finish_reasons) >= max(self._expected, len(self._reasons))
 
     @property
     def is_cut_short(self) -> bool:

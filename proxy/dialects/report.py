@@ -10,7 +10,6 @@ from typing import Any
 
 from proxy.types import Choice, ChoiceReport, Citation, Confidence, Judgement, Message, Report, Source
 
-TOOL_CALL_POINTER = "/tool_calls/{}/function/arguments"
 _TOOL_CALL = re.compile(r"/tool_calls/(\d+)/function/arguments")
 
 VERSION = 1

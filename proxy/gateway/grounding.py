@@ -72,6 +72,7 @@ class Grounding:
         self._looking: asyncio.Task[None] | None = None
         self._next_look = _LOOK_EVERY
         self._concluding: asyncio.Task[Annotation] | None = None
+        self._concluded_length = 0
 
     @property
     def id(self) -> str:
@@ -86,9 +87,14 @@ class Grounding:
         self._looking = self._parts.start(self._examination.look_ahead(self._request.examinable(answer)))
 
     def conclude(self, answer: Answer, *, cut_short: bool = False) -> None:
-        """Starts on the report; once is enough. `cut_short` says that the answer broke off."""
-        if self._concluding is None:
-            self._concluding = self._parts.start(self._conclude(answer, cut_short))
+        """Starts on the report; once is enough, unless the answer has grown since. `cut_short`: it broke off."""
+        if self._concluding is not None:
+            if answer.length == self._concluded_length:
+                return
+            self._concluding.cancel()
+        self._concluded_length = answer.length
+        choices = self._request.examinable(answer)
+        self._concluding = self._parts.start(self._conclude(answer, choices, cut_short))
 
     @property
     def is_concluding(self) -> bool:
@@ -113,8 +119,8 @@ class Grounding:
             if task is not None:
                 task.cancel()
 
-    async def _conclude(self, answer: Answer, cut_short: bool) -> Annotation:
-        telemetry, choices = self._parts.telemetry, self._request.examinable(answer)
+    async def _conclude(self, answer: Answer, choices: Sequence[Choice], cut_short: bool) -> Annotation:
+        telemetry = self._parts.telemetry
         span = telemetry.verification_span(self.id)
         try:
             report = await self._examination.report(choices, cut_short=cut_short, warnings=self._request.warnings)

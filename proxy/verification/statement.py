@@ -81,8 +81,8 @@ class Alignment:
     `coverage` is the share of the claim's content in `window` (consecutive passages of one source), `frame` that share
     without the words that a veto is about, `union` the share in that and in further windows about the same thing or
     with items of a list (`second`, may be empty). `order` is the share of neighbouring content words that stand near
-    each other in the window, `density` how few passages they take, `gap` the weight of the longest run of content words
-    that stand in no window, `predicate` the share, each word counting alike, of what stands behind the claim's first
+    each other in the window, `gap` the weight of the longest run of content words that stand in no window,
+    `predicate` the share, each word counting alike, of what stands behind the claim's first
     "is" or "has" (1 when it has none). `content` is the share of what is no name, `cause` that of what the claim gives
     as a cause, wherever they are found (each 1 when the claim has none). `size` counts the content words, `missing` are
     those that stand in no window at all, `core_missing` how many of them have full weight. `lead` is the share of the
@@ -96,7 +96,6 @@ class Alignment:
     frame: float = 0.0
     union: float = 0.0
     order: float = 0.0
-    density: float = 0.0
     gap: float = 0.0
     predicate: float = 1.0
     content: float = 1.0
@@ -183,7 +182,6 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
         frame=_frame(units, best, vetoes),
         union=_share(units, union),
         order=_order(units, best),
-        density=1 / len(best.passages),
         gap=_gap(units, union),
         predicate=_predicate(reading, units, best.found),
         content=_content(units, union),

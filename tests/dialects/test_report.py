@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.dialects.jsonbytes import dumps
-from proxy.dialects.report import TOOL_CALL_POINTER, Utf16, render, summary
+from proxy.dialects.report import Utf16, render, summary
 from proxy.types import (
     CacheUse,
     Choice,
@@ -28,6 +28,7 @@ from proxy.types import (
     Verdict,
     Violation,
 )
+from proxy.verification.examine import TOOL_CALL_POINTER
 
 NUMBER = (int, float)
 SHARE = (int, float, type(None))

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 import zlib
 from collections.abc import Sequence
 
@@ -447,3 +448,27 @@ def test_events_after_done_do_not_get_lost_or_grounded(upstream: Upstream, proxy
     upstream.reply = stream_reply([*chat_events(ANSWER), late])
     answer = post_chat(proxy.port, CHAT)
     assert b'"grounding"' not in answer.body[answer.body.index(b"[DONE]") :]
+
+
+def test_a_choice_that_nobody_asked_for_is_examined_too(upstream: Upstream, proxy) -> None:
+    """The first choice is at its end long before the second; the verdict waits for both."""
+    upstream.reply = stream_reply(chat_events("The sky is blue.", ANSWER))
+    answer = post_chat(proxy.port, CHAT)
+    grounding = grounding_added(whole(chat_events("The sky is blue.", ANSWER)), answer.body)
+    assert [choice["index"] for choice in grounding["choices"]] == [0, 1]
+    assert grounding["coverage"]["answer_examined"] == 1
+    assert "".join(claim["text"] for claim in grounding["choices"][1]["claims"])[-10:] == ANSWER[-10:]
+
+
+def test_text_behind_the_finish_reason_is_in_the_stored_report(upstream: Upstream, proxy) -> None:
+    late = delta_events(
+        [(0, {"content": "The sky is blue."}, None), (0, {}, "stop"), (0, {"content": " Grass is purple."}, None)]
+    )
+    upstream.reply = stream_reply(late)
+    answer = post_chat(proxy.port, CHAT)
+    deadline = time.monotonic() + 10
+    texts: list[str] = []
+    while len(texts) < 2 and time.monotonic() < deadline:
+        report = proxy.report(answer.header("x-grounding-id"))
+        texts = [claim["text"] for claim in report["choices"][0]["claims"]]
+    assert texts == ["The sky is blue.", "Grass is purple."]
