@@ -38,5 +38,5 @@ clean:                      ## removes what was set up and built
 	@touch $@
 
 .venv/.ready-dev: .venv/bin/uv pyproject.toml uv.lock
-	@$(BIN)/uv sync --quiet --frozen --inexact
+	@$(BIN)/uv sync --quiet --frozen --inexact --extra encoder --extra mcp
 	@touch $@ .venv/.ready

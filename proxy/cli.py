@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 import typer
@@ -26,6 +27,15 @@ ConfigFile = Annotated[
 ]
 
 
+EncoderModel = Annotated[
+    str | None,
+    typer.Option(
+        "--encoder",
+        help="Ask this model too: a folder or a hub id. The other keys of its section are read as serve reads them.",
+    ),
+]
+
+
 @app.command()
 def serve(
     config: ConfigFile = None,
@@ -41,11 +51,20 @@ def serve(
 @app.command()
 def demo(
     pace: Annotated[float, typer.Option(help="Seconds between two words of the demo model.", min=0, max=1)] = 0.01,
+    stay: Annotated[bool, typer.Option("--stay", help="Store the answers, and stay to have them reviewed.")] = False,
 ) -> None:
     """Show it at work: a demo model server, the proxy before it, and three requests through the openai SDK."""
     from proxy.demo.show import show
 
-    raise typer.Exit(show(pace))
+    raise typer.Exit(show(pace, stay=stay))
+
+
+@app.command()
+def mcp(config: ConfigFile = None) -> None:
+    """Serve verify_claim, verify_claims and audit_trace to an agent over standard input and output (MCP)."""
+    from proxy.server.run import run_mcp
+
+    run_mcp(_settings(config))
 
 
 @app.command()
@@ -80,11 +99,13 @@ def evaluate(
         int | None, typer.Option(help="At most so many rows of each file, always the same.", min=1)
     ] = None,
     as_json: Annotated[Path | None, typer.Option("--json", help="Write figures and outcomes to this file.")] = None,
+    table: Annotated[Path | None, typer.Option(help="Write the figures to this file as a Markdown table.")] = None,
     plots: Annotated[
         Path | None, typer.Option(help="Write a reliability diagram (SVG) per file to this folder.")
     ] = None,
     compare: Annotated[Path | None, typer.Option(help="A file that --json wrote before, to compare with.")] = None,
     baseline: Annotated[Path | None, typer.Option(help='Bounds to keep: {"NAME.FIGURE": least, …} as JSON.')] = None,
+    encoder: EncoderModel = None,
 ) -> None:
     """Measure verdicts against labelled answers: how often they are right, and how far scores are probabilities.
 
@@ -97,23 +118,61 @@ def evaluate(
     from proxy.types import Policy
 
     found = [*(files or []), *(sorted(every.glob("*.jsonl")) if every else [])] or [SAMPLE]
-    raise typer.Exit(run(Options(tuple(found), Policy(name=policy), limit, as_json, plots, compare, baseline)))
+    asked = _encoder(encoder)
+    chosen = Policy(name=policy, encoder=asked.policy)
+    raise typer.Exit(run(Options(tuple(found), chosen, asked, limit, as_json, table, plots, compare, baseline)))
 
 
 @app.command()
 def calibrate(
-    data: Annotated[Path, typer.Option(help="A folder with labelled answers (.jsonl), as eval reads them.")],
+    data: Annotated[
+        Path | None, typer.Option(help="A folder with labelled answers (.jsonl), as eval reads them.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Where to write the weights; without it they are only measured.")
     ] = None,
+    encoder: EncoderModel = None,
+    from_reviews: Annotated[
+        bool, typer.Option("--from-reviews", help="Fit on the reviewed answers of the store too: store.url.")
+    ] = False,
+    config: ConfigFile = None,
 ) -> None:
     """Refit the statement verifier's model on labelled answers, and print what it was fitted on and how good it is.
 
-    What ships is proxy/verification/alignment/weights.json. Every figure of the card is out of fold.
+    What ships is proxy/verification/alignment/weights.json. Every figure of the card is out of fold. With an encoder
+    the model stays as it is, and what is fitted is how much the encoder's word counts beside it; written to
+    groundwire.json in the encoder's folder, it is used from there. Reviewed answers were all flagged: fit on them
+    together with other labelled ones (--data), or the model learns of such answers only.
     """
+    from proxy.evaluation.blend import calibrate_encoder
     from proxy.evaluation.calibrate import calibrate as refit
+    from proxy.types import Policy
 
-    refit(data, out)
+    if from_reviews and encoder is None:
+        with TemporaryDirectory(prefix="groundwire-") as folder:
+            reviewed = _reviewed(Path(folder), _settings(config))
+            refit(data or Path(folder), out, [reviewed] if data else [])
+        return
+    if data is None or from_reviews:
+        needed = "--from-reviews fits no encoder" if from_reviews else "--data or --from-reviews is needed"
+        raise typer.BadParameter(needed)
+    if encoder is None:
+        refit(data, out)
+    else:
+        asked = _encoder(encoder)
+        calibrate_encoder(data, asked, Policy(encoder=asked.policy), out)
+
+
+def _reviewed(folder: Path, settings: Any) -> Path:
+    """The reviewed answers of the store, as a file of labelled ones."""
+    from proxy.evaluation.reviewed import write_reviewed
+
+    if settings.store.url is None:
+        raise ConfigError(["store.url: it must be set where reviewed answers are to be read"])
+    file = folder / "reviewed.jsonl"
+    count = write_reviewed(settings.store.url, settings.store.database_schema, file)
+    typer.echo(f"{count} reviewed answers", err=True)
+    return file
 
 
 @app.command("config")
@@ -147,6 +206,13 @@ def _settings(config: Path | None, overrides: dict[str, Any] | None = None) -> A
 
     given = {name: str(value) for name, value in (overrides or {}).items() if value is not None}
     return load_settings(_config_path(config), {**os.environ, **given})
+
+
+def _encoder(model: str | None) -> Any:
+    """The settings of an encoder that is named on the command line, and of none when none is."""
+    from proxy.config import Encoder
+
+    return Encoder() if model is None else _settings(None, {"GROUNDWIRE_ENCODER__MODEL": model}).encoder
 
 
 def _config_path(config: Path | None) -> Path | None:

@@ -17,10 +17,12 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 
 from proxy.errors import ConfigError
-from proxy.types import NumericPolicy, Policy, QuotePolicy
+from proxy.types import EncoderPolicy, ModelPolicy, NumericPolicy, Operation, Policy, QuotePolicy
+from proxy.types import Thresholds as ThresholdPolicy
 
 PREFIX = "GROUNDWIRE_"
 
+_PASSWORD = re.compile(r"(?<=:)[^:@/]+(?=@)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
@@ -74,7 +76,12 @@ def _write_size(size: int) -> str:
 Duration = Annotated[float, BeforeValidator(_duration), Field(ge=0), PlainSerializer(_write_duration)]
 Size = Annotated[int, BeforeValidator(_size), Field(gt=0), PlainSerializer(_write_size)]
 Share = Annotated[float, BeforeValidator(_share), Field(ge=0, le=1)]
+Secretive = Annotated[str, PlainSerializer(lambda url: _PASSWORD.sub("***", url))]
 Days = Annotated[float, BeforeValidator(_days), Field(ge=0), PlainSerializer(lambda days: f"{_plain(days)}d")]
+
+
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|--[^\n]*")
+_ONE_QUERY = re.compile(r"\s*(?:SELECT|WITH|VALUES)\b[^;]*;?\s*", re.IGNORECASE)
 
 
 class Section(BaseModel):
@@ -165,6 +172,113 @@ class Numeric(Section):
     timeout: Duration = 0.1
 
 
+class Encoder(Section):
+    """A model that is asked about claims which words alone leave open, and for how long."""
+
+    model: str | None = None
+    revision: str | None = None
+    file: str | None = None
+    weights: str | None = None
+    supported_label: str | None = None
+    template: str | None = None
+    max_tokens: int = Field(default=512, ge=64)
+    asked_from: Share = 0.1
+    asked_below: Share = 0.9
+    budget: Duration = 0.1
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Encoder:
+        if self.template is not None and self.template.count("{evidence}") != 1:
+            raise ValueError("template must hold {evidence} once")
+        return self
+
+    @property
+    def policy(self) -> EncoderPolicy:
+        """The part of it that verdicts depend on."""
+        when = {"asked_from", "asked_below", "budget"}
+        identity = self.model_dump_json(exclude=when) if self.model else ""
+        return EncoderPolicy(identity, self.asked_from, self.asked_below, self.budget)
+
+
+BackendName = Literal["self", "haiku", "external", "local"]
+
+
+class Backend(Section):
+    """Who is asked how likely a claim is; `configurable`: whom each operation names, or else the default."""
+
+    type: Literal["self", "haiku", "external", "local", "configurable"] = "configurable"
+    default: BackendName = "local"
+    haiku_model: str = "claude-haiku-4-5"
+    external_url: str | None = None
+    external_key_env: str | None = None
+
+
+class Asking(Section):
+    """An operation that may ask a model; `backend` counts where the type of backend is configurable."""
+
+    enabled: bool = False
+    backend: BackendName | None = None
+
+
+class MemoryGate(Asking):
+    """Whether facts are checked before they are kept, and how sure one must be."""
+
+    min_confidence: Share = 0.5
+    reject_unsupported: bool = True
+
+
+class OutputVerification(Asking):
+    """Whether a model is asked about claims of answers that words leave open, and which bits are flagged."""
+
+    flag_threshold_bits: float = Field(default=0.0, ge=0)
+    asked_from: Share = 0.2
+    asked_below: Share = 0.8
+
+
+class TraceAuditing(Asking):
+    """Whether reasoning is audited step by step, and whether its answer must follow from it."""
+
+    check_post_hoc: bool = True
+
+
+class Hallucination(Section):
+    """The model-backed part: off until it is enabled, and each operation besides."""
+
+    enabled: bool = False
+    backend: Backend = Backend()
+    memory_gate: MemoryGate = MemoryGate()
+    output_verification: OutputVerification = OutputVerification()
+    trace_auditing: TraceAuditing = TraceAuditing()
+    batch_size: int = Field(default=8, ge=1, le=64)
+    timeout: Duration = Field(default=2.0, gt=0)
+    cache_ttl: Duration = 3600.0
+
+    @property
+    def operations(self) -> dict[Operation, BackendName]:
+        """The backend of each operation that is on, by name."""
+        parts: dict[Operation, Asking] = {
+            "memory_gate": self.memory_gate,
+            "output_verification": self.output_verification,
+            "trace_auditing": self.trace_auditing,
+        }
+        return {name: self._backend(each.backend) for name, each in parts.items() if self.enabled and each.enabled}
+
+    def _backend(self, named: BackendName | None) -> BackendName:
+        return (named or self.backend.default) if self.backend.type == "configurable" else self.backend.type
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Hallucination:
+        parts = (self.memory_gate, self.output_verification, self.trace_auditing)
+        if self.backend.type != "configurable" and any(each.backend for each in parts):
+            raise ValueError("an operation can name a backend of its own only where backend.type is configurable")
+        if "external" in self.operations.values() and self.backend.external_url is None:
+            raise ValueError("backend.external_url must be given where a backend is external")
+        url = self.backend.external_url
+        if url is not None and not url.startswith(("http://", "https://")):
+            raise ValueError("backend.external_url must begin with http:// or https://")
+        return self
+
+
 class Weights(Section):
     """What the four parts of confidence count; they need not add up to one."""
 
@@ -192,9 +306,12 @@ class ConfidenceSettings(Section):
 
 
 class Thresholds(Section):
-    """Below which values an answer is flagged."""
+    """What is worth a warning: grounding, consistency and confidence below these, a risk above its own."""
 
+    grounding: Share = 0.7
+    consistency: Share = 0.8
     confidence: Share = 0.6
+    risk: Share = 0.3
 
 
 class Cache(Section):
@@ -202,6 +319,114 @@ class Cache(Section):
 
     ttl: Duration = 3600.0
     max_entries: int = Field(default=10_000, ge=0)
+
+
+class Facts(Section):
+    """The database that is asked for values, and how: SQL by name, with its parameters as `:name`."""
+
+    url: Secretive | None = None
+    timeout: Duration = Field(default=1.0, gt=0)
+    max_rows: int = Field(default=500, ge=1, le=100_000)
+    templates: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _askable(self) -> Facts:
+        if self.url is not None and not self.url.startswith(("sqlite:///", "postgresql://")):
+            raise ValueError("url must begin with sqlite:/// or postgresql://")
+        if bool(self.url) != bool(self.templates):
+            raise ValueError("url and templates need each other")
+        for name, sql in self.templates.items():
+            if not _ONE_QUERY.fullmatch(_QUOTED.sub("", sql)):
+                raise ValueError(f"templates.{name} must be one SELECT or WITH … SELECT, without a semicolon")
+        return self
+
+
+class Jobs(Section):
+    """Where work that is left for later is kept, and how often it is tried."""
+
+    url: Secretive | None = None
+    database_schema: str = "groundwire_jobs"
+    attempts: int = Field(default=8, ge=1, le=50)
+    timeout: Duration = Field(default=30.0, gt=0)
+    at_once: int = Field(default=2, ge=1, le=64)
+    keep: Duration = Field(default=86_400.0, gt=0)
+    poll: Duration = Field(default=0.5, gt=0)
+    drain: Duration = 10.0
+    max_payload: Size = 8 * 2**20
+
+    @model_validator(mode="after")
+    def _known(self) -> Jobs:
+        if self.url is not None and not self.url.startswith(("sqlite:///", "postgresql://")):
+            raise ValueError("url must begin with sqlite:/// or postgresql://")
+        return self
+
+
+class Store(Section):
+    """Where exchanges are kept with their reports, what of them, and for how long."""
+
+    url: Secretive | None = None
+    database_schema: str = Field(default="groundwire", pattern="[a-z_][a-z0-9_]*")
+    content: Literal["full", "hashes"] = "full"
+    keep: Duration = Field(default=30 * 86_400.0, gt=0)
+    keep_count: int = Field(default=1_000_000, ge=1)
+    keep_audit: Duration = Field(default=365 * 86_400.0, gt=0)
+    interval: Duration = 0.5
+    batch: int = Field(default=200, ge=1, le=1000)
+    queue: int = Field(default=10_000, ge=1)
+    queue_size: Size = 64 * 2**20
+
+    @model_validator(mode="after")
+    def _known(self) -> Store:
+        known = ("sqlite:///", "sqlite+aiosqlite:///", "postgresql://", "postgresql+psycopg://")
+        if self.url is not None and not self.url.startswith(known):
+            raise ValueError("url must begin with sqlite:/// or postgresql://")
+        return self
+
+
+Digest = Annotated[str, Field(pattern="^sha256:[0-9a-fA-F]{64}$")]
+
+
+class Admin(Section):
+    """Who may see what is stored, and for how long a browser stays signed in."""
+
+    keys: dict[str, Digest] = {}
+    keys_file: str | None = None
+    key_env: str = "GROUNDWIRE_ADMIN_KEY"
+    session: Duration = Field(default=12 * 3600.0, gt=0)
+    session_secret_env: str = "GROUNDWIRE_ADMIN_SESSION_SECRET"  # noqa: S105 - the name of a variable
+
+
+class Webhook(Section):
+    """Who is told of the reports that jobs finish."""
+
+    url: str | None = None
+    secret_env: str = "GROUNDWIRE_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
+    timeout: Duration = Field(default=10.0, gt=0)
+    attempts: int = Field(default=8, ge=1, le=50)
+
+    @model_validator(mode="after")
+    def _known(self) -> Webhook:
+        if self.url is not None and not self.url.startswith(("http://", "https://")):
+            raise ValueError("url must begin with http:// or https://")
+        return self
+
+
+class Sampling(Section):
+    """How often an answer is sampled again to see whether it comes out the same."""
+
+    enabled: bool = False
+    on_request: bool = True
+    samples: int = Field(default=3, ge=3, le=5)
+    temperatures: tuple[Annotated[float, Field(ge=0, le=2)], ...] = Field(default=(0.0, 0.1, 0.2), min_length=1)
+    timeout: Duration = Field(default=60.0, gt=0)
+
+
+class Mcp(Section):
+    """Whether the MCP server is mounted at /mcp, and by which names its callers may reach it."""
+
+    enabled: bool = False
+    allowed_hosts: tuple[str, ...] = ("127.0.0.1:*", "localhost:*", "[::1]:*")
+    allowed_origins: tuple[str, ...] = ()
 
 
 class Stream(Section):
@@ -232,11 +457,26 @@ class Settings(Section):
     grounding: Grounding = Grounding()
     quotes: Quotes = Quotes()
     numeric: Numeric = Numeric()
+    encoder: Encoder = Encoder()
+    hallucination: Hallucination = Hallucination()
     confidence: ConfidenceSettings = ConfidenceSettings()
     thresholds: Thresholds = Thresholds()
+    facts: Facts = Facts()
     cache: Cache = Cache()
+    store: Store = Store()
+    admin: Admin = Admin()
+    jobs: Jobs = Jobs()
+    webhook: Webhook = Webhook()
+    sampling: Sampling = Sampling()
+    mcp: Mcp = Mcp()
     stream: Stream = Stream()
     telemetry: Telemetry = Telemetry()
+
+    @model_validator(mode="after")
+    def _together(self) -> Settings:
+        if self.webhook.url is not None and self.jobs.url is None:
+            raise ValueError("webhook.url needs jobs.url: only reports that jobs finish are told")
+        return self
 
     @property
     def policy(self) -> Policy:
@@ -269,9 +509,16 @@ class Settings(Section):
                 fuzzy_threshold=quotes.fuzzy_threshold,
                 fail_on_all_rejected=quotes.fail_on_all_rejected,
             ),
+            encoder=self.encoder.policy,
+            model=ModelPolicy(
+                backend=self.hallucination.operations.get("output_verification", ""),
+                asked_from=self.hallucination.output_verification.asked_from,
+                asked_below=self.hallucination.output_verification.asked_below,
+                flag_threshold_bits=self.hallucination.output_verification.flag_threshold_bits,
+            ),
             confidence_weights=tuple(self.confidence.weights.model_dump().items()),
             source_weights=tuple(self.confidence.source_weights.model_dump().items()),
-            low_confidence=self.thresholds.confidence,
+            thresholds=ThresholdPolicy(**self.thresholds.model_dump()),
         )
 
 

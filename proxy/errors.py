@@ -5,11 +5,17 @@
     ├── EvidenceSchemaError          a JSON answer breaks the shape declared for its evidence
     ├── EvidenceGroundingError       every quotation of an answer was rejected
     ├── Overload                     there was no room to verify
+    ├── TryLater                     it cannot be done now, but may be later
+    ├── JobsUnavailable              it could not be kept to be done later
+    ├── StoreUnavailable             what was stored cannot be read or changed just now
+    ├── ReviewConflict               someone else has decided meanwhile
     └── RequestError                 the request cannot be answered, and whose fault it is:
         ├── BadRequest               its body is not what the API takes
         ├── BodyTooLarge             its body is over the limit
         ├── UnknownModel             no upstream serves its model
         ├── UnknownReport            no report is kept under that id
+        ├── ReportUnavailable        whether there is a report cannot be known just now
+        ├── MemoryUnavailable        which facts are kept cannot be known just now
         ├── UpstreamUnreachable      no connection to the model server came about
         ├── UpstreamTimeout          the model server did not answer in time
         └── UpstreamBroken           the connection broke before the answer was whole
@@ -60,6 +66,38 @@ class Overload(GroundwireError):
     """There was no room to verify; the answer itself is not touched by that (DQ3)."""
 
 
+class TryLater(GroundwireError):
+    """It cannot be done now, but may be in `after` seconds (None: whenever).
+
+    `so_far` is the result, as JSON, that counts should it never come to more.
+    """
+
+    def __init__(self, message: str, *, after: float | None = None, so_far: bytes | None = None) -> None:
+        super().__init__(message)
+        self.after = after
+        self.so_far = so_far
+
+
+class JobsUnavailable(GroundwireError):
+    """The work could not be kept to be done later, or what has become of it cannot be known just now."""
+
+
+class StoreUnavailable(GroundwireError):
+    """What was stored cannot be read or changed just now."""
+
+
+class ReviewConflict(GroundwireError):
+    """Someone else has decided on it meanwhile: `decision` of `who` at `at` (Unix seconds), which made `version`."""
+
+    def __init__(self, decision: str, who: str, at: float, note: str, version: int) -> None:
+        super().__init__("Someone else has decided on this meanwhile.")
+        self.decision = decision
+        self.who = who
+        self.at = at
+        self.note = note
+        self.version = version
+
+
 class RequestError(GroundwireError):
     """The request cannot be answered; `param` names the field that is to blame, if one is."""
 
@@ -82,6 +120,22 @@ class UnknownModel(RequestError):
 
 class UnknownReport(RequestError):
     """No report is kept under that id."""
+
+
+class ReportUnavailable(RequestError):
+    """Whether there is a report under that id cannot be known just now."""
+
+
+class MemoryUnavailable(RequestError):
+    """Which facts are kept about a subject cannot be known just now."""
+
+
+class UnknownReview(RequestError):
+    """Nothing is to be reviewed under that id."""
+
+
+class NotAdmin(RequestError):
+    """What is stored is shown to those with an admin key only."""
 
 
 class UpstreamUnreachable(RequestError):

@@ -1,27 +1,168 @@
 """The checks of the proxy as functions on text, for those who have an answer and its sources at hand.
 
-A context is a text, a `Source`, or several of either. Nothing here does I/O or needs a model.
+A context is a text, a `Source`, or several of either. Nothing here does I/O or needs a model, unless an `Estimator` is
+given; the functions that take one have async twins, and work in a REPL that runs an event loop of its own.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from proxy.errors import EvidenceSchemaError
-from proxy.types import Choice, Claim, NumericPolicy, Policy, QuotePolicy, Report, Source, Verdict
-from proxy.verification import numeric, quote
+from proxy.evidence.estimator import Estimator
+from proxy.evidence.measuring import TargetOf, measured
+from proxy.types import (
+    Budget,
+    BudgetStatus,
+    Choice,
+    Citation,
+    Claim,
+    Judgement,
+    Label,
+    Method,
+    NumericPolicy,
+    Policy,
+    QuotePolicy,
+    Report,
+    Source,
+    Verdict,
+)
+from proxy.verification import numeric, quote, trace
 from proxy.verification.claims.answer import find_claims as _find_claims
 from proxy.verification.context.index import Context
 from proxy.verification.examine import Ask, verify
+from proxy.verification.information.budget import TARGETS
+from proxy.verification.information.cascade import joined
+from proxy.verification.information.scrub import scrub_all
+from proxy.verification.information.worded import assertion, prove, with_budget
+from proxy.verification.memory import target_of
 from proxy.verification.quotation import find_quotes
 from proxy.verification.quote import QuoteResult
 from proxy.verification.schema import read_evidence
+from proxy.verification.trace import Audit, AuditedStep
+
+T = TypeVar("T")
 
 Evidence = str | Source | Iterable[str | Source]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimResult:
+    """What evidence tells of one claim, in bits; the probabilities and bits are None where they are not known.
+
+    `p1` is belief (0–1) with the evidence and `p0` without; `budget_gap` is `required_bits` less `observed_bits`,
+    positive exactly when p1 falls short of `target`.
+    """
+
+    claim: str
+    label: Label
+    status: BudgetStatus
+    p0: float | None
+    p1: float | None
+    required_bits: float | None
+    observed_bits: float | None
+    budget_gap: float | None
+    target: float
+    reason: str
+    citations: tuple[Citation, ...] = ()
+
+
+def verify_claim(
+    claim: str,
+    evidence: Evidence,
+    confidence: float | None = None,
+    *,
+    policy: Policy = Policy(),
+    estimator: Estimator | None = None,
+) -> ClaimResult:
+    """Whether evidence supports or contradicts one claim, and how many bits it tells of it.
+
+    `confidence` (0–1) is the belief that the evidence has to carry an estimator to, which is asked besides the embedded
+    verifier. Without one that judges alone, towards a target of its own.
+    """
+    if estimator is not None:
+        return _run(verify_claim_async(claim, evidence, confidence, policy=policy, estimator=estimator))
+    return _result(prove(assertion(claim), _context(evidence).sources, policy))
+
+
+async def verify_claim_async(
+    claim: str,
+    evidence: Evidence,
+    confidence: float | None = None,
+    *,
+    policy: Policy = Policy(),
+    estimator: Estimator | None = None,
+) -> ClaimResult:
+    """The async twin of `verify_claim`."""
+    sources = _context(evidence).sources
+    return _result(await _proved(assertion(claim), sources, policy, estimator, _target(confidence)))
+
+
+def audit_trace(
+    steps: Iterable[str],
+    context: Evidence = (),
+    answer: str | None = None,
+    question: str = "",
+    *,
+    policy: Policy = Policy(),
+    estimator: Estimator | None = None,
+) -> Audit:
+    """What every step of a reasoning is, given the context and the entailed steps before it; and whether the answer
+    follows from the steps alone.
+    """
+    if estimator is not None:
+        return _run(audit_trace_async(steps, context, answer, question, policy=policy, estimator=estimator))
+    claims = trace.steps_of(list(steps))
+    audited = trace.audit_by_words(claims, _context(context).sources, policy)
+    return Audit(audited, None if answer is None else trace.derive_by_words(answer, question, claims, policy))
+
+
+async def audit_trace_async(
+    steps: Iterable[str],
+    context: Evidence = (),
+    answer: str | None = None,
+    question: str = "",
+    *,
+    policy: Policy = Policy(),
+    estimator: Estimator | None = None,
+) -> Audit:
+    """The async twin of `audit_trace`."""
+    claims, sources = trace.steps_of(list(steps)), _context(context).sources
+    found: list[AuditedStep] = []
+    for step in claims:
+        premises = trace.premises(sources, found)
+        found.append(trace.audited(await _proved(step, premises, policy, estimator, TARGETS.__getitem__)))
+    if answer is None:
+        return Audit(tuple(found))
+    post_hoc = await asyncio.to_thread(trace.derive_by_words, answer, question, claims, policy)
+    return Audit(tuple(found), post_hoc)
+
+
+async def verify_claims_async(
+    text: str,
+    context: Evidence,
+    *,
+    policy: Policy = Policy(),
+    question: str = "",
+    evidence_fields: Sequence[str] = (),
+    json_schema: Mapping[str, Any] | None = None,
+) -> Report:
+    """The async twin of `verify_claims`: the same work, off the event loop."""
+    return await asyncio.to_thread(
+        verify_claims,
+        text,
+        context,
+        policy=policy,
+        question=question,
+        evidence_fields=evidence_fields,
+        json_schema=json_schema,
+    )
 
 
 def verify_claims(
@@ -35,12 +176,14 @@ def verify_claims(
 ) -> Report:
     """The report on an answer: which of its claims the context supports, contradicts or does not mention.
 
-    It is the same report as the proxy gives. An answer that is a bare number is read with the `question`.
+    It is the same report as the proxy gives, with the budget of every claim. An answer that is a bare number is read
+    with the `question`.
     `evidence_fields` name fields of a JSON answer that hold quotations; breaches of their shape, or of `json_schema`,
     are violations in the report, never exceptions.
     """
     ask = Ask(tuple(evidence_fields), json_schema, question)
-    return verify([Choice(0, text, "stop")], _context(context), policy, ask)
+    given = _context(context)
+    return _with_budgets(verify([Choice(0, text, "stop")], given, policy, ask), given, policy)
 
 
 def find_claims(text: str, policy: Policy = Policy()) -> tuple[Claim, ...]:
@@ -137,6 +280,62 @@ def adjust_confidence(original: float, report: Report) -> float:
 
 def _fails(asked: bool | None, policy: QuotePolicy) -> bool:
     return policy.fail_on_all_rejected if asked is None else asked
+
+
+def _with_budgets(report: Report, context: Context, policy: Policy) -> Report:
+    scrubbed = Context(scrub_all(context.sources))
+    choices = tuple(
+        replace(each, judgements=tuple(with_budget(one, context, scrubbed, policy) for one in each.judgements))
+        for each in report.choices
+    )
+    return replace(report, choices=choices)
+
+
+async def _proved(
+    claim: Claim, sources: Sequence[Source], policy: Policy, estimator: Estimator | None, target: TargetOf
+) -> Judgement:
+    """A claim judged by words, and then as far as an estimator decides it."""
+    worded = await asyncio.to_thread(prove, claim, sources, policy)
+    if estimator is None or claim.skip_reason is not None:
+        return worded
+    budget = await measured(claim, sources, estimator, target)
+    asked = replace(policy, model=replace(policy.model, backend="self"))
+    return joined(worded, budget, Context(sources), asked)
+
+
+def _result(judgement: Judgement) -> ClaimResult:
+    budget, verdict = judgement.budget, judgement.verdict
+    assert isinstance(budget, Budget)  # noqa: S101 - whatever proves a claim measures it
+    return ClaimResult(
+        judgement.claim.text,
+        verdict.label,
+        budget.status,
+        budget.p0.value if budget.p0 else None,
+        budget.p1.value if budget.p1 else None,
+        budget.required_bits,
+        budget.observed_bits,
+        budget.budget_gap,
+        budget.target,
+        verdict.reason,
+        verdict.citations,
+    )
+
+
+def _target(confidence: float | None) -> TargetOf:
+    def of(method: Method) -> float:
+        return TARGETS[method] if confidence is None else target_of(confidence, method)
+
+    return of
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine, also where an event loop runs already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 def _context(evidence: Evidence) -> Context:

@@ -14,6 +14,8 @@ from rich.text import Text
 from proxy.config import Settings
 from proxy.dialects.report import render
 from proxy.errors import EvidenceGroundingError, GroundwireError
+from proxy.evidence.loading import load_verifiers
+from proxy.telemetry import configure_logs
 from proxy.types import Choice, Source
 from proxy.verification.context.index import Context
 from proxy.verification.examine import Ask, verify
@@ -36,12 +38,14 @@ def check_files(answer: Path, sources: Sequence[Path], fields: Sequence[str], se
 
     Raises OSError or GroundwireError when a file cannot be read, and EvidenceGroundingError where the settings say so.
     """
+    configure_logs(settings.telemetry)
     text = sys.stdin.read() if str(answer) == "-" else _read(answer)
     context = Context(
         Source(str(path), "source", _read(path), title=path.name, labels=(path.name, path.stem, str(number)))
         for number, path in enumerate(sources, start=1)
     )
-    report = verify([Choice(0, text, "stop")], context, settings.policy, Ask(tuple(fields)))
+    verifiers = load_verifiers(settings.encoder)
+    report = verify([Choice(0, text, "stop")], context, settings.policy, Ask(tuple(fields)), verifiers)
     if settings.quotes.fail_on_all_rejected and report.quotes and "quotes_all_rejected" in report.flags:
         raise EvidenceGroundingError(report.quotes.rejected)
     wire = render(report)

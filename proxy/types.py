@@ -11,12 +11,38 @@ from hashlib import sha256
 from typing import Literal
 
 Label = Literal["supported", "contradicted", "unsupported", "not_checked"]
-SourceKind = Literal["source", "document", "tool", "system", "user"]
+SourceKind = Literal["source", "document", "tool", "system", "user", "facts"]
 Role = Literal["system", "user", "assistant", "tool"]
-Match = Literal["exact", "fuzzy", "numeric", "semantic", "inference"]
+Match = Literal["exact", "fuzzy", "numeric", "semantic", "inference", "sql", "model"]
 ClaimKind = Literal["statement", "numeric", "quote", "table_row", "field", "heading", "code"]
 Status = Literal["complete", "partial", "pending", "deferred", "skipped", "failed"]
 AnswerVerdict = Literal["grounded", "partially_grounded", "ungrounded", "not_applicable", "not_checked"]
+Operation = Literal["output_verification", "memory_gate", "trace_auditing"]
+Method = Literal["logprobs", "samples", "service", "verifier"]
+Cause = Literal[
+    "no_logprobs",
+    "misaligned",
+    "no_verdict",
+    "no_samples",
+    "timeout",
+    "rate_limited",
+    "unreachable",
+    "overload",
+    "error",
+]
+ContradictionKind = Literal["entity", "temporal", "semantic"]
+Severity = Literal["low", "medium", "high", "critical"]
+BudgetStatus = Literal[
+    "supported",
+    "contradicted",
+    "not_entailed",
+    "prior_leak",
+    "decorative_citation",
+    "ambiguous",
+    "unknown_citation",
+    "no_context",
+    "unavailable",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +128,7 @@ class Verdict:
 
     `score` is how strongly the evidence speaks for the claim (0–1); `reason` is one sentence for a person and names
     which words were not found or which value differs. `extracted` and `validated` count the items looked at
-    (quotations, numbers).
+    (quotations, numbers). `degraded` says why an encoder that was to be asked was not heard ("" when nothing is amiss).
     """
 
     verifier: str
@@ -114,16 +140,84 @@ class Verdict:
     flags: tuple[str, ...] = ()
     extracted: int = 1
     validated: int = 0
+    degraded: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Probability:
+    """A probability as far as it was observed: it lies in `[lower, upper]`, most likely near `value`.
+
+    `residual` is the share of what was observed that says neither YES nor NO; the probability is that of YES among
+    the rest. `resolution` (0–0.5] is the smallest probability that the observation can tell from zero; numbers in bits
+    are clipped to it, decisions are not. Raises ValueError where these do not fit together.
+    """
+
+    value: float
+    lower: float
+    upper: float
+    method: Method
+    residual: float = 0.0
+    resolution: float = 1e-6  # a sum of some twenty rounded probabilities is no more exact than that
+
+    def __post_init__(self) -> None:
+        if not (0.0 <= self.lower <= self.value <= self.upper <= 1.0 and 0.0 < self.resolution <= 0.5):
+            raise ValueError(f"no probability: {self.value} in [{self.lower}, {self.upper}] at {self.resolution}")
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """There is no probability, and why; never to be read as a low one.
+
+    `retry_after` is how many seconds a backend asked to be left alone, when it said so.
+    """
+
+    cause: Cause
+    retry_after: float | None = None
+
+
+Estimate = Probability | Unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What was measured of a claim. Bits are None where p0 is not known.
+
+    `p1` is belief with the whole context, `p0` without the cited evidence. `required_bits` and `observed_bits` are
+    signed bits of `target` and of p1 against p0 clipped to `resolution`, `budget_gap` is their difference: positive
+    exactly when p1 < target. `decorative` are places of citations that change nothing; `missing` says why there is no
+    probability where the status is unavailable.
+    """
+
+    status: BudgetStatus
+    reason: str
+    target: float
+    p1: Probability | None = None
+    p0: Probability | None = None
+    required_bits: float | None = None
+    observed_bits: float | None = None
+    budget_gap: float | None = None
+    resolution: float | None = None
+    decorative: tuple[int, ...] = ()
+    missing: Unavailable | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A claim with every verdict that was given on it, the one that decided, and the confidence in that one (0–1)."""
+    """A claim with every verdict that was given on it, the one that decided, and the confidence in that one (0–1).
+
+    `budget` is there when a model was asked about the claim.
+    """
 
     claim: Claim
     verdict: Verdict
     confidence: float
     verdicts: tuple[Verdict, ...] = ()
+    budget: Budget | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether asking again would come to the same: it was checked, and by all that were to check it."""
+        return self.verdict.label != "not_checked" and not any(verdict.degraded for verdict in self.verdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +273,45 @@ class QuotePolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class EncoderPolicy:
+    """When an encoder is asked about a claim.
+
+    `identity` names the encoder and everything that decides what it says ("" for none). `asked_from` and `asked_below`
+    bound the probability of support (0–1) that the words alone give to a claim that it is asked about; `budget_s` is
+    the processor's time in seconds for one answer.
+    """
+
+    identity: str = ""
+    asked_from: float = 0.1
+    asked_below: float = 0.9
+    budget_s: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPolicy:
+    """About which claims a model is asked for their information budget, and which backend asks ("" for none).
+
+    `asked_from` and `asked_below` bound the probability of support (0–1) that the embedded verifier gives to such a
+    claim. A gap over `flag_threshold_bits` raises the flag `budget_gap`.
+    """
+
+    backend: str = ""
+    asked_from: float = 0.2
+    asked_below: float = 0.8
+    flag_threshold_bits: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What is worth a warning (0–1 each): grounding, consistency and confidence below these, a risk above its own."""
+
+    grounding: float = 0.7
+    consistency: float = 0.8
+    confidence: float = 0.6
+    risk: float = 0.3
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """Thresholds and tolerances: everything, besides claim and evidence, that a verdict depends on."""
 
@@ -188,6 +321,8 @@ class Policy:
     verify_hedged: bool = False
     numeric: NumericPolicy = field(default_factory=NumericPolicy)
     quotes: QuotePolicy = field(default_factory=QuotePolicy)
+    encoder: EncoderPolicy = field(default_factory=EncoderPolicy)
+    model: ModelPolicy = field(default_factory=ModelPolicy)
     confidence_weights: tuple[tuple[str, float], ...] = (
         ("retrieval", 0.3),
         ("source", 0.25),
@@ -201,7 +336,7 @@ class Policy:
         ("system", 0.9),
         ("user", 0.7),
     )
-    low_confidence: float = 0.6
+    thresholds: Thresholds = Thresholds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +371,47 @@ class Confidence:
     source: float | None = None
     extraction: float | None = None
     consistency: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """What an answer says otherwise than an earlier answer of its subject did (CO1).
+
+    `choice` and `claim` name the claim that says `statement`; `exchange` is the id of the exchange, of the time `at`
+    (Unix seconds), whose answer said `earlier`.
+    """
+
+    choice: int
+    claim: str
+    statement: str
+    earlier: str
+    exchange: str
+    at: float
+    kind: ContradictionKind
+    severity: Severity
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Consistency:
+    """An answer beside the earlier answers of its subject (CO2).
+
+    `score` (0–1) falls with every contradiction, by its severity, among the `compared` claims about which an earlier
+    answer says anything; None when there are none.
+    """
+
+    score: float | None
+    contradictions: tuple[Contradiction, ...] = ()
+    compared: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """How risky it is to act on an answer (0–1, RK1), and what makes it so, the heaviest first."""
+
+    score: float
+    level: Severity
+    factors: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,10 +454,56 @@ class CacheUse:
 
 
 @dataclass(frozen=True, slots=True)
+class StageUse:
+    """How many claims of an answer came to one stage of the cascade, and what that cost."""
+
+    stage: Literal["deterministic", "embedded", "model"]
+    claims: int
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SampledClaim:
+    """What the samples say of one claim: `votes` in their order, 1 the same, ½ nothing of the kind, 0 otherwise.
+
+    A vote is None where none could be had; `variance` (0–1) is their mean squared deviation from the claim.
+    """
+
+    choice: int
+    claim: str
+    votes: tuple[float | None, ...]
+    variance: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SelfConsistency:
+    """How far further answers to the same request bear one out (SC1). While `pending`, only what was asked is known.
+
+    `answered` of `asked` samples could be compared; `risk` (0–1) is the mean variance of the claims, None when nothing
+    was compared. The tokens are those of the extra calls, as far as their server told them.
+    """
+
+    status: Literal["pending", "complete", "failed"]
+    asked: int
+    temperatures: tuple[float, ...]
+    answered: int = 0
+    risk: float | None = None
+    claims: tuple[SampledClaim, ...] = ()
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """All verdicts of one answer and their aggregate; `wire.md` gives the meaning of every field.
 
-    `timing_ms` maps context, claims, verify and total to milliseconds. `config` is the digest of the policy used.
+    `timing_ms` maps context, claims, verify and total to milliseconds. `stages` are told when a model may be asked.
+    `config` is the digest of the policy used.
     """
 
     id: str
@@ -292,12 +514,17 @@ class Report:
     warnings: tuple[str, ...] = ()
     coverage: Coverage | None = None
     confidence: Confidence | None = None
+    risk: Risk | None = None
+    quality: float | None = None
     sources: tuple[Source, ...] = ()
     choices: tuple[ChoiceReport, ...] = ()
+    consistency: Consistency | None = None
     quotes: QuoteCounts | None = None
     violations: tuple[Violation, ...] | None = None
     numeric: NumericCounts | None = None
     cache: CacheUse = CacheUse()
+    stages: tuple[StageUse, ...] = ()
+    self_consistency: SelfConsistency | None = None
     timing_ms: tuple[tuple[str, float], ...] = ()
     degraded: tuple[tuple[str, str], ...] = ()
     config: str = ""

@@ -2,30 +2,61 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import httpx
 
+from proxy.config import Backend as BackendSettings
 from proxy.config import Settings
 from proxy.config import Upstream as UpstreamSettings
+from proxy.dialects.jsonbytes import dumps
 from proxy.errors import ConfigError
+from proxy.evidence.asking import Asking
+from proxy.evidence.chat import ChatEstimator
+from proxy.evidence.embedded import EmbeddedEstimator
+from proxy.evidence.estimator import Limits, Meter
+from proxy.evidence.executor import ChatExecutor
+from proxy.evidence.loading import load_verifiers
+from proxy.evidence.service import ServiceEstimator
+from proxy.gateway.cascade import ModelStage
+from proxy.gateway.checks import Checks
 from proxy.gateway.completion import Completions, CompletionSettings
+from proxy.gateway.deferred import EXAMINATION, WEBHOOK, Later
+from proxy.gateway.earlier import EarlierAnswers
+from proxy.gateway.estimators import Asker, Backend, Estimators, OpenBackend, estimate_cache
 from proxy.gateway.grounding import Grounder
+from proxy.gateway.memory import Memory
 from proxy.gateway.passthrough import PassThrough
+from proxy.gateway.proving import Prover
+from proxy.gateway.record import Recorder
+from proxy.gateway.sampling import Sampler, SamplingSettings
 from proxy.gateway.stream import StreamSettings
+from proxy.gateway.trace import Auditor, Executor
 from proxy.gateway.verify import Verification
 from proxy.gateway.workers import Workers
+from proxy.stores.facts import MemoryFacts
+from proxy.stores.jobs.jobs import Jobs
+from proxy.stores.jobs.work import JobStore, Work
 from proxy.stores.reports import Reports
 from proxy.stores.verdicts import VerdictCache
 from proxy.telemetry import Telemetry, build_telemetry
+from proxy.types import Headers
 from proxy.upstream.litellm import LitellmUpstream
 from proxy.upstream.openai import OpenAIUpstream
-from proxy.upstream.router import Router, Served
+from proxy.upstream.router import Route, Router, Served
 from proxy.upstream.transport import AiohttpTransport
 from proxy.upstream.upstream import Upstream
-from proxy.verification.judge import VERIFIERS, Verifier
+from proxy.upstream.webhook import Webhook
+from proxy.verification.judge import Verifier
+from proxy.verification.memory import GatePolicy
+
+if TYPE_CHECKING:
+    from proxy.evidence.facts import FactsDatabase
+    from proxy.stores.history.history import History
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +68,47 @@ class House:
     reports: Reports
     telemetry: Telemetry
     workers: Workers
+    estimators: Estimators
+    checks: Checks
+    later: Later | None = None
+    facts: FactsDatabase | None = None
+    history: History | None = None
 
     def degraded(self) -> tuple[tuple[str, str], ...]:
         """Which parts work less than fully just now, each with its reason."""
-        return (("verification", "overload"),) if self.workers.is_full else ()
+        overload = "overload" if self.workers.is_full else None
+        jobs = "unavailable" if self.later and self.later.jobs.is_down else None
+        store = self.history.degraded() if self.history else None
+        return tuple((part, why) for part, why in (("verification", overload), ("jobs", jobs), ("store", store)) if why)
+
+    async def find_report(self, id_: str) -> bytes | None:
+        """The report under an id, as far as it has come: of this process, of a job, or as it was stored.
+
+        Raises JobsUnavailable or StoreUnavailable when that cannot be known just now.
+        """
+        found = self.reports.get(id_) if self.later is None else await self.later.find(id_)
+        if found is not None or self.history is None:
+            return found
+        stored = await self.history.exchanges.get(id_)
+        return None if stored is None else dumps(stored.report)
+
+    async def start(self) -> None:
+        """Begins with what is to be done besides answering: recording, and the jobs that were left for later."""
+        if self.history is not None:
+            self.history.start()
+        if self.later is not None:
+            await self.later.jobs.start()
 
     async def close(self) -> None:
-        """Closes connections, ends workers, and sends what telemetry still holds."""
+        """Ends jobs, writes what is to be stored, closes connections, ends workers, sends what is still to be told."""
+        if self.later is not None:
+            await self.later.jobs.close()
+        if self.history is not None:
+            await self.history.close()
         for upstream in self.passage.router.upstreams:
             await upstream.aclose()
+        if self.facts is not None:
+            await self.facts.close()
         self.workers.close()
         self.telemetry.close()
 
@@ -56,25 +119,39 @@ def build_house(
     *,
     transport: httpx.AsyncBaseTransport | None = None,
     telemetry: Telemetry | None = None,
-    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+    verifiers: Sequence[tuple[str, Verifier]] | None = None,
 ) -> House:
-    """The house that `settings` describe; secrets come from `environ`. Raises ConfigError when one is missing.
+    """The house that `settings` describe; secrets come from `environ`.
+
+    Raises ConfigError when a secret is missing or an encoder cannot be loaded.
 
     The other arguments replace what the settings would give, for tests and for those who embed the proxy.
     """
     telemetry = telemetry or build_telemetry(settings.telemetry)
-    router = _router(settings, environ, transport or AiohttpTransport())
+    transport = transport or AiohttpTransport()
+    router = _router(settings, environ, transport)
     grounding = settings.grounding
     workers = Workers(grounding.workers, grounding.queue)
     cache = VerdictCache(settings.cache.max_entries, settings.cache.ttl)
     reports = Reports(grounding.keep_reports)
+    verifiers = verifiers or load_verifiers(settings.encoder)
+    estimators = _estimators(settings, environ, router, transport, workers, verifiers)
+    prover = Prover(workers, settings.policy, estimators, verifiers)
+    memory = _memory(settings, prover)
+    history = _history(settings)
     grounder = Grounder(
-        verification=Verification(workers, cache, grounding.timeout, verifiers),
+        verification=Verification(workers, cache, grounding.timeout, verifiers, ModelStage(estimators)),
         reports=reports,
         policy=settings.policy,
         telemetry=telemetry,
         log_rejections=settings.quotes.log_rejections,
+        memory=memory,
+        facts=_facts(settings),
+        history=EarlierAnswers(history.exchanges) if history else None,
+        recorder=Recorder(history, workers) if history else None,
     )
+    later = _later(settings, grounder, _webhook(settings, environ, transport))
+    grounder = replace(grounder, later=later)
     stream = settings.stream
     completions = Completions(
         router,
@@ -86,8 +163,169 @@ def build_house(
             stream=StreamSettings(stream.carrier, stream.tail_budget, stream.max_event),
         ),
         telemetry,
+        Sampler(_sampling(settings), telemetry, workers, settings.policy, verifiers),
     )
-    return House(completions, PassThrough(router, telemetry), reports, telemetry, workers)
+    timeout = max(grounding.timeout, settings.hallucination.timeout)
+    audits = estimators.is_on("trace_auditing")
+    checks = Checks(grounder, prover, _auditor(settings, prover, router), timeout, memory, audits)
+    passage = PassThrough(router, telemetry)
+    return House(completions, passage, reports, telemetry, workers, estimators, checks, later, grounder.facts, history)
+
+
+def _history(settings: Settings) -> History | None:
+    """What was said, in a database, where one is named. SQLAlchemy is loaded only for those who name one."""
+    store = settings.store
+    if store.url is None:
+        return None
+    from proxy.stores.history.database import Database
+    from proxy.stores.history.history import History
+    from proxy.stores.history.retention import Keep
+    from proxy.stores.history.writer import WriterSettings
+
+    writing = WriterSettings(store.content, store.interval, store.batch, store.queue, store.queue_size)
+    keep = Keep(store.keep, store.keep_count, store.keep_audit)
+    return History(Database(store.url, store.database_schema), writing, keep)
+
+
+def _facts(settings: Settings) -> FactsDatabase | None:
+    """The database that is asked for values, where there is one."""
+    facts = settings.facts
+    if facts.url is None:
+        return None
+    from proxy.evidence.facts import FactsDatabase, Template
+
+    templates = [Template(name, sql) for name, sql in facts.templates.items()]
+    return FactsDatabase(facts.url, templates, facts.timeout, facts.max_rows)
+
+
+def _memory(settings: Settings, prover: Prover) -> Memory | None:
+    """The memory gate, where it is on."""
+    gate = settings.hallucination.memory_gate
+    if not prover.estimators.is_on("memory_gate"):
+        return None
+    return Memory(
+        prover, MemoryFacts(), GatePolicy(gate.min_confidence, gate.reject_unsupported), settings.hallucination.timeout
+    )
+
+
+def _auditor(settings: Settings, prover: Prover, router: Router) -> Auditor:
+    """The trace audit, with a model that derives answers where its backend is one."""
+    hallucination, estimators = settings.hallucination, prover.estimators
+    backend = estimators.operations.get("trace_auditing", "local")
+
+    def executor(asker: Asker, within: float) -> Executor:
+        route = router.choose(asker.model if backend == "self" else hallucination.backend.haiku_model)
+        limits = Limits(1, estimators.at_once, asyncio.get_running_loop().time() + within)
+        headers = asker.credentials if backend == "self" else ()
+        upstream = route.upstream
+        asking = Asking(upstream.name, upstream.send, "/chat/completions", limits, Meter(), headers)
+        return ChatExecutor(asking, route.model)
+
+    can_derive = backend in ("self", "haiku")
+    checks_post_hoc = hallucination.trace_auditing.check_post_hoc
+    return Auditor(prover, hallucination.timeout, checks_post_hoc, executor if can_derive else None)
+
+
+def _sampling(settings: Settings) -> SamplingSettings:
+    sampling = settings.sampling
+    return SamplingSettings(
+        sampling.enabled, sampling.samples, sampling.temperatures, sampling.on_request, sampling.timeout
+    )
+
+
+def _estimators(
+    settings: Settings,
+    environ: Mapping[str, str],
+    router: Router,
+    transport: httpx.AsyncBaseTransport,
+    workers: Workers,
+    verifiers: Sequence[tuple[str, Verifier]],
+) -> Estimators:
+    """Every backend that may be asked how likely a claim is, and which of them each operation asks."""
+    hallucination = settings.hallucination
+    policy = settings.policy
+
+    def chat(route: Route, limits: Limits, meter: Meter, headers: Headers = ()) -> Backend:
+        upstream = route.upstream
+        asking = Asking(upstream.name, upstream.send, "/chat/completions", limits, meter, headers)
+        estimator = ChatEstimator(asking, route.model, tells_logprobs=isinstance(upstream, OpenAIUpstream))
+        return Backend(estimator, f"{upstream.name}/{route.model}")
+
+    def own(asker: Asker, limits: Limits, meter: Meter) -> Backend:
+        return chat(router.choose(asker.model), limits, meter, asker.credentials)
+
+    def haiku(_: Asker, limits: Limits, meter: Meter) -> Backend:
+        return chat(router.choose(hallucination.backend.haiku_model), limits, meter)
+
+    def local(_: Asker, limits: Limits, __: Meter) -> Backend:
+        return Backend(EmbeddedEstimator(workers.run, policy, limits.until, verifiers), "local")
+
+    backends: dict[str, OpenBackend] = {"self": own, "haiku": haiku, "local": local}
+    if hallucination.backend.external_url is not None:
+        service = _external(hallucination.backend, environ, transport)
+        backends["external"] = lambda _, limits, meter: Backend(
+            ServiceEstimator(Asking("external", service.send, "", limits, meter)), "external"
+        )
+    return Estimators(
+        backends,
+        hallucination.operations,
+        estimate_cache(settings.cache.max_entries, hallucination.cache_ttl),
+        hallucination.batch_size,
+        hallucination.timeout,
+    )
+
+
+def _external(
+    settings: BackendSettings, environ: Mapping[str, str], transport: httpx.AsyncBaseTransport
+) -> OpenAIUpstream:
+    """The service of one's own, which is called as upstreams are."""
+    key = environ.get(settings.external_key_env) if settings.external_key_env else None
+    if settings.external_key_env and not key:
+        problem = f"hallucination.backend.external_key_env: the variable {settings.external_key_env} is not set"
+        raise ConfigError([problem])
+    return OpenAIUpstream("external", settings.external_url or "", transport, key=key)
+
+
+def _later(settings: Settings, grounder: Grounder, webhook: Webhook | None) -> Later | None:
+    """What is left for later, and done by a grounder like this one that has more time."""
+    jobs = settings.jobs
+    if jobs.url is None:
+        return None
+    patient = replace(grounder, verification=replace(grounder.verification, timeout=jobs.timeout / 2))
+    work = [
+        Work(
+            EXAMINATION,
+            patient.finish,
+            attempts=jobs.attempts,
+            timeout=jobs.timeout,
+            at_once=jobs.at_once,
+            then=WEBHOOK if webhook else None,
+        )
+    ]
+    if webhook is not None:
+        attempts, timeout = settings.webhook.attempts, 2 * settings.webhook.timeout
+        work.append(Work(WEBHOOK, webhook.post, attempts, timeout, at_once=4, first_wait=5.0, longest_wait=3600.0))
+    store = JobStore(
+        jobs.url,
+        schema=jobs.database_schema,
+        keep=jobs.keep,
+        poll=jobs.poll,
+        drain=jobs.drain,
+        max_payload=jobs.max_payload,
+    )
+    return Later(Jobs(store, work), grounder.reports)
+
+
+def _webhook(settings: Settings, environ: Mapping[str, str], transport: httpx.AsyncBaseTransport) -> Webhook | None:
+    webhook = settings.webhook
+    if webhook.url is None:
+        return None
+    if not environ.get(webhook.secret_env):
+        raise ConfigError([f"webhook.secret_env: the variable {webhook.secret_env} is not set"])
+    try:
+        return Webhook(webhook.url, environ[webhook.secret_env], transport, timeout=webhook.timeout)
+    except ValueError as error:
+        raise ConfigError([f"webhook.secret_env: {webhook.secret_env} holds no base64 behind whsec_"]) from error
 
 
 def _router(settings: Settings, environ: Mapping[str, str], transport: httpx.AsyncBaseTransport) -> Router:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import json
 import re
 from pathlib import Path
@@ -21,7 +22,7 @@ from proxy.verification.examine import verify
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-LATER = {"budget_gap", "inconsistent_with_history", "high_risk", "context_truncated"}
+LATER = {"inconsistent_with_history", "context_truncated"}
 
 
 def blocks(language: str) -> list[str]:
@@ -50,6 +51,19 @@ def test_the_example_of_the_readme_is_what_comes_out() -> None:
     promised = json.loads(re.sub(r"//.*", "", blocks("jsonc")[0]))
     del promised["id"]
     assert differences(promised, report) == []
+
+
+@pytest.mark.parametrize("example", blocks("pycon"), ids=lambda text: text.splitlines()[0])
+def test_every_session_of_the_readme_says_what_it_says(example: str) -> None:
+    session = doctest.DocTestParser().get_doctest(example, {}, "README.md", "README.md", 0)
+    assert session.examples
+    assert doctest.DocTestRunner(verbose=False).run(session).failed == 0
+
+
+def test_readme_quotes_the_figures_that_were_measured_last() -> None:
+    measured = (ROOT / "bench/results/eval.md").read_text(encoding="utf-8")
+    assert measured.count("\n") > 10
+    assert measured in README
 
 
 @pytest.mark.parametrize("command", [command.name or command.callback.__name__ for command in app.registered_commands])

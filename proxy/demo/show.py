@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import openai
@@ -25,18 +27,24 @@ from proxy.terminal import view
 _STARTS_WITHIN_S = 20.0
 
 
-def show(pace: float) -> int:
+def show(pace: float, *, stay: bool = False) -> int:
     """Starts the demo model server and the proxy before it on free ports, sends the scenarios, prints what comes back.
 
-    Returns the exit status.
+    With `stay` the answers are stored, and can be reviewed on the proxy's pages until it is interrupted; what was
+    stored is deleted then. Returns the exit status.
     """
     console = Console()
-    with _serving(build_model(pace)) as model_url:
+    key = f"demo-{secrets.token_hex(8)}"
+    with serving(build_model(pace)) as model_url, TemporaryDirectory(prefix="groundwire-demo-") as folder:
         settings = Settings.model_validate(
-            {"upstreams": {"demo": Upstream(base_url=model_url)}, "telemetry": {"log_level": "error"}}
+            {
+                "upstreams": {"demo": Upstream(base_url=model_url)},
+                "telemetry": {"log_level": "error"},
+                "store": {"url": f"sqlite:///{folder}/demo.db" if stay else None},
+            }
         )
         configure_logs(settings.telemetry)
-        with _serving(build_app(settings)) as proxy_url:
+        with serving(build_app(settings, environ={settings.admin.key_env: key})) as proxy_url:
             console.print(f"A demo model server (no model: canned answers) at {model_url}", style="dim")
             console.print(f"Groundwire before it at {proxy_url}, and the openai SDK pointed there", style="dim")
             client = openai.OpenAI(base_url=proxy_url, api_key="not-needed", max_retries=0)
@@ -45,7 +53,20 @@ def show(pace: float) -> int:
                 console.print(Rule(f"{number}. {scenario.title}", align="left"))
                 console.print(f"Look for: {scenario.look_for}.\n", style="dim", markup=False)
                 _ask(client, scenario, console)
+            if stay:
+                _stay(proxy_url.removesuffix("/v1"), key, console)
     return 0
+
+
+def _stay(url: str, key: str, console: Console) -> None:
+    """Says where the answers can be reviewed, and waits until it is interrupted."""
+    console.print()
+    console.print(Rule("Review the flagged answers", align="left"))
+    console.print(f"Open    {url}/", highlight=False)
+    console.print(f"Key     {key}", highlight=False)
+    console.print("Press Ctrl+C to stop; what was stored is deleted then.", style="dim")
+    with suppress(KeyboardInterrupt):
+        threading.Event().wait()
 
 
 def _ask(client: openai.OpenAI, scenario: Scenario, console: Console) -> None:
@@ -70,7 +91,7 @@ def _grounding(answer: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def _serving(app: Starlette) -> Iterator[str]:
+def serving(app: Starlette) -> Iterator[str]:
     """Serves an application on a free port, in a thread, and gives the base URL for SDKs."""
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, log_level="critical", timeout_graceful_shutdown=1))

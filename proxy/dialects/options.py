@@ -16,13 +16,6 @@ Detail = Literal["full", "summary", "none"]
 
 HEADERS = {f"x-grounding-{name}": name for name in ("mode", "detail", "subject", "session")}
 
-NOT_YET = {
-    "facts": "no SQL templates are configured",
-    "samples": "self-consistency is not part of this version",
-    "subject": "history is not part of this version",
-    "session": "history is not part of this version",
-}
-
 
 class SourceIn(BaseModel):
     """Evidence that is not in the messages."""
@@ -50,13 +43,9 @@ class Options(BaseModel):
     subject: str | None = None
     session: str | None = None
     samples: int | None = Field(default=None, ge=3, le=5)
+    memory: bool = False
     check_tool_calls: bool = False
     offset_unit: Literal["codepoint", "utf16"] = "codepoint"
-
-    @property
-    def unmet(self) -> tuple[str, ...]:
-        """One sentence for each thing that was asked for and that this version does not do."""
-        return tuple(f"{name}: {why}" for name, why in NOT_YET.items() if getattr(self, name) is not None)
 
 
 def read_options(body: Mapping[str, Any], headers: Mapping[str, str]) -> Options:
@@ -75,9 +64,7 @@ def read_options(body: Mapping[str, Any], headers: Mapping[str, str]) -> Options
         first = error.errors()[0]
         path = ".".join(str(step) for step in first["loc"])
         what = (
-            " is not a key of 'grounding'"
-            if first["type"] == "extra_forbidden"
-            else f": {_in_json_words(first['msg'])}"
+            " is not a key of 'grounding'" if first["type"] == "extra_forbidden" else f": {in_json_words(first['msg'])}"
         )
         from_header = len(first["loc"]) == 1 and first["loc"][0] in twins and first["loc"][0] not in given
         name = f"x-grounding-{path}" if from_header else f"grounding.{path}"
@@ -91,8 +78,9 @@ def _given(details: ErrorDetails) -> str:
     return f" (not '{given}')" if isinstance(given, str) and len(given) <= 40 else ""
 
 
-def _in_json_words(complaint: str) -> str:
-    return complaint.replace("tuple", "array").replace("dictionary", "object")
+def in_json_words(complaint: str) -> str:
+    """What pydantic says of a value, for those who wrote it as JSON."""
+    return complaint.replace("tuple", "array").replace("Tuple", "Array").replace("dictionary", "object")
 
 
 def explicit_sources(options: Options, documents: Any) -> tuple[Source, ...]:

@@ -5,10 +5,23 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 
-from proxy.types import Choice, ChoiceReport, Citation, Confidence, Judgement, Message, Report, Source
+from proxy.types import (
+    Budget,
+    Choice,
+    ChoiceReport,
+    Citation,
+    Confidence,
+    Judgement,
+    Message,
+    Probability,
+    Report,
+    SelfConsistency,
+    Source,
+)
 
 _TOOL_CALL = re.compile(r"/tool_calls/(\d+)/function/arguments")
 
@@ -39,6 +52,11 @@ def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:
         }
     if report.confidence:
         wire["confidence"] = _confidence(report.confidence)
+    if report.risk:
+        factors = list(report.risk.factors)
+        wire["risk"] = {"score": _round(report.risk.score), "level": report.risk.level, "factors": factors}
+    if report.quality is not None:
+        wire["quality"] = _round(report.quality)
     wire["sources"] = [
         {
             "id": source.id,
@@ -52,6 +70,9 @@ def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:
         for source in report.sources
     ]
     wire["choices"] = [_choice(choice, units) for choice in report.choices]
+    if report.consistency:
+        contradictions = [asdict(each) | {"at": round(each.at, 3)} for each in report.consistency.contradictions]
+        wire["consistency"] = {"score": _round(report.consistency.score), "contradictions": contradictions}
     if report.quotes:
         wire["quotes"] = {
             "extracted": report.quotes.extracted,
@@ -83,6 +104,10 @@ def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:
         "misses": report.cache.misses,
         "oldest_s": _round(report.cache.oldest_s),
     }
+    if report.self_consistency:
+        wire["self_consistency"] = _self_consistency(report.self_consistency)
+    if report.stages:
+        wire["stages"] = [asdict(stage) | {"ms": round(stage.ms, 2)} for stage in report.stages]
     wire["timing_ms"] = {name: round(value, 2) for name, value in report.timing_ms}
     wire["degraded"] = [{"verifier": verifier, "reason": reason} for verifier, reason in report.degraded]
     wire["config"] = report.config
@@ -156,7 +181,39 @@ def _claim(judgement: Judgement, choice: int, units: Utf16 | None) -> dict[str, 
         "reason": verdict.reason,
         **({} if claim.skip_reason is None else {"skip_reason": claim.skip_reason}),
         "citations": [_citation(citation, units) for citation in verdict.citations],
+        **({} if judgement.budget is None else {"budget": render_budget(judgement.budget)}),
     }
+
+
+def render_claim(judgement: Judgement) -> dict[str, Any]:
+    """One claim as it stands in a report, its offsets in code points."""
+    return _claim(judgement, 0, None)
+
+
+def render_budget(budget: Budget) -> dict[str, Any]:
+    """The budget of a claim; what is not known of it is null, and `missing` says why where nothing is."""
+    return {
+        "p0": _round(budget.p0.value if budget.p0 else None),
+        "p1": _round(budget.p1.value if budget.p1 else None),
+        "required_bits": _round(budget.required_bits),
+        "observed_bits": _round(budget.observed_bits),
+        "budget_gap": _round(budget.budget_gap),
+        "status": budget.status,
+        "target": budget.target,
+        "resolution": budget.resolution,
+        **_observed("p1", budget.p1),
+        **_observed("p0", budget.p0),
+        **({"decorative": list(budget.decorative)} if budget.decorative else {}),
+        **({} if budget.missing is None else {"missing": budget.missing.cause}),
+    }
+
+
+def _observed(name: str, probability: Probability | None) -> dict[str, Any]:
+    """How a probability is known, and between which bounds it lies, where it is not exact."""
+    if probability is None:
+        return {}
+    interval = {f"{name}_interval": [_round(probability.lower), _round(probability.upper)]}
+    return {**(interval if probability.lower < probability.upper else {}), "method": probability.method}
 
 
 def _citation(citation: Citation, units: Utf16 | None) -> dict[str, Any]:
@@ -170,6 +227,32 @@ def _citation(citation: Citation, units: Utf16 | None) -> dict[str, Any]:
         "text": citation.text,
         "score": _round(citation.score),
         "match": citation.match,
+    }
+
+
+def _self_consistency(found: SelfConsistency) -> dict[str, Any]:
+    asked = {"status": found.status, "samples": found.asked, "temperatures": list(found.temperatures)}
+    if found.status == "pending":
+        return asked
+    return {
+        **asked,
+        "answered": found.answered,
+        "risk": _round(found.risk),
+        "claims": [
+            {
+                "choice": each.choice,
+                "id": each.claim,
+                "votes": list(each.votes),
+                "variance": _round(each.variance),
+            }
+            for each in found.claims
+        ],
+        "usage": {
+            "calls": found.calls,
+            "prompt_tokens": found.prompt_tokens,
+            "completion_tokens": found.completion_tokens,
+        },
+        **({"reasons": list(found.reasons)} if found.reasons else {}),
     }
 
 

@@ -54,10 +54,9 @@ class Request:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One sentence for each thing in it that is not read or not done."""
+        """One sentence for each thing in it that is not read."""
         documents, unread = self.body.get("documents"), unread_parts(self.body.get("messages"))
         return (
-            *self.options.unmet,
             *(() if documents is None or isinstance(documents, list) else ("documents: no array, so not read",)),
             *((f"messages: {unread} parts hold no text (images, audio, other files), so not read",) if unread else ()),
         )

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import date
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from rich.console import Console
 
@@ -26,19 +27,22 @@ from proxy.evaluation.logistic import Example, Line, fit, sigmoid
 from proxy.evaluation.outcome import Outcome, context_of, overlap
 from proxy.evaluation.progress import progress
 from proxy.evaluation.rows import Row, read_rows
-from proxy.types import Policy
+from proxy.types import Label, Policy
 from proxy.verification import numeric, quote, statement
 from proxy.verification.alignment.features import SIGNS, Features
 from proxy.verification.alignment.model import Bar
 from proxy.verification.claims.answer import find_claims
 from proxy.verification.context.index import Context
 
-_FOLDS, _ROUNDS, _WORKERS, _CHUNK = 5, 3, 2, 16
+FOLDS, _ROUNDS, _WORKERS, _CHUNK = 5, 3, 2, 16
 _FEW = 150  # answers: a class with fewer weighs less than those of other sets
+_DOUBT = 2  # answers of each class that every kind of verdict is taken to have been seen with
 _SPARED = 0.3  # the weight of what is grounded in an answer that is not
 _POLICY = Policy()
 
-_MISS_COSTS = {"strict": 1.1, "balanced": 1.0, "lenient": 0.7}
+B = TypeVar("B")
+
+MISS_COSTS = {"strict": 1.1, "balanced": 1.0, "lenient": 0.7}
 """What a miss costs by policy, where a false alarm costs 1."""
 
 
@@ -66,52 +70,76 @@ DATA_SETS: Mapping[str, DataSet] = {
 so that it only takes part in what probabilities and thresholds are to be expected."""
 
 
+class Said(NamedTuple):
+    """What a verifier says of a claim: its name, its label, and its score before it is calibrated (0–1)."""
+
+    verifier: str
+    label: Label
+    score: float
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """One checked claim: its features (None: it has no content), and what is known and decided of it without a model.
 
-    `truth` is 1 for supported, 0 for not, None where nobody said. `others` is the least score of the other verifiers,
-    `alarm` whether they or a veto raise one, `contradicted` whether a veto does,
-    `is_open` whether the model may clear it.
+    `truth` is 1 for supported, 0 for not, None where nobody said. `others` are the verdicts of the other verifiers that
+    checked it, `alarm` whether they or a veto raise one, `contradicted` whether a veto does, `is_open` whether the
+    model may clear it.
     """
 
     start: int
     end: int
     features: Features | None
     truth: int | None
-    others: float
+    others: tuple[Said, ...]
     alarm: bool
     contradicted: bool
     is_open: bool
 
 
+class Claimed(Protocol):
+    """What fitting reads of a checked claim: features (None: it says nothing of the kind), truth, and other alarms."""
+
+    @property
+    def features(self) -> tuple[float, ...] | None: ...  # noqa: D102
+    @property
+    def truth(self) -> int | None: ...  # noqa: D102
+    @property
+    def alarm(self) -> bool: ...  # noqa: D102
+
+
+C = TypeVar("C", bound=Claimed, covariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Generic[C]):
     """A labelled answer, the set and the fold that it is in, and its checked claims."""
 
     row: Row
     data_set: str
     fold: int
-    claims: tuple[Seen, ...]
+    claims: tuple[C, ...]
 
 
-def calibrate(folder: Path, out: Path | None) -> None:
+def calibrate(folder: Path, out: Path | None, more: Sequence[Path] = ()) -> None:
     """Fits on the data sets of the table that lie in `folder`, or on every .jsonl file when none does; prints figures.
+
+    Files in `more` are fitted on besides.
 
     Writes weights and card to `out`. Raises GroundwireError when there is nothing to fit on.
     """
     console = Console()
-    answers = _collect(_files(folder), Console(stderr=True))
+    answers = collect([*files_of(folder), *more], see, Console(stderr=True))
     if len({answer.row.label for answer in answers if answer.claims}) < 2:
         raise GroundwireError(f"{folder} holds no labelled answers of both classes.")
-    lines = [_fit([answer for answer in answers if answer.fold != fold]) for fold in range(_FOLDS)]
-    odds = [_worst(answer, lines[answer.fold]) for answer in answers]
-    scale = _platt(answers, odds)
-    crossed = [_scaled(line, scale) for line in lines]
-    contradicted = _truth_of_vetoed(answers)
-    bars = {policy: _bar(answers, crossed, contradicted, policy) for policy in _MISS_COSTS}
-    final = _scaled(_fit(answers), scale)
-    card = _card(answers, crossed, contradicted, bars)
+    lines = [fit_weights([answer for answer in answers if answer.fold != fold]) for fold in range(FOLDS)]
+    odds = [worst_odds(answer, lines[answer.fold]) for answer in answers]
+    scale = platt(answers, odds)
+    crossed = [scaled(line, scale) for line in lines]
+    alarms = _alarms(answers)
+    bars = {policy: _bar(answers, crossed, alarms, policy) for policy in MISS_COSTS}
+    final = scaled(fit_weights(answers), scale)
+    card = _card(answers, crossed, alarms, bars)
     console.print_json(data=card)
     if out:
         stored = {
@@ -119,25 +147,28 @@ def calibrate(folder: Path, out: Path | None) -> None:
             "weights": {name: round(value, 5) for name, value in zip(Features._fields, final.weights, strict=True)},
             "bias": round(final.bias, 5),
             "bars": {policy: asdict(bar) for policy, bar in bars.items()},
-            "contradicted": contradicted,
+            "contradicted": alarms.vetoed,
+            "alarms": alarms.others,
         }
         out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 
-def _files(folder: Path) -> list[Path]:
+def files_of(folder: Path) -> list[Path]:
+    """The data sets of the table that lie in a folder, or every .jsonl file when none does."""
     found = sorted(folder.glob("*.jsonl"))
     return [path for path in found if path.stem in DATA_SETS] or found
 
 
-def _collect(files: Sequence[Path], notes: Console) -> list[Answer]:
-    answers: list[Answer] = []
+def collect(files: Sequence[Path], see: Callable[[Row], tuple[C, ...]], notes: Console) -> list[Answer[C]]:
+    """Every labelled answer of the files with what `see`, run in other processes, finds of its claims."""
+    answers: list[Answer[C]] = []
     with ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool, progress(notes) as shown:
         for path in files:
             with path.open(encoding="utf-8-sig", newline="\n") as lines:
                 rows, _ = read_rows(lines)
             task = shown.add_task(path.stem, total=len(rows))
             for row, claims in zip(rows, pool.map(see, rows, chunksize=_CHUNK), strict=True):
-                fold = zlib.crc32("".join(row.context).encode("utf-8", "surrogatepass")) % _FOLDS
+                fold = zlib.crc32("".join(row.context).encode("utf-8", "surrogatepass")) // FOLDS % FOLDS
                 answers.append(Answer(row, path.stem, fold, claims))
                 shown.advance(task)
     return answers
@@ -159,15 +190,16 @@ def _see(claim: Any, context: Context, row: Row) -> Seen:
         claim.start,
         claim.end,
         found[1] if found else None,
-        _truth(claim.start, claim.end, row),
-        min((verdict.score for verdict in checked), default=1.0),
+        truth_of(claim.start, claim.end, row),
+        tuple(Said(verdict.verifier, verdict.label, verdict.score) for verdict in checked),
         contradicted or any(verdict.label != "supported" for verdict in checked),
         contradicted,
         found is not None and statement.is_open(found[0]),
     )
 
 
-def _truth(start: int, end: int, row: Row) -> int | None:
+def truth_of(start: int, end: int, row: Row) -> int | None:
+    """1 for a supported span of an answer, 0 for one that is not, None where nobody said."""
     if not row.label:
         return 1
     if row.spans is None:
@@ -175,26 +207,26 @@ def _truth(start: int, end: int, row: Row) -> int | None:
     return int(not any(low < end and start < high for low, high in row.spans))
 
 
-def _fit(answers: Sequence[Answer]) -> Line:
-    """The weights, from sets that may give them; all of them when none is known."""
+def fit_weights(answers: Sequence[Answer[Claimed]], signs: Sequence[float] = SIGNS) -> Line:
+    """The weights, under their signs, from sets that may give them; all of them when none is known."""
     chosen = [answer for answer in answers if answer.data_set not in DATA_SETS or DATA_SETS[answer.data_set].weights]
     usable = [answer for answer in chosen if any(claim.features for claim in answer.claims)]
     shares = _shares(usable)
     line: Line | None = None
     for _ in range(_ROUNDS):
-        line = fit([example for answer in usable for example in _examples(answer, shares, line)], SIGNS)
+        line = fit([example for answer in usable for example in _examples(answer, shares, line)], signs)
     assert line is not None  # noqa: S101 - there is at least one round
     return line
 
 
-def _shares(answers: Sequence[Answer]) -> dict[tuple[str, int], float]:
+def _shares(answers: Sequence[Answer[Claimed]]) -> dict[tuple[str, int], float]:
     """What one answer weighs, by set and class: every set as much as any other, and both classes the same in all."""
     counts = Counter((answer.data_set, answer.row.label) for answer in answers)
     totals = {label: sum(min(1.0, n / _FEW) for (_, y), n in counts.items() if y == label) for label in (0, 1)}
     return {key: min(1.0, n / _FEW) / n / totals[key[1]] for key, n in counts.items()}
 
 
-def _examples(answer: Answer, shares: Mapping[tuple[str, int], float], line: Line | None) -> Iterable[Example]:
+def _examples(answer: Answer[Claimed], shares: Mapping[tuple[str, int], float], line: Line | None) -> Iterable[Example]:
     """The claims of an answer as examples: in a grounded one the worst weighs as much as all together, in one that is
     not the claims marked as ungrounded share its weight, or the worst has it.
     """
@@ -216,11 +248,12 @@ def _examples(answer: Answer, shares: Mapping[tuple[str, int], float], line: Lin
     return [example for example in weighed if example.weight]
 
 
-def _worst(answer: Answer, line: Line) -> float | None:
+def worst_odds(answer: Answer[Claimed], line: Line) -> float | None:
+    """The log-odds of an answer's worst claim; None when no claim has features."""
     return min((line(claim.features) for claim in answer.claims if claim.features), default=None)
 
 
-def _platt(answers: Sequence[Answer], odds: Sequence[float | None]) -> Line:
+def platt(answers: Sequence[Answer[Claimed]], odds: Sequence[float | None]) -> Line:
     """The map from the log-odds of an answer's worst claim to those of the answer's being grounded."""
     known = [
         (answer, worst)
@@ -234,27 +267,55 @@ def _platt(answers: Sequence[Answer], odds: Sequence[float | None]) -> Line:
     return fit(examples, (1.0,), ridge=0.0)
 
 
-def _scaled(line: Line, scale: Line) -> Line:
+def scaled(line: Line, scale: Line) -> Line:
+    """The line whose log-odds are those of `line`, mapped by `scale`."""
     slope = scale.weights[0]
     return Line(tuple(slope * weight for weight in line.weights), slope * line.bias + scale.bias)
 
 
-def _truth_of_vetoed(answers: Sequence[Answer]) -> float:
-    """How likely an answer is grounded although a veto stands against a claim of it, where half of all are."""
+class Alarms(NamedTuple):
+    """How likely a claim is supported against which a veto stands, or about which a verifier raises an alarm."""
+
+    vetoed: float
+    others: Mapping[str, Mapping[Label, float]]
+
+    def probability(self, claim: Seen, score: float) -> float:
+        """The least probability that anything gives a claim, for which the model says `score`."""
+        said = (self.others.get(name, {}).get(label, own) for name, label, own in claim.others)
+        return min(score, self.vetoed if claim.contradicted else 1.0, *said)
+
+
+def _alarms(answers: Sequence[Answer[Seen]]) -> Alarms:
+    kinds = {each[:2] for answer in answers for claim in answer.claims for each in claim.others}
+    others: dict[str, dict[Label, float]] = {}
+    for verifier, label in sorted(kinds):
+        if label != "supported" and verifier != "quote":  # whether words stand in a source is certain
+            others.setdefault(verifier, {})[label] = _truth_where(answers, partial(_says, (verifier, label)))
+    return Alarms(_truth_where(answers, lambda claim: claim.contradicted), others)
+
+
+def _says(kind: tuple[str, Label], claim: Seen) -> bool:
+    return any(each[:2] == kind for each in claim.others)
+
+
+def _truth_where(answers: Sequence[Answer[Seen]], is_so: Callable[[Seen], bool]) -> float:
+    """How likely an answer is grounded that has such a claim, where half of all are; a few answers tell little."""
     shares = _shares(answers)
-    vetoed = [answer for answer in answers if any(claim.contradicted for claim in answer.claims)]
+    found = [answer for answer in answers if any(map(is_so, answer.claims))]
+    doubt = _DOUBT * sum(shares[answer.data_set, answer.row.label] for answer in answers) / 2 / len(answers)
     weight = {
-        label: sum(shares[answer.data_set, label] for answer in vetoed if answer.row.label == label) for label in (0, 1)
+        label: doubt + sum(shares[answer.data_set, label] for answer in found if answer.row.label == label)
+        for label in (0, 1)
     }
-    return round(weight[0] / (weight[0] + weight[1]), 3) if vetoed else 0.1
+    return round(weight[0] / (weight[0] + weight[1]), 3)
 
 
-def _outcome(answer: Answer, line: Line, contradicted: float, bar: Bar) -> Outcome:
+def _outcome(answer: Answer[Seen], line: Line, kinds: Alarms, bar: Bar) -> Outcome:
     """What the whole pipeline would say of an answer with this model: the same rules as its own, on stored features."""
     alarms, supports = [], []
     for claim in answer.claims:
         score = sigmoid(line(claim.features)) if claim.features else 1.0
-        supports.append(min(claim.others, score, contradicted if claim.contradicted else 1.0))
+        supports.append(kinds.probability(claim, score))
         if claim.alarm or not _passes(claim, score, bar):
             alarms.append((claim.start, claim.end))
     row = answer.row
@@ -272,15 +333,20 @@ def _passes(claim: Seen, score: float, bar: Bar) -> bool:
 
 
 def _by_set(
-    answers: Sequence[Answer], lines: Sequence[Line], contradicted: float, bar: Bar
+    answers: Sequence[Answer[Seen]], lines: Sequence[Line], kinds: Alarms, bar: Bar
 ) -> dict[str, list[Outcome]]:
+    return by_set(answers, lambda answer: _outcome(answer, lines[answer.fold], kinds, bar))
+
+
+def by_set(answers: Sequence[Answer[C]], outcome: Callable[[Answer[C]], Outcome]) -> dict[str, list[Outcome]]:
+    """The outcome of every answer, by data set."""
     found: dict[str, list[Outcome]] = {}
     for answer in answers:
-        found.setdefault(answer.data_set, []).append(_outcome(answer, lines[answer.fold], contradicted, bar))
+        found.setdefault(answer.data_set, []).append(outcome(answer))
     return found
 
 
-def _rates(outcomes: Mapping[str, Sequence[Outcome]]) -> tuple[float, float]:
+def rates(outcomes: Mapping[str, Sequence[Outcome]]) -> tuple[float, float]:
     """The shares of false alarms and of misses, as means over the sets that are large enough and have both classes."""
     large = [each for each in outcomes.values() if len(each) >= _FEW and len({one.label for one in each}) == 2]
     if not large:
@@ -297,24 +363,24 @@ def _mean(values: Iterable[float]) -> float:
     return sum(every) / len(every)
 
 
-def _bar(answers: Sequence[Answer], lines: Sequence[Line], contradicted: float, policy: str) -> Bar:
+def _bar(answers: Sequence[Answer[Seen]], lines: Sequence[Line], kinds: Alarms, policy: str) -> Bar:
     """The bar of least cost: a strict one only doubts what the rules support, the others only clear the rest, and no
     policy but the lenient one overrules them against the odds.
     """
 
     def cost(bar: Bar) -> float:
-        alarms, misses = _rates(_by_set(answers, lines, contradicted, bar))
-        return alarms + _MISS_COSTS[policy] * misses
+        alarms, misses = rates(_by_set(answers, lines, kinds, bar))
+        return alarms + MISS_COSTS[policy] * misses
 
     candidates = {
         "strict": [Bar(1.0, place / 50) for place in range(10, 26)],
         "balanced": [Bar(place / 50, 0.0) for place in range(25, 41)],
         "lenient": [Bar(place / 50, 0.0) for place in range(10, 41)],
     }
-    return _least(cost, candidates[policy])
+    return least(cost, candidates[policy])
 
 
-def _least(cost: Callable[[Bar], float], bars: Sequence[Bar]) -> Bar:
+def least(cost: Callable[[B], float], bars: Sequence[B]) -> B:
     """The bar of least cost, smoothed over its neighbours, for single answers make the cost jump."""
     costs = [cost(bar) for bar in bars]
     smooth = [_mean(costs[max(0, place - 1) : place + 2]) for place in range(len(costs))]
@@ -322,26 +388,37 @@ def _least(cost: Callable[[Bar], float], bars: Sequence[Bar]) -> Bar:
 
 
 def _card(
-    answers: Sequence[Answer], lines: Sequence[Line], contradicted: float, bars: Mapping[str, Bar]
+    answers: Sequence[Answer[Seen]], lines: Sequence[Line], kinds: Alarms, bars: Mapping[str, Bar]
 ) -> dict[str, Any]:
-    chosen = _by_set(answers, lines, contradicted, bars["balanced"])
-    every = [outcome for outcomes in chosen.values() for outcome in outcomes]
-    policies = {}
-    for policy, bar in bars.items():
-        alarms, misses = _rates(_by_set(answers, lines, contradicted, bar))
-        policies[policy] = {"false_alarms": round(alarms, 3), "misses": round(misses, 3)}
-    return {
-        "what": "Logistic regression with given signs over claim and evidence; probability of being supported, "
+    return card_of(
+        "Logistic regression with given signs over claim and evidence; probability of being supported, "
         "where half of the answers are grounded.",
+        {policy: _by_set(answers, lines, kinds, bar) for policy, bar in bars.items()},
+    )
+
+
+def card_of(what: str, told: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> dict[str, Any]:
+    """What is said of `what` was fitted: when and how it was measured, the rates of each policy, and how good it is.
+
+    `told` has the outcomes of every data set, by policy; how good it is tells `balanced`.
+    """
+    chosen = told["balanced"]
+    measured = {policy: rates(outcomes) for policy, outcomes in told.items()}
+    return {
+        "what": what,
         "date": date.today().isoformat(),
-        "split": f"{_FOLDS} folds by context; every figure is out of fold, of answers, with all verifiers",
-        "policies": policies,
-        "ece": round(ece(stated(every)) or 0.0, 3),
+        "split": f"{FOLDS} folds by context; every figure is out of fold, of answers, with all verifiers",
+        "policies": {
+            policy: {"false_alarms": round(alarms, 3), "misses": round(misses, 3)}
+            for policy, (alarms, misses) in measured.items()
+        },
+        "ece": round(ece(stated([outcome for outcomes in chosen.values() for outcome in outcomes])) or 0.0, 3),
         "data": {name: _set_card(name, outcomes) for name, outcomes in chosen.items()},
     }
 
 
 def _set_card(name: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """What a card says of one data set: its size and licence, and how good the verdicts on it are."""
     found, known = figures(outcomes), DATA_SETS.get(name)
     names = ("f1", "false_alarms", "balanced_accuracy", "auroc", "span_f1", "ece")
     measured = {each: round(value, 3) for each in names if (value := getattr(found, each)) is not None}

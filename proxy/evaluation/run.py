@@ -16,13 +16,16 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from proxy.config import Encoder
 from proxy.errors import GroundwireError
 from proxy.evaluation.figures import reliability, stated
+from proxy.evaluation.markdown import markdown_table
 from proxy.evaluation.outcome import Outcome, examine
 from proxy.evaluation.plot import reliability_svg
 from proxy.evaluation.progress import progress
 from proxy.evaluation.result import Limit, Result, as_json, check_baseline, compare, group_means, measure, outcomes_of
 from proxy.evaluation.rows import Problem, Row, draw, read_rows
+from proxy.evidence.loading import load_verifiers
 from proxy.types import Policy
 
 _WORKERS, _CHUNK = 2, 8
@@ -51,8 +54,10 @@ class Options:
 
     files: tuple[Path, ...]
     policy: Policy = Policy()
+    encoder: Encoder = Encoder()
     limit: int | None = None
     json: Path | None = None
+    table: Path | None = None
     plots: Path | None = None
     compare: Path | None = None
     baseline: Path | None = None
@@ -69,7 +74,8 @@ def evaluate(options: Options) -> int:
     if not console.is_terminal:
         console.width = _FILE_WIDTH
     sets = [(path.stem, draw(_read(path, notes), options.limit)) for path in options.files]
-    results = list(_measured([(name, rows) for name, rows in sets if rows], options.policy, notes))
+    load_verifiers(options.encoder)  # here first, where what is wrong with it can be told
+    results = list(_measured([(name, rows) for name, rows in sets if rows], options, notes))
     if not results:
         raise GroundwireError("There is no labelled answer in these files.")
     run = as_json(results, options.policy.name, version("groundwire"))
@@ -99,17 +105,18 @@ def _complaint(path: Path, problem: Problem) -> str:
     return f"{path}:{problem.line}: passed over: {problem.why}"
 
 
-def _measured(sets: Sequence[tuple[str, list[Row]]], policy: Policy, notes: Console) -> Iterator[Result]:
+def _measured(sets: Sequence[tuple[str, list[Row]]], options: Options, notes: Console) -> Iterator[Result]:
     """Each set's result in turn; the processes are started anew, so that they share nothing with this one."""
     with (
         ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool,
         progress(notes) as shown,
     ):
         pending = []
+        run = partial(examine, policy=options.policy, encoder=options.encoder)
         for name, rows in sets:
             task = shown.add_task(name, total=len(rows))
             outcomes: list[Outcome] = []
-            for outcome in pool.map(partial(examine, policy=policy), rows, chunksize=_CHUNK):
+            for outcome in pool.map(run, rows, chunksize=_CHUNK):
                 outcomes.append(outcome)
                 shown.advance(task)
             pending.append(pool.submit(measure, name, outcomes))
@@ -130,6 +137,8 @@ def _load(path: Path) -> dict[str, Any]:
 def _write(run: Mapping[str, Any], results: Sequence[Result], options: Options) -> None:
     if options.json:
         options.json.write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
+    if options.table:
+        options.table.write_text(markdown_table(results), encoding="utf-8")
     if options.plots:
         options.plots.mkdir(parents=True, exist_ok=True)
         for result in results:

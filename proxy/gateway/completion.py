@@ -14,6 +14,7 @@ from proxy.dialects.options import Mode
 from proxy.dialects.request import Request, read_request
 from proxy.gateway.forward import Forwarding, chunks_of, read, resumed
 from proxy.gateway.grounding import Grounder, Grounding
+from proxy.gateway.sampling import Sampler
 from proxy.gateway.stream import AnnotatedStream, StreamSettings
 from proxy.telemetry import Telemetry
 from proxy.types import Call, Headers, Reply
@@ -43,6 +44,7 @@ class Completions:
     grounder: Grounder
     settings: CompletionSettings
     telemetry: Telemetry
+    sampler: Sampler | None = None
 
     async def complete(self, dialect: Dialect, call: Call) -> Reply:
         """The upstream's answer to `call`, with its grounding. Raises RequestError when there is no answer to give."""
@@ -53,8 +55,9 @@ class Completions:
         mode = self._mode(request)
         if mode == "off":
             return _with_headers(forwarding.passed(await forwarding.send(outgoing)), _SKIPPED)
-        grounding = self.grounder.begin(request, mode)
+        grounding = self.grounder.begin(request, mode, call.headers)
         try:
+            grounding.sample(self.sampler.begin(request, route, outgoing) if self.sampler else None)
             reply = await forwarding.send(outgoing)
             decoder = Decoder(header(reply.headers, b"content-encoding"))
             if reply.status != 200 or not decoder.known:

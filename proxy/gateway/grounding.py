@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
 from proxy.dialects.answer import Answer
-from proxy.dialects.options import Mode
+from proxy.dialects.options import Mode, Options
 from proxy.dialects.request import Request
+from proxy.errors import TryLater
 from proxy.gateway.annotate import Annotation, annotate, pending
-from proxy.gateway.verify import Verification, failed_report
+from proxy.gateway.deferred import Heard, Later, is_unfinished, read, wait_asked_for
+from proxy.gateway.earlier import EarlierAnswers
+from proxy.gateway.estimators import Asker
+from proxy.gateway.memory import Memory
+from proxy.gateway.record import Recorder
+from proxy.gateway.sampling import Sampling
+from proxy.gateway.verify import Examination, Recall, Recalled, Verification, failed_report, new_id
 from proxy.stores.reports import Reports
 from proxy.telemetry import Telemetry, short_hash
-from proxy.types import Choice, Policy, Report
+from proxy.types import Choice, Headers, Policy, Report
+from proxy.verification.aggregate import rate
+
+if TYPE_CHECKING:  # it brings SQLAlchemy, which only those need who name a database
+    from proxy.evidence.facts import FactsDatabase
 
 T = TypeVar("T")
 
@@ -28,18 +40,28 @@ _LOOK_UNTIL = 2**18  # characters; so long an answer is read once more at its en
 
 @dataclass(frozen=True, slots=True)
 class Grounder:
-    """What grounding needs beside an exchange. `log_rejections` asks for an event about rejected quotations (QU5)."""
+    """What grounding needs beside an exchange. `log_rejections` asks for an event about rejected quotations (QU5).
+
+    `later` takes what is to be done by a job: all examinations of mode async, and those that were cut short (DQ1, DQ2).
+    `memory` has facts that a request may ask for as evidence (MG3), `facts` values of the user's database (FA1),
+    `history` the earlier answers of a subject, with which a new one should agree (CO1).
+    """
 
     verification: Verification
     reports: Reports
     policy: Policy
     telemetry: Telemetry
     log_rejections: bool = True
+    later: Later | None = None
+    memory: Memory | None = None
+    facts: FactsDatabase | None = None
+    history: EarlierAnswers | None = None
+    recorder: Recorder | None = None
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
-    def begin(self, request: Request, mode: Mode) -> Grounding:
-        """Starts on an exchange, while its model is still to be asked."""
-        return Grounding(self, request, mode)
+    def begin(self, request: Request, mode: Mode, headers: Headers = ()) -> Grounding:
+        """Starts on an exchange, while its model is still to be asked; `headers` are those of its request."""
+        return Grounding(self, request, mode, Asker.of(request.model, headers))
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Runs `work` beside everything else and holds on to it; a failure shows where its result is wanted."""
@@ -60,41 +82,167 @@ class Grounder:
             return self.policy
         return replace(self.policy, verifiers=tuple(name for name in self.policy.verifiers if name in wanted))
 
+    def examine(self, request: Request, id_: str, asker: Asker) -> Examination:
+        """Starts on the examination of an answer to `request`."""
+        policy = self.policy_of(request)
+        return self.verification.begin(request.exchange, request.ask, policy, id_, asker, self.recall_of(request))
+
+    def recall_of(self, request: Request) -> Recall | None:
+        """What fetches the facts and values that a request wants as evidence; None when it wants none, or has none."""
+        options = request.options
+        wants_memory = self.memory is not None and options.memory and options.subject is not None
+        wants_facts = self.facts is not None and options.facts is not None
+        wants_history = self.history is not None and options.subject is not None
+        return partial(self._recall, request) if wants_memory or wants_facts or wants_history else None
+
+    async def _recall(self, request: Request) -> Recalled:
+        options, recalled = request.options, Recalled()
+        if self.memory and options.memory and options.subject is not None:
+            recalled = Recalled(await self.memory.sources(options.subject))
+        if self.facts and options.facts is not None:
+            found = await self.facts.ask(options.facts)
+            recalled = Recalled((*recalled.sources, *found.sources), tuple(map(str, found.shortfalls)))
+        if self.history and options.subject is not None:
+            recalled = replace(recalled, earlier=await self.history.of(options.subject))
+        return recalled
+
+    def _warnings(self, request: Request) -> tuple[str, ...]:
+        """What of a request is not read, and what it asks for in vain."""
+        return (*request.warnings, *self._unmet(request.options))
+
+    def _unmet(self, options: Options) -> Iterator[str]:
+        if options.facts is not None and self.facts is None:
+            yield "facts: no SQL templates are configured"
+        if options.memory and self.memory is None:
+            yield "memory: the memory gate is off"
+        elif options.memory and options.subject is None:
+            yield "memory: no subject is named"
+        for name in ("subject", "session") if self.recorder is None else ():
+            is_used = name == "subject" and options.memory
+            if getattr(options, name) is not None and not is_used:
+                yield f"{name}: nothing is stored, as store.url is not set"
+
+    async def finish(self, id_: str, payload: bytes) -> bytes:
+        """Does an examination that was left for later, and gives its report as JSON; what a job runs.
+
+        Raises TryLater, with the report as far as it came, when it was cut short again.
+        """
+        request, heard = await asyncio.to_thread(read, payload)
+        annotation = await self.conclude(self.examine(request, id_, Asker(request.model)), request, heard)
+        self.record(annotation, request, heard)
+        if is_unfinished(annotation.report):
+            reasons = sorted({reason for _, reason in annotation.report.degraded})
+            after = wait_asked_for(annotation.report)
+            raise TryLater(f"cut short: {', '.join(reasons)}", after=after, so_far=annotation.kept)
+        self.reports.put(id_, annotation.kept)
+        return annotation.kept
+
+    async def conclude(
+        self, examination: Examination, request: Request, heard: Heard, sampling: Sampling | None = None
+    ) -> Annotation:
+        """The report on what was heard, in its wire form; traced and logged, not kept.
+
+        Samples that are not ready are never waited for: what they come to is added to the kept report (SC1).
+        """
+        span = self.telemetry.verification_span(examination.id)
+        try:
+            warnings = self._warnings(request)
+            report = await examination.report(heard.choices, cut_short=heard.cut_short, warnings=warnings)
+            if self.later and is_unfinished(report) and await self.later.take(report.id, request, heard):
+                report = replace(report, status="deferred")
+            if sampling is not None:
+                report = self._rated(replace(report, self_consistency=await sampling.so_far(report)))
+            annotation = await self._annotated(report, request, heard.choices)
+            self.telemetry.evaluated(span, report, heard.answer_id)
+            self._log(report, heard.model)
+            if sampling is not None and report.self_consistency and report.self_consistency.status == "pending":
+                self.start(self._complete(report, request, heard, sampling))
+            return annotation
+        finally:
+            span.end()
+
+    async def _complete(self, report: Report, request: Request, heard: Heard, sampling: Sampling) -> None:
+        """Adds to the kept report what the samples come to."""
+        report = self._rated(replace(report, self_consistency=await sampling.complete(report)))
+        annotation = await self._annotated(report, request, heard.choices)
+        self.reports.put(report.id, annotation.kept)
+        self.record(annotation, request, heard)
+
+    def record(self, annotation: Annotation, request: Request, heard: Heard) -> None:
+        """Has an exchange recorded, where there is a store, beside everything else (HI1)."""
+        if self.recorder is not None:
+            self.start(self.recorder.record(annotation, request, heard))
+
+    def _rated(self, report: Report) -> Report:
+        return rate(report, self.policy.thresholds)
+
+    async def _annotated(self, report: Report, request: Request, choices: Sequence[Choice]) -> Annotation:
+        """The report in its wire form; should that fail, a report that says so (RE1)."""
+        try:
+            return await self.verification.workers.insist(annotate, report, request, choices)
+        except Exception as error:
+            log.exception("grounding.failed", grounding_id=report.id)
+            return annotate(failed_report(report.id, error), request)
+
+    def _log(self, report: Report, model: str | None) -> None:
+        log.info(
+            "grounding.report",
+            grounding_id=report.id,
+            model=model,
+            status=report.status,
+            verdict=report.verdict,
+            score=report.score,
+            flags=list(report.flags),
+            total_ms=round(dict(report.timing_ms).get("total", 0.0), 2),
+        )
+        if self.log_rejections and report.quotes and report.quotes.rejected:
+            level = log.warning if "quotes_all_rejected" in report.flags else log.info
+            level("grounding.quotes_checked", **_rejections(report))
+
 
 class Grounding:
     """One exchange's grounding. All its methods are quick: the work is done in tasks and workers of its own."""
 
-    def __init__(self, parts: Grounder, request: Request, mode: Mode) -> None:
+    def __init__(self, parts: Grounder, request: Request, mode: Mode, asker: Asker) -> None:
+        self.id = new_id()
         self._parts = parts
         self._request = request
         self._mode = mode
-        self._examination = parts.verification.begin(request.exchange, request.ask, parts.policy_of(request))
+        self._later = parts.later if mode == "async" else None
+        self._asker = asker
+        self._examination = None if self._later else parts.examine(request, self.id, asker)
         self._looking: asyncio.Task[None] | None = None
         self._next_look = _LOOK_EVERY
         self._concluding: asyncio.Task[Annotation] | None = None
         self._concluded_length = 0
+        self._sampling: Sampling | None = None
 
-    @property
-    def id(self) -> str:
-        """The report's id, known from the start."""
-        return self._examination.id
+    def sample(self, sampling: Sampling | None) -> None:
+        """Takes on samples of the same request; a job that examines the answer later has no use for them."""
+        if sampling is not None and self._later is not None:
+            sampling.cancel()
+        else:
+            self._sampling = sampling
 
     def look_ahead(self, answer: Answer) -> None:
         """Has the claims of a growing answer judged, whenever enough of it is new."""
-        if not self._next_look <= answer.length <= _LOOK_UNTIL or (self._looking and not self._looking.done()):
+        if self._examination is None or (self._looking and not self._looking.done()):
+            return
+        if not self._next_look <= answer.length <= _LOOK_UNTIL:
             return
         self._next_look = answer.length + max(_LOOK_EVERY, answer.length // 8)
         self._looking = self._parts.start(self._examination.look_ahead(self._request.examinable(answer)))
 
     def conclude(self, answer: Answer, *, cut_short: bool = False) -> None:
         """Starts on the report; once is enough, unless the answer has grown since. `cut_short`: it broke off."""
+        later = self._later if self._concluding is None else None  # a job has what was heard first, and never more
         if self._concluding is not None:
             if answer.length == self._concluded_length:
                 return
             self._concluding.cancel()
         self._concluded_length = answer.length
-        choices = self._request.examinable(answer)
-        self._concluding = self._parts.start(self._conclude(answer, choices, cut_short))
+        heard = Heard.of(answer, self._request, cut_short)
+        self._concluding = self._parts.start(self._leave(later, heard) if later else self._conclude(heard))
 
     @property
     def is_concluding(self) -> bool:
@@ -102,58 +250,42 @@ class Grounding:
         return self._concluding is not None
 
     async def annotation(self, within: float) -> Annotation:
-        """The concluded report, or, when it is not ready `within` seconds or was not to be waited for, its stand-in."""
+        """The concluded report, or, when it is not ready `within` seconds or was not to be waited for, its stand-in.
+
+        A report that is left for later is waited for only until it is certain to come.
+        """
         assert self._concluding is not None  # noqa: S101 - conclude() comes first
-        if self._mode == "sync":
+        if self._mode == "sync" or self._later:
             await asyncio.wait({self._concluding}, timeout=within)
-        if self._concluding.done():
-            return self._concluding.result()
+        return self._concluding.result() if self._concluding.done() else self._stand_in()
+
+    def abandon(self) -> None:
+        """Ends whatever is still to be done: the client has gone, or there is no answer to check."""
+        if self._examination is not None:
+            self._examination.cancel()
+        for work in (self._looking, self._concluding, self._sampling):
+            if work is not None:
+                work.cancel()
+
+    def _stand_in(self) -> Annotation:
         stand_in = pending(self.id, self._request)
         self._parts.reports.put(self.id, stand_in.kept)
         return stand_in
 
-    def abandon(self) -> None:
-        """Ends whatever is still to be done: the client has gone, or there is no answer to check."""
-        self._examination.cancel()
-        for task in (self._looking, self._concluding):
-            if task is not None:
-                task.cancel()
+    async def _leave(self, later: Later, heard: Heard) -> Annotation:
+        """Leaves the examination to a job; where none can be kept, it is done here and now, as far as that goes."""
+        stand_in = self._stand_in()
+        if not await later.take(self.id, self._request, heard):
+            self._parts.start(self._conclude(heard))
+        return stand_in
 
-    async def _conclude(self, answer: Answer, choices: Sequence[Choice], cut_short: bool) -> Annotation:
-        telemetry = self._parts.telemetry
-        span = telemetry.verification_span(self.id)
-        try:
-            report = await self._examination.report(choices, cut_short=cut_short, warnings=self._request.warnings)
-            annotation = await self._annotated(report, choices)
-            self._parts.reports.put(self.id, annotation.kept)
-            telemetry.evaluated(span, report, answer.id)
-            self._log(report, answer)
-            return annotation
-        finally:
-            span.end()
-
-    async def _annotated(self, report: Report, choices: Sequence[Choice]) -> Annotation:
-        """The report in its wire form; should that fail, a report that says so (RE1)."""
-        try:
-            return await self._parts.verification.workers.insist(annotate, report, self._request, choices)
-        except Exception as error:
-            log.exception("grounding.failed", grounding_id=self.id)
-            return annotate(failed_report(self.id, error), self._request)
-
-    def _log(self, report: Report, answer: Answer) -> None:
-        log.info(
-            "grounding.report",
-            grounding_id=report.id,
-            model=answer.model,
-            status=report.status,
-            verdict=report.verdict,
-            score=report.score,
-            flags=list(report.flags),
-            total_ms=round(dict(report.timing_ms).get("total", 0.0), 2),
-        )
-        if self._parts.log_rejections and report.quotes and report.quotes.rejected:
-            level = log.warning if "quotes_all_rejected" in report.flags else log.info
-            level("grounding.quotes_checked", **_rejections(report))
+    async def _conclude(self, heard: Heard) -> Annotation:
+        if self._examination is None:
+            self._examination = self._parts.examine(self._request, self.id, self._asker)
+        annotation = await self._parts.conclude(self._examination, self._request, heard, self._sampling)
+        self._parts.reports.put(self.id, annotation.kept)
+        self._parts.record(annotation, self._request, heard)
+        return annotation
 
 
 def _rejections(report: Report) -> Mapping[str, Any]:

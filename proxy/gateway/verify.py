@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
@@ -14,17 +14,33 @@ import orjson
 import structlog
 
 from proxy.errors import Overload
+from proxy.gateway.cascade import ModelStage, Stopwatch, stages
+from proxy.gateway.estimators import Asker
 from proxy.gateway.workers import Workers
 from proxy.stores.verdicts import VerdictCache
-from proxy.types import CacheUse, Choice, Claim, Exchange, Judgement, Policy, Report, Status
+from proxy.types import CacheUse, Choice, Claim, Consistency, Exchange, Judgement, Policy, Report, Source, Status
 from proxy.verification.aggregate import Examined, Reading, summarise
 from proxy.verification.claims.answer import is_bare_number
+from proxy.verification.consistency.compare import Earlier, Past, compare
 from proxy.verification.context.gathering import gather, question
 from proxy.verification.context.index import Context
 from proxy.verification.examine import Ask, read
 from proxy.verification.judge import VERIFIERS, Verifier, judge, unjudged
 
 log = structlog.get_logger("groundwire.verification")
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What stands in no request: evidence, earlier answers of the subject, and what of both could not be had."""
+
+    sources: tuple[Source, ...] = ()
+    warnings: tuple[str, ...] = ()
+    earlier: tuple[Earlier, ...] = ()
+
+
+Recall = Callable[[], Awaitable[Recalled]]
+"""Fetches what stands in no request; raises nothing but cancellation."""
 
 _BATCH = 16  # claims judged in one job, so that exchanges take turns in the workers
 
@@ -34,35 +50,71 @@ _OVERLOAD = "There was no room to check it under the present load."
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Everything that verifying needs. `timeout` is the time in seconds for judging one answer."""
+    """Everything that verifying needs. `timeout` is the time in seconds for judging one answer by words.
+
+    `model` is asked about what these leave open, within a time of its own.
+    """
 
     workers: Workers
     cache: VerdictCache
     timeout: float
     verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
+    model: ModelStage | None = None
     clock: Callable[[], float] = time.perf_counter
+    now: Callable[[], float] = time.time
 
-    def begin(self, load: Callable[[], Exchange], ask: Ask, policy: Policy) -> Examination:
-        """Starts on an exchange: `load` reads it in a worker, where its evidence is gathered and indexed at once."""
-        return Examination(self, load, ask, policy)
+    def begin(
+        self,
+        load: Callable[[], Exchange],
+        ask: Ask,
+        policy: Policy,
+        id_: str | None = None,
+        asker: Asker = Asker(),
+        recall: Recall | None = None,
+    ) -> Examination:
+        """Starts on an exchange: `load` reads it in a worker, where its evidence is gathered and indexed at once.
+
+        What `recall` gives is evidence too, beside what the exchange holds.
+        """
+        return Examination(self, load, ask, policy, id_ or new_id(), asker, recall)
 
 
 class Examination:
     """The verification of one exchange, from its request to its report. `id` names the report from the start."""
 
-    def __init__(self, parts: Verification, load: Callable[[], Exchange], ask: Ask, policy: Policy) -> None:
-        self.id = "gw-" + secrets.token_hex(12)
+    def __init__(
+        self,
+        parts: Verification,
+        load: Callable[[], Exchange],
+        ask: Ask,
+        policy: Policy,
+        id_: str,
+        asker: Asker,
+        recall: Recall | None = None,
+    ) -> None:
+        self.id = id_
         self._parts = parts
         self._ask = ask
         self._policy = policy
         self._config = policy_digest(policy)
         self._known: dict[bytes, Judgement] = {}
-        self._preparing = asyncio.create_task(parts.workers.run(self._prepare, load))
+        self._recalled = Recalled()
+        self._past: Past | None = None
+        self._turn = parts.model.begin(policy, asker) if parts.model else None
+        self._stopwatch = Stopwatch()
+        self._preparing = asyncio.create_task(self._prepared(load, recall))
         self._preparing.add_done_callback(_heard)
 
+    async def _prepared(self, load: Callable[[], Exchange], recall: Recall | None) -> tuple[Exchange, Context, float]:
+        self._recalled = await recall() if recall else Recalled()
+        return await self._parts.workers.run(self._prepare, load)
+
     def _prepare(self, load: Callable[[], Exchange]) -> tuple[Exchange, Context, float]:
-        start = self._parts.clock()
+        start, recalled = self._parts.clock(), self._recalled.sources
+        if earlier := [each for each in self._recalled.earlier if each.exchange != self.id]:
+            self._past = Past(earlier, self._policy)
         exchange = load()
+        exchange = replace(exchange, sources=(*exchange.sources, *recalled)) if recalled else exchange
         context = Context(gather(exchange))
         context.digest  # noqa: B018 - computed here, off the event loop
         return exchange, context, (self._parts.clock() - start) * 1000
@@ -75,7 +127,9 @@ class Examination:
         _, context, _ = await asyncio.shield(self._preparing)
         for choice in choices:
             reading = await self._parts.workers.run(read, choice, context, self._policy)
-            await self._judgements(reading.claims[:-1], context)
+            judgements, _ = await self._judgements(reading.claims[:-1], context)
+            if self._turn:
+                self._turn.look_ahead(judgements, context)
 
     async def report(
         self, choices: Sequence[Choice], *, cut_short: bool = False, warnings: Sequence[str] = ()
@@ -97,6 +151,10 @@ class Examination:
         read_at = clock()
         claims = [claim for reading in readings for claim in reading.claims]
         judgements, cache = await self._judgements(claims, context)
+        if self._turn:
+            judgements = await self._turn.hear(judgements, context)
+        examined = _examined(readings, judgements)
+        consistency = await self._consistency(examined, exchange, self._past) if self._past else None
         done = clock()
         timing = (
             ("context", context_ms),
@@ -107,21 +165,36 @@ class Examination:
         return await workers.insist(
             summarise,
             self.id,
-            _examined(readings, judgements),
+            examined,
             context,
             self._policy,
             temperature=exchange.temperature,
+            consistency=consistency,
             cut_short=cut_short,
-            warnings=warnings,
+            warnings=(*warnings, *self._recalled.warnings),
             cache=cache,
+            stages=stages(judgements, self._stopwatch, self._turn.used) if self._turn else (),
             timing_ms=timing,
             config=self._config,
         )
 
+    async def _consistency(self, examined: Sequence[Examined], exchange: Exchange, past: Past) -> Consistency | None:
+        """The answer beside earlier ones of its subject; unknown where that fails or there is no room for it (RE1)."""
+        said = [(each.reading.choice.index, each.judgements) for each in examined]
+        asked = self._ask.question or question(exchange)
+        try:
+            now = self._parts.now()
+            return await self._parts.workers.run(partial(compare, said, past, self._policy, at=now, question=asked))
+        except Overload:
+            return None
+        except Exception:
+            log.exception("consistency.failed", grounding_id=self.id)
+            return None
+
     def _read(self, choices: Sequence[Choice], exchange: Exchange, context: Context) -> list[Reading]:
         ask = self._ask
         if any(is_bare_number(choice.text) for choice in choices):
-            ask = replace(ask, question=question(exchange))
+            ask = replace(ask, question=ask.question or question(exchange))
         return [read(choice, context, self._policy, ask) for choice in choices]
 
     async def _judgements(self, claims: Sequence[Claim], context: Context) -> tuple[list[Judgement], CacheUse]:
@@ -161,11 +234,19 @@ class Examination:
         return judgements
 
     def _judge_batch(self, claims: Sequence[Claim], context: Context) -> list[Judgement]:
-        return [judge(claim, context, self._policy, self._parts.verifiers) for claim in claims]
+        verifiers = [(name, self._stopwatch.timed(name, each)) for name, each in self._parts.verifiers]
+        return [judge(claim, context, self._policy, verifiers) for claim in claims]
 
     def cancel(self) -> None:
         """Ends what is queued for this exchange."""
         self._preparing.cancel()
+        if self._turn:
+            self._turn.cancel()
+
+
+def new_id() -> str:
+    """An id for a report, which nobody can guess."""
+    return "gw-" + secrets.token_hex(12)
 
 
 def failed_report(id_: str, error: Exception) -> Report:

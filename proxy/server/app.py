@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 
 from proxy.config import Settings
 from proxy.dialects.answer import Dialect
 from proxy.dialects.chat import CHAT
 from proxy.dialects.completions import COMPLETIONS
 from proxy.dialects.error import error_body
+from proxy.errors import ConfigError, UnknownReview
+from proxy.server.checks import check_routes
 from proxy.server.endpoints import Edge, Endpoint, Handler, alive, fetch_report, ready
+from proxy.server.openapi import document
+from proxy.types import Call, Reply
 from proxy.wiring import House, build_house
 
 
-def build_app(settings: Settings, house: House | None = None) -> Starlette:
-    """The ASGI application for `settings`, over the house that they describe unless another one is given."""
-    house = house or build_house(settings)
+def build_app(settings: Settings, house: House | None = None, environ: Mapping[str, str] = os.environ) -> Starlette:
+    """The ASGI application for `settings`, over the house that they describe unless another one is given.
+
+    Raises ConfigError when the house cannot be built, or an admin key cannot be read.
+    """
+    house = house or build_house(settings, environ)
     edge = Edge(house.telemetry, settings.server.max_body, settings.stream.keepalive)
     passage, completions = house.passage, house.completions
+    agents = _agents(settings, house)
     ours = "/v1/grounding"
 
-    def at(path: str, handle: Handler, *methods: str, below: str = "") -> Route:
-        return Route(path, Endpoint(edge, below + path, handle), methods=methods or None)
+    def at(path: str, handle: Handler, method: str | None = None, below: str = "") -> Route:
+        return Route(path, Endpoint(edge, below + path, handle), methods=[method] if method else None)
 
     def completion(dialect: Dialect) -> Handler:
         return lambda call, _: completions.complete(dialect, call)
@@ -41,20 +51,68 @@ def build_app(settings: Settings, house: House | None = None) -> Starlette:
             at("/v1/embeddings", lambda call, _: passage.embeddings(call), "POST"),
             at("/v1/models", lambda call, _: passage.models(call), "GET"),
             at("/v1/models/{model:path}", lambda call, params: passage.one_model(call, params["model"]), "GET"),
-            Mount(ours, routes=[at("/{id}", fetch_report(house.reports), "GET", below=ours)]),
+            *(at(path, handle, method) for path, method, handle in _stored(settings, house, environ)),
+            Mount(
+                ours,
+                routes=[
+                    *(at(path, handle, method, below=ours) for path, method, handle in check_routes(house.checks)),
+                    at("/{id}", fetch_report(house.find_report), "GET", below=ours),
+                ],
+            ),
             at("/v1/{path:path}", lambda call, _: passage.to_default(call)),
             at("/healthz", alive, "GET"),
+            at("/openapi.json", document(), "GET"),
             at("/readyz", ready(house.degraded), "GET"),
+            *(agents.routes if agents else ()),
         ],
         exception_handlers={HTTPException: _http_error},
-        lifespan=partial(_lifespan, house),
+        lifespan=partial(_lifespan, house, agents),
     )
 
 
+def _stored(
+    settings: Settings, house: House, environ: Mapping[str, str]
+) -> tuple[tuple[str, str | None, Handler], ...]:
+    """The paths that show what is stored; where nothing is, they say so, and no admin key goes upstream."""
+    if house.history is None:
+        paths = ("/v1/reviews", "/v1/reviews/{path:path}", "/v1/grounding", "/v1/subjects/{path:path}")
+        return tuple((path, None, _nothing_stored) for path in paths)
+    from proxy.server.stored import stored_routes  # with the database, which few need
+
+    return stored_routes(house.history, settings.admin, environ)
+
+
+async def _nothing_stored(_: Call, __: Mapping[str, str]) -> Reply:
+    raise UnknownReview("Nothing is stored here: store.url is not set.")
+
+
 @asynccontextmanager
-async def _lifespan(house: House, _: Starlette) -> AsyncIterator[None]:
-    yield
+async def _lifespan(house: House, agents: Agents | None, _: Starlette) -> AsyncIterator[None]:
+    await house.start()
+    async with agents.running() if agents else nullcontext():
+        yield
     await house.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Agents:
+    """The MCP server as part of the application: its routes, and what has to run while they answer."""
+
+    routes: tuple[BaseRoute, ...]
+    running: Callable[[], AbstractAsyncContextManager[None]]
+
+
+def _agents(settings: Settings, house: House) -> Agents | None:
+    """The MCP server, where it is switched on. Raises ConfigError when its extra is not installed."""
+    if not settings.mcp.enabled:
+        return None
+    try:
+        from proxy.server.mcp import mcp_server, mounted
+    except ImportError as error:
+        raise ConfigError(["mcp.enabled: it needs groundwire[mcp], which is not installed"]) from error
+    server = mcp_server(house.checks)
+    routes = tuple(mounted(server, settings.mcp).routes)
+    return Agents(routes, server.session_manager.run)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

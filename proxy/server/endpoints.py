@@ -10,10 +10,9 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from proxy.dialects.jsonbytes import dumps
-from proxy.errors import RequestError, UnknownReport
+from proxy.errors import JobsUnavailable, ReportUnavailable, RequestError, StoreUnavailable, UnknownReport
 from proxy.server.errors import JSON, error_reply, unexpected_reply
 from proxy.server.exchange import ClientGone, cancelled_when_gone, read_call, send_reply
-from proxy.stores.reports import Reports
 from proxy.telemetry import Telemetry
 from proxy.types import Call, Reply
 from proxy.upstream.headers import header
@@ -92,11 +91,15 @@ def _told(reply: Reply) -> dict[str, int | str]:
     return {"status": reply.status, **found}
 
 
-def fetch_report(reports: Reports) -> Handler:
+def fetch_report(find: Callable[[str], Awaitable[bytes | None]]) -> Handler:
     """Gives a report by its id."""
 
     async def fetch(_: Call, params: Mapping[str, str]) -> Reply:
-        report = reports.get(params["id"])
+        try:
+            report = await find(params["id"])
+        except (JobsUnavailable, StoreUnavailable) as error:
+            message = "Reports that were stored or left for later cannot be reached just now. Please try again."
+            raise ReportUnavailable(message, param="id", operator=error.operator) from error
         if report is None:
             raise UnknownReport(f"No report is kept under the id '{params['id']}'", param="id")
         return Reply(200, JSON, report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import socket
@@ -10,8 +11,10 @@ import sys
 import uvicorn
 
 from proxy.config import Settings
+from proxy.errors import ConfigError
 from proxy.server.app import build_app
 from proxy.telemetry import configure_logs
+from proxy.wiring import build_house
 
 _SWITCH_S = 0.001  # how long a worker thread may keep the event loop waiting; Python's default is 5 ms
 _DRAIN_S = 30
@@ -56,6 +59,25 @@ def run(settings: Settings) -> None:
     print(f"groundwire serves http://{address}/v1 in front of {name} ({behind})", file=sys.stderr)
     _spare_the_collector()
     running.run([listening])
+
+
+def run_mcp(settings: Settings) -> None:
+    """Serves agents over standard input and output until the input ends. Raises ConfigError without the extra `mcp`."""
+    configure_logs(settings.telemetry)
+    asyncio.run(_serve_mcp(settings))
+
+
+async def _serve_mcp(settings: Settings) -> None:
+    try:
+        from proxy.server.mcp import mcp_server
+    except ImportError as error:
+        raise ConfigError(["the command needs groundwire[mcp], which is not installed"]) from error
+    house = build_house(settings)
+    await house.start()
+    try:
+        await mcp_server(house.checks).run_stdio_async()
+    finally:
+        await house.close()
 
 
 def _spare_the_collector() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proxy.types import (
     AnswerVerdict,
@@ -12,18 +12,24 @@ from proxy.types import (
     ChoiceReport,
     Claim,
     Confidence,
+    Consistency,
     Coverage,
     Judgement,
     NumericCounts,
     Policy,
     QuoteCounts,
     Report,
+    StageUse,
     Status,
+    Thresholds,
     Verdict,
     Violation,
 )
 from proxy.verification.confidence import of_answer
 from proxy.verification.context.index import Context
+from proxy.verification.information.cascade import lacks_bits
+from proxy.verification.quality import is_high_risk, missed, quality
+from proxy.verification.risk import assess_risk
 
 FLAGS = (
     "unsupported_claims",
@@ -44,7 +50,7 @@ FLAGS = (
 )
 """Every flag that a report can carry, in the order in which it carries them."""
 
-_CUT_SHORT = ("timeout", "overload", "error", "too_long")
+_CUT_SHORT = ("timeout", "overload", "error", "too_long", "rate_limited", "unavailable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +84,30 @@ def summarise(
     policy: Policy,
     *,
     temperature: float | None = None,
+    consistency: Consistency | None = None,
     cut_short: bool = False,
     warnings: Sequence[str] = (),
     cache: CacheUse = CacheUse(),
+    stages: Sequence[StageUse] = (),
     timing_ms: Sequence[tuple[str, float]] = (),
     config: str = "",
 ) -> Report:
-    """The report on an answer. `cut_short` says that the answer itself broke off."""
+    """The report on an answer, rated. `cut_short` says that the answer itself broke off."""
     judgements = [judgement for each in examined for judgement in each.judgements]
     readings = [each.reading for each in examined]
     quotes = _quotes(examined)
     violations = _joined([reading.violations for reading in readings])
-    confidence = of_answer(judgements, [reading.choice for reading in readings], context, policy, temperature)
+    agreement = consistency.score if consistency else None
+    confidence = of_answer(judgements, [each.choice for each in readings], context, policy, temperature, agreement)
     degraded = _degraded(judgements)
-    return Report(
+    report = Report(
         id=id_,
         status=_status(
             judgements, context, cut_short, any(reading.truncated or reading.choice.unread for reading in readings)
         ),
         verdict=answer_verdict(judgements),
         score=score(judgements),
-        flags=_flags(judgements, readings, quotes, violations, confidence, policy, bool(degraded)),
+        flags=_flags(judgements, readings, quotes, violations, confidence, consistency, policy, bool(degraded)),
         warnings=(*warnings, *(warning for reading in readings for warning in reading.warnings)),
         coverage=_coverage(judgements, readings, context),
         confidence=confidence,
@@ -109,14 +118,30 @@ def summarise(
             )
             for each in examined
         ),
+        consistency=consistency,
         quotes=quotes,
         violations=violations,
         numeric=_numeric(judgements, policy),
         cache=cache,
+        stages=tuple(stages),
         timing_ms=tuple(timing_ms),
         degraded=degraded,
         config=config,
     )
+    return rate(report, policy.thresholds)
+
+
+def rate(report: Report, thresholds: Thresholds) -> Report:
+    """The report with its risk, its quality, and a warning for each threshold that it misses.
+
+    A report that was rated before, and has learned something since, is rated anew.
+    """
+    rated = replace(report, risk=assess_risk(report), quality=quality(report))
+    earlier = missed(report, thresholds)
+    warnings = [warning for warning in report.warnings if warning not in earlier]
+    raised = {*report.flags, "high_risk"} if is_high_risk(rated, thresholds) else {*report.flags} - {"high_risk"}
+    flags = tuple(flag for flag in FLAGS if flag in raised)
+    return replace(rated, flags=flags, warnings=(*warnings, *missed(rated, thresholds)))
 
 
 def score(judgements: Iterable[Judgement]) -> float | None:
@@ -161,6 +186,7 @@ def _flags(
     quotes: QuoteCounts | None,
     violations: Sequence[Violation] | None,
     confidence: Confidence | None,
+    consistency: Consistency | None,
     policy: Policy,
     degraded: bool,
 ) -> tuple[str, ...]:
@@ -171,7 +197,9 @@ def _flags(
         "contradicted_claims": "contradicted" in labels,
         "quotes_all_rejected": bool(quotes and quotes.extracted and not quotes.validated),
         "evidence_schema_violation": bool(violations),
-        "low_confidence": bool(confidence and confidence.score < policy.low_confidence),
+        "budget_gap": any(lacks_bits(judgement, policy) for judgement in judgements),
+        "low_confidence": bool(confidence and confidence.score < policy.thresholds.confidence),
+        "inconsistent_with_history": bool(consistency and consistency.contradictions),
         "answer_truncated": any(reading.choice.finish_reason == "length" for reading in readings),
         "verifier_degraded": degraded,
     }
@@ -206,10 +234,11 @@ def _of(judgements: Iterable[Judgement], verifier: str) -> list[Verdict]:
 
 
 def _degraded(judgements: Sequence[Judgement]) -> tuple[tuple[str, str], ...]:
-    """Which verifiers failed or ran out of time, once each."""
+    """Which verifiers failed or ran out of time, and whether the encoder did, once each."""
     every = [verdict for judgement in judgements for verdict in (*judgement.verdicts, judgement.verdict)]
     cut = [(verdict.verifier or "all", verdict.method) for verdict in every if verdict.method in _CUT_SHORT]
-    return tuple(dict.fromkeys(cut))
+    unheard = [("encoder", verdict.degraded) for verdict in every if verdict.degraded]
+    return tuple(dict.fromkeys(cut + unheard))
 
 
 def _joined(found: Sequence[tuple[Violation, ...] | None]) -> tuple[Violation, ...] | None:

@@ -30,10 +30,11 @@ def of_answer(
     context: Context,
     policy: Policy,
     temperature: float | None,
+    consistency: float | None = None,
 ) -> Confidence | None:
     """The weighted mean of the parts that are known; None when nothing was checked.
 
-    There is no history yet, so the fourth part, consistency, is never known.
+    `consistency` (0–1) is how far the answer agrees with earlier ones of its subject, None without such (CO2).
     """
     checked = [judgement.verdict for judgement in judgements if judgement.verdict.label != "not_checked"]
     if not checked:
@@ -42,12 +43,12 @@ def of_answer(
     source = _mean([source_weight(verdict, context, policy) for verdict in checked])
     extraction = _extraction(choices, temperature)
     weights = dict(policy.confidence_weights)
-    parts = (("retrieval", retrieval), ("source", source), ("extraction", extraction))
+    parts = (("retrieval", retrieval), ("source", source), ("extraction", extraction), ("consistency", consistency))
     known = [(weights.get(name, 0.0), value) for name, value in parts if value is not None]
     total = sum(weight for weight, _ in known)
     value = sum(weight * part for weight, part in known) / total if total else retrieval
     level, advice = next((level, advice) for least, level, advice in _LEVELS if value >= least)
-    return Confidence(value, level, advice, retrieval, source, extraction)  # type: ignore[arg-type]
+    return Confidence(value, level, advice, retrieval, source, extraction, consistency)  # type: ignore[arg-type]
 
 
 def source_weight(verdict: Verdict, context: Context, policy: Policy) -> float:

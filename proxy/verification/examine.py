@@ -15,7 +15,7 @@ from proxy.verification.aggregate import Examined, Reading, summarise
 from proxy.verification.claims.answer import find_claims
 from proxy.verification.context.index import Context
 from proxy.verification.jsontext import parse_object
-from proxy.verification.judge import judge
+from proxy.verification.judge import VERIFIERS, Verifier, judge
 from proxy.verification.quote import check_quotes
 from proxy.verification.schema import read_evidence, validate_schema, value_at
 
@@ -34,11 +34,18 @@ class Ask:
     question: str = ""
 
 
-def verify(choices: Sequence[Choice], context: Context, policy: Policy = Policy(), ask: Ask = Ask()) -> Report:
+def verify(
+    choices: Sequence[Choice],
+    context: Context,
+    policy: Policy = Policy(),
+    ask: Ask = Ask(),
+    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+) -> Report:
     """The report on an answer against its context: what the proxy would say, in one pure call."""
     readings = [read(choice, context, policy, ask) for choice in choices]
     examined = [
-        Examined(reading, tuple(judge(claim, context, policy) for claim in reading.claims)) for reading in readings
+        Examined(reading, tuple(judge(claim, context, policy, verifiers) for claim in reading.claims))
+        for reading in readings
     ]
     return summarise("", examined, context, policy)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from proxy.types import Claim, Judgement, Label, Policy, Verdict
 from proxy.verification import numeric, quote, statement
+from proxy.verification.calibration import calibrated
 from proxy.verification.claims.assertions import SKIP_REASONS
 from proxy.verification.confidence import of_claim
 from proxy.verification.context.index import Context
+from proxy.verification.facts import settle
 
 Verifier = Callable[[Claim, Context, Policy], Verdict | None]
 
@@ -22,7 +24,8 @@ VERIFIERS: tuple[tuple[str, Verifier], ...] = (
 
 _LONGEST = 2000  # characters; alignment takes quadratic time where words recur, and no sentence is so long
 
-_GRAVITY: dict[Label, int] = {"contradicted": 3, "unsupported": 2, "not_checked": 1, "supported": 0}
+GRAVITY: Mapping[Label, int] = {"contradicted": 3, "unsupported": 2, "not_checked": 1, "supported": 0}
+"""Which of several labels speaks for all: the gravest."""
 
 _NO_CONTEXT = "The request holds nothing to check it against."
 _TOO_LONG = "It is too long to be read as one claim."
@@ -39,7 +42,7 @@ def judge(
         return _not_checked(claim, "no_context", _NO_CONTEXT)
     if len(claim.text) > _LONGEST:
         return _not_checked(claim, "too_long", _TOO_LONG)
-    verdicts = tuple(_said(claim, context, policy, verifiers))
+    verdicts = settle(claim, tuple(_said(claim, context, policy, verifiers)), context)
     if not verdicts:
         return _not_checked(claim, "not_applicable", _NONE_APPLIES)
     deciding = _deciding(verdicts)
@@ -48,7 +51,7 @@ def judge(
 
 def _deciding(verdicts: Sequence[Verdict]) -> Verdict:
     """The gravest verdict, with the evidence and the reasons of all that agree with it."""
-    gravest = max(verdicts, key=lambda verdict: _GRAVITY[verdict.label])
+    gravest = max(verdicts, key=lambda verdict: GRAVITY[verdict.label])
     agreeing = [verdict for verdict in verdicts if verdict.label == gravest.label]
     cited = [citation for verdict in reversed(agreeing) for citation in reversed(verdict.citations)]
     places = {(citation.source, citation.start, citation.end): citation for citation in cited}
@@ -74,7 +77,7 @@ def _said(
         except Exception as error:  # noqa: BLE001 - no fault of a verifier may reach an answer
             verdict = Verdict(name, "not_checked", 0.0, "error", f"The verifier failed ({type(error).__name__}).")
         if verdict is not None:
-            yield verdict
+            yield calibrated(verdict)
 
 
 def _not_checked(claim: Claim, method: str, reason: str) -> Judgement:

@@ -32,6 +32,7 @@ from proxy.verification.alignment.lexicon import (
     same_meaning,
 )
 from proxy.verification.alignment.model import shipped
+from proxy.verification.alignment.thesaurus import related
 from proxy.verification.alignment.vetoes import Reading, Veto, carries_meaning, find_vetoes
 from proxy.verification.context.index import Context, Passage
 from proxy.verification.folding import fold
@@ -59,7 +60,7 @@ _VETO_SHARE = 0.35  # below it a window speaks of something else, and vetoes mea
 _CITED = 3
 
 
-_SEMANTIC, _INFERENCE = 0.4, 0.45  # coverage of a long claim by one window, or by several, that states it
+_SEMANTIC, _INFERENCE = 0.45, 0.5  # coverage of a long claim by one window, or by several, that states it
 _GAP = 5.0  # the heaviest gap that is passed over
 _VETOED_FROM = {"strict": 0.7, "balanced": 0.75, "lenient": 0.85}
 """The coverage, by policy, from which a window speaks of the same thing as the claim, so that a veto holds."""
@@ -78,16 +79,16 @@ _EXACT_COVERAGE, _EXACT_ORDER = 0.97, 0.9
 class Alignment:
     """How a claim stands to its best evidence; every share is 0–1 and weighs names above other words.
 
-    `coverage` is the share of the claim's content in `window` (consecutive passages of one source), `frame` that share
-    without the words that a veto is about, `union` the share in that and in further windows about the same thing or
-    with items of a list (`second`, may be empty). `order` is the share of neighbouring content words that stand near
-    each other in the window, `gap` the weight of the longest run of content words that stand in no window,
-    `predicate` the share, each word counting alike, of what stands behind the claim's first
-    "is" or "has" (1 when it has none). `content` is the share of what is no name, `cause` that of what the claim gives
-    as a cause, wherever they are found (each 1 when the claim has none). `size` counts the content words, `missing` are
-    those that stand in no window at all, `core_missing` how many of them have full weight. `lead` is the share of the
-    lead's content. `cited` is whether the window lies in a cited source (None: none is cited), `unknown` are labels
-    that resolve to no source.
+    `coverage` is the share of the claim's content in `window` (consecutive passages of one source; the subject of a
+    record goes without saying), `frame` the share in it without the words that a veto is about, `union` the share in
+    that and in further windows about the same thing or with items of a list (`second`, may be empty). `order` is the
+    share of neighbouring content words that stand near each other in the window, `gap` the weight of the longest run of
+    content words that stand in no window, `predicate` the share, each word counting alike, of what stands behind the
+    claim's first "is" or "has" (1 when it has none). `content` is the share of what is no name, `cause` that of what
+    the claim gives as a cause, wherever they are found (each 1 when the claim has none). `size` counts the content
+    words, `missing` are those that stand in no window at all, `core_missing` how many of them have full weight. `lead`
+    is the share of the lead's content. `cited` is whether the window lies in a cited source (None: none is cited),
+    `unknown` are labels that resolve to no source.
     """
 
     size: int
@@ -113,7 +114,7 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """One content word of a claim: where it stands, its weight, and every stem that would do for it."""
+    """One content word of a claim: where it stands, its weight, and every stem that would do for it, or says more."""
 
     place: int
     start: int
@@ -122,6 +123,7 @@ class _Unit:
     stem: str
     weight: float
     stems: frozenset[str]
+    narrower: frozenset[str]
     root: str
     is_name: bool
 
@@ -151,17 +153,17 @@ def assess(claim: Claim, context: Context, policy: Policy) -> tuple[Alignment, F
 
 
 def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
-    """The claim beside its best evidence; None when it has no content of its own.
+    """The claim beside its best evidence; None when it has no content of its own, or none but numbers.
 
     The words of numbers and dates are left to the numeric verifier when the policy has it.
     """
-    text = _MARKUP.sub(lambda match: " " * len(match.group()), claim.text)
+    text = without_markup(claim.text)
     is_measured = "numeric" in policy.verifiers
     measured = [each for each in find_quantities(text) if is_enabled(each, policy.numeric)] if is_measured else []
     reading = Reading(text, measured)
     units = _units(reading, numbers=not is_measured)
-    if not units:
-        return None
+    if not units or (measured and all(unit.weight < 1 for unit in units)):
+        return None  # "It lasts 30 minutes" says nothing but its number
     cited, unknown = _cited_sources(claim, context)
     lead = frozenset(word.stem for word in words(claim.lead) if carries_meaning(word)) if claim.lead else frozenset()
     windows = _windows(units, lead, context, None)
@@ -177,10 +179,11 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
     further = _further(reading, units, best, windows)
     union = best.found | _all_found(further)
     missing = [unit for bit, unit in enumerate(units) if not union >> bit & 1]
+    unsaid = _unsaid(reading, units, best)
     return Alignment(
-        coverage=best.share,
+        coverage=_share(units, best.found | unsaid),
         frame=_frame(units, best, vetoes),
-        union=_share(units, union),
+        union=_share(units, union | unsaid),
         order=_order(units, best),
         gap=_gap(units, union),
         predicate=_predicate(reading, units, best.found),
@@ -188,7 +191,7 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
         cause=_cause(reading, units, union),
         verbatim=any(_verbatim(form, best.passages[0].source, context) for form in {claim.text, text}),
         size=sum(unit.weight > _REFERENT_WEIGHT for unit in units),
-        core_missing=_core_missing(reading, missing, best),
+        core_missing=_core_missing(units, union | unsaid),
         missing=tuple(unit.text for unit in missing),
         missing_names=_missing_names(units, union),
         window=best.passages,
@@ -215,9 +218,7 @@ def decide(alignment: Alignment, read: Features, policy: Policy) -> Verdict:
     elif alignment.verbatim or score >= (bar.doubted if stated else bar.cleared if is_open(alignment) else math.inf):
         label, method = "supported", stated or ("inference" if alignment.second else "semantic")
     match: Match = "semantic" if method == "none" else method
-    citations = (
-        _citations(alignment, score, match) if label != "unsupported" or alignment.coverage >= _VETO_SHARE else ()
-    )
+    citations = cite(alignment, score, match) if label != "unsupported" or alignment.coverage >= _VETO_SHARE else ()
     reason = _reason(alignment, label, method)
     return Verdict("statement", label, round(score, 4), method, reason, citations, flags, 1, int(label == "supported"))
 
@@ -262,6 +263,11 @@ def _lacks_its_point(alignment: Alignment) -> bool:
     return alignment.content < _LEAST_CONTENT
 
 
+def without_markup(text: str) -> str:
+    """A claim's text with its markup and citations blanked out to the same length."""
+    return _MARKUP.sub(lambda match: " " * len(match.group()), text)
+
+
 def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
     units: dict[str, _Unit] = {}
     attributed = _attributed_from(reading)
@@ -290,6 +296,7 @@ def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
                 word.stem,
                 weight,
                 _acceptable(reading, place),
+                _narrower(reading, place),
                 root(word.stem),
                 is_name,
             ),
@@ -319,7 +326,15 @@ def _acceptable(reading: Reading, place: int) -> frozenset[str]:
     stem = reading.words[place].stem
     if reading.is_name(place) and concept(stem) not in NAME_CONCEPTS:
         return frozenset((stem, concept(stem)))
-    return same_meaning(stem) | opposites(stem) if place in reading.negated else same_meaning(stem)
+    alike = same_meaning(stem) | related(stem).alike
+    return alike | opposites(stem) if place in reading.negated else alike
+
+
+def _narrower(reading: Reading, place: int) -> frozenset[str]:
+    """The stems that say a word and more: "dog" for "animal". What is denied of dogs need not be denied of animals."""
+    if reading.is_name(place) or place in reading.negated:
+        return frozenset()
+    return related(reading.words[place].stem).narrower
 
 
 def _cited_sources(claim: Claim, context: Context) -> tuple[list[Source], tuple[str, ...]]:
@@ -380,6 +395,7 @@ def _found(units: Sequence[_Unit], passage: Passage) -> int:
             not unit.stems.isdisjoint(passage.stems)
             or unit.root in _roots(passage.stems)
             or not unit.stems.isdisjoint(headed)
+            or not unit.narrower.isdisjoint(passage.stems)
         ):
             bits |= 1 << bit
     return bits
@@ -451,11 +467,18 @@ def _frame(units: Sequence[_Unit], window: _Window, vetoes: Sequence[Veto]) -> f
     return sum(weight for bit, weight in others if window.found >> bit & 1) / total if total else 0.0
 
 
-def _core_missing(reading: Reading, missing: Sequence[_Unit], window: _Window) -> int:
-    """How many of the missing words have full weight. A record need not name its subject: that goes unsaid."""
+def _unsaid(reading: Reading, units: Sequence[_Unit], window: _Window) -> int:
+    """The words for a subject that a record need not name, as bits: "the ticket" of `refundable: false`."""
     is_record = any(_RECORD.search(passage.text) for passage in window.passages)
     verb = _verb(reading) if is_record else None
-    return sum(unit.weight >= 1 and (unit.is_name or verb is None or unit.place > verb) for unit in missing)
+    if verb is None:
+        return 0
+    return sum(1 << bit for bit, unit in enumerate(units) if unit.place < verb and not unit.is_name)
+
+
+def _core_missing(units: Sequence[_Unit], found: int) -> int:
+    """How many of the words of full weight are not found."""
+    return sum(unit.weight >= 1 for bit, unit in enumerate(units) if not found >> bit & 1)
 
 
 def _verb(reading: Reading) -> int | None:
@@ -615,8 +638,9 @@ def _verbatim(text: str, source: Source, context: Context) -> bool:
     return len(folded) >= 12 and folded in context.folded(source).text
 
 
-def _citations(alignment: Alignment, score: float, match: Match) -> tuple[Citation, ...]:
-    second = alignment.second if match == "inference" else ()
+def cite(alignment: Alignment, score: float, match: Match) -> tuple[Citation, ...]:
+    """The evidence of an alignment, its best passages first."""
+    second = alignment.second if match in ("inference", "model") else ()
     return tuple(passage.cite(score, match) for passage in (*alignment.window, *second)[:_CITED])
 
 

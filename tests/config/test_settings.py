@@ -170,6 +170,27 @@ def test_an_empty_file_is_the_defaults(load: Any) -> None:
     assert load("") == load("# nothing\n") == Settings()
 
 
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        pytest.param("{url: 'sqlite:///f.db'}", "need each other", id="no template"),
+        pytest.param("{templates: {a: SELECT 1}}", "need each other", id="no database"),
+        pytest.param("{url: 'mysql://h/f', templates: {a: SELECT 1}}", "url must begin", id="other database"),
+        pytest.param("{url: 'sqlite:///f.db', templates: {a: DELETE FROM t}}", "templates.a must be", id="no query"),
+        pytest.param("{url: 'sqlite:///f.db', templates: {a: SELECT 1; DROP TABLE t}}", "templates.a", id="two"),
+    ],
+)
+def test_templates_that_could_not_be_asked_are_refused(load: Any, facts: str, why: str) -> None:
+    (problem,) = problems(load, f"facts: {facts}")
+    assert why in problem
+
+
+def test_a_template_may_have_a_semicolon_in_its_texts(load: Any) -> None:
+    template = "SELECT label, value FROM f WHERE label <> 'a;b' AND id = :id;"
+    facts = load(f'facts: {{url: "sqlite:///f.db", templates: {{a: "{template}"}}}}').facts
+    assert facts.templates == {"a": template}
+
+
 # --- the policy -------------------------------------------------------------------------------------------------------
 
 
@@ -195,7 +216,7 @@ def test_the_policy_holds_what_the_settings_say(load: Any) -> None:
     assert dict(numeric.tolerance or ()) == {"currency": 0.1, "percentage": 0.02, "ratio": 0.05, "date": 14.0}
     assert dict(policy.confidence_weights) == {"retrieval": 1, "source": 0.25, "extraction": 0.25, "consistency": 0}
     assert dict(policy.source_weights)["user"] == 0.5
-    assert policy.low_confidence == 0.7
+    assert policy.thresholds.confidence == 0.7
 
 
 def test_written_precision_is_no_tolerance(load: Any) -> None:
@@ -266,7 +287,7 @@ def test_every_key_can_be_set_by_a_variable_in_the_words_of_the_file(load: Any, 
     written: Any = WRITTEN
     for step in path:
         written = written[step]
-    text = written if isinstance(written, str) else json.dumps(written)
+    text = written if isinstance(written, str) else json.dumps(written).replace('"null"', "null")
     assert load("", **{"GROUNDWIRE_" + "__".join(path).upper(): text}) == Settings()
 
 
@@ -405,7 +426,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(WORDS | st.sampled_from(["\n", "\n  ", ": ", " "]), max_size=25).map("".join) | st.text(max_size=30))
 def test_no_file_ends_in_anything_but_settings_or_a_config_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "fuzz.yaml"

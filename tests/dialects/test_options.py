@@ -40,6 +40,7 @@ def test_every_documented_key_is_read() -> None:
         "subject": "s",
         "session": "t",
         "samples": 3,
+        "memory": True,
         "check_tool_calls": True,
         "offset_unit": "utf16",
     }
@@ -124,19 +125,6 @@ def test_a_long_wrong_value_is_not_repeated() -> None:
     with pytest.raises(BadRequest) as caught:
         read({"sources": "A whole document that somebody put in the wrong place."})
     assert "document" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("grounding", "unmet"),
-    [
-        ({"facts": {"a": 1}}, ["facts"]),
-        ({"samples": 3, "subject": "s", "session": "t"}, ["samples", "subject", "session"]),
-        ({"mode": "sync"}, []),
-    ],
-    ids=["facts", "several", "none"],
-)
-def test_what_is_asked_for_and_not_done_yet_is_said(grounding: dict[str, Any], unmet: list[str]) -> None:
-    assert [sentence.partition(":")[0] for sentence in read(grounding).unmet] == unmet
 
 
 def document(number: int, text: str, id_: str | None = None, title: str | None = None) -> Source:

@@ -2,36 +2,50 @@
 
 import json
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.dialects.jsonbytes import dumps
-from proxy.dialects.report import Utf16, render, summary
+from proxy.dialects.report import Utf16, render, render_budget, summary
 from proxy.types import (
+    BudgetStatus,
     CacheUse,
+    Cause,
     Choice,
     ChoiceReport,
     Citation,
     Claim,
     Confidence,
+    Consistency,
+    Contradiction,
     Coverage,
     Judgement,
     Message,
+    Method,
     NumericCounts,
     Part,
+    Probability,
     QuoteCounts,
     Report,
+    Risk,
+    SampledClaim,
+    SelfConsistency,
     Source,
+    SourceKind,
+    StageUse,
+    Unavailable,
     Verdict,
     Violation,
 )
 from proxy.verification.examine import TOOL_CALL_POINTER
+from proxy.verification.information.budget import measure
 
 NUMBER = (int, float)
 SHARE = (int, float, type(None))
+SEVERITIES = ("low", "medium", "high", "critical")
 SHAPE: dict[str, Any] = {
     "id": str,
     "version": int,
@@ -54,10 +68,28 @@ SHAPE: dict[str, Any] = {
         "recommendation": str,
         "parts": {"retrieval": SHARE, "source": SHARE, "extraction": SHARE, "consistency": SHARE},
     },
+    "risk?": {"score": NUMBER, "level": SEVERITIES, "factors": [str]},
+    "quality?": NUMBER,
+    "consistency?": {
+        "score": SHARE,
+        "contradictions": [
+            {
+                "choice": int,
+                "claim": str,
+                "statement": str,
+                "earlier": str,
+                "exchange": str,
+                "at": NUMBER,
+                "kind": ("entity", "temporal", "semantic"),
+                "severity": SEVERITIES,
+                "reason": str,
+            }
+        ],
+    },
     "sources": [
         {
             "id": str,
-            "kind": ("source", "document", "tool", "system", "user"),
+            "kind": get_args(SourceKind),
             "message_index?": int,
             "part_index?": int,
             "title?": str,
@@ -96,6 +128,21 @@ SHAPE: dict[str, Any] = {
                             "match": ("exact", "fuzzy", "numeric", "semantic", "inference", "sql", "model"),
                         }
                     ],
+                    "budget?": {
+                        "p0": SHARE,
+                        "p1": SHARE,
+                        "required_bits": SHARE,
+                        "observed_bits": SHARE,
+                        "budget_gap": SHARE,
+                        "status": get_args(BudgetStatus),
+                        "resolution": SHARE,
+                        "target": NUMBER,
+                        "method?": get_args(Method),
+                        "p1_interval?": [NUMBER],
+                        "p0_interval?": [NUMBER],
+                        "decorative?": [int],
+                        "missing?": get_args(Cause),
+                    },
                 }
             ],
         }
@@ -109,6 +156,26 @@ SHAPE: dict[str, Any] = {
         "confidence_adjustment": NUMBER,
     },
     "cache": {"hits": int, "misses": int, "oldest_s": SHARE},
+    "stages?": [
+        {
+            "stage": ("deterministic", "embedded", "model"),
+            "claims": int,
+            "calls": int,
+            "prompt_tokens": int,
+            "completion_tokens": int,
+            "ms": NUMBER,
+        }
+    ],
+    "self_consistency?": {
+        "status": ("pending", "complete", "failed"),
+        "samples": int,
+        "temperatures": [NUMBER],
+        "answered?": int,
+        "risk?": SHARE,
+        "claims?": [{"choice": int, "id": str, "votes": [SHARE], "variance": SHARE}],
+        "usage?": {"calls": int, "prompt_tokens": int, "completion_tokens": int},
+        "reasons?": [str],
+    },
     "timing_ms": {str: NUMBER},
     "degraded": [{"verifier": str, "reason": str}],
     "config": str,
@@ -142,6 +209,7 @@ CITATION = Citation("m0", 4, 8, "blue", 0.87654321, "exact")
 CLAIM = Claim("c1", "It is blue.", 0, 11, pointer="/a", stated_confidence=0.5)
 SUPPORTED = Verdict("statement", "supported", 0.912345, "exact", "It says so.", (CITATION,))
 UNCHECKED = Verdict("", "not_checked", 0.0, "skipped", "It asserts nothing.")
+BUDGET = measure(Probability(0.98, 0.97, 0.99, "logprobs"), Probability(0.4, 0.4, 0.4, "logprobs"))
 REPORT = Report(
     id="gw-1",
     status="complete",
@@ -162,7 +230,7 @@ REPORT = Report(
             "grounded",
             1.0,
             (
-                Judgement(CLAIM, SUPPORTED, 0.7, (SUPPORTED,)),
+                Judgement(CLAIM, SUPPORTED, 0.7, (SUPPORTED,), BUDGET),
                 Judgement(Claim("c2", "Is it?", 12, 18, skip_reason="question"), UNCHECKED, 0.0),
             ),
         ),
@@ -170,7 +238,25 @@ REPORT = Report(
     quotes=QuoteCounts(3, 1, 2, (("q", 2),)),
     violations=(Violation("q", 0, "string", "number"), Violation("r", None, "array", "null")),
     numeric=NumericCounts(2, 1, 1, -0.2),
+    self_consistency=SelfConsistency(
+        "complete",
+        3,
+        (0.0, 0.1, 0.2),
+        2,
+        0.25,
+        (SampledClaim(0, "c1", (1.0, None, 0.5), 0.125),),
+        3,
+        200,
+        8,
+        ("timeout",),
+    ),
+    risk=Risk(0.41234567, "medium", ("Confidence is 0.81.",)),
+    quality=0.71234567,
+    consistency=Consistency(
+        0.25, (Contradiction(0, "c1", "It is blue.", "It is red.", "gw-0", 1.7e9, "semantic", "high", "Why."),), 1
+    ),
     cache=CacheUse(1, 2, 3.123456789),
+    stages=(StageUse("embedded", 1, ms=1.234567), StageUse("model", 1, 2, 200, 8, 51.5)),
     timing_ms=(("context", 0.123456), ("total", 2.0)),
     degraded=(("numeric", "timeout"),),
     config="abc",
@@ -214,6 +300,32 @@ def test_every_part_of_a_report_reaches_the_wire() -> None:
     wire = render(REPORT)
     names = {"violations": "schema"}
     assert {names.get(field.name, field.name) for field in fields(Report)} <= set(wire)
+
+
+def test_a_budget_tells_bits_and_the_interval_of_what_was_observed() -> None:
+    assert render(REPORT)["choices"][0]["claims"][0]["budget"] == {
+        "p0": 0.4,
+        "p1": 0.98,
+        "required_bits": 1.0063,
+        "observed_bits": 1.1688,
+        "budget_gap": -0.1625,
+        "status": "supported",
+        "target": 0.95,
+        "resolution": 1e-6,
+        "p1_interval": [0.97, 0.99],
+        "method": "logprobs",
+    }
+
+
+def test_a_budget_that_is_not_known_is_null_and_says_why() -> None:
+    wire = render_budget(measure(Unavailable("rate_limited", 3.0)))
+    assert (wire["p1"], wire["budget_gap"], wire["status"], wire["missing"]) == (
+        None,
+        None,
+        "unavailable",
+        "rate_limited",
+    )
+    assert misfits(wire, SHAPE["choices"][0]["claims"][0]["budget?"]) == []
 
 
 def test_a_pending_report_promises_nothing() -> None:

@@ -177,9 +177,9 @@ def test_an_older_completions_prompt_is_one_user_message() -> None:
         ({"messages": [{"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}]}, 0),
         ({"documents": 5}, 1),
         ({"documents": ["text"]}, 0),
-        ({"grounding": {"samples": 3}}, 1),
+        ({"grounding": {"session": "s"}}, 0),
     ],
-    ids=["text", "text part", "image", "audio", "file by id", "refusal", "documents", "good documents", "samples"],
+    ids=["text", "text part", "image", "audio", "file by id", "refusal", "documents", "good documents", "session"],
 )
 def test_what_is_not_read_is_said(body: dict[str, Any], warnings: int) -> None:
     assert len(request({"model": "m", **body}).warnings) == warnings

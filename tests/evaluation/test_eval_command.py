@@ -8,9 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from proxy.cli import app
+from proxy.evaluation.markdown import markdown_table
 from proxy.evaluation.outcome import Outcome, examine
 from proxy.evaluation.result import Limit, check_baseline, group_means, measure
-from proxy.evaluation.rows import SAMPLE, Row
+from proxy.evaluation.rows import SAMPLE, Row, read_rows
 from proxy.types import Policy
 
 
@@ -21,7 +22,7 @@ def run(*arguments):
 @pytest.fixture(scope="module")
 def sample_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    result = run(SAMPLE, "--json", folder / "run.json", "--plots", folder / "plots")
+    result = run(SAMPLE, "--json", folder / "run.json", "--plots", folder / "plots", "--table", folder / "run.md")
     assert result.exit_code == 0, result.output
     return folder
 
@@ -37,6 +38,16 @@ def test_run_writes_figures_intervals_and_outcomes(sample_run):
 
 def test_reliability_diagram_is_an_svg(sample_run):
     assert ElementTree.parse(sample_run / "plots" / "sample.svg").getroot().tag.endswith("svg")
+
+
+def test_table_has_the_figures_of_each_set_and_the_means_of_each_group(sample_run):
+    heading, _, row = (sample_run / "run.md").read_text().splitlines()
+    cells = dict(zip(heading.split(" | "), row.split(" | "), strict=True))
+    figures = json.loads((sample_run / "run.json").read_text())["datasets"]["sample"]
+    assert cells["n"] == str(figures["n"])
+    assert float(cells["balanced accuracy"]) == pytest.approx(figures["balanced_accuracy"], abs=0.0005)
+    core = measure("qags_report", [examine(read_rows(SAMPLE.read_text().splitlines())[0][0], Policy())])
+    assert markdown_table([core]).splitlines()[-1].startswith("| **core, mean** |")
 
 
 def test_bad_lines_are_named_and_the_rest_is_measured(tmp_path: Path):

@@ -21,6 +21,14 @@ def test_pairs_are_rows_of_the_eval_command(name, label, least):
     assert {row.label for row in rows} == {label}
 
 
+def test_held_out_paraphrases_come_in_pairs():
+    rows, problems = read_rows((FOLDER / "paraphrases_heldout.jsonl").read_text().splitlines())
+    assert not problems
+    contexts = {row.context: {other.label for other in rows if other.context == row.context} for row in rows}
+    assert set(map(frozenset, contexts.values())) == {frozenset((0, 1))}
+    assert len(contexts) == len(rows) // 2 == 30
+
+
 def test_edited_twin_differs_from_its_paraphrase_only_within_its_span():
     faithful = {row["id"]: row["answer"] for row in read("paraphrases.jsonl")}
     for row in read("edited.jsonl"):

@@ -137,13 +137,14 @@ def house(
     model: Model,
     telemetry: Telemetry | None = None,
     verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+    environ: Mapping[str, str] | None = None,
     **sections: Any,
 ) -> House:
     """The house in front of that model server; sections of the settings by keyword."""
     upstreams = {"up": {"base_url": "http://upstream.internal/v1"}}
     settings = Settings.model_validate({"upstreams": upstreams, "stream": {"tail_budget": "20s"}, **sections})
     transport = httpx.MockTransport(model)
-    return build_house(settings, {}, transport=transport, telemetry=telemetry, verifiers=verifiers)
+    return build_house(settings, environ or {}, transport=transport, telemetry=telemetry, verifiers=verifiers)
 
 
 def asked(text: str = FACTS, **more: Any) -> dict[str, Any]:

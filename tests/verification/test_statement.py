@@ -92,6 +92,29 @@ def test_statements_get_the_right_label(label: str, statement: str) -> None:
     assert check(statement).label == label
 
 
+@pytest.mark.parametrize(
+    ("label", "claim", "source"),
+    [
+        pytest.param("supported", "The lawyer destroyed letters.", "The attorney burned the letters.", id="synonym"),
+        pytest.param("supported", "An animal barked.", "The dog barked all night.", id="more general"),
+        pytest.param("unsupported", "A dog ate it.", "The animal ate it all night.", id="more specific"),
+        pytest.param("unsupported", "No animal barked.", "No dog howled.", id="more general but denied"),
+    ],
+)
+def test_a_word_is_stated_by_one_that_means_it_or_says_more(label: str, claim: str, source: str) -> None:
+    assert check(claim, Context([Source("s", "document", source)])).label == label
+
+
+def test_a_claim_that_says_nothing_but_its_number_is_left_to_the_numeric_verifier() -> None:
+    claim = "It lasts 30 minutes."
+    assert verify(Claim("c", claim, 0, len(claim)), CONTEXT, Policy()) is None
+
+
+def test_a_record_need_not_name_its_subject() -> None:
+    record = Context([Source("s", "document", '{"flight": "LX318", "gate": "B22", "refundable": false}')])
+    assert check("The ticket is not refundable.", record).label == "supported"
+
+
 @pytest.mark.parametrize(("label", "statement"), STATEMENTS)
 def test_padding_changes_no_verdict(label: str, statement: str) -> None:
     verdict = check(statement)
@@ -120,7 +143,7 @@ def test_a_source_that_says_so_always_supports(label: str, statement: str) -> No
     assert verdict.score >= check(statement).score
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.sampled_from(STATEMENTS), st.lists(st.sampled_from(STATEMENTS), max_size=3))
 def test_adding_a_source_never_takes_support_away(row: tuple[str, str], added: list[tuple[str, str]]) -> None:
     sources = [Source(f"s{number}", "document", text) for number, (_, text) in enumerate(added)]
@@ -208,7 +231,6 @@ def test_stricter_policies_support_less() -> None:
     assert counts == sorted(counts, reverse=True)
 
 
-@settings(deadline=None)
 @given(st.text(), st.text(), st.text())
 def test_any_text_is_survived(text: str, source: str, lead: str) -> None:
     verify(Claim("c", text, 0, len(text), lead=lead), Context([Source("s", "source", source)]), Policy())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from proxy.types import Claim
 from proxy.verification.alignment.lexicon import FRAME_WORDS, concept, root
+from proxy.verification.alignment.thesaurus import related
 from proxy.verification.alignment.vetoes import Reading, carries_meaning
 from proxy.verification.context.index import Context, Passage
 from proxy.verification.words import Word
@@ -77,6 +78,7 @@ class _Text:
 
     def __init__(self, passages: Iterable[Passage]) -> None:
         self.words = [word for passage in passages for word in passage.words]
+        self.stems = {word.stem for word in self.words}
         self.roots = {root(word.stem) for word in self.words}
         self._places: dict[str, list[int]] = defaultdict(list)
         for place, word in enumerate(self.words):
@@ -84,7 +86,10 @@ class _Text:
 
     def has(self, word: Word) -> bool:
         """Whether the word stands here, in this or another form, or one of the same meaning."""
-        return concept(word.stem) in self._places or root(word.stem) in self.roots
+        if concept(word.stem) in self._places or root(word.stem) in self.roots:
+            return True
+        alike, narrower, _ = related(word.stem)
+        return not (alike.isdisjoint(self.stems) and narrower.isdisjoint(self.stems))
 
     def places(self, word: Word) -> Sequence[int]:
         """The first places of the word, or of one of the same meaning."""

@@ -148,6 +148,15 @@ take term thing think though time type typically under until use useful usual us
 while whole with within without work yet
 """
 
+# Prepositions, conjunctions, pronouns and adverbs of place, time and degree, which another wording exchanges at will.
+_GRAMMAR = """
+above after against ago although amid anybody anyone anything apart approximately away before behind below beneath
+beside besides between beyond despite down each either else elsewhere every everybody everyone everything except
+following instead later nearly off once onto otherwise over rather regardless roughly since someone something soon
+somewhat somewhere though throughout today together tomorrow toward towards twice under unless unlike upon whatever
+whenever whereas wherever whether whichever whoever yesterday
+"""
+
 # Words that only point at the subject, or place a claim in the course of the answer: no source repeats them.
 _REFERENTS = """
 company firm organisation organization author writer narrator speaker user people person individual someone anybody
@@ -293,13 +302,25 @@ _OPPOSED = _gather(
 NAME_CONCEPTS = frozenset(_CONCEPTS.get(stem, stem) for group in _groups(_NAME_SYNONYMS) for stem in group)
 FRAME_WORDS = frozenset(stem(word) for word in _FRAME.split())
 REFERENTS = _with_forms(_REFERENTS)
-LIGHT_WORDS = _with_forms(_LIGHT)
+LIGHT_WORDS = _with_forms(_LIGHT) | _with_forms(_GRAMMAR)
 EVALUATIVE = frozenset(stem(word) for word in _EVALUATIVE.split())
 NEGATORS = frozenset(_NEGATORS.split())
 TITLES = frozenset(_TITLES.split())
 UNIT_WORDS = frozenset(_UNITS.split())
 CALENDAR = frozenset(stem(word) for word in _CALENDAR.split())
 SYMMETRIC_CONCEPTS = frozenset(_CONCEPTS.get(stem(word), stem(word)) for word in _SYMMETRIC.split())
+_BASES = {form: base for base, *forms in _groups(_IRREGULAR) for form in forms}
+_FORMS = {base: tuple(forms) for base, *forms in _groups(_IRREGULAR)}
+
+
+def base(word: str) -> str:
+    """The stem of the base form of the stem `word`: "buy" for "bought", else the word itself."""
+    return _BASES.get(word, word)
+
+
+def forms(word: str) -> tuple[str, ...]:
+    """The stems of the irregular forms of the stem of a base form: "bought" for "buy"."""
+    return _FORMS.get(word, ())
 
 
 def concept(word: str) -> str:

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Literal
 from unicodedata import normalize
@@ -32,6 +32,7 @@ from proxy.verification.alignment.lexicon import (
     concept,
     opposites,
 )
+from proxy.verification.alignment.thesaurus import related
 from proxy.verification.numbers.grammar import Quantity
 from proxy.verification.words import STOPWORDS, Word, stem, words
 
@@ -145,7 +146,16 @@ class Reading:
     def _negates(self, place: int) -> bool:
         if not is_negator(self.words[place]) or self.words[place].text.lower() in _PRONOUNS:
             return False
+        if self.words[place].text.lower() == "without" and self._denies_besides(place):
+            return False  # "no entry without a ticket": the ticket is asked for
         return not (place + 1 < len(self.words) and self.words[place + 1].text.lower() in NOT_NEGATED)
+
+    def _denies_besides(self, place: int) -> bool:
+        """Whether the sentence has another negator."""
+        return any(
+            is_negator(word) and at != place and not self._is_cut(*sorted((at, place)))
+            for at, word in enumerate(self.words)
+        )
 
     def head(self, place: int) -> int | None:
         """The first content word behind `place` in its clause, within reach."""
@@ -160,7 +170,15 @@ class Reading:
     def has_negator_near(self, place: int) -> bool:
         """Whether anything in the word's neighbourhood, within its sentence, is denied."""
         near = range(max(0, place - 2 * _REACH), min(len(self.words), place + _REACH))
-        return any(is_negator(self.words[at]) and not self._is_cut(*sorted((at, place))) for at in near)
+        return place in self.set_apart or any(
+            is_negator(self.words[at]) and not self._is_cut(*sorted((at, place))) for at in near
+        )
+
+    @cached_property
+    def set_apart(self) -> frozenset[int]:
+        """The places of what is named only to set it apart: "instead of the agent"."""
+        starts = {apart.start("name") for apart in _SET_APART.finditer(self.text)}
+        return frozenset(place for place, word in enumerate(self.words) if word.start in starts)
 
     def _is_cut(self, first: int, last: int) -> bool:
         return bool(_SENTENCE_BREAK.search(self.text, self.words[first].end, self.words[last].start))
@@ -274,7 +292,12 @@ def carries_meaning(word: Word) -> bool:
 
 def opposed(one: str, other: str) -> bool:
     """Whether two stems deny each other: "rise" and "fell", "effective" and "ineffective"."""
-    return other in opposites(one) or _prefixed(one, other) or _prefixed(other, one)
+    return other in _denying(one) or _prefixed(one, other) or _prefixed(other, one)
+
+
+@lru_cache(maxsize=4096)
+def _denying(word: str) -> frozenset[str]:
+    return opposites(word) | related(word).opposite
 
 
 def _prefixed(plain: str, negative: str) -> bool:
@@ -346,7 +369,7 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
 def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """A word of the claim that is missing, with its opposite in the same place of the frame."""
     for place, word in enumerate(claim.words):
-        if claim.concepts[place] in evidence.places or not word.is_content or place in claim.negated | claim.measured:
+        if not word.is_content or not _lacks(evidence, claim, place) or place in claim.negated | claim.measured:
             continue
         for near, other in enumerate(evidence.words):
             if (
@@ -355,6 +378,7 @@ def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
                 and near not in evidence.negated
                 and not _NUMBERED_FIELD.match(evidence.text, other.end)  # "growth: −3%" is no growth
                 and evidence.text[max(0, other.start - 1) : other.start] != "-"  # dis-solvable
+                and claim.text[word.end : word.end + 1] != "-"  # first-year
                 and _same_place(claim, place, evidence, near)
             ):
                 yield Veto("direction", place, f'the answer says "{word.text}" where the source says "{other.text}"')
@@ -381,7 +405,8 @@ def _exclusion(claim: Reading, evidence: Reading) -> Iterator[Veto]:
         sentence = evidence.text[
             _sentence_start(evidence.text, apart.start()) : _sentence_end(evidence.text, apart.end())
         ]
-        if sentence.lower().count(name.lower()) == 1 and (place := _place_at(claim, said.start())) is not None:
+        place = _place_at(claim, said.start())
+        if sentence.lower().count(name.lower()) == 1 and place is not None and place not in claim.negated:
             reason = f'the answer says of "{name}" what the source says {cue} "{name}"'
             yield Veto("name", place, reason)
 
@@ -523,7 +548,9 @@ def _lacks(evidence: Reading, claim: Reading, place: int) -> bool:
     """Whether the evidence has neither the claim's word nor, unless it is a name, one that means the same."""
     if claim.is_name(place) and claim.concepts[place] not in NAME_CONCEPTS:
         return claim.words[place].stem not in evidence.stems
-    return claim.concepts[place] not in evidence.places
+    if claim.concepts[place] in evidence.places:
+        return False
+    return related(claim.words[place].stem).alike.isdisjoint(evidence.stems)
 
 
 def _quantifier(claim: Reading, evidence: Reading) -> Iterator[Veto]:
@@ -610,7 +637,7 @@ def _replaces(claim: Reading, place: int, evidence: Reading, near: int) -> bool:
     "Walsh" may be "Ed Walsh", while "John Miller" and "Anna Miller" are two people.
     """
     mine, theirs = claim.name_run(place), evidence.name_run(near)
-    if any(_may_be_one(claim.words[place].text, evidence.words[part].text) for part in theirs):
+    if any(may_be_one(claim.words[place].text, evidence.words[part].text) for part in theirs):
         return False
     shared = {claim.concepts[part] for part in mine} & {evidence.concepts[part] for part in theirs}
     if shared:
@@ -627,7 +654,7 @@ def _replaces(claim: Reading, place: int, evidence: Reading, near: int) -> bool:
     return _same_place(claim, place, evidence, near, alone=_NEXT)
 
 
-def _may_be_one(one: str, other: str) -> bool:
+def may_be_one(one: str, other: str) -> bool:
     """Whether two names may be one: an acronym or a short form shares the first letter, a misspelling most letters."""
     from difflib import SequenceMatcher
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from proxy.verification.claims.certainty import PLAIN, confidence_of
 from proxy.verification.claims.cited import find_marks
+from proxy.verification.claims.clauses import tells_a_fact
 from proxy.verification.claims.phrases import (
     AFTER_IMPERATIVE,
     ANSWERED,
@@ -66,6 +67,7 @@ class Stance(NamedTuple):
     confidence: float
 
 
+_TAG_LENGTH = 40  # characters
 _READ = 600  # what a piece does shows in its first characters
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[,;:.()?!]")
 _PARTED = re.compile(r" ?' ?(?=(?:s|m|re|ve|ll|d|t)\b)|(?<=\w) (?=n't\b)")  # "it 's", "it ' s", "do n't"
@@ -74,6 +76,16 @@ _QUOTED = re.compile(r"\"[^\"]{1,200}+\"|“[^“”]{1,200}+”|(?<![\w'])'(?=[
 _TELLING_QUESTION = re.compile(
     r"\W*(?:[\w ]{1,30}[,!] )?(?:did|do) you know,? (?:that )?"
     r"(?!who|what|where|when|why|how|if|whether|of|any|about)(?:[^\s?]+\s+){4}",
+    re.IGNORECASE,
+)
+_TAG = re.compile(
+    r",? *(?:(?:is|are|was|were|do|does|did|has|have|had|wo|would|ca|could|should)(?: ?n['’]t) "
+    r"(?:it|he|she|they|there|we|you)(?: think| agree)?|right|correct|huh|no|eh) *\?[ *_)!]*$",
+    re.IGNORECASE,
+)
+_ASKING = re.compile(
+    r"\W*(?:(?:so|and|but|well|ok|okay|oh|yes|yeah|no|hey|hi),? )*(?:who|what|where|when|why|how|which|whose|is|are|was"
+    r"|were|do|does|did|has|have|had|can|could|will|would|should|may|might|am|you|we|i)\b",
     re.IGNORECASE,
 )
 _SIDE_CLAUSE = frozenset(
@@ -121,8 +133,13 @@ def stance(text: str) -> Stance:
 
 
 def is_question(text: str) -> bool:
-    """Whether a sentence asks: it ends in a question mark outside quotations, and is no "Did you know that …"."""
-    return text.rstrip(" \t*_)]!").endswith(("?", "？", "؟")) and not _TELLING_QUESTION.match(text)
+    """Whether a sentence asks: it ends in a question mark outside quotations, and is neither "Did you know that …"
+    nor a statement with a tag ("It opened in 1990, didn't it?").
+    """
+    if not text.rstrip(" \t*_)]!").endswith(("?", "？", "؟")) or _TELLING_QUESTION.match(text):
+        return False
+    tag = _TAG.search(text, max(0, len(text) - _TAG_LENGTH))
+    return tag is None or tag.start() == 0 or _ASKING.match(text) is not None
 
 
 def is_lead_in(text: str) -> bool:
@@ -162,7 +179,7 @@ def _skip(text: str, tokens: list[str], opened: list[str], padded: str) -> str |
         return "greeting" if words and words[0] not in BARE_ANSWERS else "no_content"
     if opened[0] in _FIRST_WORDS and (reason := _opening(opened)):
         attributed = reason == "hedged" and opened[0] in _IMPERSONAL and _is_attributed(text, padded)
-        return None if attributed else reason
+        return None if attributed or (reason == "opinion" and tells_a_fact(opened)) else reason
     if opened[0] == "if" and any(phrase in padded for phrase in OFFERING):
         return "offer"
     if _EMPTY.issuperset(words):

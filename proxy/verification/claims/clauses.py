@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from proxy.verification.claims.sentences import kept_whole
 
@@ -13,6 +13,8 @@ _JOINT = re.compile(
 )
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _LONGEST = 1200
+_BRINGING = frozenset("that because since".split())
+_FACT_WORDS = 4
 
 _FINITE = frozenset(
     "is are was were has had will would can cannot could may might must should does did isn't aren't wasn't "
@@ -74,6 +76,17 @@ def halves(sentence: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
         words = _WORD.findall(sentence[after : after + 80])
         if len(words) > 3 and words[1].lower() not in _SAME_SUBJECT:
             yield (0, end), (after, len(sentence))
+
+
+def tells_a_fact(words: Sequence[str]) -> bool:
+    """Whether a "that" or "because" brings a clause with a subject and a verb: "I love that it takes place at sea".
+
+    Who likes that something is so says that it is so. `words` are in lower case.
+    """
+    for place, word in enumerate(words):
+        if word in _BRINGING and words[place + 1 : place + 2] and words[place + 1] in _SUBJECTS - {"i", "we", "you"}:
+            return not _FINITE.isdisjoint(words[place + 2 : place + 8]) and len(words) - place > _FACT_WORDS
+    return False
 
 
 def _joints(sentence: str) -> Iterator[tuple[int, int, bool]]:

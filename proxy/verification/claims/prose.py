@@ -194,9 +194,9 @@ def _parts(sentence: str, lead: str, last: bool) -> Iterator[Draft]:
 
 
 def _clauses(sentence: str) -> list[tuple[int, int, Stance]]:
-    """The clauses; a half that asserts is also parted from one that only says what the answer cannot tell."""
+    """The clauses; a half that asserts is also parted from one that says what the answer cannot tell, or likes."""
     read = [(start, end, stance(sentence[start:end])) for start, end in clauses(sentence)]
-    if len(read) == 1 and (whole := read[0][2].skip) in ("not_in_context", "refusal"):
+    if len(read) == 1 and (whole := read[0][2].skip) in ("not_in_context", "refusal", "opinion"):
         for both in halves(sentence):
             parted = [(start, end, stance(sentence[start:end])) for start, end in both]
             skips = [part[2].skip for part in parted]

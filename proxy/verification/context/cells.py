@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 
-from proxy.verification.alignment.lexicon import LIGHT_WORDS, UNIT_WORDS, concept
+from proxy.verification.alignment.lexicon import CALENDAR, LIGHT_WORDS, UNIT_WORDS, concept
 from proxy.verification.words import content_stems, stem
 
-_UNTELLING = frozenset(map(stem, "value amount total number figure result quantity sum count score data year".split()))
+_UNTELLING = (
+    frozenset(map(stem, "value amount total number figure result quantity sum count score data year end".split()))
+    | CALENDAR
+)
 _SAME_START = 4  # letters that an abbreviated name shares with the word it stands for
 
 
@@ -16,6 +19,12 @@ def cell_at(text: str, place: int) -> str:
     """The cell that `place` lies in, with the name of its column."""
     end = text.find("|", place)
     return text[text.rfind("|", 0, place) + 1 : end if end >= 0 else len(text)].strip()
+
+
+def is_in_name(text: str, place: int) -> bool:
+    """Whether `place` lies in the name of a column, not in what stands under it."""
+    colon, end = text.find(": ", place), text.find("|", place)
+    return colon >= 0 and (end < 0 or colon < end) and "|" in text
 
 
 def speaks_of_column(text: str, place: int, spoken: Collection[str]) -> bool:

@@ -72,7 +72,11 @@ class Passage:
 
 
 def cite(source: Source, start: int, end: int, score: float, match: Match) -> Citation:
-    """The span `[start, end)` of `source.text` as a citation, its offsets in the original message text."""
+    """The span `[start, end)` of `source.text` as a citation, its offsets in the original message text.
+
+    What comes from a database is marked so, however it matches.
+    """
+    match = "sql" if source.kind == "facts" else match
     text = source.text[start:end]
     return Citation(source.id, source.offset + start, source.offset + end, text, round(score, 4), match)
 

@@ -12,6 +12,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 _DELIMITER = frozenset(" \t|:+=-")
@@ -34,6 +35,7 @@ _TABLE_TAG = re.compile(r"<(/?)(table|tr|td|th|caption)\b([^<>]*)>", re.IGNORECA
 _TAG = re.compile(r"<[/!a-zA-Z][^<>]*>")
 _COLSPAN = re.compile(r"colspan\s*=\s*[\"']?(\d{1,2})", re.IGNORECASE)
 _MOST_HEADER_ROWS = 3
+_HEAD_SIGHT = 8  # rows within which a head and a row below it are seen
 
 
 class Row(NamedTuple):
@@ -66,19 +68,35 @@ class _Names:
 
 
 def read_rows(rows: Sequence[Row], caption: str = "") -> Iterator[RowReading]:
-    """Every row of a table as it reads, the rows of its head as their bare cells. Linear in the table."""
+    """Every row of a table as it reads, the rows of its heads as their bare cells. Linear in the table."""
     rows = [row._replace(cells=_joined_signs(row.cells)) for row in rows]
+    starts = [0, *(place for place in range(1, len(rows) - 2) if _begins_head(rows[place : place + _HEAD_SIGHT]))]
+    for start, end in pairwise([*starts, len(rows)]):
+        yield from _read_block(rows[start:end], caption)
+
+
+def _read_block(rows: Sequence[Row], caption: str) -> Iterator[RowReading]:
+    """The rows under one head, with it."""
     head = _head_size(rows)
-    names = _names(rows[:head], caption)
+    titles = [row.cells[0] for row in rows[:head] if _is_title(row.cells)]
+    names = _names([row for row in rows[:head] if not _is_title(row.cells)], " ".join([caption, *titles]))
     for row in rows[:head]:
         yield RowReading(row.start, row.end, " | ".join(filter(None, row.cells)), "")
-    group = ""
+    group = next((title for title in titles if not _is_scale(title)), "")
     for row in rows[head:]:
         if title := _group_title(row.cells):
             group = title
             yield RowReading(row.start, row.end, title, "")
         else:
             yield RowReading(row.start, row.end, _reading(row.cells, names, group), group)
+
+
+def _begins_head(rows: Sequence[Row]) -> bool:
+    """Whether a table begins anew: one name that reaches over columns, and below it the names of the columns."""
+    filled = [cell for cell in rows[0].cells if cell]
+    if rows[0].cells[0] or len(filled) != 1 or not _looks_like_names(rows[0].cells):
+        return False
+    return len([cell for cell in rows[1].cells[1:] if cell]) > 1 and _head_size(rows) > 1
 
 
 def _reading(cells: Sequence[str], names: _Names, group: str) -> str:
@@ -92,6 +110,8 @@ def _reading(cells: Sequence[str], names: _Names, group: str) -> str:
     lead = f"{first_name}: {first}" if first_name and first != first_name else first
     if len(cells) == 2 and len(rest) == 1 and not first_name and not rest[0][0]:
         return f"{first.rstrip(' :')}{f' ({aside})' if aside else ''}: {rest[0][1]}"
+    if aside and not cells[0]:
+        return " | ".join([f"({aside})", *(f"{name}: {cell}" if name else cell for name, cell in columns)])
     if aside:
         lead = f"{lead.rstrip(' :')} ({aside})"
     return " | ".join([lead, *(f"{name}: {cell}" if name else cell for name, cell in rest)])
@@ -103,33 +123,47 @@ def _joined_signs(cells: Sequence[str]) -> list[str]:
     for column, cell in enumerate(joined):
         if cell in ("$", "€", "£", "¥", "₹") and column + 1 < len(joined) and joined[column + 1][:1].isdigit():
             joined[column], joined[column + 1] = "", cell + joined[column + 1]
-        elif cell in (")", "%", ")%") and column and joined[column - 1]:
+        elif cell in (")", "%", ")%") and column and joined[column - 1][-1:].isdigit():
             joined[column - 1], joined[column] = joined[column - 1] + cell, ""
     return joined
 
 
 def _head_size(rows: Sequence[Row]) -> int:
-    """How many rows at the top hold names: those marked so, else those that look unlike the rows below them."""
+    """How many rows at the top hold names: those marked so, else those that look unlike the rows below them.
+
+    Titles may stand above the names. Of several rows of names one has a name for the first column too, unless what
+    the others have are years.
+    """
     named = 0
     while named < min(len(rows), _MOST_HEADER_ROWS) and rows[named].named:
         named += 1
     if named or len(rows) < 2:
         return named
-    size = 0
-    while size < min(len(rows) - 1, _MOST_HEADER_ROWS) and _looks_like_names(rows[size].cells, first=size == 0):
+    size = titles = next((place for place, row in enumerate(rows[:3]) if not _is_title(row.cells)), 0)
+    has_corner = False
+    while size < min(len(rows) - 1, titles + _MOST_HEADER_ROWS) and _looks_like_names(rows[size].cells):
+        corner, *others = rows[size].cells
+        if corner and has_corner and not all(_YEAR.match(cell) for cell in others if cell):
+            break
+        has_corner = has_corner or bool(corner)
         size += 1
-    if size > 1 and not any(_is_number(cell) for cell in rows[size].cells[1:]):
-        size = 1  # a table of words: only its first row is taken for its head
+    if size == titles:
+        return 0
+    if size - titles > 1 and not any(_is_number(cell) for row in rows[size:][:_HEAD_SIGHT] for cell in row.cells[1:]):
+        size = titles + 1  # a table of words: only its first row is taken for its head
     if size == 1 and max(len(row.cells) for row in rows) == 2 and rows[0].cells[0]:
         return int(all(_is_number(row.cells[-1]) for row in rows[1:]))
     return size
 
 
-def _looks_like_names(cells: Sequence[str], first: bool) -> bool:
+def _is_title(cells: Sequence[str]) -> bool:
+    """Whether only the first of several columns is filled."""
+    return len(cells) > 1 and bool(cells[0]) and not any(cells[1:])
+
+
+def _looks_like_names(cells: Sequence[str]) -> bool:
     others = [cell for cell in cells[1:] if cell]
-    if not others or any(_is_number(cell) for cell in others):
-        return False
-    return first or not cells[0] or all(_YEAR.match(cell) for cell in others)
+    return bool(others) and not any(_is_number(cell) for cell in others)
 
 
 def _is_number(cell: str) -> bool:
@@ -155,6 +189,7 @@ def _names(head: Sequence[Row], caption: str) -> _Names:
     stated = " ".join([caption, *(cell for row in head for cell in row.cells)])
     scale = _SCALE.search(stated)
     shown = any(scale.group() in column for column in columns) if scale else True
+    columns = [column.rstrip(" :").replace("_", " ") for column in columns]  # as the keys of records read
     return _Names(tuple(columns), scale.group().strip(" ,()") if scale and not shown else "")
 
 
@@ -174,15 +209,16 @@ def _group_title(cells: Sequence[str]) -> str:
 def pipe_rows(text: str, lines: Sequence[tuple[int, int]]) -> list[Row]:
     """The rows of lines whose cells stand between pipes, with or without a delimiter row under the head."""
     rows: list[Row] = []
-    for start, end in lines:
-        line = text[start:end].strip()
+    shown = [text[start:end].strip() for start, end in lines]
+    opens, closes = (sum(line[place] == "|" for line in shown) * 4 >= len(shown) * 3 for place in (0, -1))
+    for (start, end), line in zip(lines, shown, strict=True):
         if "-" in line and _DELIMITER.issuperset(line):
             rows = [row._replace(named=True) for row in rows] if len(rows) <= _MOST_HEADER_ROWS else rows
             continue
-        if len(line) > 1 and line[0] == line[-1] == "|":
-            line = line[1:-1]
-        elif line.startswith("| ") and rows and rows[0].named:
+        if opens and line[0] == "|":  # else an empty first cell stands before it
             line = line[1:]
+        if opens and closes and line[-1:] == "|":
+            line = line[:-1]
         rows.append(Row(start, end, [cell.replace("\\|", "|").strip(" \t*_`") for cell in _pipe_cells(line)]))
     return rows
 

@@ -25,6 +25,7 @@ class Binding:
     shared: frozenset[str]
     dates: tuple[Quantity, ...]
     has_subject: bool = False  # words of its own stand before it: the shared subject is not meant
+    has_own_dates: bool = False  # its dates stand beside it
 
     @property
     def subject(self) -> frozenset[str]:
@@ -53,7 +54,7 @@ def _bind(
     bindings: list[Binding] = []
     if not group:
         return bindings
-    cuts = [_cut(text, left.end, right.start) for left, right in pairwise(group)]
+    cuts = [_cut(text, left.end, right.start, dates) for left, right in pairwise(group)]
     lows, highs = [0, *cuts], [*cuts, _end_of_clause(text, group[-1].end)]
     label_end = text.find("|", 0, group[0].start)
     first = label_end if label_end >= 0 else group[0].start
@@ -63,25 +64,91 @@ def _bind(
         highs = [high if high >= 0 else len(text) for high in (text.find("|", each.end) for each in group)]
         cells = list(zip(lows, highs, strict=True))
         shared = frozenset(stem for at, stem in stems if not any(low <= at < high for low, high in cells))
-    leading = tuple(date for date in dates if date.start < first)
+        if ": " not in text[:label_end]:
+            shared |= frozenset(stem for at, stem in stems if at < label_end)  # numbers in it are of the name
+    leading = tuple(date for date in dates if date.start < first and not _names_column(text, date.end, label_end))
     subject: frozenset[str] = frozenset()
     for quantity, low, high in zip(group, lows, highs, strict=True):
         own = frozenset(stem for at, stem in stems if low <= at < high)
-        if bindings and _goes_on(text, low, quantity.start):
-            own |= subject
+        if bindings and (
+            _goes_on(text, low, quantity.start) or text[bindings[-1].quantity.end : quantity.start] == " ("
+        ):
+            own |= subject if text[low : low + 1] != "(" else bindings[-1].own
         else:
             before = [stem for at, stem in stems if low <= at < quantity.start]
             is_linked = _LINKING.search(text, low, quantity.start)
             subject = frozenset(before if is_linked else before[:-1])  # else the last is the verb
-        with_it = tuple(date for date in dates if low <= date.start < high)
+        with_it = main_dates(text, [date for date in dates if low <= date.start < high])
         has_subject = low != lows[0] and any(low <= at < quantity.start for at, _ in stems)
-        bindings.append(Binding(quantity, own, shared, with_it or leading, has_subject))
+        bindings.append(Binding(quantity, own, shared, with_it or leading, has_subject, bool(with_it)))
     for place, (part, whole) in enumerate(pairwise(bindings)):
         if _PART_OF.fullmatch(
             text, part.quantity.end, whole.quantity.start
         ):  # of the same thing: "nine of the 20 acids"
             bindings[place] = replace(part, own=part.own | whole.own)
+        elif part.quantity.kind == whole.quantity.kind == "time" and _TO_END.fullmatch(
+            text, part.quantity.end, whole.quantity.start
+        ):  # the two ends of one stretch: "from 10 am to 4 pm on Saturdays"
+            bindings[place : place + 2] = (
+                replace(each, own=part.own | whole.own, has_subject=whole.has_subject) for each in (part, whole)
+            )
+    return _one_by_one(text, stems, bindings, dates)
+
+
+def _one_by_one(
+    text: str, stems: Sequence[tuple[int, str]], bindings: list[Binding], dates: Sequence[Quantity]
+) -> list[Binding]:
+    """The bindings of "5 and 6 in 2019 and 2018, respectively": the first value is of the first date or name."""
+    mark = _RESPECTIVELY.search(text)
+    if mark is None or not bindings:
+        return bindings
+    low = max((turn.end() for turn in _SENTENCE_END.finditer(text, 0, mark.start())), default=0)
+    places = [place for place, each in enumerate(bindings) if low <= each.quantity.start < mark.start()]
+    runs = _runs(text, [bindings[place].quantity for place in places])
+    listed = _runs(text, [date for date in dates if low <= date.start < mark.start()])
+    for first, run in zip(_firsts(runs), runs, strict=True):
+        values = [places[first + step] for step in range(len(run))]
+        same = next((each for each in listed if len(each) == len(run) > 1), None)
+        names = _listed_names(text, stems, low, run[0].start) if same is None and len(run) > 1 else []
+        for step, place in enumerate(values):
+            if same:
+                bindings[place] = replace(bindings[place], dates=(same[step],), has_own_dates=True)
+            elif len(names) == len(run):
+                bindings[place] = replace(bindings[place], own=names[step], shared=frozenset(), has_subject=True)
     return bindings
+
+
+def _runs(text: str, quantities: Sequence[Quantity]) -> list[list[Quantity]]:
+    """The quantities in lists with nothing but commas and "and" between them."""
+    runs: list[list[Quantity]] = []
+    for quantity in quantities:
+        if runs and _LISTED.fullmatch(text, runs[-1][-1].end, quantity.start):
+            runs[-1].append(quantity)
+        else:
+            runs.append([quantity])
+    return runs
+
+
+def _firsts(runs: Sequence[Sequence[Quantity]]) -> list[int]:
+    return [sum(len(run) for run in runs[:place]) for place in range(len(runs))]
+
+
+def _listed_names(text: str, stems: Sequence[tuple[int, str]], low: int, high: int) -> list[frozenset[str]]:
+    """The words of each name of the list that begins a sentence: "Cash and debt were …"."""
+    ends = [*(joint.start() for joint in _JOINT.finditer(text, low, high)), high]
+    starts = [low, *ends[:-1]]
+    return [frozenset(stem for at, stem in stems if start <= at < end) for start, end in zip(starts, ends, strict=True)]
+
+
+def _names_column(text: str, place: int, label_end: int) -> bool:
+    """Whether what ends at `place` belongs to the name of the first cell's column."""
+    return label_end >= 0 and text.find(": ", place, label_end) >= 0
+
+
+def main_dates(text: str, dates: Sequence[Quantity]) -> tuple[Quantity, ...]:
+    """The dates without those that something is compared with, where there are others: "in 2019 compared to 2018"."""
+    main = tuple(date for date in dates if not _COMPARED.search(text, max(0, date.start - 40), date.start))
+    return main or tuple(dates)
 
 
 def _stems_outside(text: str, words: Sequence[Word], spans: Sequence[tuple[int, int]]) -> list[tuple[int, str]]:
@@ -98,10 +165,16 @@ def _stems_outside(text: str, words: Sequence[Word], spans: Sequence[tuple[int, 
     return kept
 
 
-def _cut(text: str, low: int, high: int) -> int:
-    """Where the words between two quantities pass from the first to the second: at the first turn of the clause."""
-    turn = _TURN.search(text, low, high)
-    return turn.start() if turn else high
+def _cut(text: str, low: int, high: int, dates: Sequence[Quantity]) -> int:
+    """Where the words between two quantities pass from the first to the second: at the first turn of the clause.
+
+    What joins two dates ("between 1991 and 2020") is no turn.
+    """
+    spans = [(first.end, second.start) for first, second in pairwise(dates) if second.start - first.end <= _JOINED]
+    for turn in _TURN.finditer(text, low, high):
+        if not any(first <= turn.start() < second for first, second in spans):
+            return turn.start()
+    return high
 
 
 def _goes_on(text: str, low: int, high: int) -> bool:
@@ -123,7 +196,14 @@ _NEXT_VERB = re.compile(
     r"made|paid|held|left|lost|won|sold|bought|spent|took|gave|became|came|went|saw|led|kept|ran|built|cost|sent|"
     r"shrank|contributes|represents|employs|serves|includes|contains|provides|remains|generates|operates|produces)\b"
 )
+_JOINED = 6  # characters at most: " and "
+_RESPECTIVELY = re.compile(r"\brespectively\b", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.;] ")
+_LISTED = re.compile(r"(?:,|,? and|,? or)? (?:and |or |in |the |for |of |by |[$€£])*")
+_JOINT = re.compile(r", and |, | and ")
+_COMPARED = re.compile(r"\b(?:compared (?:to|with)|versus|vs\.?|against|than in|than|over|from) (?:[a-z]+ ){0,3}$")
 _PART_OF = re.compile(r" (?:out )?of (?:the |its |their |these |those |all )?(?:total |first |top )?")
+_TO_END = re.compile(r" ?(?:to|until|till|and|[-\u2013\u2014]) ?")
 _LINKING = re.compile(r"\b(?:is|are|was|were)\b")  # "and adjusted profit was": no verb but an attribute
 _STRONG_TURN = re.compile(r"[;|\t]|\b(?:but|while|whereas)\b", re.IGNORECASE)
 _CONNECTIVES = frozenset(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 class DateReading(NamedTuple):
     """One date: its end in the text, its first and last day, and the other reading of "12/01/2024" if there is one.
 
-    `unit` is "" for a place on the calendar. A date without a year is "month-day" (low is 100 * month + day) or
+    `unit` is "" for a place on the calendar. A date without a year is "month-day" (low is 100 * month + day), "month",
     "quarter" or "half" (low is its number).
     """
 
@@ -48,6 +48,12 @@ def year_span(first: int, last: int | None = None) -> tuple[float, float]:
 def month_day(day: float) -> int:
     """100 * month + day of an ordinal, to compare with a date whose year is not written; 0 off the calendar."""
     return _on_calendar(day, lambda when: 100 * when.month + when.day)
+
+
+def month(low: float, high: float) -> int:
+    """The number of the month that `low` to `high` lie in, or 0."""
+    first, last = month_day(low) // 100, month_day(high) // 100
+    return first if first == last and high - low < 31 else 0
 
 
 def quarter(low: float, high: float) -> int:
@@ -109,6 +115,10 @@ def _day_of_month(match: re.Match[str]) -> DateReading:
     month, day = _month(match), int(match["day"])
     date(2024, month, day)
     return DateReading(match.end(), 100.0 * month + day, 100.0 * month + day, unit="month-day")
+
+
+def _month_alone(match: re.Match[str]) -> DateReading:
+    return DateReading(match.end(), float(_month(match)), float(_month(match)), unit="month")
 
 
 def _end_of_month(match: re.Match[str]) -> DateReading:
@@ -193,10 +203,21 @@ _MONTH = (
 _DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?(?![\d%])"
 _YEAR = r"(?P<year>[12]\d{3})(?![\d,.]\d|\d)"
 _SHORT_YEAR = r"(?P<year>[12]\d{3}|\d\d)(?!\w)"
+_TO_LATER_DAY = (  # "8 to Friday 19 September": the month stands behind the last day only
+    r"(?= ?(?:to|until|till|and|[-–]) ?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:the )?)?"
+    r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
+)
 _FISCAL = r"(?:(?:fiscal|financial|calendar)(?: year)?|FY)"
 _OF_YEAR = (
     rf"(?:(?:,? of| in|,)?[ -]?(?:the )?(?:{_FISCAL}[ -]?)?(?:year )?['’]?"
     r"(?P<year>[12]\d{3}(?!\w)|(?<=['’Yy-])\d\d(?!\w)))"
+)
+
+
+_BEFORE_MONTH = (
+    "(?:"
+    + "|".join(rf"(?<=\b{word} )" for word in "in of since until by during ended ends early late mid last".split())
+    + ")"
 )
 
 
@@ -213,6 +234,8 @@ _AT_DIGIT = _compiled(
     (r"(?P<first>\d\d?)\.(?P<second>\d\d?)\.(?P<year>\d{4})(?!\w|\.\d)", _ambiguous_day),
     (rf"{_DAY}[ -](?:of )?{_MONTH},?[ -]{_YEAR}", _day),
     (rf"{_DAY}[ -](?:of )?{_MONTH}", _day_of_month),
+    (rf"{_DAY}{_TO_LATER_DAY}[ -](?:of )?{_MONTH},?[ -]{_YEAR})", _day),
+    (rf"{_DAY}{_TO_LATER_DAY}[ -](?:of )?{_MONTH})", _day_of_month),
     (r"(?P<year>[12]\d{3})[ -]?(?P<part>Q|H)(?P<number>[1-4])(?!\w)", _part_of_year),
     (rf"(?P<number>[1-4])(?P<part>Q|H)[ -]?(?:FY)?['’]?{_SHORT_YEAR}", _part_of_year),
     (r"(?P<number>[1-4])(?:st|nd|rd|th)[ -](?P<part>quarter|half)" + rf"{_OF_YEAR}?", _part_of_year),
@@ -228,6 +251,7 @@ _AT_WORD = _compiled(
     (rf"{_MONTH},?(?: of)?[ -]{_YEAR}", _month_of_year),
     (rf"{_MONTH}[-'’ ]['’]?(?P<year>\d\d)(?=['’]?(?:[,.;)\]]|$))(?<=['’]\d\d)", _month_of_year),
     (rf"{_MONTH} {_DAY}(?![.:]\d)", _day_of_month),
+    (rf"{_BEFORE_MONTH}(?-i:(?=[A-Z])){_MONTH}(?!,? \d|['’])", _month_alone),
     (rf"(?P<part>Q|H)(?P<number>[1-4])(?!\w){_OF_YEAR}?", _part_of_year),
     (rf"(?P<number>first|second|third|fourth|last|final)[ -](?P<part>quarter|half){_OF_YEAR}?", _part_of_year),
     (rf"(?P<number>{'|'.join(sorted(_ORDINALS, key=len, reverse=True))})[ -]century(?P<era> BCE?\b)?", _century),

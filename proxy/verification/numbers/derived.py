@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
+from typing import NamedTuple
 
 from proxy.verification.numbers.grammar import Quantity
 from proxy.verification.numbers.tolerance import Relation, compare
@@ -19,43 +20,78 @@ class Derivation:
     operands: tuple[int, ...]
 
 
-def derive(
-    claimed: Quantity, cue_text: str, operands: Sequence[Quantity], tolerance: float | None
-) -> Derivation | None:
+class Operand(NamedTuple):
+    """A stated number to compute with: the last day of its period, and its `rank` in a comparison.
+
+    The rank is 1 for what is compared, -1 for what it is compared with ("from 5", "than in 2021"), 0 where unknown.
+    A loss, a deficit or an outflow is written without a sign.
+    """
+
+    quantity: Quantity
+    day: float | None = None
+    rank: int = 0
+    is_loss: bool = False
+
+    def may_follow(self, other: Operand) -> bool:
+        """Whether it may be the new value of which `other` is the old one."""
+        if self.day is not None and other.day is not None and self.day != other.day:
+            return self.day > other.day
+        return self.rank >= other.rank
+
+
+class Mention(NamedTuple):
+    """A stated number in the text that it stands in; near: that text speaks of what the claim speaks of."""
+
+    quantity: Quantity
+    text: str
+    is_near: bool
+
+
+def derive(claimed: Quantity, cue_text: str, operands: Sequence[Operand], tolerance: float | None) -> Derivation | None:
     """How `claimed` follows from two to four of `operands` by an operation that `cue_text` names, or None.
 
     Operands are combined only within one kind and unit; nothing is tried that no cue word asks for, because among
     enough numbers some pair gives anything. At most the first 12 operands are tried.
     """
-    way = direction(cue_text)
-    numbered = [(place, _exact(operand)) for place, operand in enumerate(operands[:12]) if operand.low == operand.high]
+    way = direction(_NOUNS_OF_CHANGE.sub("", cue_text)) or (_lasting(cue_text) if claimed.unit == "time" else 0)
+    numbered = [
+        (place, each._replace(quantity=_exact(each.quantity)))
+        for place, each in enumerate(operands[:12])
+        if each.quantity.low == each.quantity.high
+    ]
     for cue, operation in _OPERATIONS:
         if not cue.search(cue_text):
             continue
         for result, formula, places in operation(claimed, numbered, way):
-            if _agrees(claimed, result, tolerance):
+            if agrees(claimed, result, tolerance):
                 return Derivation(formula, places)
+    return None
+
+
+def derive_whole(
+    claimed: Quantity, cue_text: str, values: Sequence[Quantity], tolerance: float | None
+) -> Derivation | None:
+    """How `claimed` is the total or the average of all of `values`, as the words ask; an exact total needs no word."""
+    values = [_exact(each) for each in values if each.low == each.high]
+    if len(values) < 2 or not all(are_alike(values[0], each) for each in values[1:]):
+        return None
+    if claimed.low >= 0 and all(each.high < 0 for each in values):
+        values = [replace(each, low=-each.high, high=-each.low) for each in values]  # costs in brackets
+    total = point(values[0], sum(each.low for each in values), sum(each.slack for each in values))
+    terms = [*map(as_written, values[:3]), *(["…"] if len(values) > 4 else []), *map(as_written, values[3:][-1:])]
+    formula, places = " + ".join(terms), tuple(range(len(values)))
+    if _AVERAGE.search(cue_text):
+        average = point(total, total.low / len(values), total.slack / len(values))
+        return Derivation(f"({formula}) / {len(values)}", places) if agrees(claimed, average, tolerance) else None
+    is_exact = len(values) > 2 and abs(total.low - claimed.low) <= 1e-9 * abs(total.low) and _digits(claimed) > 2
+    if (_TOTAL.search(cue_text) or is_exact) and agrees(claimed, total, tolerance):
+        return Derivation(formula, places)
     return None
 
 
 def cues(text: str) -> frozenset[int]:
     """Which operations the words of `text` speak of, as places in a fixed list."""
     return frozenset(place for place, (cue, _) in enumerate(_OPERATIONS) if cue.search(text))
-
-
-def elapsed(claimed: Quantity, cue_text: str, dates: Sequence[Quantity]) -> Derivation | None:
-    """How a claimed length of time lies between two of `dates` (places on the calendar), in the unit it is claimed in.
-
-    Nothing is tried unless the words speak of what comes before or after something.
-    """
-    if claimed.kind != "quantity" or claimed.unit != "time" or claimed.worth < _DAY or not _BETWEEN.search(cue_text):
-        return None
-    for (i, first), (j, last) in combinations(enumerate(dates[:8]), 2):
-        days = abs(last.low - first.low)
-        if days and abs(days * _DAY - claimed.low) <= 0.02 * claimed.low + _DAY:
-            later, earlier = (last, first) if last.low > first.low else (first, last)
-            return Derivation(f"from {_w(earlier)} to {_w(later)}", (i, j))
-    return None
 
 
 def multiple(claimed: Quantity, stated: Quantity, text: str) -> str | None:
@@ -65,10 +101,10 @@ def multiple(claimed: Quantity, stated: Quantity, text: str) -> str | None:
         return None
     factor = _FACTORS[said["factor"].lower()]
     result = replace(stated, low=stated.low / factor, high=stated.high / factor, slack=stated.slack / factor)
-    return f"{_w(stated)} is {said['factor']} that" if compare(claimed, result).is_match else None
+    return f"{as_written(stated)} is {said['factor']} that" if compare(claimed, result).is_match else None
 
 
-_Numbered = Sequence[tuple[int, Quantity]]
+_Numbered = Sequence[tuple[int, Operand]]
 _Result = tuple[Quantity, str, tuple[int, ...]]
 
 
@@ -78,8 +114,11 @@ def _exact(operand: Quantity) -> Quantity:
     return replace(operand, slack=0.0) if is_whole else operand
 
 
-def _agrees(claimed: Quantity, result: Quantity, tolerance: float | None) -> bool:
-    """Operands are rounded themselves, so a result may miss the claim by a little of what their digits allow."""
+def agrees(claimed: Quantity, result: Quantity, tolerance: float | None) -> bool:
+    """Whether a computed value is the claimed one.
+
+    Operands are rounded themselves, so a result may miss the claim by a little of what their digits allow.
+    """
     relation = compare(replace(claimed, bound="", other=None), result, tolerance)
     return relation.is_match or (relation is Relation.OPEN and result.slack <= 2 * claimed.slack)
 
@@ -87,6 +126,26 @@ def _agrees(claimed: Quantity, result: Quantity, tolerance: float | None) -> boo
 def direction(cue_text: str) -> int:
     """1 when the words speak of growth, -1 of decline, 0 of neither or of both."""
     return bool(_UP.search(cue_text)) - bool(_DOWN.search(cue_text))
+
+
+def way_of(text: str, start: int, end: int) -> int:
+    """1 when the words that govern the quantity `text[start:end]` speak of a rise, -1 of a fall, 0 of neither.
+
+    The last such word before it in its clause governs it, else one right behind it ("5% more").
+    """
+    low = max(
+        (turn.end() for turn in _CLAUSE_TURN.finditer(text, max(0, start - 200), start)), default=max(0, start - 200)
+    )
+    before = [*_WAY.finditer(text, low, start)]
+    found = before[-1] if before else _WAY_BEHIND.match(text, end)
+    if found is None:
+        return 0
+    return 1 if found["up"] else -1
+
+
+def _lasting(cue_text: str) -> int:
+    """1 when the words speak of more time, -1 of less, 0 of neither."""
+    return bool(_LONGER.search(cue_text)) - bool(_SHORTER.search(cue_text))
 
 
 def _signs(claimed: Quantity, direction: int, value: float) -> float | None:
@@ -100,83 +159,110 @@ def _signs(claimed: Quantity, direction: int, value: float) -> float | None:
 
 def _changes(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
     """Difference of two amounts, or of two percentages in points; growth when a percentage is claimed."""
-    for (i, new), (j, old) in permutations(operands, 2):
-        if not _are_alike(new, old):
+    for (i, later), (j, earlier) in permutations(operands, 2):
+        new, old = later.quantity, earlier.quantity
+        if later.is_loss != earlier.is_loss:
+            new, old = (_lost(each.quantity) if each.is_loss else each.quantity for each in (later, earlier))
+        if not are_alike(new, old) or (direction and not later.may_follow(earlier)):
             continue
         if claimed.kind == "percentage" and claimed.unit == "%" and old.low:
             growth = (new.low - old.low) / abs(old.low) * 100
             value = _signs(claimed, direction, growth)
             if value is not None and new.kind != "percentage":
                 slack = (new.slack + old.slack * abs(new.low / old.low)) / abs(old.low) * 100
-                yield _percentage(value, slack), _formula(f"({_w(new)} − {_w(old)}) / {_w(old)}", growth, " %"), (i, j)
+                yield (
+                    percentage(value, slack),
+                    _formula(f"({as_written(new)} − {as_written(old)}) / {as_written(old)}", growth, " %"),
+                    (i, j),
+                )
         value = _signs(claimed, direction, new.low - old.low)
         if value is not None:
             unit = "pp" if new.kind == "percentage" and claimed.unit == "pp" else new.unit
-            result = replace(_point(new, value, new.slack + old.slack), unit=unit)
-            yield result, f"{_w(new)} − {_w(old)}", (i, j)
+            result = replace(point(new, value, new.slack + old.slack), unit=unit)
+            yield result, f"{as_written(new)} − {as_written(old)}", (i, j)
+
+
+def _lost(quantity: Quantity) -> Quantity:
+    return replace(quantity, low=-quantity.low, high=-quantity.high, text=f"(−{as_written(quantity)})")
+
+
+def _pairs(operands: _Numbered) -> Iterator[tuple[int, int, Quantity, Quantity]]:
+    return ((i, j, first.quantity, second.quantity) for (i, first), (j, second) in permutations(operands, 2))
 
 
 def _sums(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
     for count in (2, 3, 4):
         for chosen in combinations(operands[:8], count):
-            values = [operand for _, operand in chosen]
-            if all(_are_alike(values[0], other) for other in values[1:]):
-                result = _point(values[0], sum(value.low for value in values), sum(value.slack for value in values))
-                yield result, " + ".join(map(_w, values)), tuple(place for place, _ in chosen)
+            values = [operand.quantity for _, operand in chosen]
+            if all(are_alike(values[0], other) for other in values[1:]):
+                result = point(values[0], sum(value.low for value in values), sum(value.slack for value in values))
+                yield result, " + ".join(map(as_written, values)), tuple(place for place, _ in chosen)
 
 
 def _products(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
     """So many things at so much each."""
-    for (i, count), (j, price) in permutations(operands, 2):
+    for i, j, count, price in _pairs(operands):
         if claimed.kind == "currency" == price.kind and count.kind == "count" and count.nouns:
-            yield _point(price, count.low * price.low, count.low * price.slack), f"{_w(count)} × {_w(price)}", (i, j)
+            yield (
+                point(price, count.low * price.low, count.low * price.slack),
+                f"{as_written(count)} × {as_written(price)}",
+                (i, j),
+            )
 
 
 def _averages(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
     for total, formula, places in _sums(claimed, operands, direction):
         count = len(places)
-        yield _point(total, total.low / count, total.slack / count), f"({formula}) / {count}", places
+        yield point(total, total.low / count, total.slack / count), f"({formula}) / {count}", places
 
 
 def _shares(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
-    for (i, part), (j, whole) in permutations(operands, 2):
-        if claimed.kind in ("percentage", "ratio") and _are_alike(part, whole) and 0 < part.low <= whole.low:
+    for i, j, part, whole in _pairs(operands):
+        if claimed.kind in ("percentage", "ratio") and are_alike(part, whole) and 0 < part.low <= whole.low:
             value = part.low / whole.low * 100
             slack = (part.slack + whole.slack * part.low / whole.low) / whole.low * 100
-            yield _percentage(value, slack), _formula(f"{_w(part)} / {_w(whole)}", value, " %"), (i, j)
+            yield percentage(value, slack), _formula(f"{as_written(part)} / {as_written(whole)}", value, " %"), (i, j)
 
 
 def _ratios(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
     """A quotient of two amounts: of one kind gives a ratio, else an amount per count."""
-    for (i, above), (j, below) in permutations(operands, 2):
+    for i, j, above, below in _pairs(operands):
         if not below.low:
             continue
         value = above.low / below.low
         slack = (above.slack + below.slack * abs(value)) / abs(below.low)
-        if claimed.kind == "ratio" and _are_alike(above, below):
-            ratio = replace(_percentage(value, slack), kind="ratio", unit="")
-            yield ratio, _formula(f"{_w(above)} / {_w(below)}", value, ""), (i, j)
+        if claimed.kind == "ratio" and are_alike(above, below):
+            ratio = replace(percentage(value, slack), kind="ratio", unit="")
+            yield ratio, _formula(f"{as_written(above)} / {as_written(below)}", value, ""), (i, j)
         elif claimed.kind in ("currency", "quantity", "count") and below.kind == "count":
-            yield _point(above, value, slack), _formula(f"{_w(above)} / {_w(below)}", value, ""), (i, j)
+            yield point(above, value, slack), _formula(f"{as_written(above)} / {as_written(below)}", value, ""), (i, j)
 
 
-def _are_alike(first: Quantity, second: Quantity) -> bool:
+def are_alike(first: Quantity, second: Quantity) -> bool:
+    """Whether two numbers are of one kind and unit, or one is written without a unit."""
     return first.kind not in ("date", "time") and (
         (first.kind == second.kind and first.unit == second.unit)
-        or (first.is_bare and second.kind in ("currency", "count"))
-        or (second.is_bare and first.kind in ("currency", "count"))
+        or (first.is_bare and second.kind in ("currency", "count", "quantity"))
+        or (second.is_bare and first.kind in ("currency", "count", "quantity"))
     )
 
 
-def _point(like: Quantity, value: float, slack: float) -> Quantity:
+def point(like: Quantity, value: float, slack: float) -> Quantity:
+    """A computed value in the kind and unit of `like`."""
     return replace(like, low=value, high=value, slack=slack, other=None, bound="", is_approximate=False)
 
 
-def _percentage(value: float, slack: float) -> Quantity:
+def percentage(value: float, slack: float) -> Quantity:
+    """A computed value in percent."""
     return Quantity(0, 0, "", "percentage", value, value, slack, "%")
 
 
-def _w(operand: Quantity) -> str:
+def _digits(quantity: Quantity) -> int:
+    return sum(map(str.isdigit, quantity.text))
+
+
+def as_written(operand: Quantity) -> str:
+    """An operand as it stands in a formula."""
     return " ".join(operand.text.split())
 
 
@@ -184,10 +270,6 @@ def _formula(expression: str, value: float, unit: str) -> str:
     return f"{expression} = {value:.4g}{unit}"
 
 
-_DAY = 86400.0
-_BETWEEN = re.compile(
-    r"\b(?:after|before|later|earlier|since|between|apart|lasted|took|until|ahead|for|older|younger)\b", re.I
-)
 _FACTORS = {"twice": 2.0, "double": 2.0, "triple": 3.0, "three times": 3.0, "four times": 4.0, "five times": 5.0}
 _FACTORS |= {"ten times": 10.0, "half": 0.5, "a third of": 1 / 3, "a quarter of": 0.25}
 _MULTIPLE = re.compile(rf",? (?:which is |that is |or |about |nearly |almost )?(?P<factor>{'|'.join(_FACTORS)}) ", re.I)
@@ -195,14 +277,43 @@ _UP = re.compile(
     r"\b(?:increas|grew|grow|rose|ris(?:e|ing)|climb|gain|jump|surg|expand|higher|up\b|more\b|added)", re.I
 )
 _DOWN = re.compile(
-    r"\b(?:decreas|declin|fell|fall|drop|reduc|shr[iau]nk|contract(?:ed|ion)|lower|down\b|fewer|less\b|lost|loss|deficit|slid)",
+    r"\b(?:decreas|declin|fell|fall|drop|reduc|shr[iau]nk|contract(?:ed|ion)|lower|down\b|fewer|less\b|lost|loss|deficit|slid|worsen)",
     re.I,
 )
+_RISING = (
+    r"increas(?:e|ed|es|ing)|grew|grow(?:n|s|ing)?|rose|ris(?:e|en|es|ing)|climb(?:ed|s|ing)?|jump(?:ed|s)?|surged?|"
+    r"soared?|expanded|gained|widened"
+)
+_FALLING = (
+    r"decreas(?:e|ed|es|ing)|declin(?:e|ed|es|ing)|fell|fall(?:en|s|ing)?|dropp?(?:ed|s|ing)?|reduc(?:ed|es|tion)|shrank|"
+    r"shrunk|slipp?ed|slid|plunged|plummeted|contracted|narrowed|worsened|lost"
+)
+_WAY = re.compile(rf"\b(?:(?P<up>{_RISING}|(?<=was )up|(?<=were )up)|{_FALLING}|(?<=was )down|(?<=were )down)\b", re.I)
+_WAY_BEHIND = re.compile(
+    r"(?: [^\W\d_]+){0,2}?,? (?:(?P<up>more|higher|increase|rise|growth|up)|"
+    r"less|fewer|lower|decrease|decline|drop|fall|down)\b"
+)
+_CLAUSE_TURN = re.compile(r"[.;](?= |$)|\b(?:while|whereas|but|although)\b|, (?=and |after |with )")
+_TOTAL = re.compile(
+    r"\b(?:total|combined|together|sum\b|altogether|overall|aggregate|both|in all\b|cumulative|adds? up|added up|"
+    r"over the (?:\w+ ){0,2}(?:years|quarters|months|weeks|days)|in the first \w+ (?:quarters|months|years)|"
+    r"from \d{4} to)",
+    re.I,
+)
+_NOUNS_OF_CHANGE = re.compile(r"\b(?:loss(?:es)?|gains?|deficits?|increase ?/ ?\(?decrease\)?)\b", re.I)  # what changes
+_LONGER, _SHORTER = (
+    re.compile(r"\b(?:slower|longer|later)\b", re.I),
+    re.compile(r"\b(?:faster|shorter|quicker|earlier)\b", re.I),
+)
+_AVERAGE = re.compile(r"\b(?:average|mean\b|averag)", re.I)
+_FEW = r"one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|\d{1,3}"
 _OPERATIONS: tuple[tuple[re.Pattern[str], Callable[[Quantity, _Numbered, int], Iterator[_Result]]], ...] = (
     (
         re.compile(
             f"{_UP.pattern}|{_DOWN.pattern}|"
-            + r"\b(?:chang|differ|improv|worsen|widen|narrow|gap\b|grow|spread|exceed|ahead|behind)",
+            + r"\b(?:chang|differ|improv|worsen|widen|narrow|gap\b|grow|spread|exceed|ahead|behind|than\b|without|"
+            + r"excluding|net (?:additions?|change|gain|inflow|outflow)|remain|left\b|on balance|slower|faster|"
+            + r"stronger|weaker|longer|shorter|heavier|lighter|year before)",
             re.I,
         ),
         _changes,
@@ -210,19 +321,20 @@ _OPERATIONS: tuple[tuple[re.Pattern[str], Callable[[Quantity, _Numbered, int], I
     (
         re.compile(
             r"\b(?:share|proportion|percentage|percent|fraction|account(?:ed|s|ing)? for|represent|made? up|makes up|"
-            r"constitut|compris)|%\s+of\b|\bof (?:the |all )?total",
+            r"constitut|compris)|%\s+of\b|\bof (?:the |all )?total|"
+            rf"\b(?:{_FEW}) (?:in|out of) (?:every )?(?:{_FEW})\b",
             re.I,
         ),
         _shares,
     ),
     (
-        re.compile(r"\b(?:total|combined|together|sum\b|altogether|overall|aggregate|both|in all|cumulative)", re.I),
+        _TOTAL,
         _sums,
     ),
     (
-        re.compile(r"\b(?:total|combined|together|sum\b|altogether|overall|aggregate|both|in all|cumulative)", re.I),
+        _TOTAL,
         _products,
     ),
-    (re.compile(r"\b(?:average|mean\b|averag)", re.I), _averages),
-    (re.compile(r"\b(?:times|ratio|per\b|each|multiple|proportion)|\dx\b", re.I), _ratios),
+    (_AVERAGE, _averages),
+    (re.compile(r"\b(?:times|twice|ratio|per\b|each|multiple|proportion)|\dx\b", re.I), _ratios),
 )

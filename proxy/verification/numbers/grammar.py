@@ -11,8 +11,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from proxy.verification.numbers.clock import ClockReading, may_begin_clock, read_clock, read_duration, read_spoken_clock
+from proxy.verification.numbers.currencies import CENTS, CODES, CURRENCIES
 from proxy.verification.numbers.dates import DateReading, is_date_word, read_date, year_span
-from proxy.verification.numbers.units import read_unit
+from proxy.verification.numbers.scales import SCALES, SUFFIXES
+from proxy.verification.numbers.units import Unit, read_per, read_unit
 from proxy.verification.words import STOPWORDS, stem
 
 Kind = Literal["currency", "percentage", "ratio", "date", "time", "count", "quantity"]
@@ -30,7 +33,8 @@ class Quantity:
 
     `unit` is a currency code ("$" when no country is named), "%" or "pp" (percentage points) or "bps" (in points), the
     dimension of a measure such as "length", or a date's unit (see `DateReading`). `scale` is what a written scale word
-    multiplied, `worth` and `offset` what the unit is worth, `written` its name, `nouns` the stems of what is counted.
+    multiplied, `worth` and `offset` what the unit is worth, `written` its name, `per` the seconds that an amount
+    is counted by ("a day"; 0: none said), `nouns` the stems of what is counted.
     """
 
     start: int
@@ -49,6 +53,7 @@ class Quantity:
     worth: float = 1.0
     offset: float = 0.0
     written: str = ""
+    per: float = 0.0
     nouns: tuple[str, ...] = ()
 
     @property
@@ -59,7 +64,25 @@ class Quantity:
 
 @lru_cache(maxsize=1024)
 def find_quantities(text: str) -> tuple[Quantity, ...]:
-    """Every quantity of `text`, in order and without overlaps. Linear in its length."""
+    """Every quantity of `text`, in order and without overlaps. Linear in its length.
+
+    Invisible characters are read over, and a line may break between a number and its unit.
+    """
+    plain = _LINE_BREAK.sub(" ", text)
+    if not _INVISIBLE.search(plain):
+        return _find(plain) if plain is text else tuple(_placed(text, each) for each in _find(plain))
+    seen = [place for place, char in enumerate(plain) if not _INVISIBLE.match(char)]
+    return tuple(
+        _placed(text, replace(each, start=seen[each.start], end=seen[each.end - 1] + 1))
+        for each in _find("".join(plain[place] for place in seen))
+    )
+
+
+def _placed(text: str, quantity: Quantity) -> Quantity:
+    return replace(quantity, text=text[quantity.start : quantity.end])
+
+
+def _find(text: str) -> tuple[Quantity, ...]:
     found: list[Quantity] = []
     position = 0
     while match := _TOKEN.search(text, position):
@@ -73,8 +96,15 @@ def find_quantities(text: str) -> tuple[Quantity, ...]:
             read, position = _at_money(text, match)
         else:
             read, position = _at_digit(text, match.start())
-        found.extend(read)
+        found.extend(_with_period(text, each) for each in read)
     return tuple(found)
+
+
+def _with_period(text: str, quantity: Quantity) -> Quantity:
+    if quantity.kind not in ("currency", "quantity") or quantity.unit == "time":
+        return quantity
+    per = read_per(text, quantity.end)
+    return replace(quantity, per=per) if per else quantity
 
 
 @lru_cache(maxsize=16384)
@@ -82,7 +112,12 @@ def _may_begin(word: str) -> bool:
     """Whether anything that `_at_word` reads can begin with this word; most words are no such thing."""
     lower = word.lower()
     return (
-        "-" in lower or lower in _SPELLED or lower in _FRACTION_STARTS or lower in _TIMES_OF_DAY or is_date_word(lower)
+        "-" in lower
+        or lower in _SPELLED
+        or lower in _FRACTION_STARTS
+        or may_begin_clock(lower)
+        or lower in _MULTIPLIED
+        or is_date_word(lower)
     )
 
 
@@ -106,10 +141,12 @@ def _at_word(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
     word = match.group().lower()
     if is_date_word(word) and (reading := read_date(text, match.start(), at_digit=False)):
         return [_date(text, match.start(), reading)], reading.end
-    if word in _TIMES_OF_DAY:
-        minutes = _TIMES_OF_DAY[word]
-        other = (1440.0, 1440.0) if word == "midnight" else None
-        return [Quantity(match.start(), match.end(), match.group(), "time", minutes, minutes, other=other)], match.end()
+    if clock := read_spoken_clock(text, match.start()):
+        return _one(_time_of_day(text, match.start(), clock))
+    if (half := _HALF_UNIT.match(text, match.start())) and (unit := read_unit(text, half.start("unit"))):
+        return _half_of_unit(text, half, unit.unit)
+    if word in _MULTIPLIED:
+        return _multiplied(text, match)
     if fraction := _FRACTION.match(text, match.start()):
         return [_fraction(text, fraction)], fraction.end()
     if word in _SPELLED or word in _ARTICLES:
@@ -120,6 +157,28 @@ def _at_word(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
     return [], prefix.end() if prefix else match.end()
 
 
+def _half_of_unit(text: str, match: re.Match[str], unit: Unit) -> tuple[list[Quantity], int]:
+    """ "half an hour", "an hour and a half", "three quarters of a mile"; "an hour" where it says how long."""
+    share = _SHARES_OF_UNIT[(match["share"] or "").lower().replace("-", " ").split(" ")[0]]
+    if match["more"]:
+        share += 0.5
+    elif not match["share"] and not (unit.dimension == "time" and _leads(text, match.start(), _HOW_LONG)):
+        return [], match.start("unit")
+    amount = _Amount(match.end(), share * unit.factor, 0.05 * unit.factor, is_spelled=True)
+    found = _quantity(text, match.start(), match.end(), "quantity", [amount], 1.0, unit=unit.dimension)
+    return _one(replace(found, written=match["unit"], worth=unit.factor))
+
+
+def _multiplied(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
+    """ "doubled" or "twice as big", as a ratio of about two; what is doubled up or down is something else."""
+    is_twice = match.group().lower() == "twice"
+    if not _AS_MUCH.match(text, match.end()) if is_twice else _NO_MULTIPLE.match(text, match.end()):
+        return [], match.end()  # "twice a day"
+    factor = _MULTIPLIED[match.group().lower()]
+    amount = _Amount(match.end(), factor, 0.1 * factor, is_spelled=True)
+    return _one(_quantity(text, match.start(), match.end(), "ratio", [amount], 1.0, unit="times"))
+
+
 def _at_money(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
     """A currency symbol or code, and the amount behind it."""
     opening = _AMOUNT_AHEAD.match(text, match.end())
@@ -127,13 +186,13 @@ def _at_money(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
     if opening is None or amount is None:
         return [], match.end()
     start = match.start()
-    code = _CURRENCIES[match["money"].lower().rstrip(".")]
+    code = CURRENCIES[match["money"].lower().rstrip(".")]
     amounts = _with_range_end(text, amount, start, is_money=True)
     sign = -1.0 if opening["sign"] or _is_negative(text, start) else 1.0
     end = amounts[-1].end
     trailing = _TRAILING_CODE.match(text, end)
     if trailing and code == "$":
-        code, end = _CURRENCIES[trailing["code"].lower()], trailing.end()
+        code, end = CURRENCIES[trailing["code"].lower()], trailing.end()
     if _WORD_CHARACTER.match(text, end):
         return [], end
     quantity = _quantity(text, start, end, "currency", amounts, sign, unit=code)
@@ -148,8 +207,10 @@ def _at_digit(text: str, start: int) -> tuple[list[Quantity], int]:
     before = text[start - 1 : start] if start else ""
     if reading := read_date(text, start, at_digit=True):
         return [_date(text, start, reading)], reading.end
-    if (clock := _CLOCK.match(text, start)) and not _leads(text, start, _RATIO_CUES):
-        return [_time_of_day(text, clock)], clock.end()
+    if duration := read_duration(text, start):
+        return _one(_duration(text, start, *duration))
+    if (clock := read_clock(text, start)) and not _leads(text, start, _RATIO_CUES):
+        return _one(_time_of_day(text, start, clock))
     if ratio := _RATIO.match(text, start):
         return [_ratio(text, ratio)], ratio.end()
     if (fraction := _DIGIT_FRACTION.match(text, start)) and _part(fraction) < 1:
@@ -171,8 +232,10 @@ def _measured(text: str, start: int, amount: _Amount) -> tuple[list[Quantity], i
         amounts = [each.times(0.01) for each in amounts] if unit == "bps" else amounts
         read = _quantity(text, start, percent.end(), "percentage", amounts, sign, unit=unit)
         return _one(replace(read, worth=0.01) if unit == "bps" else read)
+    if amount.is_plain and _HEADS_COLUMN.match(text, end) and 1900 <= amount.value <= 2100:
+        return _one(Quantity(start, end, text[start:end], "date", *year_span(int(amount.value)), unit=""))
     if (money := _MONEY_BEHIND.match(text, end)) and (code := _money(money["name"], amounts[-1])):
-        amounts = [each.times(0.01) for each in amounts] if money["name"].lower() in _CENTS else amounts
+        amounts = [each.times(0.01) for each in amounts] if money["name"].lower() in CENTS else amounts
         return _one(_quantity(text, start, money.end(), "currency", amounts, sign, unit=code))
     if times := _TIMES.match(text, end):
         return _one(_quantity(text, start, times.end(), "ratio", amounts, sign, unit="times"))
@@ -197,14 +260,38 @@ def _measured(text: str, start: int, amount: _Amount) -> tuple[list[Quantity], i
             ]
             sign = 1.0 if worth.offset else sign
             found = _quantity(text, start, unit_read.end, "quantity", measured, sign, unit=worth.dimension)
-            return _one(
-                replace(found, written=unit_name, scale=amounts[-1].scale, worth=worth.factor, offset=worth.offset)
-            )
+            found = replace(found, written=unit_name, scale=amounts[-1].scale, worth=worth.factor, offset=worth.offset)
+            return _one(_compound(text, found) if len(amounts) == 1 and not worth.offset else found)
     if _WORD_CHARACTER.match(text, end):
         return [], _IDENTIFIER.match(text, end).end()  # type: ignore[union-attr]  # may be empty
     if amount.is_spelled and amount.value == 1:
         return [], end  # "one" is a pronoun more often than a count
     return _counted(text, start, amounts, sign)
+
+
+def _compound(text: str, first: Quantity) -> Quantity:
+    """The quantity with what follows in smaller units: "3 hours 20 minutes", "5 ft 10 in", "2 years and six months"."""
+    while (joint := _AND_SMALLER.match(text, first.end)) is not None:
+        position = joint.end()
+        amount = _digits(text, position) if text[position].isdigit() else _spelled(text, position)
+        gap = amount.end + 1 if amount and text[amount.end : amount.end + 1] in _UNIT_GAPS else amount and amount.end
+        unit = read_unit(text, gap) if gap else None
+        if amount is None or unit is None or unit.unit.dimension != first.unit or unit.unit.factor >= first.worth:
+            break
+        added = amount.value * unit.unit.factor
+        if added >= first.worth:
+            break
+        first = replace(
+            first,
+            end=unit.end,
+            text=text[first.start : unit.end],
+            low=first.low + added,
+            high=first.high + added,
+            slack=amount.slack * unit.unit.factor,
+            worth=unit.unit.factor,
+            written=text[gap : unit.end],
+        )
+    return first
 
 
 def _counted(text: str, start: int, amounts: list[_Amount], sign: float) -> tuple[list[Quantity], int]:
@@ -271,7 +358,7 @@ def _digits(text: str, start: int, *, is_money: bool = False) -> _Amount | None:
         value, decimals, end, integer = value + half_more, 1, end + 1, ""
     scale, end_of_scale = _scale(text, end, is_money)
     if text[start - 1 : start] == "(" and text[end : end + 1] == ")" and (outside := _SCALE_WORD.match(text, end + 1)):
-        scale = _SCALES[outside["scale"].lower()]  # "(1.6) billion"
+        scale = SCALES[outside["scale"].lower()]  # "(1.6) billion"
     slack = 0.5 * 10.0**-decimals
     if scale == 1.0 and not decimals and integer:
         slack = _integer_slack(integer)
@@ -289,9 +376,9 @@ def _scale(text: str, end: int, is_money: bool) -> tuple[float, int]:
     """The factor of the scale words behind a number ("3.2 million", "5 lakh crore", "$4bn"), and where they end."""
     factor = 1.0
     while word := _SCALE_WORD.match(text, end):
-        factor, end = factor * _SCALES[word["scale"].lower()], word.end()
+        factor, end = factor * SCALES[word["scale"].lower()], word.end()
     if factor == 1.0 and (suffix := (_MONEY_SUFFIX if is_money else _SCALE_SUFFIX).match(text, end)):
-        return _SUFFIXES[suffix["suffix"].lower()], suffix.end()
+        return SUFFIXES[suffix["suffix"].lower()], suffix.end()
     return factor, end
 
 
@@ -446,6 +533,8 @@ def _qualified(text: str, start: int, end: int) -> tuple[Bound, bool]:
     """The bound and the approximation that the words around a quantity give it."""
     phrases = _lead_in(text, start)
     is_approximate = not _ABOUT.isdisjoint(phrases)
+    if negated := _NOT_BEYOND.search(text, max(0, start - 40), start):
+        return ("most" if negated["above"] else "least"), is_approximate
     if not _AT_MOST.isdisjoint(phrases) or _OR_LESS.match(text, end):
         return "most", is_approximate
     if not _AT_LEAST.isdisjoint(phrases) or _OR_MORE.match(text, end):
@@ -491,21 +580,18 @@ def _date(text: str, start: int, reading: DateReading) -> Quantity:
     )
 
 
-def _time_of_day(text: str, match: re.Match[str]) -> Quantity:
-    """A time of day in minutes; without am or pm an hour up to 12 may be either."""
-    hour, half_day = int(match["hour"]), _half_of_day(match)
-    hour = hour % 12 + (12 if half_day == "p" else 0) if half_day else hour
-    minutes = 60.0 * hour + int(match["minute"] or match["minutes"] or 0)
-    other = (minutes + 720, minutes + 720) if not half_day and hour < 12 else None
-    return Quantity(match.start(), match.end(), match.group(), "time", minutes, minutes, 0.0, "", other)
+def _time_of_day(text: str, start: int, reading: ClockReading) -> Quantity:
+    """A time of day in minutes."""
+    other = None if reading.other is None else (reading.other, reading.other)
+    written = text[start : reading.end]
+    return Quantity(start, reading.end, written, "time", reading.minutes, reading.minutes, other=other)
 
 
-def _half_of_day(match: re.Match[str]) -> str:
-    if match["part"]:
-        return "a" if match["part"] == "morning" else "p"
-    if match["night"]:
-        return "p" if 6 <= int(match["hour"]) < 12 else "a"
-    return (match["half"] or "").lower()
+def _duration(text: str, start: int, end: int, seconds: float) -> Quantity:
+    """A length of time that is written as a clock shows it."""
+    bound, is_approximate = _qualified(text, start, end)
+    read = Quantity(start, end, text[start:end], "quantity", seconds, seconds, 0.5, "time", None, bound, is_approximate)
+    return replace(read, written="seconds")
 
 
 def _ratio(text: str, match: re.Match[str]) -> Quantity:
@@ -518,7 +604,7 @@ def _ratio(text: str, match: re.Match[str]) -> Quantity:
 def _fraction(text: str, match: re.Match[str]) -> Quantity:
     """A spelled-out share: "two-thirds", "a quarter of", "half of"."""
     count = 1.0 if match["count"] is None else _SPELLED.get(match["count"].lower(), 1.0)
-    value = count / _PARTS[(match["part"] or match["half"] or "half").lower().rstrip("s")]
+    value = count / _PARTS[(match["part"] or match["half"] or match["by"] or "half").lower().rstrip("s")]
     _, is_approximate = _qualified(text, match.start(), match.end())
     bound, _ = _qualified(text, match.start(), match.end())
     return Quantity(
@@ -556,44 +642,10 @@ def _money(name: str, amount: _Amount) -> str | None:
     """The currency that a word or code behind an amount names; "pounds" are money only behind a scale word."""
     if name.lower() in ("pound", "pounds") and amount.scale == 1.0:
         return None
-    code = _CURRENCIES.get(name.lower())
+    code = CURRENCIES.get(name.lower())
     return code if code is None or len(name) > 3 or not name.islower() or name in ("yen", "won") else None
 
 
-_CURRENCIES: dict[str, str] = {
-    "$": "$",
-    "dollar": "$",
-    "dollars": "$",
-    "cent": "$",
-    "cents": "$",
-    "¢": "$",
-    "bucks": "$",
-}
-_CURRENCIES |= {"€": "EUR", "euro": "EUR", "euros": "EUR", "£": "GBP", "pound": "GBP", "pounds": "GBP", "pence": "GBP"}
-_CURRENCIES |= {"sterling": "GBP", "¥": "JPY", "yen": "JPY", "₹": "INR", "rs": "INR", "rupee": "INR", "rupees": "INR"}
-_CURRENCIES |= {"us$": "USD", "u.s.$": "USD", "a$": "AUD", "au$": "AUD", "c$": "CAD", "ca$": "CAD", "nz$": "NZD"}
-_CURRENCIES |= {"hk$": "HKD", "s$": "SGD", "r$": "BRL", "yuan": "CNY", "renminbi": "CNY", "rmb": "CNY", "₩": "KRW"}
-_CURRENCIES |= {"won": "KRW", "₽": "RUB", "rubles": "RUB", "franc": "CHF", "francs": "CHF", "₺": "TRY", "₪": "ILS"}
-_CODES = (
-    "USD EUR GBP JPY CNY INR AUD CAD CHF HKD NZD SGD SEK NOK DKK KRW BRL MXN ZAR RUB TRY PLN CZK HUF ILS AED SAR THB "
-    "IDR MYR PHP TWD NGN EGP"
-).split()
-_CURRENCIES |= {code.lower(): code for code in _CODES}
-_CURRENCY_SYMBOLS = frozenset("$€£¥₹₩₽₺₪")
-_CENTS = frozenset(("cent", "cents", "¢", "pence"))
-
-_SCALES = {"hundred": 1e2, "thousand": 1e3, "thousands": 1e3, "million": 1e6, "millions": 1e6, "billion": 1e9}
-_SCALES |= {
-    "billions": 1e9,
-    "trillion": 1e12,
-    "trillions": 1e12,
-    "lakh": 1e5,
-    "lakhs": 1e5,
-    "crore": 1e7,
-    "crores": 1e7,
-}
-_SCALES |= {"mn": 1e6, "mln": 1e6, "mio": 1e6, "mm": 1e6, "bn": 1e9, "bln": 1e9, "tn": 1e12, "trn": 1e12, "dozen": 12.0}
-_SUFFIXES = {"k": 1e3, "m": 1e6, "mm": 1e6, "b": 1e9, "t": 1e12}
 _SPELLED = {
     name: float(number)
     for number, name in enumerate(
@@ -604,9 +656,8 @@ _SPELLED = {
 _SPELLED |= {"eighty": 80.0, "ninety": 90.0}
 _SPELLED_SCALES = {"hundred": 1e2, "dozen": 12.0, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _SPELLED_SCALES |= {"lakh": 1e5, "crore": 1e7}
-_TIMES_OF_DAY = {"noon": 720.0, "midday": 720.0, "midnight": 0.0}
 _ARTICLES = frozenset(("a", "an"))
-_FRACTION_STARTS = _ARTICLES | {"half"}
+_FRACTION_STARTS = _ARTICLES | {"half", "quarter"}
 _PARTS = {"half": 2.0, "halve": 2.0, "third": 3.0, "quarter": 4.0, "fourth": 4.0, "fifth": 5.0, "sixth": 6.0}
 _PARTS |= {"eighth": 8.0, "tenth": 10.0}
 _VULGAR = {"½": 0.5, "¼": 0.25, "¾": 0.75, "⅓": 1 / 3, "⅔": 2 / 3}
@@ -621,20 +672,24 @@ _PERCENT_UNITS = {
     "pps": "pp",
 }
 _PERCENT_UNITS |= {"bps": "bps", "bp": "bps", "basispoints": "bps", "basispoint": "bps"}
-_SMALL_WHOLES = frozenset((2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 20.0, 50.0, 100.0, 1000.0, 10000.0))
+_SMALL_WHOLES = frozenset(
+    (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 20.0, 50.0, 100.0, 1000.0, 10000.0, 1e5, 1e6)
+)
 _MINUS = ("-", "\u2212", "\u2013")
 _CLOSERS = ")]%\"'”’"
 _IDENTIFIER_MARKS = frozenset("#@_/\\^§&")
 _UNIT_GAPS = (" ", "-", "\u00a0", "\u202f", "\u2009")
 _NOT_NOUNS = frozenset("compared versus vs respectively million billion thousand".split()) | frozenset(_SPELLED)
 
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
+_LINE_BREAK = re.compile(r"(?<=[\d$€£])\n(?=[a-z%\d])")
 _TOKEN = re.compile(
     r"(?P<skip>https?://\S+|www\.\S+|\d{1,4}(?::\d{1,4}){3,200}"
     r"|\[\^?\d{1,3}(?:[,;\u2013 -]{1,2}\d{1,3}){0,20}\]|【[^】\n]{0,60}】"
     r"|^[ \t]*\d{1,3}[.)](?=\s)|(?<!\d)\+\d{1,3}[ -]\(?\d{2,4}\)?[ -]\d{3,4}[ -]?\d{2,4}(?!\d)"
     r"|\(\d{3}\) ?\d{3}[-.]\d{4}\b|\b\d{3}[-. ]\d{3}[-.]\d{4}\b)"
     r"|(?P<money>(?:U\.S\.|US|CA|C|AU|A|NZ|HK|S|R)?[$]|[€£¥₹₩₽₺₪]|Rs\.?(?=[ \u00a0]?\d)"
-    rf"|(?:{'|'.join(_CODES)}|RMB)(?=[ \u00a0]?[-\u2212(]?\d))"
+    rf"|(?:{'|'.join(CODES)}|RMB)(?=[ \u00a0]?[-\u2212(]?\d))"
     r"|(?P<word>[^\W\d_]\w*(?:[-.]\d\w*)*)|(?P<number>\.\d|\d|[½¼¾])",
     re.MULTILINE,
 )
@@ -644,9 +699,9 @@ _NUMBER = re.compile(
 )
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3}){1,8}|\d{1,2}(?:,\d{2}){1,6},\d{3}")
 _SPACES = re.compile(r"[ \u00a0\u202f\u2009]")
-_SCALE_WORD = re.compile(rf"[ \u00a0-]?(?P<scale>{'|'.join(sorted(_SCALES, key=len, reverse=True))})(?![^\W_])", re.I)
+_SCALE_WORD = re.compile(rf"[ \u00a0-]?(?P<scale>{'|'.join(sorted(SCALES, key=len, reverse=True))})(?![^\W_])", re.I)
 _SCALE_SUFFIX = re.compile(r"(?P<suffix>MM|[kKMB])(?![^\W_])")  # "5m" and "5t" are metres and tonnes
-_MONEY_SUFFIX = re.compile(r" ?(?P<suffix>MM|[kKmMbBtT])(?![^\W_])")
+_MONEY_SUFFIX = re.compile(r" ?(?P<suffix>MM|mm|[kKmMbBtT])(?![^\W_])")
 _POWER_OF_TEN = re.compile(r"(?: ?[×x*] ?10\^?|[eE])(?P<exponent>[-\u2212+]?\d{1,2})(?!\w)")
 _PERCENT = re.compile(
     r"[ \u00a0\u202f-]?(?P<unit>%-points?|% points?|%|percentage[ -]points?|percentage|percent|per cent|pct|"
@@ -656,28 +711,47 @@ _PERCENT = re.compile(
 _MONEY_BEHIND = re.compile(
     r"[ \u00a0-]?(?:US |U\.S\. |American )?(?P<name>[€£¥₹₩₽₺₪¢]|[$](?!\d)|[^\W\d_]{3,8}(?![^\W_]))"
 )
-_TRAILING_CODE = re.compile(rf" ?(?P<code>{'|'.join(_CODES)})\b")
-_TIMES = re.compile(
-    r"[xX×](?![^\W_]|\d)|[ -]?fold\b| times (?=(?:as|more|greater|the|larger|faster|lower|less|higher|bigger|that)\b)"
+_HEADS_COLUMN = re.compile(  # "2019 €m" is a year over a column
+    rf" (?:US[$]|[$€£¥₹]|RMB|{'|'.join(CODES)}) ?['’]?(?:(?:thousand|million|billion)s?|mn?|bn|k|000s?)(?!\w)", re.I
 )
-_IN_WHOLE = re.compile(r" (?:(?P<out>out of)|in) (?:every )?(?=[^\W_])")
+_TRAILING_CODE = re.compile(rf" ?(?P<code>{'|'.join(CODES)})\b")
+_TIMES = re.compile(
+    r"[xX×](?![^\W_]|\d)|[ -]?fold\b|(?<=\d\.\d) times\b|(?<=\d\.\d\d) times\b"
+    r"| times (?=(?:as|more|greater|the|larger|faster|lower|less|higher|bigger|that|its|their|what|those)\b)"
+)
+_IN_WHOLE = re.compile(r" (?:(?P<out>out of)|in|(?P<per>per)) (?:every )?(?=[^\W_])")
 _RANGE = re.compile(r"(?:[ \u00a0]?(?P<word>[-\u2013\u2014~]| to |(?: and | or )))[$€£]?[ ]?(?=[\w.])", re.I)
 _AMOUNT_AHEAD = re.compile(r"\s{0,3}(?P<sign>[-\u2212])?(?P<bracket>\()?\s{0,2}(?=\.?\d)")
-_CLOCK = re.compile(
-    r"(?P<hour>[01]?\d|2[0-4])(?:(?:[:.](?P<minute>[0-5]\d)(?::[0-5]\d)?)?[ \u00a0]?(?:(?P<half>[aApP])\.?[mM]\b"
-    r"|(?:o['’]clock )?(?:in the (?P<part>morning|afternoon|evening)|at (?P<night>night))\b|(?P<clock>o['’]clock)\b)"
-    r"|:(?P<minutes>[0-5]\d)(?::[0-5]\d)?(?![\d:]))"
-)
 _RATIO = re.compile(r"(?P<first>\d{1,6}(?:\.\d{1,4})?)(?: : |:)(?P<second>\d{0,5}[1-9]\d{0,2}(?:\.\d{1,4})?)(?![\d:])")
 _DIGIT_FRACTION = re.compile(r"(?:(?P<whole>\d{1,3}) )?(?P<above>\d{1,2})/(?P<below>[234568]|10|16)(?![\d/]|\.\d)")
 _FRACTION = re.compile(
     r"(?:(?:(?P<count>one|two|three|four|five|seven|nine)[- ](?P<part>thirds?|quarters?|fourths?|fifths?|sixths?|"
-    r"eighths?|tenths?|half)(?= of\b|[^\w ]| the\b|$)|an? (?P<half>third|quarter|fifth|tenth|half) of(?= (?:all|the|"
-    r"its|their|those|our|his|her|[^\W\d_]+s)\b))|half (?:of|the)(?= [^\W\d_]+))",
+    r"eighths?|tenths?|half)(?= of\b(?! (?:19|20)\d\d|fiscal)|[^\w ]| the\b|$)|"
+    r"an? (?P<half>third|quarter|fifth|tenth|half) (?:of(?= (?:all|the|"
+    r"its|their|those|our|his|her|[^\W\d_]+s)\b)|(?=less\b|more\b|fewer\b|"
+    r"lower\b|higher\b)))|half (?:of|the)(?= [^\W\d_]+)"
+    r"|(?<=\bby )(?:an? )?(?P<by>half|(?<=a )(?:third|quarter|fifth|tenth))\b(?! past\b))",
     re.I,
 )
 _PREFIX = re.compile(r"(?:mid|early|late|pre|post|non|sub|under|over)-(?=\d)", re.I)
 _LETTERS = re.compile(r"[ -]?(?P<word>[^\W\d_]{1,12})(?![\w])")
+_AND_SMALLER = re.compile(
+    r"(?:,? and |, | |)(?=\d|[a-z]{3,6}(?:-[a-z]{3,5})? (?:minute|second|month|week|day|hour|inch|ounce))"
+)
+_HALF_UNIT = re.compile(
+    r"(?:(?P<share>half|three[ -]quarters of|a quarter of) )?an? (?P<unit>hour|minute|day|week|month|year|decade|"
+    r"century|mile|kilometre|kilometer|metre|meter|litre|liter|pound|kilo|tonne|ton|pint|acre|cup|teaspoon|tablespoon)\b"
+    r"(?P<more> and a half\b)?",
+    re.I,
+)
+_SHARES_OF_UNIT = {"half": 0.5, "a": 0.25, "three": 0.75, "": 1.0}
+_HOW_LONG = frozenset("takes took take lasts lasted last about around roughly nearly almost after within".split())
+_MULTIPLIED = {"doubled": 2.0, "tripled": 3.0, "trebled": 3.0, "quadrupled": 4.0, "halved": 0.5, "twice": 2.0}
+_MULTIPLIED |= {"twofold": 2.0, "threefold": 3.0, "fourfold": 4.0, "fivefold": 5.0, "tenfold": 10.0}
+_AS_MUCH = re.compile(
+    r" as (?:[a-z]+ as|much|many|long|big|large|high|fast|likely|often|far|heavy|old|tall|wide|deep|strong|expensive)\b"
+)
+_NO_MULTIPLE = re.compile(r" (?:down|up|over|as|back|tomato|lemon|grape|cherr)")
 _AND_A_HALF = re.compile(r"and an? half\b", re.I)
 _SPELLED_BEHIND = re.compile(rf" (?:{'|'.join(_SPELLED)})\b", re.I)
 _SCALE_BEHIND = re.compile(r" (?:hundred|dozen|thousand|million|billion|trillion|lakh|crore)\b", re.I)
@@ -690,16 +764,24 @@ _COUNTED_NOUN = re.compile(
 _YEAR_NOUN = re.compile(r"[ -](?:fiscal |financial )?years?\b|[ -]month", re.I)
 _OR_MORE = re.compile(r" or (?:more|greater|higher|older|above|over)\b")
 _OR_LESS = re.compile(r" or (?:less|fewer|lower|younger|below|under)\b")
+_NOT_BEYOND = re.compile(
+    r"\b(?:not|never|cannot|n['’]t) (?:\w+ ){0,2}(?:(?P<above>more than|exceed(?:ing)?|over|above|beyond|"
+    r"(?:longer|older|later|heavier|taller|deeper|wider|thicker|larger|higher) than)|less than|"
+    r"fewer than|below|under|(?:shorter|younger|earlier|lighter|smaller|lower) than) [$€£]?$",
+    re.I,
+)
 _BETWEEN, _FROM = frozenset(("between",)), frozenset(("from",))
 _ABOUT = frozenset(
     "about|approximately|approx|around|roughly|nearly|almost|some|circa|close to|estimated|near|~|≈|c|ca".split("|")
 )
 _AT_LEAST = frozenset(
     "over|more than|greater than|at least|above|exceed|exceeds|exceeded|exceeding|no less than|no fewer than|"
-    "minimum of|upwards of|not less than|in excess of|>|≥|>=".split("|")
+    "minimum of|upwards of|not less than|in excess of|longer than|older than|heavier than|taller than|deeper than|"
+    "wider than|thicker than|no shorter than|no younger than|no earlier than|>|≥|>=".split("|")
 )
 _AT_MOST = frozenset(
     "up to|at most|less than|fewer than|under|below|no more than|not more than|maximum of|as much as|as many as|within|"
+    "shorter than|younger than|no longer than|no older than|no later than|no heavier than|no taller than|"
     "<|≤|<=".split("|")
 )
 _RATIO_CUES = frozenset(

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from enum import Enum
 
-from proxy.verification.numbers.dates import half, month_day, quarter
+from proxy.verification.numbers.dates import half, month, month_day, quarter
 from proxy.verification.numbers.grammar import Quantity
 
 
 class Relation(Enum):
     """How a claimed quantity stands to a source's.
 
-    OPEN means that the source does not decide: it is coarser than the claim ("$4.2M" for "$4.23M"), or only a bound.
+    UNSCALED is the same digits where the source does not tell its scale. OPEN means that the source does not decide:
+    it is coarser than the claim ("$4.2M" for "$4.23M"), or only a bound.
     APART means another dimension or unit: nothing follows from either value.
     """
 
     EXACT = "exact"
     ROUNDED = "rounded"
     CONVERTED = "converted"
+    UNSCALED = "unscaled"
     OPEN = "open"
     DIFFERENT = "different"
     APART = "apart"
@@ -25,7 +29,7 @@ class Relation(Enum):
     @property
     def is_match(self) -> bool:
         """Whether the source states what is claimed."""
-        return self in (Relation.EXACT, Relation.ROUNDED, Relation.CONVERTED)
+        return self in (Relation.EXACT, Relation.ROUNDED, Relation.CONVERTED, Relation.UNSCALED)
 
 
 def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None, scale: float = 1.0) -> Relation:
@@ -39,7 +43,10 @@ def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None,
         return _compare_dates(claimed, stated, tolerance)
     factors = _common(claimed, stated)
     if factors is None:
-        return Relation.APART
+        is_copied = {claimed.kind, stated.kind} == {"time", "quantity"} and claimed.text == stated.text
+        return Relation.EXACT if is_copied else Relation.APART  # "2:24:37" as a time of day and as a length
+    if claimed.per and stated.per:
+        scale *= claimed.per / stated.per  # "$12 a month" is "$144 a year"
     factor, offset, is_conversion = factors
     ends = [(stated.low, stated.high), stated.other]
     best = Relation.DIFFERENT
@@ -58,6 +65,32 @@ def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None,
                 return relation
             best = relation if relation is Relation.OPEN else best
     return best
+
+
+def fit_period(claimed: Sequence[Quantity], stated: Sequence[Quantity]) -> bool | None:
+    """Whether what is of the dates `stated` may be of the dates `claimed`; None when either has no date.
+
+    Dates of one sort are compared with one another where both have some: a quarter without its year with such ones.
+    """
+    if not claimed or not stated:
+        return None
+    for unit in {each.unit for each in claimed}:
+        alike = [each for each in stated if each.unit == unit] or stated
+        mine = [each for each in claimed if each.unit == unit]
+        if not any(compare(one, other) is not Relation.DIFFERENT for one in mine for other in alike):
+            return False
+    return True
+
+
+def ends_just_after(claimed: Sequence[Quantity], stated: Sequence[Quantity]) -> bool:
+    """Whether what is stated is of a business year that ends in the first weeks after the year that is claimed."""
+    years = [each for each in claimed if not each.unit and each.high - each.low in (364, 365)]
+    ends = [each for each in stated if not each.unit and each.low == each.high]
+    return any(0 < end.low - year.high <= _FIRST_WEEKS for year in years for end in ends)
+
+
+_FIRST_WEEKS = 35
+_NO_DIGIT = re.compile(r"\D")
 
 
 def _common(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool] | None:
@@ -131,7 +164,8 @@ def _allowed(claimed: Quantity, theirs: tuple[float, float], tolerance: float | 
     if tolerance is not None:
         return tolerance * abs(theirs[0])
     if claimed.is_approximate:
-        return max(2 * claimed.slack, 0.05 * abs(claimed.low), _last_digit(claimed.low) / 2)
+        is_rough = len(_NO_DIGIT.sub("", claimed.text).strip("0")) <= 2  # "about 3,500", and what is spelled out
+        return max(2 * claimed.slack, 0.05 * abs(claimed.low) if is_rough else 0.0, _last_digit(claimed.low) / 2)
     return claimed.slack
 
 
@@ -191,6 +225,11 @@ def _compare_dates(claimed: Quantity, stated: Quantity, tolerance: float | None)
 
 def _compare_without_year(claimed: Quantity, stated: Quantity) -> Relation:
     """Where one date has no year, only month and day, the quarter or the half are compared."""
+    units = {claimed.unit, stated.unit}
+    if units == {"month", "month-day"}:
+        months = [each.low // 100 if each.unit == "month-day" else each.low for each in (claimed, stated)]
+        is_told = claimed.unit == "month" and months[0] == months[1]
+        return Relation.EXACT if is_told else Relation.OPEN if months[0] == months[1] else Relation.DIFFERENT
     unit = claimed.unit or stated.unit
     if stated.unit not in ("", unit):
         return Relation.APART
@@ -207,4 +246,4 @@ def _without_year(unit: str, dated: Quantity) -> int:
     """The quarter, the half or the day of the year that `dated` is, or 0 when it is longer or shorter than that."""
     if unit == "month-day":
         return month_day(dated.low) if dated.low == dated.high else 0
-    return (quarter if unit == "quarter" else half)(dated.low, dated.high)
+    return {"month": month, "quarter": quarter, "half": half}[unit](dated.low, dated.high)

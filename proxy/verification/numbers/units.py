@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 
@@ -33,132 +34,185 @@ def read_unit(text: str, position: int) -> Reading | None:
     if power > 1:
         unit = Unit(f"{unit.dimension}^{power}", unit.factor**power)
     other = _named(match["other"]) if match["other"] else None
-    if other is None:
+    if other is None or (other.dimension == "time" and other.factor >= _DAY):  # "400 mg a day"
         return Reading(unit, match.end("exponent") if match["exponent"] else match.end("name"))
+    if match["below"]:
+        below = _EXPONENTS[match["below"]]
+        other = Unit(f"{other.dimension}^{below}", other.factor**below)
     return Reading(Unit(f"{unit.dimension}/{other.dimension}", unit.factor / other.factor), match.end())
+
+
+def names_of_units(name: str) -> tuple[Unit, ...]:
+    """The units that a name in lower case may stand for: "mw" is the megawatt and the milliwatt."""
+    return _BY_LOWER_CASE.get(name.lower(), ())
+
+
+def read_per(text: str, position: int) -> float:
+    """The seconds of the day, week, month, quarter or year behind an amount, as in "400 mg a day", or 0."""
+    match = _PER.match(text, position)
+    return _PERIODS[match["period"] or match["adverb"]] if match else 0.0
 
 
 def _named(name: str) -> Unit | None:
     """Symbols count as written ("m" is not "M"); names of three letters and more count in any case."""
+    name = name.replace(" ", "-") if len(name) > 4 or name == "mm Hg" else name.replace(" ", "")
     return _UNITS.get(name) or (_UNITS.get(name.lower()) if len(name) > 2 else None)
 
 
 # One line per unit: dimension, worth in the base unit, its names. Areas and volumes are powers of a length and speeds
 # are a length by a time, so that "m2", "square metres" and "acres" meet.
 _TABLE = """
-length 1 m metre metres meter meters
-length 1000 km KM Km kilometre kilometres kilometer kilometers
-length .01 cm centimetre centimetres centimeter centimeters
-length .001 mm millimetre millimetres millimeter millimeters
-length 1e-6 µm μm um micron microns micrometre micrometres micrometer micrometers
-length 1e-9 nm nanometre nanometres nanometer nanometers
+length 1000 KM Km
+length 1e-6 micron microns
 length 1609.344 mi mile miles
+length 1852 nmi nautical-mile nautical-miles
 length .9144 yd yds yard yards
 length .3048 ft foot feet
 length .0254 inch inches
+length 1.8288 fathom fathoms
+length 201.168 furlong furlongs
 length 9.4607e15 ly light-year light-years lightyear lightyears
-mass 1 kg Kg KG kilogram kilograms kilogramme kilogrammes kilo kilos
-mass .001 g gram grams gramme grammes
-mass 1e-6 mg milligram milligrams
-mass 1e-9 µg μg mcg ug microgram micrograms
-mass 1000 tonne tonnes
-mass 1000 metric-ton metric-tons
-mass 907.185 ton tons
+length 1.495979e11 AU astronomical-unit astronomical-units
+mass 1 Kg KG kilo kilos
+mass 1e-9 mcg ug
+mass .0002 carat carats
+mass 1000 tonne tonnes metric-ton metric-tons
+mass 1e6 kt kilotonne kilotonnes
+mass 1e9 Mt megatonne megatonnes
+mass 907.185 ton tons short-ton short-tons
+mass 1016.047 long-ton long-tons
 mass .453592 lb lbs pound pounds
 mass .0283495 oz ounce ounces
 mass 6.35029 stone
-time 1 s sec secs second seconds
-time .001 ms millisecond milliseconds
+time 1 sec secs
 time 1e-6 µs μs microsecond microseconds
-time 1e-9 ns nanosecond nanoseconds
 time 60 min mins minute minutes
 time 3600 h hr hrs hour hours
 time 86400 day days
 time 604800 week weeks wk wks
+time 1209600 fortnight fortnights
 time 2629800 month months
 time 31557600 yr yrs year years
 time 315576000 decade decades
 time 3155760000 century centuries
+time 31557600000 millennium millennia
 length^2 4046.856 acre acres
 length^2 10000 ha hectare hectares
 length^2 .09290304 sqft
-length^3 .001 l L litre litres liter liters
-length^3 1e-6 ml mL ML millilitre millilitres milliliter milliliters cc
-length^3 1e-5 cl cL centilitre centilitres centiliter centiliters
-length^3 1e-4 dl dL decilitre decilitres deciliter deciliters
+length^3 1e-6 ML cc ccm
 length^3 .003785412 gal gallon gallons
 length^3 .000473176 pint pints
 length^3 .000946353 quart quarts
 length^3 .000236588 cup cups
 length^3 1.47868e-5 tbsp tablespoon tablespoons
 length^3 4.92892e-6 tsp teaspoon teaspoons
-length^3 2.95735e-5 floz
+length^3 2.95735e-5 floz fluid-ounce fluid-ounces
 length^3 .158987 bbl barrel barrels
+length^3 .0352391 bushel bushels
+length^3 1233.482 acre-foot acre-feet
 length/time .44704 mph
 length/time .2777778 kmh kph kmph
 length/time .514444 knot knots kn
-data 1 byte bytes
-data 1e3 kB KB kilobyte kilobytes
-data 1e6 MB megabyte megabytes
-data 1e9 GB gigabyte gigabytes
-data 1e12 TB terabyte terabytes
-data 1e15 PB petabyte petabytes
+data 1e3 KB
 data 1024 KiB
 data 1048576 MiB
 data 1073741824 GiB
-bit 1 bit bits
-bit 1e6 Mbit Mb megabit megabits
-bit 1e9 Gbit Gb gigabit gigabits
+data 1099511627776 TiB
+bit 1e6 Mb
+bit 1e9 Gb
 bit/time 1e3 kbps Kbps
 bit/time 1e6 Mbps
 bit/time 1e9 Gbps
-energy 1 J joule joules
-energy 1000 kJ kilojoule kilojoules
-energy 1e6 MJ megajoule megajoules
+bit/time 1e12 Tbps
 energy 4184 kcal kcals kilocalorie kilocalories
 energy 4184 Cal calorie calories cals
-energy 3.6e3 Wh
-energy 3.6e6 kWh kilowatt-hour kilowatt-hours
-energy 3.6e9 MWh megawatt-hour megawatt-hours
-energy 3.6e12 GWh gigawatt-hour gigawatt-hours
-energy 3.6e15 TWh terawatt-hour terawatt-hours
-energy 1.602e-19 eV
-power 1 W watt watts
-power 1e-3 mW milliwatt milliwatts
-power 1e3 kW KW kilowatt kilowatts
-power 1e6 MW megawatt megawatts
-power 1e9 GW gigawatt gigawatts
-power 1e12 TW terawatt terawatts
-power 745.7 hp horsepower
-pressure 1 Pa pascal pascals
-pressure 100 hPa mbar millibar millibars
-pressure 1e3 kPa kilopascal kilopascals
-pressure 1e6 MPa megapascal megapascals
-pressure 1e5 bar bars
+energy 1055.06 BTU BTUs
+power 1e3 KW
+power 745.7 hp bhp horsepower
 pressure 6894.757 psi
 pressure 101325 atm
-pressure 133.322 mmHg
-frequency 1 Hz hertz
-frequency 1e3 kHz kilohertz
-frequency 1e6 MHz megahertz
-frequency 1e9 GHz gigahertz
+pressure 133.322 mmHg mm-Hg torr
 frequency .0166667 rpm bpm
-voltage 1 V volt volts
-voltage 1e-3 mV millivolt millivolts
-voltage 1e3 kV kilovolt kilovolts
-current 1 amp amps ampere amperes
-current 1e-3 mA milliamp milliamps
-force 1 N newton newtons
-amount 1 mol mole moles
-amount 1e-3 mmol
-amount 1e-6 µmol μmol
 concentration 1 ppm
 concentration .001 ppb
-sound 1 dB decibel decibels
-luminosity 1 lumen lumens
+sound 1 dB decibel decibels dBA
 angle 1 ° degree degrees
+international-unit 1 IU
 """
-_UNITS = {name: Unit(row[0], float(row[1])) for line in _TABLE.split("\n") if (row := line.split()) for name in row[2:]}
+# The same for units that take prefixes: dimension, worth, the prefixes that are in use, symbols, names in the singular.
+# A "-" before a symbol says that it is written with a prefix only, because alone it means something else.
+_SI_TABLE = """
+length 1 numcdk m metre,meter
+length 3.0857e16 kMG -pc parsec
+mass .001 pnumk g gram,gramme
+mass 1.660539e-27 kM Da dalton
+time 1 fpnm s second
+current 1 pnumk A amp,ampere
+voltage 1 numkMG V volt
+power 1 pnumkMGT W watt
+energy 1 numkMGTP J joule
+energy 3600 kMGTP Wh watt-hour
+energy 1.602177e-19 umkMGT eV electronvolt,electron-volt
+force 1 numkM N newton
+pressure 1 mhkMG Pa pascal
+pressure 1e5 mk bar bar
+frequency 1 mkMGT Hz hertz
+resistance 1 mkMG Ω,Ω ohm
+conductance 1 num S siemens
+capacitance 1 pnum -F farad
+inductance 1 num -H henry
+charge 1 pnum -C coulomb
+flux-density 1 num -T tesla
+amount 1 pnum mol mole
+length^3 .001 numcdh L,l litre,liter
+luminosity 1 k lm lumen
+luminous-intensity 1 m cd candela
+illuminance 1 k lx lux
+radioactivity 1 kMGT Bq becquerel
+dose 1 um Gy gray
+equivalent-dose 1 um Sv sievert
+data 1 kMGTP -B byte
+bit 1 kMGT bit bit
+"""
+_PREFIXES = {
+    "f": (1e-15, ("f",), "femto"),
+    "p": (1e-12, ("p",), "pico"),
+    "n": (1e-9, ("n",), "nano"),
+    "u": (1e-6, ("µ", "μ", "u"), "micro"),
+    "m": (1e-3, ("m",), "milli"),
+    "c": (1e-2, ("c",), "centi"),
+    "d": (1e-1, ("d",), "deci"),
+    "h": (1e2, ("h",), "hecto"),
+    "k": (1e3, ("k",), "kilo"),
+    "M": (1e6, ("M",), "mega"),
+    "G": (1e9, ("G",), "giga"),
+    "T": (1e12, ("T",), "tera"),
+    "P": (1e15, ("P",), "peta"),
+}
+
+
+def _with_prefixes(row: list[str]) -> Iterator[tuple[str, Unit]]:
+    """Every name of a row of the table of units that take prefixes, with its unit."""
+    dimension, worth, prefixes, symbols, names = row
+    for symbol in symbols.split(","):
+        bare = symbol.removeprefix("-")
+        if bare == symbol:
+            yield bare, Unit(dimension, float(worth))
+        for factor, written, _ in map(_PREFIXES.__getitem__, prefixes):
+            yield from ((sign + bare, Unit(dimension, float(worth) * factor)) for sign in written)
+    for name in names.split(","):
+        for form in (name, f"{name}s"):
+            yield form, Unit(dimension, float(worth))
+            for factor, _, spelled in map(_PREFIXES.__getitem__, prefixes):
+                yield spelled + form, Unit(dimension, float(worth) * factor)
+
+
+def _rows(table: str) -> list[list[str]]:
+    return [row for line in table.split("\n") if (row := line.split())]
+
+
+_UNITS = dict(item for row in _rows(_SI_TABLE) for item in _with_prefixes(row))
+_UNITS |= {name: Unit(row[0], float(row[1])) for row in _rows(_TABLE) for name in row[2:]}
 _KELVIN = Unit("temperature", 1.0)
 _CELSIUS = Unit("temperature", 1.0, 273.15)
 _FAHRENHEIT = Unit("temperature", 5 / 9, 459.67 * 5 / 9)
@@ -168,13 +222,26 @@ for _names, _unit in (
     ("K kelvin kelvins", _KELVIN),
 ):
     _UNITS.update(dict.fromkeys(_names.split(), _unit))
+_DAY = 86400.0
+_PERIODS = {"day": _DAY, "week": 7 * _DAY, "month": 2629800.0, "quarter": 7889400.0, "year": 31557600.0}
+_PERIODS |= {"daily": _DAY, "weekly": 7 * _DAY, "monthly": 2629800.0, "quarterly": 7889400.0}
+_PERIODS |= {"annum": 31557600.0, "annually": 31557600.0, "yearly": 31557600.0}
+_PER = re.compile(
+    r"(?: per | an? | each | every |/)(?P<period>day|week|month|quarter|year|annum)\b|"
+    r" (?P<adverb>daily|weekly|monthly|quarterly|yearly|annually)\b"
+)
+_BY_LOWER_CASE: dict[str, tuple[Unit, ...]] = {}
+for _name, _unit in sorted(_UNITS.items(), key=lambda item: -item[1].factor):
+    _BY_LOWER_CASE[_name.lower()] = (*_BY_LOWER_CASE.get(_name.lower(), ()), _unit)
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _EXPONENTS = {"²": 2, "2": 2, "^2": 2, "³": 3, "3": 3, "^3": 3}
 
 _UNIT = re.compile(
     r"(?:(?P<power>square|cubic|sq\.?|cu\.?)[ -])?(?P<degrees>degrees? (?=[CF]))?"
-    r"(?P<name>[°º](?: ?[CF]\b)?|[℃℉]|light-years?|metric-tons?|(?:kilo|mega|giga|tera)watt-hours?"
+    r"(?P<name>[°º](?: ?[CF]\b)?|[℃℉]|light-years?|(?:metric|short|long)[- ]tons?"
+    r"|(?:kilo|mega|giga|tera)?watt[- ]hours?|(?:nautical|fluid|astronomical)[- ](?:miles?|ounces?|units?)"
+    r"|acre[- ]f(?:oo|ee)t|mm Hg"
     r"|[^\W\d_²³]{1,14}(?![^\W\d_²³]))(?P<exponent>[²³]|\^[23]|[23](?!\w))?"
-    r"(?:(?: ?/ ?| per |-per-| an? )(?P<other>[^\W\d_]{1,12})(?!\w))?",
+    r"(?:(?: ?/ ?| per |-per-| an? )(?P<other>[^\W\d_²³]{1,12})(?P<below>[²³]|\^[23]|[23](?!\w))?(?!\w))?",
     re.IGNORECASE,
 )

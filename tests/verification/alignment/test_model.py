@@ -64,7 +64,7 @@ def test_text_beside_the_point_changes_no_feature(text: str):
     assert features_of(text, padded) == features_of(text)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.text(max_size=80))
 def test_any_text_has_features_in_their_ranges(text: str):
     found = assess(Claim("c1", text, 0, len(text)), CONTEXT, Policy())
@@ -87,7 +87,10 @@ def test_policies_ask_more_the_stricter_they_are():
 def test_a_model_is_read_as_it_is_stored():
     weights = dict.fromkeys(Features._fields, 0.0)
     bars = {"balanced": {"cleared": 0.5, "doubted": 0.1}}
-    model = read(json.loads(json.dumps({"weights": weights, "bias": 0.0, "bars": bars, "contradicted": 0.2})))
+    alarms = {"numeric": {"contradicted": 0.1}}
+    stored = {"weights": weights, "bias": 0.0, "bars": bars, "contradicted": 0.2, "alarms": alarms}
+    model = read(json.loads(json.dumps(stored)))
+    assert model.alarms == alarms
     assert model.probability(Features(*[1.0] * len(Features._fields))) == 0.5
     assert model.bars["balanced"] == Bar(cleared=0.5, doubted=0.1)
 

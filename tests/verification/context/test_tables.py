@@ -46,6 +46,36 @@ READINGS = {
         "season: 2009 - 10 | division: western | wins: 28",
         "2009 - 10 | western | 28",
     ),
+    "loose pipes under a head that reaches over the columns": (
+        " | March 31, | \n | 2019 | 2018\nAssets: |  | \nCash | 5 | 4",
+        "Cash (Assets) | March 31, 2019: 5 | March 31, 2018: 4",
+        "Cash | 5 | 4",
+    ),
+    "title over the head": (
+        "Years ended May 31, |  | \n | 2019 | 2018\nCash | $86.8 | $87.0\nDebt | 3.1 | 3.2",
+        "Debt (Years ended May 31,) | 2019: 3.1 | 2018: 3.2",
+        "Debt | 3.1 | 3.2",
+    ),
+    "scale over the head": (
+        "($ in millions) |  | \nAt May 31: | 2019 | 2018\nCash | 86 | 87\nDebt | 31 | 32",
+        "At May 31: Debt ($ in millions) | 2019: 31 | 2018: 32",
+        "Debt | 31 | 32",
+    ),
+    "corner in the second row of the head": (
+        " | Year |  | Change | \n(In millions) | 2018 | 2017 | Dollar | Percent\nSales | 2,280 | 1,664 | 616 | 37%",
+        "Sales (In millions) | Year 2018: 2,280 | Year 2017: 1,664 | Change Dollar: 616 | Change Percent: 37%",
+        "Sales | 2,280 | 1,664 | 616 | 37%",
+    ),
+    "second head in the middle": (
+        " |  | 2019\n | First | Second\nSales | 5 | 6\nCosts | 3 | 4\n |  | 2018\n | First | Second\nSales | 7 | 8",
+        "Sales | 2018 First: 7 | 2018 Second: 8",
+        "Sales | 7 | 8",
+    ),
+    "columns of dollars and of percentages": (
+        " | 2019 |  | 2018 | \n | $ | % | $ | %\nCanada | 96 | 6.1 | 70 | 6.6",
+        "Canada | 2019 $: 96 | 2019 %: 6.1 | 2018 $: 70 | 2018 %: 6.6",
+        "Canada | 96 | 6.1 | 70 | 6.6",
+    ),
     "pairs": ("Name | Bob\nAge | 30\nCity | Rome", "Age: 30", "Age | 30"),
     "row group": (
         "Assets | 2020 | 2019\nCurrent assets: | | \nCash | 5 | 4",
@@ -58,6 +88,11 @@ READINGS = {
         "Cash | $ | 5 | 4",
     ),
     "csv": ("name,price,stock\nApple,3.5,10\n", "name: Apple | price: 3.5 | stock: 10", "Apple,3.5,10"),
+    "csv with identifiers": (
+        "plant,output_gwh_2021,output_gwh_2022\nElm,265,290\nTarn,142,151",
+        "plant: Elm | output gwh 2021: 265 | output gwh 2022: 290",
+        "Elm,265,290",
+    ),
     "csv with quotes": (
         'name,price,stock\n"Pear,\ngreen",4,20\n',
         "name: Pear, green | price: 4 | stock: 20",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.verification.numbers.derived import derive
+from proxy.verification.numbers.derived import Operand, derive, derive_whole
 from proxy.verification.numbers.grammar import find_quantities
 
 DERIVED = [
@@ -23,7 +23,7 @@ DERIVED = [
 
 @pytest.mark.parametrize(("claim", "stated", "formula"), [row[1:] for row in DERIVED], ids=[row[0] for row in DERIVED])
 def test_a_computed_number_shows_how(claim: str, stated: str, formula: str) -> None:
-    derivation = derive(find_quantities(claim)[0], claim, find_quantities(stated), None)
+    derivation = derive(find_quantities(claim)[0], claim, list(map(Operand, find_quantities(stated))), None)
     assert derivation is not None
     assert formula in derivation.formula
 
@@ -40,4 +40,26 @@ NOT_DERIVED = [
 
 @pytest.mark.parametrize(("claim", "stated"), [row[1:] for row in NOT_DERIVED], ids=[row[0] for row in NOT_DERIVED])
 def test_nothing_else_is_derived(claim: str, stated: str) -> None:
-    assert derive(find_quantities(claim)[0], claim, find_quantities(stated), None) is None
+    assert derive(find_quantities(claim)[0], claim, list(map(Operand, find_quantities(stated))), None) is None
+
+
+WHOLES = [
+    ("total of a column", "They have 835 MW in total", "640 MW; 120 MW; 75 MW", "640 MW + 120 MW + 75 MW"),
+    ("exact total needs no word", "It had 144 people", "48; 47; 49", "48 + 47 + 49"),
+    ("average", "The mean was 74.5%", "73.2%; 68.5%; 81.7%", "/ 3"),
+    ("average of costs in brackets", "The average is 5,579.33", "-5,860; -5,803; -5,075", "/ 3"),
+]
+
+
+@pytest.mark.parametrize(("claim", "stated", "formula"), [row[1:] for row in WHOLES], ids=[row[0] for row in WHOLES])
+def test_a_whole_list_is_added_up(claim: str, stated: str, formula: str) -> None:
+    derivation = derive_whole(find_quantities(claim)[0], claim, find_quantities(stated), None)
+    assert derivation is not None
+    assert formula in derivation.formula
+
+
+def test_a_fall_is_no_rise_where_the_periods_are_known() -> None:
+    old, new = find_quantities("$1,930 and $2,750")
+    operands = [Operand(old, day=1.0), Operand(new, day=2.0)]
+    for text, follows in (("Cash rose by $820", True), ("Cash fell by $820", False)):
+        assert (derive(find_quantities(text)[0], text, operands, None) is not None) == follows

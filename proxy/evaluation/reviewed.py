@@ -1,0 +1,74 @@
+"""Reviewed answers as labelled ones: what people decided in the review queue, for `calibrate --from-reviews` (RV2)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from proxy.stores.history.database import Database
+from proxy.stores.history.exchange import Stored
+from proxy.stores.history.exchanges import Exchanges
+from proxy.stores.history.reviews import Finding, Reviews, Wanted
+
+
+def write_reviewed(url: str, schema: str, out: Path) -> int:
+    """Writes every answer that is reviewed as a whole to a JSONL file, as `rows` reads it, and says how many.
+
+    Raises StoreUnavailable when the database cannot be read.
+    """
+    return asyncio.run(_write(Database(url, schema), out))
+
+
+async def _write(database: Database, out: Path) -> int:
+    count = 0
+    try:
+        with out.open("w", encoding="utf-8", errors="replace") as file:
+            async for row in _reviewed(Exchanges(database), Reviews(database)):
+                file.write(json.dumps(row) + "\n")
+                count += 1
+    finally:
+        await database.close()
+    return count
+
+
+async def _reviewed(exchanges: Exchanges, reviews: Reviews) -> AsyncIterator[dict[str, Any]]:
+    """A row for each choice of an answer, each exchange once."""
+    seen: set[str] = set()
+    async for finding in reviews.export(Wanted("decided")):
+        if finding.exchange in seen:
+            continue
+        seen.add(finding.exchange)
+        stored = await exchanges.get(finding.exchange)
+        if stored is not None:
+            for row in rows_of(stored, await reviews.of_exchange(finding.exchange)):
+                yield row
+
+
+def rows_of(stored: Stored, findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """The choices of an exchange whose flagged claims are all decided on: labelled 1 where one was confirmed.
+
+    What was confirmed is marked; everything else in such an answer counts as supported. Choices with claims in
+    arguments of tool calls are left out, since these are no part of the answer, and so are those of which no text is
+    kept.
+    """
+    rows = []
+    for choice in stored.choices:
+        of_choice = [finding for finding in findings if finding.claim is not None and finding.choice == choice.index]
+        in_answer = all(not (finding.pointer or "").startswith("/tool_calls/") for finding in of_choice)
+        if not (of_choice and in_answer and choice.text and all(finding.decided for finding in of_choice)):
+            continue
+        confirmed = [each for each in of_choice if each.decided and each.decided.decision == "confirmed"]
+        rows.append(
+            {
+                "id": f"{stored.summary.id}/{choice.index}",
+                "context": [source.text for source in stored.sources],
+                "answer": choice.text,
+                "question": stored.summary.question or "",
+                "label": int(bool(confirmed)),
+                "spans": [{"start": each.start, "end": each.end} for each in confirmed],
+            }
+        )
+    return rows

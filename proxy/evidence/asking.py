@@ -1,0 +1,110 @@
+"""One question to a server over HTTP: sent within limits, counted, and read as JSON or as the reason why not (RE1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import structlog
+
+from proxy.dialects.encoding import Decoder
+from proxy.dialects.jsonbytes import dumps, loads
+from proxy.errors import UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
+from proxy.evidence.estimator import Limits, Meter
+from proxy.types import Call, Headers, Reply, Unavailable
+
+log = structlog.get_logger("groundwire.estimates")
+
+_BUSY = (429, 503, 529)  # rate limited, out of service for a while, and Anthropic's "overloaded"
+_REFUSALS = (400, 404, 422)
+_MOST = 4 * 2**20  # bytes of an answer; 20 logprobs for each of some hundred tokens take a tenth of that
+_LONGEST_WAIT_S = 3600.0
+
+Body = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The server does not take this question, which it may in another form."""
+
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A server that can be asked: `send` takes a call to it. `headers` go with every question."""
+
+    name: str
+    send: Callable[[Call], Awaitable[Reply]]
+    target: str
+    limits: Limits
+    meter: Meter
+    headers: Headers = ()
+
+    async def ask(self, question: Mapping[str, Any]) -> Body | Refused | Unavailable:
+        """The server's answer, a JSON object, when it comes in time; waiting for one's turn counts too."""
+        call = Call("POST", self.target, (*self.headers, (b"content-type", b"application/json")), dumps(question))
+        try:
+            async with asyncio.timeout_at(self.limits.until), self.limits.at_once:
+                self.meter.calls += 1
+                reply = await self.send(call)
+                return self._read(reply, await _body(reply))
+        except (TimeoutError, UpstreamTimeout):
+            return Unavailable("timeout")
+        except (UpstreamUnreachable, UpstreamBroken) as error:
+            return self.failed(type(error).__name__, "unreachable")
+        except Exception as error:  # noqa: BLE001 - no fault of a backend may reach an answer
+            return self.failed(type(error).__name__)
+
+    def _read(self, reply: Reply, body: bytes) -> Body | Refused | Unavailable:
+        if reply.status in _BUSY:
+            return Unavailable("rate_limited", _retry_after(reply.headers))
+        if reply.status in _REFUSALS:
+            return Refused(reply.status)
+        if reply.status != 200:
+            return self.failed(f"status {reply.status}", "unreachable" if reply.status >= 500 else "error")
+        answer = loads(body)
+        if not isinstance(answer, dict):
+            return self.failed("no JSON object")
+        usage = answer.get("usage")
+        self.meter.count(_tokens(usage, "prompt_tokens"), _tokens(usage, "completion_tokens"))
+        return answer
+
+    def failed(self, reason: str, cause: Literal["error", "unreachable"] = "error") -> Unavailable:
+        """That there is no estimate, which the log tells with its reason."""
+        log.warning("estimate.failed", backend=self.name, reason=reason)
+        return Unavailable(cause)
+
+
+async def _body(reply: Reply) -> bytes:
+    """The body of a reply, freed of its coding. Raises ValueError when it is too long or cannot be read."""
+    if isinstance(reply.body, bytes):
+        return reply.body
+    decoder = Decoder(_header(reply.headers, b"content-encoding"))
+    read = bytearray()
+    async with aclosing(reply.body) as chunks:
+        async for chunk in chunks:
+            read += decoder.feed(chunk)
+            if len(read) > _MOST:
+                raise ValueError("the answer is too long")
+    return bytes(read)
+
+
+def _retry_after(headers: Headers) -> float | None:
+    """The seconds that a server asked to be left alone; a date there is not read."""
+    try:
+        return min(max(0.0, float((_header(headers, b"retry-after") or b"").decode("latin-1"))), _LONGEST_WAIT_S)
+    except ValueError:
+        return None
+
+
+def _header(headers: Headers, name: bytes) -> bytes | None:
+    return next((value for found, value in headers if found == name), None)
+
+
+def _tokens(usage: object, name: str) -> int:
+    count = usage.get(name) if isinstance(usage, Mapping) else None
+    return count if isinstance(count, int) and not isinstance(count, bool) and count > 0 else 0

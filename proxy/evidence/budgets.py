@@ -1,0 +1,86 @@
+"""The way of claims to their information budgets: p1 for all, p0 where it can matter, citations one by one (IB4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from proxy.evidence.estimator import Estimator
+from proxy.types import Budget, Citation, Claim, Estimate, Probability, Source
+from proxy.verification.information.budget import TARGET, TARGETS, Ablation, are_alike, measure, needs_p0, unasked
+from proxy.verification.information.scrub import leave_one_out, scrub, scrub_all
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A claim with the evidence that it cites, none: it leans on the whole context. `unknown` are labels of nothing."""
+
+    claim: Claim
+    citations: tuple[Citation, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+async def budgets(
+    asked: Sequence[Cited], sources: Sequence[Source], estimator: Estimator, threshold_bits: float = 0.0
+) -> list[Budget]:
+    """The budget of each claim, in order. Claims that scrub the same evidence are asked about together.
+
+    `threshold_bits` is what a gap is compared with later, for p0 is asked for where that depends on it.
+    """
+    found = {place: unasked(has_context=bool(sources), unknown=each.unknown) for place, each in enumerate(asked)}
+    to_ask = {place: asked[place] for place, budget in found.items() if budget is None}
+    p1 = await _p1(to_ask, sources, estimator)
+    wanting = {
+        place: each for place, each in to_ask.items() if needs_p0(p1[place], target_of(p1[place]), threshold_bits)
+    }
+    p0 = await _p0(wanting, sources, estimator)
+    measured = {place: measure(p1[place], p0.get(place), target=target_of(p1[place])) for place in to_ask}
+    supported = {at: each for at, each in wanting.items() if measured[at].status == "supported"}
+    several = {at: each for at, each in supported.items() if len(each.citations) > 1}
+    ablated = await asyncio.gather(*(_ablated(each, sources, p1[at], estimator) for at, each in several.items()))
+    for place, ablations in zip(several, ablated, strict=True):
+        measured[place] = measure(p1[place], p0[place], ablations, target_of(p1[place]))
+    return [found[place] or measured[place] for place in found]
+
+
+def target_of(estimate: Estimate) -> float:
+    """The target that fits how a probability is known."""
+    return TARGETS[estimate.method] if isinstance(estimate, Probability) else TARGET
+
+
+async def _p1(asked: Mapping[int, Cited], sources: Sequence[Source], estimator: Estimator) -> Mapping[int, Estimate]:
+    claims = [each.claim for each in asked.values()]
+    return dict(zip(asked, await estimator.batch_estimate(claims, sources), strict=True)) if claims else {}
+
+
+async def _p0(asked: Mapping[int, Cited], sources: Sequence[Source], estimator: Estimator) -> Mapping[int, Estimate]:
+    """Belief without the cited evidence; without any, where nothing is cited."""
+    alike: dict[tuple[Citation, ...], list[int]] = {}
+    for place, each in asked.items():
+        alike.setdefault(each.citations, []).append(place)
+
+    async def together(citations: tuple[Citation, ...], places: Sequence[int]) -> Mapping[int, Estimate]:
+        scrubbed = await asyncio.to_thread(_scrubbed, sources, citations)
+        claims = [asked[place].claim for place in places]
+        return dict(zip(places, await estimator.batch_estimate(claims, scrubbed), strict=True))
+
+    found = await asyncio.gather(*(together(*each) for each in alike.items()))
+    return {place: estimate for group in found for place, estimate in group.items()}
+
+
+def _scrubbed(sources: Sequence[Source], citations: Sequence[Citation]) -> tuple[Source, ...]:
+    return scrub(sources, citations) if citations else scrub_all(sources)
+
+
+async def _ablated(cited: Cited, sources: Sequence[Source], p1: Estimate, estimator: Estimator) -> tuple[Ablation, ...]:
+    """Belief without each citation and, where that changes nothing, with it alone."""
+    contexts = await asyncio.to_thread(leave_one_out, sources, cited.citations)
+
+    async def one(without: Sequence[Source], alone: Sequence[Source]) -> Ablation:
+        left = await estimator.estimate_probability(cited.claim, without)
+        if not are_alike(p1, left, target_of(p1)):
+            return Ablation(left)
+        return Ablation(left, await estimator.estimate_probability(cited.claim, alone))
+
+    return tuple(await asyncio.gather(*(one(each.without, each.alone) for each in contexts)))

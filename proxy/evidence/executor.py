@@ -1,0 +1,30 @@
+"""A chat model that finishes chains of reasoning, for the post-hoc check of traces (TA2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from proxy.dialects.chat import CHAT
+from proxy.evidence.asking import Asking, Refused
+from proxy.types import Unavailable
+
+_MAX_TOKENS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ChatExecutor:
+    """A model behind OpenAI's dialect."""
+
+    asking: Asking
+    model: str
+
+    async def complete(self, system: str, user: str) -> str | Unavailable:
+        """What it replies to a prompt, at temperature 0; it raises nothing but cancellation."""
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        question = {"model": self.model, "messages": messages, "temperature": 0.0, "max_tokens": _MAX_TOKENS}
+        answer = await self.asking.ask(question)
+        if isinstance(answer, Refused):
+            return Unavailable("error")
+        if isinstance(answer, Unavailable):
+            return answer
+        return next((choice.text for choice in CHAT.whole(answer).choices()), "")

@@ -1,0 +1,213 @@
+"""Asks the user's database for values: named, parameterised queries, read only, limited in time and rows (FA1, FA2).
+
+PostgreSQL and SQLite. Everything that fails is a value too: no answer waits for a database, or is doubted for its sake.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+import structlog
+from sqlalchemy import URL, RowMapping, TextClause, make_url, text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+
+from proxy.types import Source
+from proxy.verification.facts import Value, facts_source
+
+Reason = Literal["missing_parameter", "bad_parameter", "timeout", "error", "bad_columns", "not_a_number", "row_limit"]
+
+log = structlog.get_logger("groundwire.facts")
+
+_CONNECT_S = 3
+_LOOK_EVERY = 1000  # instructions of SQLite's machine between two looks at the clock
+_GRACE_S = 0.5  # for a server that was told to stop a statement
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A query by its name; `:name` in it is a parameter.
+
+    It gives a row for each value, with columns `label` and `value` and, if it likes, `unit` and `period`.
+    """
+
+    name: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """What a query did not do, and why; `row_limit` and `not_a_number` leave the other rows standing."""
+
+    template: str
+    reason: Reason
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"facts.{self.template}: {self.reason}{f' ({self.detail})' if self.detail else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the queries gave: a source for each that gave any value, and what went wrong."""
+
+    sources: tuple[Source, ...] = ()
+    shortfalls: tuple[Shortfall, ...] = ()
+
+
+class FactsDatabase:
+    """Queries to one database. Nothing is opened before it is asked; `close` closes all connections."""
+
+    def __init__(self, url: str, templates: Sequence[Template], timeout_s: float = 2.0, max_rows: int = 500) -> None:
+        parsed = make_url(url)
+        self._is_sqlite = parsed.get_backend_name() == "sqlite"
+        self._file = Path(parsed.database or "") if self._is_sqlite else None
+        self._queries = {template.name: text(template.sql) for template in templates}
+        self._timeout_s, self._max_rows = timeout_s, max_rows
+        self._engine = create_async_engine(
+            _read_only_sqlite(parsed) if self._is_sqlite else parsed.set(drivername="postgresql+psycopg"),
+            connect_args={} if self._is_sqlite else _read_only_session(timeout_s),
+            hide_parameters=True,
+            pool_pre_ping=not self._is_sqlite,
+        )
+
+    async def ask(self, parameters: Mapping[str, object]) -> Facts:
+        """One query for each template whose parameters are all given, all at once.
+
+        A template of whose parameters some are given is told as lacking the others. Raises nothing but cancellation.
+        """
+        found = await asyncio.gather(
+            *(
+                self._ask(name, query, parameters)
+                for name, query in self._queries.items()
+                if _is_meant(query, parameters)
+            )
+        )
+        sources = (facts_source(name, values) for name, values, _ in found)
+        return Facts(tuple(filter(None, sources)), tuple(told for _, _, shortfalls in found for told in shortfalls))
+
+    async def close(self) -> None:
+        """Closes every connection."""
+        await self._engine.dispose()
+
+    async def _ask(
+        self, name: str, query: TextClause, parameters: Mapping[str, object]
+    ) -> tuple[str, list[Value], list[Shortfall]]:
+        wanted = _parameters(query)
+        if missing := [each for each in wanted if each not in parameters]:
+            return name, [], [Shortfall(name, "missing_parameter", ", ".join(missing))]
+        if bad := [each for each in wanted if not isinstance(parameters[each], str | int | float | None)]:
+            return name, [], [Shortfall(name, "bad_parameter", ", ".join(bad))]
+        try:
+            async with asyncio.timeout(self._timeout_s + _GRACE_S):
+                rows = await self._rows(query, {each: parameters[each] for each in wanted})
+        except (SQLAlchemyError, OSError, TimeoutError, OverflowError) as error:
+            return name, [], [self._failed(name, error)]
+        return name, *_read(name, rows[: self._max_rows], len(rows) > self._max_rows)
+
+    async def _rows(self, query: TextClause, parameters: Mapping[str, object]) -> Sequence[RowMapping]:
+        """The rows, at most one more than the limit."""
+        if self._file and not await asyncio.to_thread(self._file.is_file):
+            raise FileNotFoundError(self._file)
+        async with self._engine.connect() as connection, self._limited(connection):
+            result = await connection.stream(query, parameters)
+            return await result.mappings().fetchmany(self._max_rows + 1)
+
+    def _limited(self, connection: AsyncConnection) -> _Limited:
+        return _Limited(connection, self._timeout_s if self._is_sqlite else None)
+
+    def _failed(self, name: str, error: Exception) -> Shortfall:
+        cause = getattr(error, "orig", None) or error
+        is_late = (
+            isinstance(error, TimeoutError) or type(cause).__name__ == "QueryCanceled" or "interrupted" in str(cause)
+        )
+        log.warning("facts.failed", template=name, error=type(cause).__name__, is_late=is_late)
+        return Shortfall(name, "timeout" if is_late else "error", "" if is_late else type(cause).__name__)
+
+
+class _Limited:
+    """A time limit on the statements of a SQLite connection, which has none of its own."""
+
+    def __init__(self, connection: AsyncConnection, timeout_s: float | None) -> None:
+        self._connection, self._timeout_s = connection, timeout_s
+
+    async def __aenter__(self) -> None:
+        if self._timeout_s is not None:
+            deadline = time.monotonic() + self._timeout_s
+            await self._watch(lambda: int(time.monotonic() > deadline))
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._timeout_s is not None:
+            with suppress(SQLAlchemyError):
+                await self._watch(None)
+
+    async def _watch(self, is_over: Any) -> None:
+        driver = (await self._connection.get_raw_connection()).driver_connection
+        if driver is not None:
+            await driver.set_progress_handler(is_over, _LOOK_EVERY)
+
+
+def _read_only_sqlite(url: URL) -> URL:
+    """The same file, opened only to be read; it is never created."""
+    file = f"file:{quote(url.database or '')}"
+    return url.set(drivername="sqlite+aiosqlite", database=file, query={"mode": "ro", "uri": "true"})
+
+
+def _read_only_session(timeout_s: float) -> dict[str, Any]:
+    """Settings of every session on PostgreSQL: no transaction in it may write, and none may take long."""
+    limit = max(1, round(timeout_s * 1000))
+    options = f"-c default_transaction_read_only=on -c statement_timeout={limit} -c lock_timeout={limit}"
+    return {"connect_timeout": _CONNECT_S, "options": options}
+
+
+def _parameters(query: TextClause) -> list[str]:
+    return sorted(query.compile().params)
+
+
+def _is_meant(query: TextClause, parameters: Mapping[str, object]) -> bool:
+    """Whether a request that gives these parameters asks for this query: by any of its own, or if it has none."""
+    wanted = _parameters(query)
+    return not wanted or any(each in parameters for each in wanted)
+
+
+def _read(name: str, rows: Sequence[RowMapping], is_cut: bool) -> tuple[list[Value], list[Shortfall]]:
+    """The values of rows; NULL is no value, and rows of anything else than a number are told."""
+    told = [Shortfall(name, "row_limit", f"only {len(rows)} rows were read")] if is_cut else []
+    if rows and not {"label", "value"} <= set(rows[0]):
+        return [], [*told, Shortfall(name, "bad_columns", ", ".join(map(str, rows[0])))]
+    values: list[Value] = []
+    odd = 0
+    for row in rows:
+        if row["value"] is None or row["label"] is None:
+            continue
+        written = _written(row["value"])
+        odd += written is None
+        if written is not None:
+            values.append(Value(str(row["label"]), written, str(row.get("unit") or ""), _period(row.get("period"))))
+    return values, [*told, *([Shortfall(name, "not_a_number", f"{odd} rows")] if odd else [])]
+
+
+def _written(value: object) -> str | None:
+    """A number, or a date, as an answer would write it; None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, date):
+        return value.isoformat()[:10]
+    try:
+        number = Decimal(repr(value)) if isinstance(value, float) else Decimal(str(value).strip())
+    except InvalidOperation:
+        return None
+    return f"{number:f}" if number.is_finite() else None
+
+
+def _period(value: object) -> str:
+    return "" if value is None else value.isoformat()[:10] if isinstance(value, date) else str(value)

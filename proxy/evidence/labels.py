@@ -1,0 +1,52 @@
+"""Which of a classifier's labels mean that the evidence supports the claim."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_SUPPORTED = frozenset(
+    "entailment entailed entails entail supported supports support supporting faithful grounded consistent factual "
+    "nothallucinated nothallucination nonhallucinated".split()
+)
+_AGAINST = frozenset(
+    "contradiction contradicted contradicts contradict neutral notentailment nonentailment notentailed refuted refutes "
+    "refute notenoughinfo nei unsupported notsupported hallucination hallucinated inconsistent unfaithful ungrounded "
+    "nonfactual baseless fabricated".split()
+)
+_GENERIC = re.compile(r"(?:label)?\d+")
+_BEGINS_OR_CONTINUES = re.compile(r"[bi][-_](?=\w{2})")
+_OUTSIDE = "o"  # of any span that a token classifier marks
+
+
+def supporting(labels: Mapping[int, str], *, per_token: bool, named: str | None = None) -> frozenset[int]:
+    """The places of the labels that mean "supported"; their probabilities add up.
+
+    `named` wins over what the names say. Two labels without a name, of a token classifier, are read as LettuceDetect
+    means them: 0 supported, 1 hallucinated. ValueError: it cannot be told.
+    """
+    if named is not None:
+        places = frozenset(place for place, label in labels.items() if _plain(label) == _plain(named))
+    else:
+        places = _by_name({place: _plain(label) for place, label in labels.items()}, per_token)
+    if not places or len(places) == len(labels) > 1:
+        listed = ", ".join(labels.values())
+        raise ValueError(f"which of its labels ({listed}) means supported is for encoder.supported_label to say")
+    return places
+
+
+def _by_name(labels: Mapping[int, str], per_token: bool) -> frozenset[int]:
+    known = _SUPPORTED | {_OUTSIDE} if per_token else _SUPPORTED
+    places = frozenset(place for place, label in labels.items() if label in known)
+    if places or len(labels) != 2:
+        return places
+    if any(label in _AGAINST for label in labels.values()):
+        return frozenset(place for place, label in labels.items() if label not in _AGAINST)
+    if per_token and all(_GENERIC.fullmatch(label) for label in labels.values()):
+        return frozenset({min(labels)})
+    return frozenset()
+
+
+def _plain(label: str) -> str:
+    """A label in small letters and digits only, without the prefix of a span's beginning or inside."""
+    return re.sub(r"[\W_]+", "", _BEGINS_OR_CONTINUES.sub("", label.strip().lower(), count=1))

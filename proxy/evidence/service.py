@@ -1,0 +1,72 @@
+"""An HTTP service of one's own as an estimator; its contract is told in docs/information-budget.md (IB5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from proxy.evidence.asking import Asking, Refused
+from proxy.evidence.estimator import groups
+from proxy.types import Claim, Estimate, Probability, Source, Unavailable
+
+VERSION = 1
+
+
+class ServiceEstimator:
+    """Asks a service that gives probabilities itself; see `Estimator`."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+
+    async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
+        """The service's probability of one claim."""
+        (estimate,) = await self._group([claim], context)
+        return estimate
+
+    async def batch_estimate(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
+        """The service's probabilities of several claims on one context, a group in each call, all groups at once."""
+        asked = groups(claims, self._asking.limits.batch_size)
+        found = await asyncio.gather(*(self._group(group, context) for group in asked))
+        return [estimate for group in found for estimate in group]
+
+    async def _group(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
+        answer = await self._asking.ask(await asyncio.to_thread(question, claims, context))
+        if isinstance(answer, Unavailable):
+            return [answer] * len(claims)
+        if isinstance(answer, Refused):
+            return [self._asking.failed(f"status {answer.status}")] * len(claims)
+        return read(answer, len(claims))
+
+
+def question(claims: Sequence[Claim], context: Sequence[Source]) -> Mapping[str, Any]:
+    """What the service is asked: the sources, and the claims with ids counted from "1"."""
+    numbered = [_claim(claim, str(place)) for place, claim in enumerate(claims, start=1)]
+    return {"version": VERSION, "context": [_source(each) for each in context], "claims": numbered}
+
+
+def read(answer: Mapping[str, Any], count: int) -> tuple[Estimate, ...]:
+    """The probabilities in an answer about `count` claims; one that is not there once, and sound, is unavailable."""
+    listed = answer.get("estimates")
+    entries = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+    return tuple(_estimate([each for each in entries if each.get("id") == str(n)]) for n in range(1, count + 1))
+
+
+def _estimate(entries: Sequence[Mapping[str, Any]]) -> Estimate:
+    if len(entries) != 1:
+        return Unavailable("no_verdict" if not entries else "misaligned")
+    value = entries[0].get("probability")
+    bounds = (entries[0].get("lower", value), value, entries[0].get("upper", value))
+    if any(isinstance(bound, bool) or not isinstance(bound, int | float) for bound in bounds):
+        return Unavailable("no_verdict")
+    lower, value, upper = map(float, bounds)
+    is_sound = 0.0 <= lower <= value <= upper <= 1.0
+    return Probability(value, lower, upper, "service") if is_sound else Unavailable("no_verdict")
+
+
+def _source(source: Source) -> Mapping[str, str]:
+    return {"id": source.id, **({"title": source.title} if source.title else {}), "text": source.text}
+
+
+def _claim(claim: Claim, id_: str) -> Mapping[str, str]:
+    return {"id": id_, "claim": claim.text, **({"said_before": claim.lead} if claim.lead else {})}

@@ -1,0 +1,174 @@
+"""What the endpoints of our own and the MCP server check, and what they reply: JSON values in, JSON values out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from proxy.dialects.checks import (
+    AnswerCheck,
+    ClaimCheck,
+    EvidenceCheck,
+    FactIn,
+    MemoryCheck,
+    TextCheck,
+    TraceCheck,
+    render_audit,
+    render_claims,
+    render_quotes,
+    render_violations,
+    sources_of,
+)
+from proxy.dialects.jsonbytes import loads
+from proxy.dialects.report import render_claim
+from proxy.dialects.request import Request
+from proxy.errors import BadRequest, EvidenceSchemaError
+from proxy.gateway.deferred import Heard
+from proxy.gateway.estimators import Asker
+from proxy.gateway.grounding import Grounder
+from proxy.gateway.memory import Answered, Memory, Offered
+from proxy.gateway.proving import Prover
+from proxy.gateway.trace import Auditor, Trace
+from proxy.gateway.verify import new_id
+from proxy.library import check_evidence, find_claims
+from proxy.types import Choice, Method, Source
+from proxy.verification.information.budget import TARGETS
+from proxy.verification.information.worded import assertion
+from proxy.verification.memory import target_of
+
+_OFF = "{} off. To switch it on, set hallucination.enabled and hallucination.{}.enabled."
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Everything that can be checked. `memory` is None where the gate is off; `timeout` is in seconds, for a claim.
+
+    `audits` says whether traces are audited for whoever asks over HTTP.
+    """
+
+    grounder: Grounder
+    prover: Prover
+    auditor: Auditor
+    timeout: float
+    memory: Memory | None = None
+    audits: bool = False
+
+    async def claim(self, check: ClaimCheck, asker: Asker) -> Mapping[str, Any]:
+        """One claim as it would stand in a report, with its budget."""
+        stated = check.confidence
+
+        def target(method: Method) -> float:
+            return TARGETS[method] if stated is None else target_of(stated, method)
+
+        proof = self.prover.open("output_verification", asker, self.timeout)
+        return render_claim(await proof.prove(assertion(check.claim), sources_of(check.evidence), target))
+
+    async def answer(self, check: AnswerCheck, request: Request, asker: Asker) -> bytes:
+        """The report on an answer, as its request wants to see it; kept to be fetched by its id."""
+        grounder = self.grounder
+        examination = grounder.verification.begin(
+            request.exchange,
+            replace(request.ask, question=check.question),
+            grounder.policy_of(request),
+            new_id(),
+            asker,
+        )
+        heard = Heard((Choice(0, check.answer, "stop"),))
+        annotation = await grounder.conclude(examination, request, heard)
+        grounder.reports.put(examination.id, annotation.kept)
+        return annotation.shown or annotation.kept
+
+    async def claims(self, check: TextCheck, _: Asker) -> Mapping[str, Any]:
+        """The claims of a text."""
+        return render_claims(await self.prover.workers.insist(find_claims, check.text, self.prover.policy))
+
+    async def evidence(self, check: EvidenceCheck, _: Asker) -> Mapping[str, Any]:
+        """The quotations of a JSON answer, or where it breaks the shape that was declared for them."""
+        return await self.prover.workers.insist(self._evidence, check)
+
+    def _evidence(self, check: EvidenceCheck) -> Mapping[str, Any]:
+        policy = self.prover.policy.quotes
+        try:
+            answer = loads(check.answer) if isinstance(check.answer, str) else check.answer
+            found = check_evidence(
+                answer, check.fields, sources_of(check.sources), policy=policy, fail_on_all_rejected=False
+            )
+        except EvidenceSchemaError as error:
+            return render_violations(error)
+        except ValueError as error:
+            raise BadRequest("'answer': it is no JSON", param="answer") from error
+        return render_quotes(found)
+
+    async def remember(self, check: MemoryCheck, asker: Asker) -> Mapping[str, Any]:
+        """Which facts pass the gate, and what is kept of them. Raises BadRequest where the gate is off."""
+        answered = await self._memory.admit(_offered(check), check.subject, asker)
+        accepted = sum(each.admission.rejected is None for each in answered)
+        return {
+            "subject": check.subject,
+            "accepted": accepted,
+            "rejected": len(answered) - accepted,
+            "facts": [_fact(each, is_kept=check.subject is not None) for each in answered],
+        }
+
+    async def kept(self, subject: str) -> Mapping[str, Any]:
+        """The facts that are kept about a subject. Raises BadRequest where the gate is off, and MemoryUnavailable."""
+        facts = await self._memory.about(subject)
+        return {
+            "subject": subject,
+            "facts": [
+                {
+                    "id": fact.id,
+                    "text": fact.text,
+                    "confidence": round(fact.confidence, 4),
+                    "at": fact.at,
+                    "is_source": fact.is_verified,
+                }
+                for fact in facts
+            ],
+        }
+
+    async def trace(self, check: TraceCheck, asker: Asker) -> Mapping[str, Any]:
+        """What every step is, and whether the answer follows. Raises BadRequest where the audit is off."""
+        if not self.audits:
+            raise BadRequest(_OFF.format("Trace auditing is", "trace_auditing"))
+        return await self.audit(check, asker)
+
+    async def audit(self, check: TraceCheck, asker: Asker) -> Mapping[str, Any]:
+        """The same for those who have it in process."""
+        trace = Trace(check.steps, sources_of(check.context), check.answer, check.question)
+        return render_audit(await self.auditor.audit(trace, asker))
+
+    @property
+    def _memory(self) -> Memory:
+        if self.memory is None:
+            raise BadRequest(_OFF.format("The memory gate is", "memory_gate"))
+        return self.memory
+
+
+def _offered(check: MemoryCheck) -> list[Offered]:
+    shared = {source.id: source for source in sources_of(check.evidence)}
+    return [_one_offered(fact, shared) for fact in check.facts]
+
+
+def _one_offered(fact: FactIn, shared: Mapping[str, Source]) -> Offered:
+    own = sources_of(fact.evidence)
+    unknown = tuple(id_ for id_ in fact.cites if id_ not in shared)
+    cited: Sequence[Source] = [shared[id_] for id_ in fact.cites if id_ in shared]
+    all_shared = () if own or fact.cites else tuple(shared.values())
+    return Offered(fact.text, (*own, *cited, *all_shared), fact.confidence, unknown)
+
+
+def _fact(answered: Answered, *, is_kept: bool) -> Mapping[str, Any]:
+    admission = answered.admission
+    return {
+        "id": answered.fact.id if answered.fact else None,
+        "text": answered.judgement.claim.text,
+        "status": "rejected" if admission.rejected else "accepted",
+        **({"reason": admission.rejected} if admission.rejected else {}),
+        "grounding": admission.grounding,
+        "confidence": None if admission.confidence is None else round(admission.confidence, 4),
+        "stated_confidence": round(answered.stated, 4),
+        "stored": is_kept and answered.fact is not None,
+        "claim": render_claim(answered.judgement),
+    }

@@ -1,0 +1,126 @@
+"""Examinations that a job does later: written down whole, read back elsewhere, and found again (DQ1, DQ2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import structlog
+
+from proxy.dialects.answer import Answer
+from proxy.dialects.chat import CHAT
+from proxy.dialects.completions import COMPLETIONS
+from proxy.dialects.jsonbytes import dumps, loads
+from proxy.dialects.options import HEADERS
+from proxy.dialects.report import render
+from proxy.dialects.request import Request, read_request
+from proxy.errors import JobsUnavailable
+from proxy.stores.jobs.jobs import Jobs
+from proxy.stores.reports import Reports
+from proxy.types import Choice, Report
+
+log = structlog.get_logger("groundwire.deferred")
+
+EXAMINATION = "examination"
+WEBHOOK = "webhook"
+
+_DIALECTS = {dialect.operation: dialect for dialect in (CHAT, COMPLETIONS)}
+_NO_ROOM = (("all", "overload"), ("all", "timeout"))
+_NOT_NOW = ("rate_limited", "unavailable")
+_NOT_FINAL = ("pending", "deferred")
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What of an answer is examined: its choices, whether it broke off, and the ids that its upstream gave."""
+
+    choices: Sequence[Choice]
+    cut_short: bool = False
+    answer_id: str | None = None
+    model: str | None = None
+
+    @staticmethod
+    def of(answer: Answer, request: Request, cut_short: bool) -> Heard:
+        """What `request` wants to have examined of an answer."""
+        return Heard(request.examinable(answer), cut_short, answer.id, answer.model)
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """The examinations that jobs do, and the reports that they come to."""
+
+    jobs: Jobs
+    reports: Reports
+
+    async def take(self, id_: str, request: Request, heard: Heard) -> bool:
+        """Has an examination done later under this id. False when it could not be kept; the loss is counted there."""
+        try:
+            await self.jobs.defer(EXAMINATION, id_, await asyncio.to_thread(write, request, heard))
+        except JobsUnavailable:
+            return False
+        return True
+
+    async def find(self, id_: str) -> bytes | None:
+        """The report under an id as far as it has come, wherever that was; None when there is none.
+
+        Raises JobsUnavailable when that cannot be known just now.
+        """
+        kept = self.reports.get(id_)
+        if kept is not None and loads(kept)["status"] not in _NOT_FINAL:
+            return kept
+        try:
+            outcome = await self.jobs.result(EXAMINATION, id_)
+        except JobsUnavailable:
+            if kept is None:
+                raise
+            return kept
+        if outcome.state in ("unknown", "pending"):
+            return kept or (
+                dumps(render(Report(id_, "pending", "not_checked"))) if outcome.state == "pending" else None
+            )
+        found = outcome.result if outcome.state == "done" else dumps(render(_failed(id_, outcome.reason)))
+        self.reports.put(id_, found)
+        return found
+
+
+def _failed(id_: str, reason: str) -> Report:
+    warning = f"The examination was given up: {reason}."
+    degraded = (("all", "error"),)
+    flags = ("verifier_degraded",)
+    return Report(id_, "failed", "not_checked", flags=flags, warnings=(warning,), degraded=degraded)
+
+
+def is_unfinished(report: Report) -> bool:
+    """Whether an examination may come to more at another time, for lack of room, of time or of a model's service."""
+    return any(each in _NO_ROOM or each[1] in _NOT_NOW for each in report.degraded)
+
+
+def wait_asked_for(report: Report) -> float | None:
+    """The longest wait, in seconds, that a model's server asked for in this report; None when none did."""
+    budgets = (judgement.budget for choice in report.choices for judgement in choice.judgements)
+    missing = (budget.missing for budget in budgets if budget and budget.missing)
+    return max((each.retry_after for each in missing if each.retry_after is not None), default=None)
+
+
+def write(request: Request, heard: Heard) -> bytes:
+    """All that an examination needs, as JSON."""
+    options = {header: getattr(request.options, name) for header, name in HEADERS.items()}
+    return dumps(
+        {
+            "dialect": request.dialect.operation,
+            "request": request.raw.decode(),
+            "headers": {header: value for header, value in options.items() if value is not None},
+            "heard": asdict(heard),
+        }
+    )
+
+
+def read(payload: bytes) -> tuple[Request, Heard]:
+    """What `write` has written."""
+    found: dict[str, Any] = loads(payload)
+    request = read_request(_DIALECTS[found["dialect"]], found["request"].encode(), found["headers"])
+    heard = found["heard"]
+    choices = tuple(Choice(**{**each, "arguments": tuple(each["arguments"])}) for each in heard["choices"])
+    return request, Heard(choices, heard["cut_short"], heard["answer_id"], heard["model"])

@@ -1,0 +1,40 @@
+"""The earlier answers of a subject, as an answer is compared with them (CO1)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from proxy.stores.history.exchange import Query
+from proxy.verification.consistency.compare import Earlier
+
+if TYPE_CHECKING:  # it brings SQLAlchemy, which only those need who have a store
+    from proxy.stores.history.exchanges import Exchanges
+
+log = structlog.get_logger("groundwire.consistency")
+
+_RECALL_S = 0.5  # no answer waits for it, but its report does
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierAnswers:
+    """Looks up the newest `most` answers of a subject in the history."""
+
+    exchanges: Exchanges
+    most: int = 50
+
+    async def of(self, subject: str) -> tuple[Earlier, ...]:
+        """The earlier answers, the newest first; none where their texts are not kept, or the history fails or hangs.
+
+        It raises only cancellation.
+        """
+        try:
+            async with asyncio.timeout(_RECALL_S):
+                page = await self.exchanges.page(Query(subject=subject), limit=self.most)
+        except Exception as error:  # noqa: BLE001 - whatever a store may raise
+            log.warning("consistency.no_history", error=type(error).__name__)
+            return ()
+        return tuple(Earlier(each.id, each.at, each.answer, each.question or "") for each in page.items if each.answer)

@@ -1,0 +1,125 @@
+"""Estimators for each operation: opened with its backend, its time and its meter, over one cache for all (IB5, IB6)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from proxy.evidence.estimator import Estimator, Limits, Meter
+from proxy.stores.cache import Cache
+from proxy.types import Claim, Estimate, Headers, Probability, Source, Unavailable
+from proxy.types import Operation as Operation
+
+_AT_ONCE = 8  # calls to model servers in flight, of all operations together
+_GRACE_S = 0.05  # for those who wait for another's estimate, whose own time ends with the asking
+_CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"api-key", b"openai-organization", b"openai-project"})
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """On whose behalf a model is asked: the model that they named, and by what they identified themselves."""
+
+    model: str = ""
+    credentials: Headers = ()
+
+    @staticmethod
+    def of(model: str, headers: Headers) -> Asker:
+        """The asker of a request with these headers; an upstream with a key of its own never sees the client's."""
+        return Asker(model, tuple(pair for pair in headers if pair[0] in _CREDENTIALS))
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """An estimator for one operation, and what tells its estimates from those of another model."""
+
+    estimator: Estimator
+    identity: str
+
+
+OpenBackend = Callable[[Asker, Limits, Meter], Backend]
+"""Makes a backend ready for one operation. Raises UnknownModel when the asker's model is served by no upstream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An estimator for one operation, and the meter that tells what it has cost so far."""
+
+    estimator: Estimator
+    meter: Meter
+
+
+@dataclass(frozen=True, slots=True)
+class Estimators:
+    """The backends by name, and which of them each operation asks; an operation that is not there is off (IB7).
+
+    `timeout` is the time in seconds for all that one operation asks.
+    """
+
+    backends: Mapping[str, OpenBackend]
+    operations: Mapping[Operation, str]
+    cache: Cache[Estimate]
+    batch_size: int
+    timeout: float
+    at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+
+    def is_on(self, operation: Operation) -> bool:
+        """Whether this operation asks anybody."""
+        return operation in self.operations
+
+    def open(self, operation: Operation, asker: Asker = Asker()) -> Opened:
+        """An estimator whose time begins now. Raises UnknownModel, and KeyError when the operation is off."""
+        limits = Limits(self.batch_size, self.at_once, asyncio.get_running_loop().time() + self.timeout)
+        meter = Meter()
+        backend = self.backends[self.operations[operation]](asker, limits, meter)
+        return Opened(CachedEstimator(backend, self.cache, limits.until), meter)
+
+
+def estimate_cache(max_entries: int, ttl: float) -> Cache[Estimate]:
+    """A cache for estimates; only probabilities are kept, so that what failed is tried again."""
+    return Cache(max_entries, ttl, _is_known, _is_known)
+
+
+class CachedEstimator:
+    """An estimator that asks nothing twice: neither what was asked before, nor what is being asked (CA1)."""
+
+    def __init__(self, backend: Backend, cache: Cache[Estimate], until: float) -> None:
+        self._backend = backend
+        self._cache = cache
+        self._until = until
+
+    async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
+        """See `Estimator`."""
+        (estimate,) = await self.batch_estimate([claim], context)
+        return estimate
+
+    async def batch_estimate(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
+        """See `Estimator`."""
+        digest = await asyncio.to_thread(context_digest, context)
+        keys = [estimate_key(self._backend.identity, claim, digest) for claim in claims]
+
+        async def compute(places: Sequence[int]) -> Sequence[Estimate]:
+            return await self._backend.estimator.batch_estimate([claims[place] for place in places], context)
+
+        try:
+            async with asyncio.timeout_at(self._until + _GRACE_S):
+                found, _ = await self._cache.get(keys, compute)
+        except TimeoutError:
+            return [Unavailable("timeout")] * len(claims)
+        return found
+
+
+def context_digest(sources: Sequence[Source]) -> str:
+    """Names what a model is shown of the sources."""
+    shown = [(source.id, source.title, source.sha256) for source in sources]
+    return blake2b(repr(shown).encode(), digest_size=16).hexdigest()
+
+
+def estimate_key(identity: str, claim: Claim, context: str) -> bytes:
+    """The exact key of an estimate: everything that the question depends on, and whom it is put to (CA1)."""
+    return blake2b(repr((identity, claim.text, claim.lead, context)).encode(), digest_size=16).digest()
+
+
+def _is_known(estimate: Estimate) -> bool:
+    return isinstance(estimate, Probability)

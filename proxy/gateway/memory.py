@@ -1,0 +1,168 @@
+"""The memory gate at work: facts proved within a time that always ends, kept per subject, read back (MG1–MG3)."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from proxy.errors import MemoryUnavailable
+from proxy.gateway.estimators import Asker
+from proxy.gateway.proving import Proof, Prover, unproved
+from proxy.stores.facts import Fact, FactStore
+from proxy.telemetry import short_hash
+from proxy.types import Claim, Judgement, Source
+from proxy.verification.information.budget import unasked
+from proxy.verification.information.worded import assertion
+from proxy.verification.memory import Admission, GatePolicy, admit, target_of
+
+log = structlog.get_logger("groundwire.memory")
+
+LONGEST_S = 1.8  # for all facts of one call; the two seconds that a call may take hold reading and replying too
+_STORE_S = 0.1  # of these, for a store that does not answer
+_RECALL_S = 0.5  # for a store to tell what it keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A fact that somebody wants to have kept, with its evidence and the confidence it is stated with.
+
+    Without a stated confidence (0–1) its words tell it. `unknown` are ids of evidence that nobody gave.
+    """
+
+    text: str
+    evidence: tuple[Source, ...] = ()
+    confidence: float | None = None
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What the gate says of one fact; `fact` is what was kept of it, if anything was."""
+
+    admission: Admission
+    judgement: Judgement
+    stated: float
+    fact: Fact | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The gate, and what has passed it. `timeout` (seconds) is for proving all facts of one call, 1.8 at the most."""
+
+    prover: Prover
+    facts: FactStore
+    policy: GatePolicy
+    timeout: float = LONGEST_S
+    clock: Callable[[], float] = time.time
+
+    async def admit(self, offered: Sequence[Offered], subject: str | None, asker: Asker) -> list[Answered]:
+        """Decides on facts, and keeps those accepted when there is a subject. Raises UnknownModel.
+
+        It always ends in time: a fact that has not been proved by then is accepted with less confidence, and so marked.
+        """
+        within = min(self.timeout, LONGEST_S) - _STORE_S
+        proof = self.prover.open("memory_gate", asker, within)
+        claims = [_claim(each, f"f{number}") for number, each in enumerate(offered, start=1)]
+        proving = [asyncio.create_task(_proved(proof, *pair)) for pair in zip(claims, offered, strict=True)]
+        judgements = await _in_time(proving, claims, within)
+        answered = [self._answered(*pair) for pair in zip(offered, judgements, strict=True)]
+        if subject is None:
+            return answered
+        return answered if await self._keep(subject, answered) else [_unkept(each) for each in answered]
+
+    def _answered(self, offered: Offered, judgement: Judgement) -> Answered:
+        stated = _stated(offered, judgement.claim)
+        assert judgement.budget is not None  # noqa: S101 - a proof measures every claim
+        admission = admit(stated, judgement.budget, self.policy)
+        if admission.confidence is None:
+            _log_rejection(offered, judgement, admission)
+            return Answered(admission, judgement, stated)
+        fact = Fact(
+            "fact-" + secrets.token_hex(6),
+            offered.text,
+            admission.confidence,
+            self.clock(),
+            admission.grounding == "grounded",
+        )
+        return Answered(admission, judgement, stated, fact)
+
+    async def _keep(self, subject: str, answered: Sequence[Answered]) -> bool:
+        """Whether the accepted facts are kept; a store that fails or hangs costs no answer."""
+        facts = [each.fact for each in answered if each.fact is not None]
+        try:
+            async with asyncio.timeout(_STORE_S):
+                await self.facts.put(subject, facts)
+        except Exception as error:  # noqa: BLE001 - whatever a store may raise
+            log.warning("memory.not_kept", facts=len(facts), error=type(error).__name__)
+            return False
+        return True
+
+    async def about(self, subject: str) -> Sequence[Fact]:
+        """The facts that are kept about a subject, oldest first. Raises MemoryUnavailable."""
+        try:
+            async with asyncio.timeout(_RECALL_S):
+                return await self.facts.of(subject)
+        except Exception as error:
+            log.warning("memory.not_recalled", error=type(error).__name__)
+            message = "The facts that are kept cannot be reached just now. Please try again."
+            raise MemoryUnavailable(message, operator=type(error).__name__) from error
+
+    async def sources(self, subject: str) -> tuple[Source, ...]:
+        """The grounded facts about a subject as sources; none when they cannot be had. It raises only cancellation."""
+        try:
+            kept = await self.about(subject)
+        except MemoryUnavailable:
+            return ()
+        return tuple(Source(fact.id, "source", fact.text, labels=(fact.id,)) for fact in kept if fact.is_verified)
+
+
+def _claim(offered: Offered, id_: str) -> Claim:
+    """The fact as a claim: whatever its form, it is asserted by being offered."""
+    return replace(assertion(offered.text, id_), skip_reason=None)
+
+
+async def _proved(proof: Proof, claim: Claim, offered: Offered) -> Judgement:
+    if offered.unknown:
+        nothing = unproved(claim, "error")
+        return Judgement(claim, nothing.verdict, 0.0, budget=unasked(has_context=True, unknown=offered.unknown))
+    stated = _stated(offered, claim)
+    return await proof.prove(claim, offered.evidence, lambda method: target_of(stated, method))
+
+
+async def _in_time(
+    proving: Sequence[asyncio.Task[Judgement]], claims: Sequence[Claim], within: float
+) -> list[Judgement]:
+    """What came of every task; one that has not ended is left to its own end, for even that may take its time."""
+    if proving:
+        await asyncio.wait(proving, timeout=within)
+    for task in proving:
+        task.cancel()
+    return [
+        task.result() if task.done() and not task.cancelled() else unproved(claim, "timeout")
+        for task, claim in zip(proving, claims, strict=True)
+    ]
+
+
+def _stated(offered: Offered, claim: Claim) -> float:
+    return claim.stated_confidence if offered.confidence is None else offered.confidence
+
+
+def _unkept(answered: Answered) -> Answered:
+    return Answered(answered.admission, answered.judgement, answered.stated)
+
+
+def _log_rejection(offered: Offered, judgement: Judgement, admission: Admission) -> None:
+    """Tells of a rejected fact: why, its length and its hash, never its words."""
+    log.warning(
+        admission.rejected or "",
+        chars=len(offered.text),
+        sha256=short_hash(offered.text),
+        evidence=[{"chars": len(source.text), "sha256": short_hash(source.text)} for source in offered.evidence],
+        status=judgement.budget.status if judgement.budget else None,
+        share=admission.share,
+    )

@@ -1,0 +1,97 @@
+"""Single claims beside their evidence: judged by words, and measured by the backend of the operation that asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from proxy.errors import BadRequest, Overload
+from proxy.evidence.estimator import Estimator
+from proxy.evidence.measuring import TargetOf, measured
+from proxy.gateway.estimators import Asker, Estimators
+from proxy.gateway.workers import Workers
+from proxy.types import Budget, Cause, Claim, Judgement, Operation, Policy, Source, Unavailable
+from proxy.verification.context.index import Context
+from proxy.verification.information.budget import TARGETS, measure
+from proxy.verification.information.cascade import joined
+from proxy.verification.information.worded import prove
+from proxy.verification.judge import VERIFIERS, Verifier, unjudged
+
+log = structlog.get_logger("groundwire.proving")
+
+_REASONS = {
+    "timeout": "The time for checking it was over.",
+    "overload": "There was no room to check it under the present load.",
+    "error": "Checking it failed.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Prover:
+    """What proving needs; `policy` is that of the embedded verifier, which speaks whichever backend is asked."""
+
+    workers: Workers
+    policy: Policy
+    estimators: Estimators
+    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
+
+    def open(self, operation: Operation, asker: Asker, within: float) -> Proof:
+        """Begins one operation that may take `within` seconds. Raises BadRequest, and UnknownModel."""
+        backend = self.estimators.operations.get(operation, "local")
+        if backend == "self" and not asker.model:
+            raise BadRequest("you must provide a model parameter: the backend asks that model", param="model")
+        policy = replace(self.policy, model=replace(self.policy.model, backend=backend))
+        estimator = None if backend == "local" else self.estimators.open(operation, asker).estimator
+        return Proof(replace(self, policy=policy), estimator, asyncio.get_running_loop().time() + within)
+
+
+class Proof:
+    """The claims of one operation, which ends at `until` (loop time)."""
+
+    def __init__(self, parts: Prover, estimator: Estimator | None, until: float) -> None:
+        self._parts = parts
+        self._estimator = estimator
+        self._until = until
+
+    async def prove(
+        self, claim: Claim, sources: Sequence[Source], target_of: TargetOf = TARGETS.__getitem__
+    ) -> Judgement:
+        """The claim with its verdict and its budget. It raises nothing but cancellation (RE1).
+
+        A model's word decides where it is decided itself; else that of the embedded verifier stands.
+        """
+        try:
+            async with asyncio.timeout_at(self._until):
+                return await self._proved(claim, sources, target_of)
+        except TimeoutError:
+            return unproved(claim, "timeout")
+        except Exception as error:  # noqa: BLE001 - no fault of a verifier may reach who asks
+            log.warning("proof.failed", error=type(error).__name__)
+            return unproved(claim, "error")
+
+    async def _proved(self, claim: Claim, sources: Sequence[Source], target_of: TargetOf) -> Judgement:
+        if self._estimator is None or claim.skip_reason is not None:
+            return await self._worded(claim, sources)
+        worded, budget = await asyncio.gather(
+            self._worded(claim, sources), measured(claim, sources, self._estimator, target_of)
+        )
+        return await self._parts.workers.insist(_joined, worded, budget, sources, self._parts.policy)
+
+    async def _worded(self, claim: Claim, sources: Sequence[Source]) -> Judgement:
+        try:
+            return await self._parts.workers.run(prove, claim, sources, self._parts.policy, self._parts.verifiers)
+        except Overload:
+            return unproved(claim, "overload")
+
+
+def unproved(claim: Claim, cause: Cause) -> Judgement:
+    """A claim that was not judged, and why."""
+    judgement = unjudged(claim, cause, _REASONS.get(cause, _REASONS["error"]))
+    return replace(judgement, budget=measure(Unavailable(cause)))
+
+
+def _joined(worded: Judgement, budget: Budget, sources: Sequence[Source], policy: Policy) -> Judgement:
+    return joined(worded, budget, Context(sources), policy)

@@ -1,0 +1,194 @@
+"""The same request asked again beside its answer, and the answers compared (SC1). No answer ever waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import structlog
+
+from proxy.dialects.answer import Answer
+from proxy.dialects.encoding import Decoder
+from proxy.dialects.jsonbytes import dumps, loads
+from proxy.dialects.request import Request
+from proxy.errors import GroundwireError
+from proxy.gateway.forward import Forwarding, chunks_of, read
+from proxy.gateway.workers import Workers
+from proxy.telemetry import Telemetry
+from proxy.types import Call, Policy, Report, SampledClaim, SelfConsistency
+from proxy.upstream.headers import header
+from proxy.upstream.router import Route
+from proxy.verification.agreement import compare_answers
+from proxy.verification.judge import VERIFIERS, Verifier
+
+log = structlog.get_logger("groundwire.sampling")
+
+_STEP = 0.1  # between the temperature of a sample and that of the next, past those that are set
+_AT_ONCE = 8  # samples in flight, of all exchanges together
+_COMPARING_S = 0.02  # a comparison that is as quick as that still goes with the answer
+_NOT_SAMPLED = ("stream", "stream_options", "n", "best_of", "grounding")
+_NOT_REPEATED = frozenset({b"idempotency-key", b"accept", b"content-length"})
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingSettings:
+    """How often answers are sampled: `samples` times each when `enabled`, and as a request asks, where it may.
+
+    `timeout` (seconds) is for all samples of one answer, `max_answer` (bytes) for one of them.
+    """
+
+    enabled: bool = False
+    samples: int = 3
+    temperatures: tuple[float, ...] = (0.0, 0.1, 0.2)
+    on_request: bool = True
+    timeout: float = 60.0
+    max_answer: int = 4 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """Samples answers, a bounded number at a time over all exchanges."""
+
+    settings: SamplingSettings
+    telemetry: Telemetry
+    workers: Workers
+    policy: Policy
+    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
+    at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+
+    def begin(self, request: Request, route: Route, call: Call) -> Sampling | None:
+        """Starts on the samples of an exchange whose request goes out as `call`; None when none are wanted."""
+        settings, asked = self.settings, request.options.samples
+        default = settings.samples if settings.enabled else 0
+        count = (asked if settings.on_request else None) or default
+        if not count and asked is None:
+            return None
+        return Sampling(self, request, route, call, temperatures(settings.temperatures, count))
+
+
+def temperatures(given: Sequence[float], count: int) -> tuple[float, ...]:
+    """The temperatures of `count` samples: those given, then each a tenth above the one before, up to 2."""
+    found = list(given[:count])
+    while len(found) < count:
+        found.append(min(2.0, round(found[-1] + _STEP, 4)) if found else 0.0)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """One more answer, or the reason why there is none; with its tokens as far as the server told them."""
+
+    text: str = ""
+    reason: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class Sampling:
+    """The samples of one exchange on their way; none where they were asked for and may not be."""
+
+    def __init__(self, parts: Sampler, request: Request, route: Route, call: Call, at: tuple[float, ...]) -> None:
+        self._parts = parts
+        self._request = request
+        self._route = route
+        self._call = call
+        self._at = at
+        self._sampling = asyncio.create_task(self._sampled())
+        self._sampling.add_done_callback(_heard)
+
+    def cancel(self) -> None:
+        """Ends the calls: the client has gone, or there is no answer to compare."""
+        self._sampling.cancel()
+
+    async def so_far(self, report: Report) -> SelfConsistency:
+        """What is known without waiting: all of it, when the samples are there and quickly compared, or `pending`."""
+        if self._sampling.done():
+            try:
+                return await asyncio.wait_for(self.complete(report), _COMPARING_S)
+            except TimeoutError:
+                pass
+        return SelfConsistency("pending", len(self._at), self._at)
+
+    async def complete(self, report: Report) -> SelfConsistency:
+        """The comparison, once the samples are there. It raises nothing but cancellation (RE1)."""
+        try:
+            samples = await asyncio.shield(self._sampling)
+            return await self._parts.workers.insist(self._compared, samples, report)
+        except Exception as error:  # noqa: BLE001 - no fault of sampling may reach an answer
+            log.warning("sampling.failed", grounding_id=report.id, error=type(error).__name__)
+            return SelfConsistency("failed", len(self._at), self._at, reasons=("error",))
+
+    def _compared(self, samples: Sequence[_Sample], report: Report) -> SelfConsistency:
+        texts = [sample.text for sample in samples if sample.text.strip()]
+        found = [
+            (choice.index, each)
+            for choice in report.choices
+            for each in compare_answers(
+                [judgement.claim for judgement in choice.judgements], texts, self._parts.policy, self._parts.verifiers
+            ).claims
+        ]
+        known = [each.variance for _, each in found if each.variance is not None]
+        return SelfConsistency(
+            status="complete" if texts else "failed",
+            asked=len(self._at),
+            temperatures=self._at,
+            answered=len(texts),
+            risk=sum(known) / len(known) if known else None,
+            claims=tuple(SampledClaim(index, each.claim.id, each.votes, each.variance) for index, each in found),
+            calls=len(samples),
+            prompt_tokens=sum(sample.prompt_tokens for sample in samples),
+            completion_tokens=sum(sample.completion_tokens for sample in samples),
+            reasons=tuple(dict.fromkeys(sample.reason for sample in samples if sample.reason))
+            if self._at
+            else ("not_allowed",),
+        )
+
+    async def _sampled(self) -> Sequence[_Sample]:
+        asked = await asyncio.to_thread(loads, self._call.body)
+        return await asyncio.gather(*(self._sample(asked, temperature) for temperature in self._at))
+
+    async def _sample(self, asked: Mapping[str, Any], temperature: float) -> _Sample:
+        try:
+            async with asyncio.timeout(self._parts.settings.timeout), self._parts.at_once:
+                return await self._answered(asked, temperature)
+        except TimeoutError:
+            return _Sample(reason="timeout")
+        except GroundwireError as error:
+            return _Sample(reason=type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - no fault of a model server may reach an answer
+            log.warning("sample.failed", error=type(error).__name__)
+            return _Sample(reason="error")
+
+    async def _answered(self, asked: Mapping[str, Any], temperature: float) -> _Sample:
+        body = {key: value for key, value in asked.items() if key not in _NOT_SAMPLED} | {"temperature": temperature}
+        headers = tuple(pair for pair in self._call.headers if pair[0] not in _NOT_REPEATED)
+        call = replace(self._call, headers=headers, body=await asyncio.to_thread(dumps, body))
+        dialect = self._request.dialect
+        forwarding = Forwarding(self._parts.telemetry, dialect.operation, self._route.upstream, body)
+        reply = await forwarding.send(call)
+        answer = None
+        try:
+            raw, is_whole = await read(chunks_of(reply), self._parts.settings.max_answer)
+            if reply.status != 200:
+                return _Sample(reason=f"status {reply.status}")
+            decoded = Decoder(header(reply.headers, b"content-encoding")).feed(raw) if is_whole else b""
+            found = loads(decoded) if decoded else None
+            answer = dialect.whole(found) if isinstance(found, dict) else None
+        finally:
+            forwarding.end(answer)
+        return _of(answer) if answer else _Sample(reason="unreadable")
+
+
+def _of(answer: Answer) -> _Sample:
+    text = next((choice.text for choice in answer.choices()), "")
+    usage = {name: answer.usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
+    counts = {name: value for name, value in usage.items() if isinstance(value, int)}
+    return _Sample(text, "" if text.strip() else "no text", **counts)
+
+
+def _heard(task: asyncio.Task[Any]) -> None:
+    """Marks a failure as seen; who needs the result meets it again."""
+    if not task.cancelled():
+        task.exception()

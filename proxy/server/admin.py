@@ -1,0 +1,162 @@
+"""Who may see what is stored: admin keys, apart from client keys, and the sessions of those who use a browser (SE1)."""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from proxy.errors import ConfigError, NotAdmin
+from proxy.server.endpoints import Handler
+from proxy.types import Call, Headers, Reply
+from proxy.upstream.headers import header
+
+_NAME = re.compile(r"[\w.@-]{1,64}", re.ASCII)
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})", re.IGNORECASE)
+_SHORTEST_KEY = 16
+
+AdminHandler = Callable[[Call, Mapping[str, str], str], Awaitable[Reply]]
+"""Gives the reply to a call of an admin, whose name is the last argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdminKeys:
+    """The admins by name, each with the SHA-256 digest of a key; keys themselves are not kept."""
+
+    digests: Mapping[str, bytes]
+
+    def who(self, key: str) -> str | None:
+        """The admin whose key this is. Every digest is compared, each in constant time."""
+        given = sha256(key.encode("utf-8", "surrogatepass")).digest()
+        found = [name for name, digest in self.digests.items() if hmac.compare_digest(given, digest)]
+        return found[0] if found else None
+
+
+def read_keys(given: Mapping[str, str], file: Path | None = None, key: str | None = None) -> AdminKeys:
+    """Keys by name, those of a file with a line `name: key` for each, and one for the name `admin`.
+
+    A key is written plainly, in 16 characters or more, or as `sha256:` and its digest. Raises ConfigError.
+    """
+    problems: list[str] = []
+    pairs = [*given.items(), *([("admin", key)] if key else []), *(_lines(file, problems) if file else ())]
+    digests: dict[str, bytes] = {}
+    for name, written in pairs:
+        digest = _digest(written)
+        if not _NAME.fullmatch(name):
+            problems.append(f"admin.keys: '{name}' is no name: letters, digits and . _ @ - make one")
+        elif digest is None:
+            problems.append(f"admin.keys: the key of '{name}' must have {_SHORTEST_KEY} characters or more")
+        elif name in digests:
+            problems.append(f"admin.keys: '{name}' is given twice")
+        else:
+            digests[name] = digest
+    if problems:
+        raise ConfigError(problems)
+    return AdminKeys(digests)
+
+
+def _lines(file: Path, problems: list[str]) -> Iterable[tuple[str, str]]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"admin.keys_file: {file}: {getattr(error, 'strerror', None) or 'is not UTF-8'}")
+        return
+    for number, line in enumerate(text.splitlines(), start=1):
+        name, colon, written = line.partition(":")
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if colon:
+            yield name.strip(), written.strip()
+        else:
+            problems.append(f"admin.keys_file: {file}:{number}: a line is written 'name: key'")
+
+
+def _digest(written: str) -> bytes | None:
+    if match := _DIGEST.fullmatch(written):
+        return bytes.fromhex(match[1])
+    return sha256(written.encode("utf-8", "surrogatepass")).digest() if len(written) >= _SHORTEST_KEY else None
+
+
+def admins_only(keys: AdminKeys, handle: AdminHandler) -> Handler:
+    """Lets those in who bring an admin key as `Authorization: Bearer …`, and refuses all others with NotAdmin."""
+
+    async def handler(call: Call, params: Mapping[str, str]) -> Reply:
+        scheme, _, key = (header(call.headers, b"authorization") or b"").decode("latin-1").partition(" ")
+        who = keys.who(key.strip()) if scheme.lower() == "bearer" else None
+        if who is None:
+            raise NotAdmin("This needs an admin key, sent as 'Authorization: Bearer …'.")
+        return await handle(call, params, who)
+
+    return handler
+
+
+SESSION = "groundwire_session"
+VISIT = "groundwire_visit"
+
+
+class Sessions:
+    """Sessions in cookies that hold a name, an end and a signature: nothing is kept, and any replica can check them.
+
+    They end when their time is over, and as soon as the key they were opened with is taken away or changed.
+    """
+
+    def __init__(self, keys: AdminKeys, secret: bytes, lasts: float) -> None:
+        self._keys = keys
+        self._secret = secret
+        self.lasts = lasts
+
+    @property
+    def any_keys(self) -> bool:
+        """Whether anybody can sign in."""
+        return bool(self._keys.digests)
+
+    def open(self, key: str, now: float) -> str | None:
+        """A session for the admin whose key this is; `now` is in Unix seconds."""
+        who = self._keys.who(key)
+        if who is None:
+            return None
+        told = f"{who}:{int(now + self.lasts)}:{secrets.token_hex(8)}"
+        return f"{told}:{self._signature(who, told)}"
+
+    def who(self, session: str, now: float) -> str | None:
+        """Whose session it is, or None when it is not one of ours (any more)."""
+        told, _, signature = session.rpartition(":")
+        name, ends, *_ = (*told.split(":"), "", "")
+        if name not in self._keys.digests or not ends.isdigit():
+            return None
+        is_ours = hmac.compare_digest(signature.encode(), self._signature(name, told).encode())
+        return name if is_ours and now < int(ends) else None
+
+    def form_token(self, cookie: str) -> str:
+        """What a form has to bring along that is sent under this cookie."""
+        return self._sign(f"form {cookie}")
+
+    def is_form_token(self, cookie: str, token: str) -> bool:
+        """Whether a form was made for this cookie, and by us."""
+        return bool(cookie) and hmac.compare_digest(
+            token.encode("utf-8", "surrogatepass"), self._sign(f"form {cookie}").encode()
+        )
+
+    def _signature(self, name: str, told: str) -> str:
+        return self._sign(f"session {told} {self._keys.digests[name].hex()}")
+
+    def _sign(self, told: str) -> str:
+        return hmac.new(self._secret, told.encode("utf-8", "surrogatepass"), sha256).hexdigest()
+
+
+def cookie(headers: Headers, name: str) -> str:
+    """The value of a cookie, or "" when it was not sent."""
+    sent = b"; ".join(value for found, value in headers if found == b"cookie").decode("latin-1")
+    pairs = (each.strip().partition("=") for each in sent.split(";"))
+    return next((value for found, _, value in pairs if found == name), "")
+
+
+def set_cookie(name: str, value: str, *, secure: bool, lasts: float | None = None) -> tuple[bytes, bytes]:
+    """The header that sets a cookie which scripts cannot read and other sites cannot send; `lasts` is in seconds."""
+    age = "" if lasts is None else f"; Max-Age={int(lasts)}"
+    kept = f"{name}={value}; Path=/; HttpOnly; SameSite=Strict{age}{'; Secure' if secure else ''}"
+    return b"set-cookie", kept.encode("latin-1")

@@ -1,0 +1,68 @@
+"""The endpoints that check what they are given: a call read into its shape, checked by the gateway, told as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
+
+from proxy.dialects.checks import (
+    Check,
+    ClaimCheck,
+    EvidenceCheck,
+    MemoryCheck,
+    TextCheck,
+    TraceCheck,
+    read_answer_check,
+    read_check,
+)
+from proxy.dialects.jsonbytes import dumps
+from proxy.errors import BadRequest
+from proxy.gateway.checks import Checks
+from proxy.gateway.estimators import Asker
+from proxy.server.endpoints import Handler
+from proxy.server.errors import JSON
+from proxy.types import Call, Reply
+
+M = TypeVar("M", bound=Check)
+
+
+def check_routes(checks: Checks) -> tuple[tuple[str, str, Handler], ...]:
+    """Path below `/v1/grounding`, method and handler of each of them."""
+    return (
+        ("/verify", "POST", _answer(checks)),
+        ("/claims", "POST", _posted(TextCheck, checks.claims)),
+        ("/claim", "POST", _posted(ClaimCheck, checks.claim)),
+        ("/evidence", "POST", _posted(EvidenceCheck, checks.evidence)),
+        ("/trace", "POST", _posted(TraceCheck, checks.trace)),
+        ("/memory", "POST", _posted(MemoryCheck, checks.remember)),
+        ("/memory", "GET", _kept(checks)),
+    )
+
+
+def _posted(shape: type[M], run: Callable[[M, Asker], Awaitable[Mapping[str, Any]]]) -> Handler:
+    async def handle(call: Call, _: Mapping[str, str]) -> Reply:
+        check = read_check(shape, call.body)
+        asker = Asker.of(getattr(check, "model", ""), call.headers)
+        return Reply(200, JSON, dumps(await run(check, asker)))
+
+    return handle
+
+
+def _answer(checks: Checks) -> Handler:
+    async def handle(call: Call, _: Mapping[str, str]) -> Reply:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in call.headers}
+        check, request = read_answer_check(call.body, headers)
+        return Reply(200, JSON, await checks.answer(check, request, Asker.of(check.model, call.headers)))
+
+    return handle
+
+
+def _kept(checks: Checks) -> Handler:
+    async def handle(call: Call, _: Mapping[str, str]) -> Reply:
+        subject = parse_qs(call.target.partition("?")[2]).get("subject", [""])[0]
+        if not subject:
+            raise BadRequest("'subject' must be given: /v1/grounding/memory?subject=…", param="subject")
+        return Reply(200, JSON, dumps(await checks.kept(subject)))
+
+    return handle

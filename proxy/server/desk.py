@@ -1,0 +1,89 @@
+"""What admins do with what is stored. Every look and every change is noted in the audit log first (HI2)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
+from datetime import date
+
+from proxy.stores.history.audit import Action
+from proxy.stores.history.exchange import Page, Query, Stored, Summary
+from proxy.stores.history.history import History
+from proxy.stores.history.reviews import Decided, Decision, Finding, Precision, Wanted
+from proxy.stores.history.trends import By, Figures, Trend
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The history as admins use it; `who` is always the admin's name. Every method raises StoreUnavailable."""
+
+    history: History
+
+    async def queue(self, who: str, wanted: Wanted, after: int | None = None, limit: int = 50) -> Page[Finding]:
+        """The findings that are wanted, newest first."""
+        await self._note(who, "list", _told(wanted), wanted.subject)
+        return await self.history.reviews.page(wanted, after, limit)
+
+    async def finding(self, who: str, id_: int) -> tuple[Finding, tuple[Decided, ...]] | None:
+        """A finding with all decisions that were made on it, oldest first; None when there is none."""
+        found = await self.history.reviews.get(id_)
+        if found is None:
+            return None
+        await self._note(who, "read", found.exchange, found.subject)
+        return found, await self.history.reviews.decisions(id_)
+
+    async def exchange(self, who: str, id_: str) -> tuple[Stored, tuple[Finding, ...]] | None:
+        """An exchange with its findings in the order of the answer; None when there is none."""
+        found = await self.history.exchanges.get(id_)
+        if found is None:
+            return None
+        await self._note(who, "read", id_, found.summary.subject)
+        return found, await self.history.reviews.of_exchange(id_)
+
+    async def exchanges(self, who: str, query: Query, after: int | None, limit: int) -> Page[Summary]:
+        """The exchanges that a query asks for, newest first."""
+        await self._note(who, "search" if query.text else "list", _told(query), query.subject)
+        return await self.history.exchanges.page(query, after, limit)
+
+    async def decide(self, who: str, id_: int, version: int, decision: Decision, note: str) -> Finding | None:
+        """Decides on a finding as it was at `version`; None when there is none. Raises ReviewConflict."""
+        found = await self.history.reviews.decide(id_, version, decision, who, note)
+        if found is not None:
+            await self._note(who, "decide", f"{id_} {decision}", found.subject)
+        return found
+
+    async def export(self, who: str, wanted: Wanted) -> AsyncIterator[Finding]:
+        """All findings that are wanted, newest first, read as they are taken."""
+        await self._note(who, "export", _told(wanted), wanted.subject)
+        return self.history.reviews.export(wanted)
+
+    async def forget(self, who: str, subject: str) -> int:
+        """Deletes everything about a subject, and says how many exchanges these were."""
+        ids = await self.history.forget(subject)
+        await self._note(who, "forget", f"{len(ids)} exchanges")
+        return len(ids)
+
+    async def subjects(self, who: str) -> None:
+        """Notes that the names of subjects were looked at, with figures of each."""
+        await self._note(who, "list", "figures of subjects")
+
+    async def daily(self, by: By, since: date, until: date, *, key: str | None = None) -> tuple[Trend, ...]:
+        """Figures per day and key, oldest first."""
+        return await self.history.trends.daily(by, since, until, key=key)
+
+    async def totals(self, by: By, since: date, until: date, *, limit: int = 100) -> tuple[tuple[str, Figures], ...]:
+        """Figures per key over all these days, those with the most exchanges first."""
+        return await self.history.trends.totals(by, since, until, limit=limit)
+
+    async def precision(self, since: float | None = None) -> tuple[Precision, ...]:
+        """How often each flag of each verifier was right, as far as was decided since then."""
+        return await self.history.reviews.precision(since)
+
+    async def _note(self, who: str, action: Action, what: str, subject: str | None = None) -> None:
+        await self.history.audit.note(who, action, what, subject)
+
+
+def _told(conditions: Wanted | Query) -> str:
+    """Conditions in words for the log, without the text that was searched for: that is content."""
+    given = {name: value for name, value in asdict(conditions).items() if value is not None and name != "subject"}
+    return " ".join(f"{name}={'…' if name == 'text' else value}" for name, value in given.items())

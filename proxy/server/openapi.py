@@ -1,0 +1,168 @@
+"""The OpenAPI document of the proxy's own endpoints, made of the models that validate what they are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from typing import Any, Literal
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from proxy.dialects.checks import ClaimCheck, EvidenceCheck, MemoryCheck, TextCheck, TraceCheck
+from proxy.dialects.jsonbytes import dumps
+from proxy.dialects.reviews import (
+    Asked,
+    DecisionIn,
+    ExchangePage,
+    ExchangeQuery,
+    ExportQuery,
+    Forgotten,
+    Metrics,
+    MetricsQuery,
+    ReviewDetail,
+    ReviewOut,
+    ReviewPage,
+    ReviewQuery,
+)
+from proxy.dialects.schema import Claim, FailureBody, GroundingReport, VerifyBody
+from proxy.server.endpoints import Handler
+from proxy.server.errors import JSON
+from proxy.types import Call, Reply
+
+Model = type[BaseModel]
+Mode = Literal["validation", "serialization"]
+
+_SCHEMAS = "#/components/schemas/{model}"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One endpoint: what it does, what it takes and gives (None: JSON of no fixed shape), and who may ask it."""
+
+    method: str
+    path: str
+    summary: str
+    gives: Model | None = None
+    body: Model | None = None
+    query: type[Asked] | None = None
+    errors: tuple[int, ...] = ()
+    for_admins: bool = False
+    media: str = "application/json"
+
+
+OPERATIONS = (
+    Operation("post", "/v1/grounding/verify", "Verify an answer", GroundingReport, VerifyBody, errors=(400, 413)),
+    Operation("post", "/v1/grounding/claims", "Find the claims of a text", body=TextCheck, errors=(400, 413)),
+    Operation("post", "/v1/grounding/claim", "Verify one claim", Claim, ClaimCheck, errors=(400, 413)),
+    Operation("post", "/v1/grounding/evidence", "Check quotations of a JSON answer", body=EvidenceCheck, errors=(400,)),
+    Operation("post", "/v1/grounding/trace", "Audit steps of reasoning", body=TraceCheck, errors=(400, 413)),
+    Operation("post", "/v1/grounding/memory", "Let grounded facts into memory", body=MemoryCheck, errors=(400, 413)),
+    Operation("get", "/v1/grounding/memory", "What memory holds of a subject", errors=(400, 503)),
+    Operation("get", "/v1/grounding/{id}", "A report by its id", GroundingReport, errors=(404, 503)),
+    Operation("get", "/v1/grounding", "Find exchanges", ExchangePage, None, ExchangeQuery, (400, 401, 503), True),
+    Operation("get", "/v1/grounding/metrics", "Quality trends", Metrics, None, MetricsQuery, (400, 401, 503), True),
+    Operation("get", "/v1/reviews", "The review queue", ReviewPage, None, ReviewQuery, (400, 401, 503), True),
+    Operation("get", "/v1/reviews/{id}", "One finding", ReviewDetail, None, None, (401, 404, 503), True),
+    Operation(
+        "post", "/v1/reviews/{id}", "Decide on a finding", ReviewOut, DecisionIn, None, (400, 401, 404, 409, 503), True
+    ),
+    Operation(
+        "get", "/v1/reviews/export", "Decisions as a file of JSON lines or CSV", None, None, ExportQuery,
+        (400, 401, 503), True, "application/jsonl",
+    ),
+    Operation(
+        "delete", "/v1/subjects/{subject}", "Forget a subject", Forgotten, None, None, (401, 503), True,
+    ),
+    Operation("get", "/healthz", "Whether the process lives"),
+    Operation("get", "/readyz", "Whether requests are served, and what works less than fully"),
+    Operation("get", "/openapi.json", "This document"),
+)  # fmt: skip
+
+_ERRORS = {
+    400: "The request is not what this endpoint takes.",
+    401: "An admin key is needed.",
+    404: "There is no such thing (any more).",
+    409: "Somebody else has decided meanwhile; their decision is told in `decision`, its version in `version`.",
+    413: "The body is too large.",
+    503: "What is stored cannot be reached just now.",
+}
+
+
+def openapi() -> dict[str, Any]:
+    """The document."""
+    given = {each.gives for each in OPERATIONS if each.gives} | {FailureBody}
+    taken = {each.body for each in OPERATIONS if each.body}
+    wanted: list[tuple[Model, Mode]] = [
+        *((model, "serialization") for model in _sorted(given)),
+        *((model, "validation") for model in _sorted(taken)),
+    ]
+    refs, defined = models_json_schema(wanted, ref_template=_SCHEMAS)
+    paths: dict[str, dict[str, Any]] = {}
+    for each in OPERATIONS:
+        paths.setdefault(each.path, {})[each.method] = _operation(each, refs)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Groundwire",
+            "version": version("groundwire"),
+            "description": "The proxy's own endpoints. All other paths below /v1 are those of the model server.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": defined.get("$defs", {}),
+            "securitySchemes": {"admin": {"type": "http", "scheme": "bearer", "description": "An admin key."}},
+        },
+    }
+
+
+def document() -> Handler:
+    """Gives the document, which is made when it is first asked for."""
+    made = cache(lambda: dumps(openapi()))
+
+    async def handle(_: Call, __: Mapping[str, str]) -> Reply:
+        return Reply(200, JSON, made())
+
+    return handle
+
+
+def _operation(each: Operation, refs: Mapping[Any, dict[str, Any]]) -> dict[str, Any]:
+    gives = refs[each.gives, "serialization"] if each.gives else {}
+    failed = {"application/json": {"schema": refs[FailureBody, "serialization"]}}
+    told: dict[str, Any] = {
+        "summary": each.summary,
+        "responses": {
+            "200": {"description": "Done.", "content": {each.media: {"schema": gives}}},
+            **{str(status): {"description": _ERRORS[status], "content": failed} for status in each.errors},
+        },
+    }
+    if parameters := [*_in_path(each.path), *_in_query(each)]:
+        told["parameters"] = parameters
+    if each.body:
+        content = {"application/json": {"schema": refs[each.body, "validation"]}}
+        told["requestBody"] = {"required": True, "content": content}
+    if each.for_admins:
+        told["security"] = [{"admin": []}]
+    return told
+
+
+def _in_path(path: str) -> list[dict[str, Any]]:
+    names = (part[1:-1] for part in path.split("/") if part.startswith("{"))
+    return [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+
+
+def _in_query(each: Operation) -> list[dict[str, Any]]:
+    if each.path == "/v1/grounding/memory" and each.method == "get":
+        return [{"name": "subject", "in": "query", "required": True, "schema": {"type": "string"}}]
+    schema = each.query.model_json_schema() if each.query else {}
+    required = schema.get("required", ())
+    return [
+        {"name": name, "in": "query", "required": name in required, "schema": value}
+        for name, value in schema.get("properties", {}).items()
+    ]
+
+
+def _sorted(models: Iterable[Model]) -> list[Model]:
+    return sorted(models, key=lambda model: model.__name__)

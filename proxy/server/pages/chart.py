@@ -1,0 +1,139 @@
+"""Where the lines and bars of a chart run, in the units of an SVG; pure. Templates draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+_WIDTH, _HEIGHT = 640, 220
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 10, 12, 26
+_TICKS = 5
+_STEPS = (4, 8, 20, 40)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values of one thing, one for each day; None where there is none. `unit` is % (of shares 0–1) or ms."""
+
+    name: str
+    values: Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One value: where it stands, and what it says."""
+
+    x: float
+    y: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A series as strokes, broken where there are no values, with its values as dots."""
+
+    name: str
+    strokes: tuple[str, ...]
+    dots: tuple[Dot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A mark on an axis."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A line chart; coordinates count from the upper left of a picture of this size."""
+
+    title: str
+    width: int
+    height: int
+    left: int
+    right: int
+    bottom: int
+    lines: tuple[Line, ...]
+    across: tuple[Tick, ...]
+    up: tuple[Tick, ...]
+    days: tuple[date, ...]
+    series: tuple[Series, ...]
+    unit: str
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to be drawn."""
+        return not any(line.dots for line in self.lines)
+
+
+def line_chart(title: str, days: Sequence[date], series: Sequence[Series], unit: str) -> Chart:
+    """A chart of series over days. Shares run from 0 to 100 %, other values from 0 to a round number."""
+    values = [value for each in series for value in each.values if value is not None]
+    top = 1.0 if unit == "%" else _round_up(max(values, default=0.0))
+    right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+
+    def x(at: int) -> float:
+        return round(_LEFT + (right - _LEFT) * (at / (len(days) - 1) if len(days) > 1 else 0.5), 1)
+
+    def y(value: float) -> float:
+        return round(bottom - (bottom - _TOP) * min(value, top) / top, 1)
+
+    def line(each: Series) -> Line:
+        known = [None if value is None else (x(at), y(value)) for at, value in enumerate(each.values)]
+        dots = [
+            Dot(x(at), y(value), f"{days[at]}: {each.name} {told(value, unit)}")
+            for at, value in enumerate(each.values)
+            if value is not None
+        ]
+        return Line(each.name, strokes(known), tuple(dots))
+
+    every = max(1, -(-len(days) // 6))
+    across = [Tick(x(at), f"{days[at].day} {days[at]:%b}") for at in range(0, len(days), every)]
+    up = [Tick(y(top * step / (_TICKS - 1)), told(top * step / (_TICKS - 1), unit)) for step in range(_TICKS)]
+    return Chart(
+        title, _WIDTH, _HEIGHT, _LEFT, right, bottom,
+        tuple(map(line, series)), tuple(across), tuple(up), tuple(days), tuple(series), unit,
+    )  # fmt: skip
+
+
+def sparkline(values: Sequence[float], width: int = 96, height: int = 22) -> str:
+    """The points of a small line without axes, from 0 to its highest value."""
+    top = max(values, default=0.0) or 1.0
+    steps = max(1, len(values) - 1)
+    return " ".join(
+        f"{round(1 + (width - 2) * at / steps, 1)},{round(height - 2 - (height - 4) * value / top, 1)}"
+        for at, value in enumerate(values)
+    )
+
+
+def strokes(points: Sequence[tuple[float, float] | None]) -> tuple[str, ...]:
+    """The points of each unbroken stretch of two or more, as an SVG polyline takes them."""
+    stretches: list[list[str]] = [[]]
+    for point in points:
+        if point is None:
+            stretches.append([])
+        else:
+            stretches[-1].append(f"{point[0]},{point[1]}")
+    return tuple(" ".join(each) for each in stretches if len(each) > 1)
+
+
+def told(value: float | None, unit: str) -> str:
+    """A value for a person, – for none."""
+    if value is None:
+        return "–"
+    if unit == "%":
+        return f"{100 * value:.0f} %"
+    if unit == "ms":
+        return f"{value:.0f} ms" if value < 1000 else f"{value / 1000:g} s"
+    return f"{value:g}"
+
+
+def _round_up(value: float) -> float:
+    """The next of 4, 8, 20, 40, 80, 200, …: a quarter of it is a whole number."""
+    power = 1.0
+    while value > _STEPS[-1] * power:
+        power *= 10
+    return next(step * power for step in _STEPS if step * power >= value)

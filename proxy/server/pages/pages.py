@@ -1,0 +1,289 @@
+"""What each page's path does: signing in and out, the queue, one exchange, a decision, a file of decisions, quality."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Literal
+from urllib.parse import parse_qs, quote, urlencode
+
+from pydantic import BeforeValidator, Field
+
+from proxy.dialects.reviews import After, Asked, DecisionIn, ExportQuery, ReviewQuery, flat, read_asked
+from proxy.errors import BadRequest, ReviewConflict, StoreUnavailable, UnknownReview
+from proxy.server.admin import SESSION, VISIT, Sessions, cookie, set_cookie
+from proxy.server.desk import Desk
+from proxy.server.endpoints import Handler
+from proxy.server.pages.exchange import Refused, exchange_view
+from proxy.server.pages.quality import RANGES, quality_view
+from proxy.server.pages.rendering import Rendering, only_given, see_other
+from proxy.server.reviews import export_reply, finding_id, parameters, wanted
+from proxy.stores.history.reviews import Decided, Finding, Wanted
+from proxy.types import Call, Reply
+from proxy.upstream.headers import header
+from proxy.verification.aggregate import FLAGS
+
+STATES = ("open", "confirmed", "rejected", "decided", "any")
+_ON_A_PAGE = 25
+_OURS = re.compile(r"/(reviews|quality|exchanges/[^/?#\s\\]+)(\?[^#\s\\]*)?", re.ASCII)
+_LONGEST_RANGE = 366
+_LONGEST_FORM = 64 * 2**10  # bytes; notes of 4,000 characters fit, however they are encoded
+
+Day = Annotated[date | None, BeforeValidator(lambda value: value or None)]
+
+
+class QueueForm(Asked):
+    """The filters of the queue as its form sends them; the last day counts in."""
+
+    state: Literal["open", "confirmed", "rejected", "decided", "any"] = "open"
+    flag: str = ""
+    verifier: str = ""
+    model: str = ""
+    subject: str = ""
+    since: Day = None
+    until: Day = None
+    after: After = None
+
+    @property
+    def query(self) -> ReviewQuery:
+        """The findings that are asked for."""
+        until = self.until + timedelta(days=1) if self.until else None
+        given = self.model_dump(exclude={"since", "until"})
+        return read_asked(
+            ReviewQuery,
+            {
+                **given,
+                "since": self.since.isoformat() if self.since else None,
+                "until": until.isoformat() if until else None,
+                "limit": _ON_A_PAGE,
+            },
+        )
+
+    @property
+    def conditions(self) -> str:
+        """The filters as a query, without the place in the list."""
+        return urlencode(only_given({name: str(value or "") for name, value in self if name != "after"}))
+
+
+class QualityForm(Asked):
+    """Of how many days quality is shown, and of which model ("": all)."""
+
+    days: Annotated[int, Field(ge=1, le=_LONGEST_RANGE)] = 30
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One call of a page by an admin, with the token that its forms carry."""
+
+    call: Call
+    who: str
+    token: str
+
+
+PageHandler = Callable[[Visit, Mapping[str, str]], Awaitable[Reply]]
+
+
+class Pages:
+    """The pages over a desk, for those who are signed in."""
+
+    def __init__(self, desk: Desk, sessions: Sessions, rendering: Rendering) -> None:
+        self._desk = desk
+        self._sessions = sessions
+        self._rendering = rendering
+
+    def routes(self) -> tuple[tuple[str, str, Handler], ...]:
+        """Path, method and handler of each page."""
+        return (
+            ("/", "GET", self._signed_in(_home)),
+            ("/sign-in", "GET", self._ask_for_key),
+            ("/sign-in", "POST", self._sign_in),
+            ("/sign-out", "POST", self._signed_in(self._sign_out)),
+            ("/reviews", "GET", self._signed_in(self._queue)),
+            ("/reviews/export", "GET", self._signed_in(self._export)),
+            ("/reviews/{id}", "POST", self._signed_in(self._decide)),
+            ("/exchanges/{id}", "GET", self._signed_in(self._exchange)),
+            ("/quality", "GET", self._signed_in(self._quality)),
+            ("/assets/{name}", "GET", self._asset),
+        )
+
+    def _signed_in(self, handle: PageHandler) -> Handler:
+        """Sends those who are not signed in to the sign-in page, and refuses forms that are not from our pages."""
+
+        async def handler(call: Call, params: Mapping[str, str]) -> Reply:
+            session = cookie(call.headers, SESSION)
+            who = self._sessions.who(session, time.time())
+            if who is None:
+                return see_other(_sign_in_path(call))
+            visit = Visit(call, who, self._sessions.form_token(session))
+            if call.method == "POST" and not self._is_ours(call, session):
+                return self._message(
+                    visit, 403, "This form is out of date", "Please go back, reload the page and try again."
+                )
+            try:
+                return await handle(visit, params)
+            except StoreUnavailable as error:
+                return self._message(visit, 503, "The store cannot be reached", str(error))
+            except UnknownReview as error:
+                return self._message(visit, 404, "There is no such thing here", str(error))
+            except BadRequest as error:
+                return self._message(visit, 400, "That cannot be asked for", str(error))
+
+        return handler
+
+    def _is_ours(self, call: Call, session: str) -> bool:
+        """Whether a form comes from a page of ours: it has its token, and the browser names no other site."""
+        site = header(call.headers, b"sec-fetch-site") or b"same-origin"
+        return site == b"same-origin" and self._sessions.is_form_token(session, _form(call).get("token", ""))
+
+    def _message(self, visit: Visit, status: int, title: str, text: str) -> Reply:
+        return self._rendering.page("message.html", status, visit=visit, title=title, text=text)
+
+    async def _ask_for_key(self, call: Call, _: Mapping[str, str], *, refused: bool = False) -> Reply:
+        if self._sessions.who(cookie(call.headers, SESSION), time.time()):
+            return see_other(_back(parameters(call).get("next")))
+        given = _form(call) if call.method == "POST" else parameters(call)
+        nonce = cookie(call.headers, VISIT) or secrets.token_hex(16)
+        return self._rendering.page(
+            "sign_in.html",
+            403 if refused else 200,
+            (set_cookie(VISIT, nonce, secure=_is_secure(call)),),
+            visit=None,
+            token=self._sessions.form_token(nonce),
+            next=_back(given.get("next")),
+            refused=refused,
+            any_keys=self._sessions.any_keys,
+        )
+
+    async def _sign_in(self, call: Call, params: Mapping[str, str]) -> Reply:
+        form = _form(call)
+        session = self._sessions.open(form.get("key", "").strip(), time.time())
+        if session is None or not self._is_ours(call, cookie(call.headers, VISIT)):
+            return await self._ask_for_key(call, params, refused=True)
+        kept = set_cookie(SESSION, session, secure=_is_secure(call), lasts=self._sessions.lasts)
+        return see_other(_back(form.get("next")), (kept,))
+
+    async def _sign_out(self, visit: Visit, _: Mapping[str, str]) -> Reply:
+        return see_other("/sign-in", (set_cookie(SESSION, "", secure=_is_secure(visit.call), lasts=0),))
+
+    async def _queue(self, visit: Visit, _: Mapping[str, str]) -> Reply:
+        form = read_asked(QueueForm, parameters(visit.call))
+        page = await self._desk.queue(visit.who, wanted(form.query), form.after, _ON_A_PAGE)
+        return self._rendering.page(
+            "queue.html",
+            here="reviews",
+            visit=visit,
+            form=form,
+            findings=page.items,
+            after=page.after,
+            states=STATES,
+            flags=FLAGS,
+            models=await self._models(),
+            back="/reviews?" + urlencode(parameters(visit.call)),
+        )
+
+    async def _models(self) -> tuple[str, ...]:
+        """The models of late, to choose from."""
+        end = datetime.now(UTC).date() + timedelta(days=1)
+        return tuple(model for model, _ in await self._desk.totals("model", end - timedelta(days=90), end))
+
+    async def _export(self, visit: Visit, _: Mapping[str, str]) -> Reply:
+        given = parameters(visit.call)
+        kind = given.pop("format", "csv")
+        form = read_asked(QueueForm, {"state": "decided", **given})
+        asked = read_asked(ExportQuery, form.query.model_dump(exclude={"after", "limit"}) | {"format": kind})
+        return export_reply(await self._desk.export(visit.who, wanted(asked)), asked.format)
+
+    async def _exchange(self, visit: Visit, params: Mapping[str, str], refused: Refused | None = None) -> Reply:
+        found = await self._desk.exchange(visit.who, params["id"])
+        if found is None:
+            raise UnknownReview("No exchange is stored under this id (any more).", param="id")
+        stored, findings = found
+        view = exchange_view(
+            stored, findings, await self._earlier(findings), refused, await self._next_open(findings, params["id"])
+        )
+        back = f"/exchanges/{quote(params['id'], safe='')}"
+        status = 409 if refused else 200
+        return self._rendering.page("exchange.html", status, here="reviews", visit=visit, view=view, back=back)
+
+    async def _earlier(self, findings: tuple[Finding, ...]) -> Mapping[int, tuple[Decided, ...]]:
+        """The decisions that were made on findings and then made again."""
+        changed = [finding.id for finding in findings if finding.version > 1]
+        return {id_: (await self._desk.history.reviews.decisions(id_))[:-1] for id_ in changed}
+
+    async def _next_open(self, findings: tuple[Finding, ...], exchange: str) -> Finding | None:
+        """The next finding of another exchange that waits: an older one, or else the newest."""
+        reviews = self._desk.history.reviews
+        first = min((finding.id for finding in findings), default=None)
+        for after in (first, None):
+            page = await reviews.page(Wanted("open"), after, limit=_ON_A_PAGE)
+            for each in page.items:
+                if each.exchange != exchange:
+                    return each
+        return None
+
+    async def _decide(self, visit: Visit, params: Mapping[str, str]) -> Reply:
+        form = _form(visit.call)
+        back = _back(form.pop("back", None))
+        said = read_asked(DecisionIn, {name: value for name, value in form.items() if name != "token"})
+        id_, note = finding_id(params["id"]), said.note.strip()
+        try:
+            found = await self._desk.decide(visit.who, id_, said.version, said.decision, note)
+        except ReviewConflict as conflict:
+            current = await self._desk.history.reviews.get(id_)
+            if current is None:
+                raise UnknownReview("It was deleted meanwhile.", param="id") from conflict
+            return await self._exchange(visit, {"id": current.exchange}, Refused(id_, note, conflict))
+        if found is None:
+            raise UnknownReview("Nothing is to be reviewed under this id (any more).", param="id")
+        return see_other(back if back.startswith("/reviews") else f"{back}#{await self._next_card(found)}")
+
+    async def _next_card(self, decided: Finding) -> str:
+        """The card of the next finding of the same exchange that waits, or else of the one decided on."""
+        findings = await self._desk.history.reviews.of_exchange(decided.exchange)
+        waiting = [each.id for each in findings if each.decided is None]
+        following = [id_ for id_ in waiting if id_ > decided.id]
+        return f"finding-{next(iter((*following, *waiting)), decided.id)}"
+
+    async def _quality(self, visit: Visit, _: Mapping[str, str]) -> Reply:
+        form = read_asked(QualityForm, parameters(visit.call))
+        view = await quality_view(self._desk, form.days, form.model or None, time.time())
+        return self._rendering.page("quality.html", here="quality", visit=visit, view=view, ranges=RANGES)
+
+    async def _asset(self, _: Call, params: Mapping[str, str]) -> Reply:
+        return self._rendering.asset(params["name"]) or Reply(404, ((b"content-type", b"text/plain"),), b"not found")
+
+
+async def _home(_: Visit, __: Mapping[str, str]) -> Reply:
+    return see_other("/reviews")
+
+
+def _form(call: Call) -> dict[str, str]:
+    """The fields of a form; line ends as they were typed."""
+    if len(call.body) > _LONGEST_FORM:
+        return {}
+    try:
+        fields = flat(parse_qs(call.body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20))
+    except ValueError:  # more fields than any form of ours has
+        return {}
+    return {name: value.replace("\r\n", "\n") for name, value in fields.items()}
+
+
+def _back(path: str | None) -> str:
+    """Where to go on: a page of ours, and never another site."""
+    return path if path and _OURS.fullmatch(path) else "/reviews"
+
+
+def _sign_in_path(call: Call) -> str:
+    """The sign-in page, which leads back to where a call wanted to go when that can be called again."""
+    target = call.target if call.method == "GET" and _OURS.fullmatch(call.target) else ""
+    return f"/sign-in?next={quote(target, safe='')}" if target else "/sign-in"
+
+
+def _is_secure(call: Call) -> bool:
+    """Whether a browser sends this over TLS, which may end before us; only on GET it does not say so."""
+    return (header(call.headers, b"origin") or b"").startswith(b"https://")

@@ -1,0 +1,326 @@
+"""The HTTP API of what is stored, for admins: the review queue, decisions, exports, trends, search, and forgetting."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import asdict
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Literal
+from urllib.parse import parse_qs
+
+from pydantic import BaseModel
+
+from proxy.dialects.jsonbytes import dumps
+from proxy.dialects.request import read_object
+from proxy.dialects.reviews import (
+    DayOut,
+    DecisionIn,
+    DecisionOut,
+    ExchangeOut,
+    ExchangePage,
+    ExchangeQuery,
+    ExportQuery,
+    Forgotten,
+    Metrics,
+    MetricsQuery,
+    PrecisionOut,
+    ReviewDetail,
+    ReviewFilter,
+    ReviewOut,
+    ReviewPage,
+    ReviewQuery,
+    TotalOut,
+    flat,
+    read_asked,
+)
+from proxy.errors import BadRequest, ReportUnavailable, ReviewConflict, StoreUnavailable, UnknownReview
+from proxy.server.admin import AdminHandler, AdminKeys, admins_only
+from proxy.server.desk import Desk
+from proxy.server.endpoints import Handler
+from proxy.server.errors import JSON
+from proxy.stores.history.exchange import Query, Summary
+from proxy.stores.history.reviews import Decided, Finding, Wanted
+from proxy.stores.history.tables import LABELS, VERDICTS
+from proxy.stores.history.trends import Figures, ScoreName
+from proxy.types import Call, Chunks, Headers, Reply
+
+_DAYS = 30
+_LONGEST_DAYS = 366
+_MEANS: tuple[ScoreName, ...] = ("score", "confidence", "consistency", "risk", "quality")
+_FORMULA = (*"=+-@＝＋－＠", "\t", "\r", "\n")  # with these a cell of a spreadsheet begins to compute
+
+_COLUMNS = (
+    "id", "exchange", "at", "model", "subject", "flags", "label", "verifier", "method", "score", "confidence",
+    "question", "claim", "reason", "evidence", "decision", "note", "who", "decided_at",
+)  # fmt: skip
+
+
+def review_routes(desk: Desk, keys: AdminKeys) -> tuple[tuple[str, str, Handler], ...]:
+    """Path, method and handler of each endpoint; those with parameters come after those that they would hide."""
+
+    def admins(handle: AdminHandler) -> Handler:
+        return admins_only(keys, _with_store(handle))
+
+    return (
+        ("/v1/reviews", "GET", admins(_queue(desk))),
+        ("/v1/reviews/export", "GET", admins(_export(desk))),
+        ("/v1/reviews/{id}", "GET", admins(_finding(desk))),
+        ("/v1/reviews/{id}", "POST", admins(_decide(desk))),
+        ("/v1/grounding", "GET", admins(_exchanges(desk))),
+        ("/v1/grounding/metrics", "GET", admins(_metrics(desk))),
+        ("/v1/subjects/{subject:path}", "DELETE", admins(_forget(desk))),
+    )
+
+
+def _with_store(handle: AdminHandler) -> AdminHandler:
+    """Tells of a store that cannot be reached, and of a decision that came too late, in OpenAI's shape."""
+
+    async def handler(call: Call, params: Mapping[str, str], who: str) -> Reply:
+        try:
+            return await handle(call, params, who)
+        except StoreUnavailable as error:
+            raise ReportUnavailable(str(error), operator=error.operator) from error
+        except ReviewConflict as conflict:
+            return Reply(409, JSON, dumps(conflict_body(conflict)))
+
+    return handler
+
+
+def conflict_body(conflict: ReviewConflict) -> dict[str, Any]:
+    """What is told to whom somebody else forestalled: an error, the other's decision, and the version it made."""
+    error = {"message": str(conflict), "type": "invalid_request_error", "param": "version", "code": "review_conflict"}
+    decided = Decided("rejected", conflict.who, conflict.at, conflict.note)
+    decision = decision_out(decided).model_dump(mode="json") | {"decision": conflict.decision}
+    return {"error": error, "decision": decision, "version": conflict.version}
+
+
+def _queue(desk: Desk) -> AdminHandler:
+    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+        query = read_asked(ReviewQuery, parameters(call))
+        page = await desk.queue(who, wanted(query), query.after, query.limit)
+        return _json(ReviewPage(reviews=[review_out(each) for each in page.items], after=page.after))
+
+    return handle
+
+
+def _finding(desk: Desk) -> AdminHandler:
+    async def handle(_: Call, params: Mapping[str, str], who: str) -> Reply:
+        found = await desk.finding(who, finding_id(params["id"]))
+        if found is None:
+            raise UnknownReview(f"Nothing is to be reviewed under the id {params['id']}", param="id")
+        finding, decisions = found
+        made = [decision_out(each) for each in decisions]
+        return _json(ReviewDetail(**review_out(finding).model_dump(), decisions=made))
+
+    return handle
+
+
+def _decide(desk: Desk) -> AdminHandler:
+    async def handle(call: Call, params: Mapping[str, str], who: str) -> Reply:
+        said = read_asked(DecisionIn, read_object(call.body))
+        found = await desk.decide(who, finding_id(params["id"]), said.version, said.decision, said.note)
+        if found is None:
+            raise UnknownReview(f"Nothing is to be reviewed under the id {params['id']}", param="id")
+        return _json(review_out(found))
+
+    return handle
+
+
+def _export(desk: Desk) -> AdminHandler:
+    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+        query = read_asked(ExportQuery, parameters(call))
+        return export_reply(await desk.export(who, wanted(query)), query.format)
+
+    return handle
+
+
+def _exchanges(desk: Desk) -> AdminHandler:
+    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+        query = read_asked(ExchangeQuery, parameters(call))
+        asked = Query(
+            query.subject, query.session, query.model, query.flag, query.q, _seconds(query.since), _seconds(query.until)
+        )
+        page = await desk.exchanges(who, asked, query.after, query.limit)
+        return _json(ExchangePage(exchanges=[_exchange_out(each) for each in page.items], after=page.after))
+
+    return handle
+
+
+def _metrics(desk: Desk) -> AdminHandler:
+    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+        query = read_asked(MetricsQuery, parameters(call))
+        if query.by == "subject":
+            await desk.subjects(who)
+        last = query.to or datetime.now(UTC).date()
+        first = query.from_ or last - timedelta(days=_DAYS - 1)
+        if not timedelta(0) <= last - first < timedelta(days=_LONGEST_DAYS):
+            raise BadRequest(f"'from' must be a day before 'to', at most {_LONGEST_DAYS} days in all", param="from")
+        end = last + timedelta(days=1)
+        totals = await desk.totals(query.by, first, end)
+        days = await desk.daily(query.by, first, end)
+        precision = await desk.precision(datetime(first.year, first.month, first.day, tzinfo=UTC).timestamp())
+        told = Metrics(
+            from_=first,
+            to=last,
+            by=query.by,
+            totals=[TotalOut(key=key, **_figures(figures)) for key, figures in totals],
+            days=[DayOut(day=each.day, key=each.key, **_figures(each.figures)) for each in days],
+            precision=[
+                PrecisionOut(
+                    flag=each.flag,
+                    verifier=each.verifier,
+                    confirmed=each.confirmed,
+                    rejected=each.rejected,
+                    precision=each.value,
+                    interval=each.interval,
+                )
+                for each in precision
+            ],
+        )
+        return Reply(200, JSON, dumps(told.model_dump(mode="json", by_alias=True)))
+
+    return handle
+
+
+def _forget(desk: Desk) -> AdminHandler:
+    async def handle(_: Call, params: Mapping[str, str], who: str) -> Reply:
+        subject = params["subject"]
+        return _json(Forgotten(subject=subject, deleted=await desk.forget(who, subject)))
+
+    return handle
+
+
+def parameters(call: Call) -> dict[str, str]:
+    """The parameters of a call's query."""
+    return flat(parse_qs(call.target.partition("?")[2], keep_blank_values=True))
+
+
+def finding_id(text: str) -> int:
+    """The number of a finding. Raises UnknownReview when it cannot be one."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise UnknownReview(f"Nothing is to be reviewed under the id {text}", param="id")
+    return int(text)
+
+
+def wanted(query: ReviewFilter) -> Wanted:
+    """The findings that a query asks for, in the store's words."""
+    return Wanted(
+        query.state,
+        query.flag,
+        query.verifier,
+        query.model,
+        query.subject,
+        query.exchange,
+        _seconds(query.since),
+        _seconds(query.until),
+    )
+
+
+def review_out(finding: Finding) -> ReviewOut:
+    """A finding as it is told."""
+    plain = {name: getattr(finding, name) for name in ReviewOut.model_fields if name not in ("decision", "citations")}
+    citations = [asdict(each) for each in finding.citations]
+    decision = decision_out(finding.decided) if finding.decided else None
+    given = plain | {"at": _time(finding.at), "citations": citations, "decision": decision}
+    return ReviewOut.model_validate(given | {"flags": list(finding.flags)})
+
+
+def decision_out(decided: Decided) -> DecisionOut:
+    """A decision as it is told."""
+    return DecisionOut(decision=decided.decision, who=decided.who, at=_time(decided.at), note=decided.note)
+
+
+def export_reply(findings: AsyncIterator[Finding], format_: Literal["csv", "jsonl"]) -> Reply:
+    """Findings as a file, sent as they are read."""
+    kind = b"text/csv; charset=utf-8" if format_ == "csv" else b"application/jsonl; charset=utf-8"
+    name = b'attachment; filename="groundwire-reviews.' + format_.encode() + b'"'
+    headers: Headers = (
+        (b"content-type", kind),
+        (b"content-disposition", name),
+        (b"x-content-type-options", b"nosniff"),
+        (b"cache-control", b"no-store"),
+    )
+    return Reply(200, headers, _csv(findings) if format_ == "csv" else _jsonl(findings))
+
+
+async def _read(findings: AsyncIterator[Finding]) -> AsyncGenerator[Finding, None]:
+    """The findings of a file that has begun. Raises ReportUnavailable, which breaks it off, when there is no more."""
+    try:
+        async for finding in findings:
+            yield finding
+    except StoreUnavailable as error:
+        raise ReportUnavailable(str(error), operator=error.operator) from error
+
+
+async def _jsonl(findings: AsyncIterator[Finding]) -> Chunks:
+    async for finding in _read(findings):
+        yield dumps(review_out(finding).model_dump(mode="json")) + b"\n"
+
+
+async def _csv(findings: AsyncIterator[Finding]) -> Chunks:
+    yield _line(_COLUMNS)
+    async for finding in _read(findings):
+        decided = finding.decided
+        yield _line(
+            (
+                finding.id, finding.exchange, _time(finding.at).isoformat(), finding.model, finding.subject,
+                " ".join(finding.flags), finding.label, finding.verifier, finding.method, finding.score,
+                finding.confidence, finding.question, finding.text, finding.reason,
+                " … ".join(each.text for each in finding.citations),
+                decided and decided.decision, decided and decided.note, decided and decided.who,
+                decided and _time(decided.at).isoformat(),
+            )
+        )  # fmt: skip
+
+
+def _line(cells: tuple[Any, ...]) -> bytes:
+    """One line of CSV (RFC 4180). No cell of it makes a spreadsheet compute."""
+    out = io.StringIO()
+    csv.writer(out).writerow([_inert(cell) if isinstance(cell, str) else cell for cell in cells])
+    return out.getvalue().encode("utf-8", "replace")
+
+
+def _inert(cell: str) -> str:
+    return f"'{cell}" if cell.lstrip(" ").startswith(_FORMULA) else cell
+
+
+def _exchange_out(found: Summary) -> ExchangeOut:
+    plain = {name: getattr(found, name) for name in ExchangeOut.model_fields}
+    return ExchangeOut.model_validate(plain | {"at": _time(found.at), "flags": list(found.flags)})
+
+
+def _figures(figures: Figures) -> dict[str, Any]:
+    counts = figures.counts
+    return {
+        "exchanges": figures.exchanges,
+        "flagged_share": figures.flagged_share,
+        "verdicts": {each: counts[f"verdict_{each}"] for each in VERDICTS},
+        "claims": counts["claims"],
+        "checked": counts["checked"],
+        "labels": {each: counts[each] for each in LABELS},
+        "mean": {each: figures.mean(each) for each in _MEANS},
+        "latency_ms": {
+            "mean": figures.mean_ms,
+            **{f"p{share}": figures.latency_ms(share / 100) for share in (50, 95, 99)},
+        },
+        "cache_hit_rate": figures.cache_hit_rate,
+    }
+
+
+def _json(told: BaseModel) -> Reply:
+    return Reply(200, JSON, dumps(told.model_dump(mode="json")))
+
+
+def _time(at: float) -> datetime:
+    return datetime.fromtimestamp(round(at, 3), UTC)
+
+
+def _seconds(at: datetime | None) -> float | None:
+    return at.timestamp() if at else None
+
+
+def day_start(day: date) -> float:
+    """When a day begins in UTC, in Unix seconds."""
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

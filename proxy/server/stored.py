@@ -1,0 +1,39 @@
+"""Every path that shows or changes what is stored, for the application's list of routes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from proxy.config import Admin
+from proxy.errors import ConfigError
+from proxy.server.admin import Sessions, read_keys
+from proxy.server.desk import Desk
+from proxy.server.endpoints import Handler
+from proxy.server.pages.pages import Pages
+from proxy.server.pages.rendering import Rendering
+from proxy.server.reviews import review_routes
+from proxy.stores.history.history import History
+
+_SHORTEST_SECRET = 32
+
+
+def stored_routes(
+    history: History, settings: Admin, environ: Mapping[str, str]
+) -> tuple[tuple[str, str, Handler], ...]:
+    """Path, method and handler of the API and the pages for admins. Raises ConfigError when a key cannot be read."""
+    file = Path(settings.keys_file) if settings.keys_file else None
+    keys = read_keys(settings.keys, file, environ.get(settings.key_env))
+    desk = Desk(history)
+    pages = Pages(desk, Sessions(keys, _secret(settings, environ), settings.session), Rendering())
+    return (*review_routes(desk, keys), *pages.routes())
+
+
+def _secret(settings: Admin, environ: Mapping[str, str]) -> bytes:
+    """What signs sessions: given, so that replicas share it, or else made up for this process."""
+    given = environ.get(settings.session_secret_env)
+    if given and len(given) < _SHORTEST_SECRET:
+        needed = f"must hold {_SHORTEST_SECRET} characters or more"
+        raise ConfigError([f"admin.session_secret_env: the variable {settings.session_secret_env} {needed}"])
+    return given.encode() if given else secrets.token_bytes(32)

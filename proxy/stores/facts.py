@@ -1,0 +1,69 @@
+"""Facts that passed the memory gate, kept per subject in process (MG3). Bounded: the least used subjects go first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cachetools import LRUCache
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact as it was accepted: its text, the confidence granted (0–1), when (Unix seconds).
+
+    `is_verified` is False for one that could not be checked; such a fact is listed and never serves as a source.
+    """
+
+    id: str
+    text: str
+    confidence: float
+    at: float
+    is_verified: bool
+
+
+class FactStore(Protocol):
+    """Where accepted facts are kept. Any method may fail with any exception, and whoever calls it goes on without."""
+
+    async def put(self, subject: str, facts: Sequence[Fact]) -> None:
+        """Keeps facts; one with the text of an earlier one takes its place."""
+
+    async def of(self, subject: str) -> Sequence[Fact]:
+        """The facts that are kept about a subject, oldest first."""
+
+    async def forget(self, subject: str) -> None:
+        """Drops all that is kept about a subject."""
+
+
+class MemoryFacts:
+    """A `FactStore` in process: at most `per_subject` facts each, the newest, and `max_chars` of text in all."""
+
+    def __init__(self, per_subject: int = 1000, max_chars: int = 8 * 2**20) -> None:
+        self._per_subject = per_subject
+        self._kept: LRUCache[str, tuple[Fact, ...]] = LRUCache(max_chars, getsizeof=_size)
+
+    async def put(self, subject: str, facts: Sequence[Fact]) -> None:
+        """Keeps facts; one with the text of an earlier one takes its place."""
+        texts = {fact.text for fact in facts}
+        earlier = [fact for fact in self._kept.pop(subject, ()) if fact.text not in texts]
+        latest = {fact.text: fact for fact in facts}
+        together = (*earlier, *latest.values())[-self._per_subject :]
+        while _size(together) > self._kept.maxsize:
+            together = together[1:]
+        self._kept[subject] = together
+
+    async def of(self, subject: str) -> Sequence[Fact]:
+        """The facts that are kept about a subject, oldest first."""
+        return self._kept.get(subject, ())
+
+    async def forget(self, subject: str) -> None:
+        """Drops all that is kept about a subject."""
+        self._kept.pop(subject, None)
+
+
+_OVERHEAD = 200  # characters; what a fact and its subject take besides their text
+
+
+def _size(facts: Sequence[Fact]) -> int:
+    return _OVERHEAD + sum(_OVERHEAD + len(fact.text) for fact in facts)

@@ -1,0 +1,53 @@
+"""The audit log: who read, changed or deleted what, and when (HI2). It holds ids and conditions, never content."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import insert, select
+
+from proxy.stores.history.database import Database
+from proxy.stores.history.exchange import Page
+from proxy.stores.history.tables import AUDIT
+
+Action = Literal["read", "list", "search", "decide", "export", "forget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """One entry: at which time (Unix seconds) who did what to what, and about which subject, if about one."""
+
+    at: float
+    who: str
+    action: Action
+    what: str
+    subject: str | None
+
+
+class Audit:
+    """The audit log in a database. Every method raises StoreUnavailable when it cannot be reached."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def note(self, who: str, action: Action, what: str | Sequence[str] = "", subject: str | None = None) -> None:
+        """Notes something, durably once this returns: whoever serves what was asked for notes it before."""
+        told = what if isinstance(what, str) else ",".join(what)
+        entry = {"at": time.time(), "who": who, "action": action, "what": told, "subject": subject}
+        async with self._database.changing() as connection:
+            await connection.execute(insert(AUDIT).values(entry))
+
+    async def page(self, subject: str | None = None, after: int | None = None, limit: int = 100) -> Page[Noted]:
+        """What was noted, newest first; with `subject` what concerns that one."""
+        wanted = select(AUDIT)
+        if subject is not None:
+            wanted = wanted.where(AUDIT.c.subject == subject)
+        if after is not None:
+            wanted = wanted.where(AUDIT.c.id < after)
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(wanted.order_by(AUDIT.c.id.desc()).limit(limit + 1))).mappings().all()
+        items = tuple(Noted(*(row[name] for name in Noted.__slots__)) for row in rows[:limit])
+        return Page(items, rows[limit - 1]["id"] if len(rows) > limit else None)

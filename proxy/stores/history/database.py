@@ -1,0 +1,181 @@
+"""The one door to the database of the history: SQLite in WAL mode for one process, PostgreSQL for replicas."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, event, make_url, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from proxy.errors import StoreUnavailable
+
+_DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg"}
+_CONNECT_S = 3
+_POOL_S = 5.0  # for a connection to become free
+_BUSY_MS = 5000  # for another process to finish writing to the same SQLite file
+_PRAGMAS = (
+    f"busy_timeout={_BUSY_MS}",
+    "journal_mode=WAL",
+    "synchronous=NORMAL",  # in WAL mode: a crash of the machine may undo the last batches, but breaks nothing
+    "foreign_keys=ON",
+    "secure_delete=ON",
+)
+_READ_S = 10.0  # for one look into the database
+_LAST_WORDS_S = 0.05
+_MIGRATION_LOCK = 7_316_021  # any number, the same in every replica
+_MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+class Database:
+    """A database by its URL, on PostgreSQL within `schema`. Nothing is opened before it is used.
+
+    All that is in doubt about it while it is read shows as StoreUnavailable.
+    """
+
+    def __init__(self, url: str, schema: str = "groundwire") -> None:
+        parsed = make_url(url)
+        kind = parsed.get_backend_name()
+        self.is_sqlite = kind == "sqlite"
+        self._schema = schema
+        connect: dict[str, Any] = {}
+        if not self.is_sqlite:
+            connect = {
+                "connect_timeout": _CONNECT_S,
+                "options": f"-csearch_path={schema}",
+                "prepare_threshold": None,  # a plan that is made for no words in particular is a bad one for most
+            }
+        self._engine: AsyncEngine = create_async_engine(
+            parsed.set(drivername=_DRIVERS[kind]),
+            connect_args=connect,
+            hide_parameters=True,
+            pool_pre_ping=not self.is_sqlite,
+            pool_size=5,
+            pool_timeout=_POOL_S,
+        )
+        if self.is_sqlite:
+            event.listen(self._engine.sync_engine, "connect", _prepare_sqlite)
+            event.listen(self._engine.sync_engine, "begin", _begin_sqlite)
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[AsyncConnection]:
+        """A connection to look something up. Raises StoreUnavailable when the database fails or takes too long."""
+        try:
+            async with asyncio.timeout(_READ_S), self._engine.connect() as connection:
+                yield connection
+        except (SQLAlchemyError, OSError, TimeoutError) as error:
+            raise unavailable(error) from error
+
+    @asynccontextmanager
+    async def changing(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction that is kept as a whole or not at all. Raises StoreUnavailable as `reading` does."""
+        try:
+            async with asyncio.timeout(_READ_S), self.writing() as connection:
+                yield connection
+        except (SQLAlchemyError, OSError, TimeoutError) as error:
+            raise unavailable(error) from error
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction that is kept as a whole or not at all; errors are those of the database."""
+        async with self._engine.connect() as connection:
+            await connection.execution_options(is_writing=True)
+            async with connection.begin():
+                yield connection
+
+    async def erase(self) -> None:
+        """Overwrites what deleted texts have left behind in a SQLite file. Raises StoreUnavailable as `reading` does.
+
+        PostgreSQL does this by itself, in its own time (autovacuum).
+        """
+        if not self.is_sqlite:
+            return
+        try:
+            async with self.writing() as connection:
+                await connection.exec_driver_sql("INSERT INTO words (words) VALUES ('optimize')")
+            async with self._engine.connect() as connection:
+                await connection.execution_options(has_no_transaction=True)
+                await connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        except (SQLAlchemyError, OSError) as error:
+            raise unavailable(error) from error
+
+    async def migrate(self) -> None:
+        """Makes the tables, or brings them up to date. Replicas may do this at the same time."""
+        async with self.writing() as connection:
+            if not self.is_sqlite:
+                await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
+                await connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"'))
+            await connection.run_sync(_upgrade)
+
+    async def close(self) -> None:
+        """Closes every connection."""
+        await self._engine.dispose()
+        if self.is_sqlite:  # aiosqlite's thread for a file that could not be opened reports to the loop once more
+            await asyncio.sleep(_LAST_WORDS_S)
+
+
+def unavailable(error: BaseException) -> StoreUnavailable:
+    """What a caller is told of a failure of the database; the log learns its kind, and no content."""
+    cause = getattr(error, "orig", None) or error
+    return StoreUnavailable(
+        "What was stored cannot be reached just now. Please try again.",
+        operator=f"the database failed ({type(error).__name__}: {type(cause).__name__})",
+    )
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether the database as a whole fails (down, full, locked, slow), and not what was to be written."""
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return True
+    return isinstance(error, OSError) or type(getattr(error, "orig", None) or error).__name__ in _OUTAGES
+
+
+_OUTAGES = (  # by their names in both drivers, and SQLAlchemy's own when its pool is exhausted
+    "OperationalError",
+    "DatabaseError",
+    "TimeoutError",
+    "InterfaceError",
+    "DiskFull",
+    "AdminShutdown",
+    "ReadOnlySqlTransaction",
+    "UndefinedTable",
+    "DeadlockDetected",
+    "SerializationFailure",
+    "LockNotAvailable",
+    "QueryCanceled",
+    "InsufficientPrivilege",
+)
+
+
+def _upgrade(connection: Connection) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS))
+    script = ScriptDirectory.from_config(config)
+
+    def steps(revision: Any, _: Any) -> Any:
+        return script._upgrade_revs("head", revision)
+
+    context = EnvironmentContext(config, script, fn=steps)
+    context.configure(connection=connection, fn=steps)
+    context.run_migrations()
+
+
+def _prepare_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # or the driver would begin transactions at its own discretion
+    cursor = connection.cursor()
+    for pragma in _PRAGMAS:
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    options = connection.get_execution_options()
+    if not options.get("has_no_transaction"):
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("is_writing") else "BEGIN")

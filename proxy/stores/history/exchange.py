@@ -1,0 +1,115 @@
+"""The words for what is kept of exchanges: what goes into the store, and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+
+from proxy.types import Choice, Report, Source
+
+T = TypeVar("T")
+
+Content = Literal["full", "hashes"]
+
+_OVERHEAD = 2000  # characters that an entry takes besides its texts
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One exchange whose report is made. `at` is in Unix seconds; `kept` is the report in its wire form, as JSON.
+
+    An entry takes the place of an earlier one with the same id, at its time, unless it is deferred and that one is not.
+    """
+
+    at: float
+    report: Report
+    kept: bytes
+    model: str
+    question: str = ""
+    choices: tuple[Choice, ...] = ()
+    subject: str | None = None
+    session: str | None = None
+    intent: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The id of the report, by which the exchange is known too."""
+        return self.report.id
+
+    @property
+    def size(self) -> int:
+        """About how many characters it holds on to."""
+        answers = sum(len(choice.text) + sum(map(len, choice.arguments)) for choice in self.choices)
+        sources = sum(len(source.text) for source in self.report.sources)
+        return _OVERHEAD + len(self.kept) + len(self.question) + answers + sources
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """An exchange as a list shows it. `question` and `answer` are None where the store keeps no content."""
+
+    seq: int
+    id: str
+    at: float
+    subject: str | None
+    session: str | None
+    intent: str | None
+    model: str
+    status: str
+    verdict: str
+    score: float | None
+    confidence: float | None
+    consistency: float | None
+    risk: float | None
+    quality: float | None
+    flags: tuple[str, ...]
+    total_ms: float
+    question: str | None
+    answer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An exchange with everything that is kept of it: `report` in its wire form, answers by choice, and sources.
+
+    The text of a source is the passage that was examined, `offset` code points into its original, in which citations
+    count. Where the store keeps no content, texts are empty, and claims and sources have their length and digest.
+    """
+
+    summary: Summary
+    report: Mapping[str, Any]
+    choices: tuple[Choice, ...]
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which exchanges are wanted: all conditions hold at once. `text` holds words that all occur, in any order.
+
+    Words joined by punctuation, such as 4.2, occur in that order. `since` and `until` are Unix seconds, half-open.
+    """
+
+    subject: str | None = None
+    session: str | None = None
+    model: str | None = None
+    flag: str | None = None
+    text: str | None = None
+    since: float | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Items, newest first, and the `after` that gives the next ones (None: there are no more)."""
+
+    items: Sequence[T] = field(default_factory=tuple)
+    after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """An earlier exchange whose question is like another one, and how much (0–1)."""
+
+    exchange: Summary
+    similarity: float

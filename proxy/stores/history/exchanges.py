@@ -1,0 +1,100 @@
+"""Finds exchanges that are stored: one by its id, pages of them by what they have in common, and similar questions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Select, column, func, literal, literal_column, select, table
+
+from proxy.stores.history.database import Database
+from proxy.stores.history.exchange import Page, Query, Similar, Stored, Summary
+from proxy.stores.history.rows import stored_of, summary_of
+from proxy.stores.history.search import SIMPLE, Search, key, narrowing, search_for, similarity, words_of
+from proxy.stores.history.tables import CONTENTS, EXCHANGE_FLAGS, EXCHANGES, WORDS
+
+_CANDIDATES = 200  # questions that are compared, for each search that looks for similar ones
+_LIKE = 0.3  # the least similarity that is told
+_MATCH = table("words", column("rowid"))  # SQLite's FTS5 table, of which each row is that of an exchange
+
+_LISTED = select(EXCHANGES, CONTENTS.c.question, CONTENTS.c.answer).join(CONTENTS, CONTENTS.c.seq == EXCHANGES.c.seq)
+
+
+class Exchanges:
+    """The exchanges in a database. Every method raises StoreUnavailable when it cannot be read."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, id_: str) -> Stored | None:
+        """Everything that is kept of an exchange, or None when there is none (any more) under this id."""
+        wanted = _LISTED.add_columns(CONTENTS.c.packed).where(EXCHANGES.c.id == id_)
+        async with self._database.reading() as connection:
+            row = (await connection.execute(wanted)).mappings().first()
+        return stored_of(row) if row else None
+
+    async def page(self, query: Query, after: int | None = None, limit: int = 50) -> Page[Summary]:
+        """The exchanges that a query asks for, newest first; `after` is that of the page before."""
+        rows, next_ = await self._rows(query, after, limit, _LISTED)
+        return Page(tuple(summary_of(row) for row in rows), next_)
+
+    async def full_page(self, query: Query, after: int | None = None, limit: int = 50) -> Page[Stored]:
+        """The same with everything that is kept of each."""
+        rows, next_ = await self._rows(query, after, limit, _LISTED.add_columns(CONTENTS.c.packed))
+        return Page(tuple(stored_of(row) for row in rows), next_)
+
+    async def similar(self, question: str, subject: str | None = None, limit: int = 10) -> tuple[Similar, ...]:
+        """Earlier exchanges whose questions share the most words with this one, the most similar first.
+
+        Of those that share its longest words, the newest are compared. Nothing is found where no content is kept.
+        """
+        words = words_of(question)
+        found: dict[str, Similar] = {}
+        async with self._database.reading() as connection:
+            for search in narrowing(question, () if subject is None else (key("subject", subject),)):
+                wanted, order = self._found_by(search, _LISTED)
+                for row in (await connection.execute(wanted.order_by(order.desc()).limit(_CANDIDATES))).mappings():
+                    alike = similarity(words, words_of(row["question"] or ""))
+                    if alike >= _LIKE:
+                        found[row["id"]] = Similar(summary_of(row), alike)
+                if len(found) >= limit:
+                    break
+        return tuple(sorted(found.values(), key=lambda each: (-each.similarity, -each.exchange.seq))[:limit])
+
+    async def _rows(
+        self, query: Query, after: int | None, limit: int, listed: Select[Any]
+    ) -> tuple[list[Any], int | None]:
+        """Up to `limit` rows, and from where to go on."""
+        matching = self._matching(query, listed)
+        if matching is None:
+            return [], None
+        wanted, order = matching
+        if query.since is not None:
+            wanted = wanted.where(EXCHANGES.c.at >= query.since)
+        if query.until is not None:
+            wanted = wanted.where(EXCHANGES.c.at < query.until)
+        if after is not None:
+            wanted = wanted.where(order < after, CONTENTS.c.seq < after)  # the latter tells a merge where to begin
+        async with self._database.reading() as connection:
+            found = await connection.execute(wanted.order_by(order.desc()).limit(limit + 1))
+            rows = list(found.mappings())
+        return rows[:limit], rows[limit - 1]["seq"] if len(rows) > limit else None
+
+    def _matching(self, query: Query, listed: Select[Any]) -> tuple[Select[Any], Any] | None:
+        """What finds the exchanges of a query, with the number to order by; None when nothing can be found."""
+        named = {name: getattr(query, name) for name in ("subject", "session", "model", "flag")}
+        given = {name: value for name, value in named.items() if value is not None}
+        if query.text or len(given) > 1:
+            search = search_for(query.text, (key(name, value) for name, value in given.items()))
+            return None if search is None else self._found_by(search, listed)
+        if query.flag is not None:
+            listed = listed.join(EXCHANGE_FLAGS, EXCHANGE_FLAGS.c.seq == EXCHANGES.c.seq)
+            return listed.where(EXCHANGE_FLAGS.c.flag == query.flag), EXCHANGE_FLAGS.c.seq
+        return listed.where(*(EXCHANGES.c[name] == value for name, value in given.items())), EXCHANGES.c.seq
+
+    def _found_by(self, search: Search, listed: Select[Any]) -> tuple[Select[Any], Any]:
+        """What a search finds in the index of words."""
+        if not self._database.is_sqlite:
+            matches = WORDS.c.vector.op("@@")(func.to_tsquery(SIMPLE, search.as_tsquery()))
+            return listed.join(WORDS, WORDS.c.seq == EXCHANGES.c.seq).where(matches), WORDS.c.seq
+        matches = literal_column("words").op("MATCH")(literal(search.as_fts5()))
+        return listed.join(_MATCH, _MATCH.c.rowid == EXCHANGES.c.seq).where(matches), _MATCH.c.rowid

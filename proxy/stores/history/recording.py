@@ -1,0 +1,153 @@
+"""Writes exchanges: each batch in one transaction, with the roll-ups that follow from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import bindparam, delete, func, insert, literal_column, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from proxy.stores.history.database import Database
+from proxy.stores.history.rollups import KEY, Key, contributions
+from proxy.stores.history.rows import Row, Rows, flags_of
+from proxy.stores.history.search import SIMPLE, indexed_words
+from proxy.stores.history.tables import (
+    CONTENTS,
+    COUNTERS,
+    EXCHANGE_FLAGS,
+    EXCHANGES,
+    FINDING_FLAGS,
+    FINDINGS,
+    ROLLUPS,
+    WORDS,
+)
+
+_NOT_FINAL = "deferred"
+_ROLLUPS_AT_ONCE = 200  # rows, so that a statement stays within SQLite's 32,766 parameters
+
+
+async def record(database: Database, batch: Sequence[Rows]) -> None:
+    """Stores a batch, all of it or nothing. To store the same again changes nothing.
+
+    Raises what the database raises.
+    """
+    latest = _latest(batch)
+    async with database.writing() as connection:
+        known = await _known(connection, list(latest))
+        wanted = [_in_its_place(rows, known.get(id_)) for id_, rows in latest.items() if _is_news(rows, known.get(id_))]
+        replaced = [known[rows.id] for rows in wanted if rows.id in known]
+        numbers = {row["id"]: row["seq"] for row in replaced}
+        if replaced:
+            await _clear(connection, list(numbers.values()))
+            await _update(connection, [rows for rows in wanted if rows.id in known])
+        if new := [rows.exchange for rows in wanted if rows.id not in known]:
+            inserted = await connection.execute(insert(EXCHANGES).returning(EXCHANGES.c.id, EXCHANGES.c.seq), new)
+            numbers |= {row.id: row.seq for row in inserted}
+        await _insert_parts(connection, [(numbers[rows.id], rows) for rows in wanted], database)
+        await add_to_rollups(connection, database, (rows.exchange for rows in wanted), replaced)
+
+
+def _latest(batch: Sequence[Rows]) -> dict[str, Rows]:
+    """The last word on each exchange of a batch."""
+    latest: dict[str, Rows] = {}
+    for rows in batch:
+        earlier = latest.get(rows.id)
+        if _is_news(rows, earlier.exchange if earlier else None):
+            latest[rows.id] = rows
+    return latest
+
+
+def _is_news(rows: Rows, earlier: Mapping[Any, Any] | None) -> bool:
+    return earlier is None or bool(rows.exchange["status"] != _NOT_FINAL or earlier["status"] == _NOT_FINAL)
+
+
+def _in_its_place(rows: Rows, earlier: Mapping[Any, Any] | None) -> Rows:
+    """The rows with the time of the earlier ones that they replace: it is then that the exchange took place."""
+    return rows if earlier is None else replace(rows, exchange={**rows.exchange, "at": earlier["at"]})
+
+
+async def _known(connection: AsyncConnection, ids: Sequence[str]) -> dict[str, Mapping[Any, Any]]:
+    found = await connection.execute(select(EXCHANGES).where(EXCHANGES.c.id.in_(ids)).with_for_update())
+    return {row["id"]: row for row in found.mappings()}
+
+
+async def _clear(connection: AsyncConnection, numbers: Sequence[int]) -> None:
+    """Removes what belongs to exchanges, but for findings that somebody has decided on."""
+    undecided = FINDINGS.c.decision.is_(None)
+    await connection.execute(delete(FINDINGS).where(FINDINGS.c.seq.in_(numbers), undecided))
+    for table in (CONTENTS, EXCHANGE_FLAGS):
+        await connection.execute(delete(table).where(table.c.seq.in_(numbers)))
+
+
+async def _update(connection: AsyncConnection, changed: Sequence[Rows]) -> None:
+    values = [{**rows.exchange, "key": rows.id} for rows in changed]
+    columns = [name for name in changed[0].exchange if name != "id"]
+    change = update(EXCHANGES).where(EXCHANGES.c.id == bindparam("key"))
+    await connection.execute(change.values({name: bindparam(name) for name in columns}), values)
+
+
+async def _insert_parts(connection: AsyncConnection, numbered: Sequence[tuple[int, Rows]], database: Database) -> None:
+    if not numbered:
+        return
+    await connection.execute(insert(CONTENTS), [{"seq": seq, **rows.content} for seq, rows in numbered])
+    if not database.is_sqlite:
+        await _index_words(connection, numbered)
+    if flags := [{"seq": seq, "flag": flag} for seq, rows in numbered for flag in rows.flags]:
+        await connection.execute(insert(EXCHANGE_FLAGS), flags)
+    if findings := [{"seq": seq, **row} for seq, rows in numbered for row in rows.findings]:
+        await _insert_findings(connection, findings, database)
+
+
+async def _insert_findings(connection: AsyncConnection, findings: Sequence[Row], database: Database) -> None:
+    places = FINDINGS.c.seq, FINDINGS.c.place
+    inserting = _insert(database)(FINDINGS).on_conflict_do_nothing(index_elements=places)
+    inserted = await connection.execute(inserting.returning(FINDINGS.c.id, FINDINGS.c.flags), findings)
+    flags = [{"finding": id_, "flag": flag} for id_, joined in inserted for flag in flags_of(joined)]
+    if flags:
+        await connection.execute(insert(FINDING_FLAGS), flags)
+
+
+async def _index_words(connection: AsyncConnection, numbered: Sequence[tuple[int, Rows]]) -> None:
+    """What triggers do on SQLite: words of questions (weight A) and answers (B), and keys (C), become searchable."""
+    question, answer, keys = (
+        func.setweight(func.to_tsvector(SIMPLE, bindparam(name)), literal_column(weight))
+        for name, weight in (("question", "'A'"), ("answer", "'B'"), ("keys", "'C'"))
+    )
+    vector = question.op("||")(answer).op("||")(keys)
+    names = ("question", "answer", "keys")
+    words = [{"seq": seq, **{name: indexed_words(rows.content[name]) for name in names}} for seq, rows in numbered]
+    await connection.execute(insert(WORDS).values(seq=bindparam("seq"), vector=vector), words)
+
+
+async def add_to_rollups(
+    connection: AsyncConnection,
+    database: Database,
+    added: Iterable[Mapping[Any, Any]],
+    removed: Iterable[Mapping[Any, Any]] = (),
+) -> None:
+    """Adds what exchanges contribute, and takes away what others have contributed; both are rows of exchanges."""
+    changes: dict[Key, Counter[str]] = {}
+    for sign, exchanges in ((1, added), (-1, removed)):
+        for exchange in exchanges:
+            for key, counts in contributions(exchange):
+                change = changes.setdefault(key, Counter())
+                for counter, count in counts.items():
+                    change[counter] += sign * count
+    rows = [
+        {**dict(zip(KEY, key, strict=True)), **{counter: change[counter] for counter in COUNTERS}}
+        for key, change in sorted(changes.items())  # in one order everywhere, so that replicas never wait in a circle
+        if any(change.values())
+    ]
+    for at in range(0, len(rows), _ROLLUPS_AT_ONCE):
+        inserting = _insert(database)(ROLLUPS).values(rows[at : at + _ROLLUPS_AT_ONCE])
+        summed = {counter: ROLLUPS.c[counter] + inserting.excluded[counter] for counter in COUNTERS}
+        await connection.execute(inserting.on_conflict_do_update(index_elements=list(KEY), set_=summed))
+
+
+def _insert(database: Database) -> Any:
+    """SQL's insert with its way out of conflicts, which each database spells alike but SQLAlchemy keeps apart."""
+    return sqlite.insert if database.is_sqlite else postgresql.insert

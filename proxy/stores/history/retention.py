@@ -1,0 +1,70 @@
+"""What is deleted: exchanges past their time or over their count, and all about a subject that is forgotten (HI2).
+
+Roll-ups of models and flags stay, since they tell of nobody; those of subjects go with them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from sqlalchemy import Select, delete, select, update
+
+from proxy.stores.history.database import Database
+from proxy.stores.history.rollups import day_of
+from proxy.stores.history.tables import AUDIT, EXCHANGES, ROLLUPS
+
+_AT_ONCE = 500  # exchanges deleted in one transaction, so that others get to write in between
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How long exchanges are kept (`age`, seconds), how many (`count`), and for how long the audit log (`audit`)."""
+
+    age: float = 30 * 86_400.0
+    count: int = 1_000_000
+    audit: float = 365 * 86_400.0
+
+
+async def expire(database: Database, keep: Keep, now: float) -> int:
+    """Deletes what is past its time or over the count, and says how many exchanges. Raises StoreUnavailable."""
+    cut = max(0.0, now - keep.age)
+    deleted = await _delete(database, select(EXCHANGES.c.seq).where(EXCHANGES.c.at < cut).order_by(EXCHANGES.c.at))
+    async with database.reading() as connection:
+        surplus = select(EXCHANGES.c.seq).order_by(EXCHANGES.c.seq.desc()).offset(keep.count).limit(1)
+        last = (await connection.execute(surplus)).scalar()
+    if last is not None:
+        deleted += await _delete(database, select(EXCHANGES.c.seq).where(EXCHANGES.c.seq <= last))
+    async with database.changing() as connection:
+        await connection.execute(delete(ROLLUPS).where(ROLLUPS.c.subject != "", ROLLUPS.c.day < day_of(cut)))
+        await connection.execute(delete(AUDIT).where(AUDIT.c.at < now - keep.audit))
+    return deleted
+
+
+async def forget(database: Database, subject: str) -> tuple[str, ...]:
+    """Deletes everything about a subject, and gives the ids of its exchanges. Raises StoreUnavailable.
+
+    The audit log goes on to tell that it was read about, under a digest in place of its name.
+    """
+    of_subject = select(EXCHANGES.c.id).where(EXCHANGES.c.subject == subject)
+    async with database.reading() as connection:
+        ids = tuple((await connection.execute(of_subject)).scalars())
+    await _delete(database, select(EXCHANGES.c.seq).where(EXCHANGES.c.subject == subject))
+    digest = "sha256:" + sha256(subject.encode()).hexdigest()[:12]
+    async with database.changing() as connection:
+        await connection.execute(delete(ROLLUPS).where(ROLLUPS.c.subject == subject))
+        await connection.execute(update(AUDIT).where(AUDIT.c.subject == subject).values(subject=digest))
+    await database.erase()
+    return ids
+
+
+async def _delete(database: Database, wanted: Select[tuple[int]]) -> int:
+    """Deletes exchanges and all that belongs to them, some at a time."""
+    deleted = 0
+    while True:
+        async with database.changing() as connection:
+            numbers = (await connection.execute(wanted.limit(_AT_ONCE))).scalars().all()
+            if not numbers:
+                return deleted
+            await connection.execute(delete(EXCHANGES).where(EXCHANGES.c.seq.in_(numbers)))
+        deleted += len(numbers)

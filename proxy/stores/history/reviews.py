@@ -1,0 +1,241 @@
+"""The review queue: what was flagged, what people decided about it, and how often the flags were right (RV1, RV2)."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, and_, func, insert, select, update
+
+from proxy.dialects.jsonbytes import loads
+from proxy.errors import ReviewConflict
+from proxy.stores.history.database import Database
+from proxy.stores.history.exchange import Page
+from proxy.stores.history.rows import flags_of
+from proxy.stores.history.tables import CONTENTS, DECISIONS, EXCHANGES, FINDING_FLAGS, FINDINGS
+from proxy.types import Citation
+
+Decision = Literal["confirmed", "rejected"]
+"""Of a flag: it is right (the answer is wrong there), or it is a false alarm."""
+
+_EXPORTED_AT_ONCE = 500
+_Z = 1.96  # of the normal distribution, for an interval of 95 %
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What somebody decided: who, when (Unix seconds), and with which note."""
+
+    decision: Decision
+    who: str
+    at: float
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a person may be asked about: one flagged claim of an answer, or a flag on the answer without a claim.
+
+    `version` counts decisions and must be given with the next one. `start` and `end` count in the answer of `choice`,
+    or in what `pointer` leads to. Texts are None where the store keeps no content.
+    """
+
+    id: int
+    exchange: str
+    at: float
+    model: str
+    subject: str | None
+    flags: tuple[str, ...]
+    version: int
+    decided: Decided | None
+    choice: int | None = None
+    claim: str | None = None
+    text: str | None = None
+    start: int | None = None
+    end: int | None = None
+    pointer: str | None = None
+    label: str | None = None
+    verifier: str | None = None
+    method: str | None = None
+    score: float | None = None
+    confidence: float | None = None
+    reason: str | None = None
+    citations: tuple[Citation, ...] = ()
+    question: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which findings are wanted; all conditions hold at once. `state` is `open` while nobody has decided.
+
+    `since` and `until` (Unix seconds, half-open) bound when the answer was given.
+    """
+
+    state: Literal["open", "confirmed", "rejected", "decided", "any"] = "open"
+    flag: str | None = None
+    verifier: str | None = None
+    model: str | None = None
+    subject: str | None = None
+    exchange: str | None = None
+    since: float | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """How often a flag, of one verifier ("" where no claim is concerned), was confirmed by those who reviewed it."""
+
+    flag: str
+    verifier: str
+    confirmed: int
+    rejected: int
+
+    @property
+    def value(self) -> float:
+        """The share (0–1) that was confirmed; at least one was decided."""
+        return self.confirmed / (self.confirmed + self.rejected)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Between which shares it lies with 95 % confidence (Wilson's score interval)."""
+        n, p = self.confirmed + self.rejected, self.value
+        middle, half = p + _Z**2 / (2 * n), _Z * sqrt(p * (1 - p) / n + _Z**2 / (4 * n**2))
+        return max(0.0, (middle - half) / (1 + _Z**2 / n)), min(1.0, (middle + half) / (1 + _Z**2 / n))
+
+
+_FINDING = (
+    select(FINDINGS, EXCHANGES.c.id.label("exchange"), EXCHANGES.c.at)
+    .add_columns(CONTENTS.c.question)
+    .join(EXCHANGES, EXCHANGES.c.seq == FINDINGS.c.seq)
+    .join(CONTENTS, CONTENTS.c.seq == FINDINGS.c.seq)
+)
+
+
+class Reviews:
+    """Findings and decisions in a database. Every method raises StoreUnavailable when it cannot be reached."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self, wanted: Wanted, after: int | None = None, limit: int = 50) -> Page[Finding]:
+        """The findings that are wanted, newest first; `after` is that of the page before."""
+        found = _FINDING.where(*_conditions(wanted))
+        if wanted.flag is not None:
+            found = found.join(FINDING_FLAGS, _carries(wanted.flag))
+        if after is not None:
+            found = found.where(FINDINGS.c.id < after)
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(found.order_by(FINDINGS.c.id.desc()).limit(limit + 1))).mappings().all()
+        return Page(tuple(map(_finding, rows[:limit])), rows[limit - 1]["id"] if len(rows) > limit else None)
+
+    async def of_exchange(self, exchange: str) -> tuple[Finding, ...]:
+        """All findings of an exchange, decided or not, in the order of the answer."""
+        ordered = _FINDING.where(EXCHANGES.c.id == exchange).order_by(FINDINGS.c.id)
+        async with self._database.reading() as connection:
+            return tuple(map(_finding, (await connection.execute(ordered)).mappings()))
+
+    async def get(self, id_: int) -> Finding | None:
+        """One finding, or None when there is none (any more)."""
+        async with self._database.reading() as connection:
+            row = (await connection.execute(_FINDING.where(FINDINGS.c.id == id_))).mappings().first()
+        return _finding(row) if row else None
+
+    async def decisions(self, id_: int) -> tuple[Decided, ...]:
+        """All decisions that were ever made on a finding, oldest first."""
+        made = select(DECISIONS).where(DECISIONS.c.finding == id_).order_by(DECISIONS.c.version)
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(made)).mappings()
+            return tuple(Decided(row["decision"], row["who"], row["at"], row["note"]) for row in rows)
+
+    async def decide(self, id_: int, version: int, decision: Decision, who: str, note: str = "") -> Finding | None:
+        """Decides on a finding as it was at `version`, and gives it as it is now; None when there is none.
+
+        Raises ReviewConflict, with the other's decision, when somebody has decided since.
+        """
+        now = time.time()
+        said = {"decision": decision, "who": who, "note": note}
+        change = update(FINDINGS).where(FINDINGS.c.id == id_, FINDINGS.c.version == version)
+        async with self._database.changing() as connection:
+            changed = await connection.execute(change.values(version=version + 1, decided_at=now, **said))
+            if changed.rowcount:
+                made = {"finding": id_, "version": version + 1, "at": now, **said}
+                await connection.execute(insert(DECISIONS).values(made))
+            row = (await connection.execute(_FINDING.where(FINDINGS.c.id == id_))).mappings().first()
+        found = _finding(row) if row else None
+        if found is not None and not changed.rowcount:
+            raise _conflict(found)
+        return found
+
+    async def precision(self, since: float | None = None) -> tuple[Precision, ...]:
+        """How often each flag of each verifier was right, over decisions made since then, most decided first."""
+        conditions: list[ColumnElement[bool]] = [FINDINGS.c.decision.is_not(None)]
+        if since is not None:
+            conditions.append(FINDINGS.c.decided_at >= since)
+        kinds = FINDINGS.c.flags, FINDINGS.c.verifier, FINDINGS.c.decision
+        counted = select(*kinds, func.count().label("count")).where(*conditions).group_by(*kinds)
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(counted)).mappings().all()
+        counts: Counter[tuple[str, str, str]] = Counter()
+        for row in rows:
+            for flag in flags_of(row["flags"]):
+                counts[flag, row["verifier"] or "", row["decision"]] += row["count"]
+        found = [
+            Precision(flag, verifier, counts[flag, verifier, "confirmed"], counts[flag, verifier, "rejected"])
+            for flag, verifier in {(flag, verifier) for flag, verifier, _ in counts}
+        ]
+        return tuple(sorted(found, key=lambda each: (-each.confirmed - each.rejected, each.flag, each.verifier)))
+
+    async def export(self, wanted: Wanted = Wanted("decided")) -> AsyncIterator[Finding]:
+        """All findings that are wanted, newest first, read bit by bit: for files, calibration and threshold advice."""
+        after = None
+        while True:
+            page = await self.page(wanted, after, _EXPORTED_AT_ONCE)
+            for finding in page.items:
+                yield finding
+            if page.after is None:
+                return
+            after = page.after
+
+
+def _conditions(wanted: Wanted) -> Sequence[ColumnElement[bool]]:
+    states: Mapping[str, tuple[ColumnElement[bool], ...]] = {
+        "open": (FINDINGS.c.decision.is_(None),),
+        "decided": (FINDINGS.c.decision.is_not(None),),
+        "any": (),
+    }
+    equal = (
+        (FINDINGS.c.verifier, wanted.verifier),
+        (FINDINGS.c.model, wanted.model),
+        (FINDINGS.c.subject, wanted.subject),
+        (EXCHANGES.c.id, wanted.exchange),
+    )
+    state = states.get(wanted.state, (FINDINGS.c.decision == wanted.state,))
+    since = () if wanted.since is None else (EXCHANGES.c.at >= wanted.since,)
+    until = () if wanted.until is None else (EXCHANGES.c.at < wanted.until,)
+    return *state, *since, *until, *(column == value for column, value in equal if value is not None)
+
+
+def _carries(flag: str) -> ColumnElement[bool]:
+    return and_(FINDING_FLAGS.c.finding == FINDINGS.c.id, FINDING_FLAGS.c.flag == flag)
+
+
+def _conflict(found: Finding) -> ReviewConflict:
+    decided = found.decided or Decided("rejected", "", 0.0, "")
+    return ReviewConflict(decided.decision, decided.who, decided.at, decided.note, found.version)
+
+
+_PLAIN = (
+    "id", "exchange", "at", "model", "subject", "version", "choice", "claim", "text", "start", "end", "pointer",
+    "label", "verifier", "method", "score", "confidence", "reason", "question",
+)  # fmt: skip
+
+
+def _finding(row: Mapping[Any, Any]) -> Finding:
+    decided = Decided(row["decision"], row["who"], row["decided_at"], row["note"]) if row["decision"] else None
+    citations = tuple(Citation(**{"text": "", **each}) for each in loads(row["citations"] or "[]"))
+    plain = {name: row[name] for name in _PLAIN}
+    return Finding(**plain, flags=flags_of(row["flags"]), decided=decided, citations=citations)

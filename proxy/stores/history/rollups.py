@@ -1,0 +1,72 @@
+"""Daily roll-ups, pure: what one exchange contributes to which of them (QM1)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime
+from typing import Any, Literal, NamedTuple
+
+from proxy.stores.history.rows import flags_of
+from proxy.stores.history.tables import LABELS, LATENCIES_MS, SCORES
+
+Grain = Literal["all", "model", "subject", "flag", "model_flag", "subject_flag"]
+
+KEY = ("grain", "day", "model", "subject", "flag")
+
+
+class Key(NamedTuple):
+    """A roll-up: which of model, subject and flag it is of ("" where it is of all), and its day in UTC."""
+
+    grain: Grain
+    day: date
+    model: str = ""
+    subject: str = ""
+    flag: str = ""
+
+
+def day_of(at: float) -> date:
+    """The day in UTC of a time in Unix seconds."""
+    return datetime.fromtimestamp(at, UTC).date()
+
+
+def contributions(exchange: Mapping[Any, Any]) -> Iterator[tuple[Key, dict[str, int]]]:
+    """What a row of exchanges adds to each roll-up that it belongs to."""
+    counts = counts_of(exchange)
+    for key in _keys(exchange):
+        yield key, counts
+
+
+def counts_of(exchange: Mapping[Any, Any]) -> dict[str, int]:
+    """What a row of exchanges adds to any roll-up, by counter; counters that it does not touch are left out."""
+    counts = {
+        "exchanges": 1,
+        "flagged": int(bool(exchange["flags"])),
+        f"verdict_{exchange['verdict']}": 1,
+        "us_sum": round(exchange["total_ms"] * 1000),
+        _step(exchange["total_ms"]): 1,
+        **{name: exchange[name] for name in ("claims", "checked", *LABELS, "cache_hits", "cache_misses")},
+    }
+    for score in SCORES:
+        if exchange[score] is not None:
+            counts |= {f"{score}_sum": round(exchange[score] * 10_000), f"{score}_count": 1}
+    return counts
+
+
+def _step(total_ms: float) -> str:
+    at = bisect_left(LATENCIES_MS, total_ms)
+    return f"ms_{LATENCIES_MS[at]}" if at < len(LATENCIES_MS) else "ms_over"
+
+
+def _keys(exchange: Mapping[Any, Any]) -> Iterator[Key]:
+    day, model, subject = day_of(exchange["at"]), exchange["model"], exchange["subject"]
+    flags = flags_of(exchange["flags"])
+    yield Key("all", day)
+    yield Key("model", day, model=model)
+    for flag in flags:
+        yield Key("flag", day, flag=flag)
+        yield Key("model_flag", day, model=model, flag=flag)
+    if subject:
+        yield Key("subject", day, subject=subject)
+        for flag in flags:
+            yield Key("subject_flag", day, subject=subject, flag=flag)

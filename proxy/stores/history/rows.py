@@ -1,0 +1,245 @@
+"""From an exchange to rows: what of it goes into which table, and what stays out where no content may be kept."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from proxy.dialects.jsonbytes import dumps, loads
+from proxy.stores.history.exchange import Content, Entry, Stored, Summary
+from proxy.stores.history.search import keys_of
+from proxy.stores.history.tables import LABELS
+from proxy.types import Choice, Judgement, Report, Source
+from proxy.verification.aggregate import FLAGS
+
+_UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")  # PostgreSQL takes no NUL, and no database a lone surrogate
+_LABEL_FLAGS = {"unsupported": "unsupported_claims", "contradicted": "contradicted_claims"}
+_OPERATIONAL = ("verifier_degraded", "answer_truncated", "context_truncated")
+"""Flags that tell how a check went, not what is wrong with the answer; nobody is asked to review them."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of one exchange, still without the numbers that the database gives."""
+
+    exchange: Row
+    content: Row
+    flags: tuple[str, ...]
+    findings: tuple[Row, ...]
+
+    @property
+    def id(self) -> str:
+        """The id of the report."""
+        id_: str = self.exchange["id"]
+        return id_
+
+
+def rows_of(entry: Entry, content: Content) -> Rows:
+    """The rows of an exchange; with `hashes`, texts are left out and their lengths and digests are kept."""
+    question, answer = _clean(entry.question), _clean(_whole_answer(entry.choices))
+    report = entry.report
+    keeps = content == "full"
+    exchange = {
+        "id": report.id,
+        "at": entry.at,
+        "subject": _clean(entry.subject) if entry.subject else None,
+        "session": _clean(entry.session) if entry.session else None,
+        "intent": _clean(entry.intent) if entry.intent and keeps else None,
+        "model": _clean(entry.model),
+        "status": report.status,
+        "verdict": report.verdict,
+        "score": report.score,
+        "confidence": report.confidence.score if report.confidence else None,
+        "consistency": report.consistency.score if report.consistency else None,
+        "risk": report.risk.score if report.risk else None,
+        "quality": report.quality,
+        "flags": ",".join(report.flags),
+        **_claim_counts(report),
+        "total_ms": dict(report.timing_ms).get("total", 0.0),
+        "cache_hits": report.cache.hits,
+        "cache_misses": report.cache.misses,
+        "question_chars": len(question),
+        "answer_chars": len(answer),
+        "question_sha256": _sha256(question),
+        "answer_sha256": _sha256(answer),
+    }
+    contents = {
+        "question": question if keeps else None,
+        "answer": answer if keeps else None,
+        "keys": " ".join(keys_of(exchange, report.flags)),
+        "packed": _packed(entry, keeps),
+    }
+    whose = {name: exchange[name] for name in ("model", "subject")}
+    return Rows(exchange, contents, report.flags, tuple(whose | row for row in _findings(report, keeps)))
+
+
+def summary_of(row: Mapping[Any, Any]) -> Summary:
+    """A row of exchanges, with question and answer beside it, as a list shows it."""
+    fields = {name: row[name] for name in Summary.__slots__ if name != "flags"}
+    return Summary(**fields, flags=flags_of(row["flags"]))
+
+
+def stored_of(row: Mapping[Any, Any]) -> Stored:
+    """The same with its packed content."""
+    unpacked = loads(zlib.decompress(row["packed"]))
+    choices = tuple(Choice(**{**each, "arguments": tuple(each["arguments"])}) for each in unpacked["choices"])
+    sources = tuple(Source(**{**each, "labels": tuple(each["labels"])}) for each in unpacked["sources"])
+    return Stored(summary_of(row), unpacked["report"], choices, sources)
+
+
+def flags_of(joined: str) -> tuple[str, ...]:
+    """The flags that a column holds, in their order."""
+    return tuple(joined.split(",")) if joined else ()
+
+
+def without_texts(report: Mapping[str, Any]) -> dict[str, Any]:
+    """A report in its wire form without any text of answer or sources: claims keep their length and digest."""
+    consistency = report.get("consistency")
+    return {
+        **report,
+        **({"consistency": _consistency_without_text(consistency)} if consistency else {}),
+        "sources": [
+            {key: value for key, value in each.items() if key != "title"} for each in report.get("sources", ())
+        ],
+        "choices": [
+            {**choice, "claims": [_claim_without_text(claim) for claim in choice.get("claims", ())]}
+            for choice in report.get("choices", ())
+        ],
+    }
+
+
+def _consistency_without_text(consistency: Mapping[str, Any]) -> dict[str, Any]:
+    texts = ("statement", "earlier", "reason")
+    kept = [{key: value for key, value in each.items() if key not in texts} for each in consistency["contradictions"]]
+    return {**consistency, "contradictions": kept}
+
+
+def _claim_without_text(claim: Mapping[str, Any]) -> dict[str, Any]:
+    citations = [{key: value for key, value in each.items() if key != "text"} for each in claim["citations"]]
+    kept = {key: value for key, value in claim.items() if key not in ("text", "reason")}
+    return {**kept, "chars": len(claim["text"]), "sha256": _sha256(claim["text"]), "citations": citations}
+
+
+def _packed(entry: Entry, keeps: bool) -> bytes:
+    report = loads(entry.kept)
+    sources = [_source(source) if keeps else {**_source(source), "text": "", "title": None, "labels": ()}
+               for source in entry.report.sources]  # fmt: skip
+    content = {
+        "report": report if keeps else without_texts(report),
+        "choices": [_choice(choice) for choice in entry.choices] if keeps else [],
+        "sources": sources,
+    }
+    return zlib.compress(dumps(content), 1)
+
+
+def _source(source: Source) -> Row:
+    return {
+        "id": _clean(source.id),
+        "kind": source.kind,
+        "text": _clean(source.text),
+        "message_index": source.message_index,
+        "part_index": source.part_index,
+        "offset": source.offset,
+        "title": _clean(source.title) if source.title else None,
+        "labels": tuple(map(_clean, source.labels)),
+    }
+
+
+def _choice(choice: Choice) -> Row:
+    return {
+        "index": choice.index,
+        "text": _clean(choice.text),
+        "finish_reason": choice.finish_reason,
+        "certainty": choice.certainty,
+        "arguments": tuple(map(_clean, choice.arguments)),
+        "unread": choice.unread,
+    }
+
+
+def _whole_answer(choices: Sequence[Choice]) -> str:
+    return "\n\n".join(text for choice in choices for text in (choice.text, *choice.arguments) if text)
+
+
+def _claim_counts(report: Report) -> Row:
+    labels = [judgement.verdict.label for choice in report.choices for judgement in choice.judgements]
+    return {
+        "claims": len(labels),
+        "checked": len(labels) - labels.count("not_checked"),
+        **{label: sum(each == label for each in labels) for label in LABELS},
+    }
+
+
+def _findings(report: Report, keeps: bool) -> Iterator[Row]:
+    """A row for each flagged claim, and one for each flag on the answer that no claim raises."""
+    raised: set[str] = set()
+    taken: Counter[str] = Counter()
+    for choice in report.choices:
+        for judgement in choice.judgements:
+            if flags := _claim_flags(judgement, report.flags):
+                raised.update(flags)
+                place = f"{choice.index}/{judgement.claim.pointer or ''}#{judgement.claim.start}-{judgement.claim.end}"
+                taken[place] += 1
+                number = f"+{taken[place]}" if taken[place] > 1 else ""
+                yield _claim_finding(choice.index, judgement, flags, keeps) | {"place": _clean(place + number)}
+    for flag in report.flags:
+        if flag not in raised and flag not in _OPERATIONAL:
+            yield {**_NO_CLAIM, "place": flag, "flags": flag}
+
+
+def _claim_flags(judgement: Judgement, flags: Sequence[str]) -> tuple[str, ...]:
+    """The flags of a report that one of its claims raises."""
+    raised = {flag for verdict in judgement.verdicts for flag in verdict.flags}
+    if judgement.verdict.label in _LABEL_FLAGS:
+        raised.add(_LABEL_FLAGS[judgement.verdict.label])
+    if judgement.budget and (judgement.budget.budget_gap or 0.0) > 0.0:
+        raised.add("budget_gap")
+    return tuple(flag for flag in FLAGS if flag in raised and flag in flags)
+
+
+def _claim_finding(choice: int, judgement: Judgement, flags: Sequence[str], keeps: bool) -> Row:
+    claim, verdict = judgement.claim, judgement.verdict
+    citations = [
+        {"source": _clean(each.source), "start": each.start, "end": each.end, "score": each.score, "match": each.match}
+        | ({"text": _clean(each.text)} if keeps else {})
+        for each in verdict.citations
+    ]
+    return {
+        "choice": choice,
+        "claim": claim.id,
+        "text": _clean(claim.text) if keeps else None,
+        "start": claim.start,
+        "end": claim.end,
+        "pointer": _clean(claim.pointer) if claim.pointer else None,
+        "label": verdict.label,
+        "verifier": verdict.verifier or None,
+        "method": verdict.method,
+        "score": verdict.score,
+        "confidence": judgement.confidence,
+        "reason": _clean(verdict.reason) if keeps else None,
+        "citations": dumps(citations).decode(),
+        "flags": ",".join(flags),
+    }
+
+
+_NO_CLAIM: Row = dict.fromkeys(
+    (
+        "choice", "claim", "text", "start", "end", "pointer", "label", "verifier", "method", "score", "confidence",
+        "reason", "citations",
+    )
+)  # fmt: skip
+
+
+def _clean(text: str) -> str:
+    """A text of the same length that any database takes."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+def _sha256(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,196 @@
+"""The tables of the history, as SQLAlchemy knows them. Migrations make them; a test holds the two together.
+
+Times are Unix seconds, days are UTC's. `seq` numbers exchanges in the order in which they came to be stored.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Date,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import TSVECTOR
+
+SCORES = ("score", "confidence", "consistency", "risk", "quality")
+LATENCIES_MS = (5, 10, 25, 50, 100, 250, 500, 1000, 2500)
+"""Upper ends of the steps in which latencies are counted; there is one more for all that is over them."""
+
+VERDICTS = ("grounded", "partially_grounded", "ungrounded", "not_applicable", "not_checked")
+LABELS = ("supported", "contradicted", "unsupported")
+COUNTERS = (
+    "exchanges",
+    "flagged",
+    *(f"verdict_{verdict}" for verdict in VERDICTS),
+    "claims",
+    "checked",
+    *LABELS,
+    "cache_hits",
+    "cache_misses",
+    *(f"{score}_{what}" for score in SCORES for what in ("sum", "count")),
+    "us_sum",
+    *(f"ms_{ms}" for ms in LATENCIES_MS),
+    "ms_over",
+)
+"""What roll-ups count, all in whole numbers: sums of scores in ten-thousandths, of latencies in microseconds."""
+
+METADATA = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+_NUMBER = BigInteger().with_variant(Integer, "sqlite")  # only an INTEGER is SQLite's own row number
+
+
+def _of_exchange(*, is_key: bool = False, index: bool = False) -> Column[int]:
+    exchange = ForeignKey("exchanges.seq", ondelete="CASCADE")
+    return Column("seq", _NUMBER, exchange, primary_key=is_key, autoincrement=False, nullable=False, index=index)
+
+
+EXCHANGES = Table(
+    "exchanges",
+    METADATA,
+    Column("seq", _NUMBER, primary_key=True, autoincrement=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("at", Float(53), nullable=False, index=True),
+    Column("subject", Text),
+    Column("session", Text),
+    Column("intent", Text),
+    Column("model", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("verdict", Text, nullable=False),
+    *(Column(score, Float(53)) for score in SCORES),
+    Column("flags", Text, nullable=False),
+    *(Column(name, Integer, nullable=False) for name in ("claims", "checked", *LABELS)),
+    Column("total_ms", Float(53), nullable=False),
+    *(Column(name, Integer, nullable=False) for name in ("cache_hits", "cache_misses")),
+    *(Column(f"{what}_chars", Integer, nullable=False) for what in ("question", "answer")),
+    *(Column(f"{what}_sha256", Text, nullable=False) for what in ("question", "answer")),
+    Index("ix_exchanges_subject_seq", "subject", "seq"),
+    Index("ix_exchanges_session_seq", "session", "seq"),
+    Index("ix_exchanges_model_seq", "model", "seq"),
+    sqlite_autoincrement=True,
+)
+
+CONTENTS = Table(
+    "contents",
+    METADATA,
+    _of_exchange(is_key=True),
+    Column("question", Text),
+    Column("answer", Text),
+    Column("keys", Text, nullable=False),
+    Column("packed", LargeBinary, nullable=False),
+)
+"""`keys` are words by which exchanges are found beside their own (see `search`).
+
+`packed` holds report, choices and sources: JSON compressed with zlib.
+"""
+
+WORDS = Table("words", MetaData(), Column("seq", _NUMBER), Column("vector", TSVECTOR))
+"""The index of text. On PostgreSQL it is this table; on SQLite an FTS5 table of the same name that triggers keep."""
+
+EXCHANGE_FLAGS = Table(
+    "exchange_flags",
+    METADATA,
+    Column("flag", Text, primary_key=True),
+    _of_exchange(is_key=True, index=True),
+)
+
+FINDINGS = Table(
+    "findings",
+    METADATA,
+    Column("id", _NUMBER, primary_key=True, autoincrement=True),
+    _of_exchange(),
+    Column("place", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("subject", Text),
+    Column("choice", Integer),
+    Column("claim", Text),
+    Column("text", Text),
+    Column("start", Integer),
+    Column("end", Integer),
+    Column("pointer", Text),
+    Column("label", Text),
+    Column("verifier", Text),
+    Column("method", Text),
+    Column("score", Float(53)),
+    Column("confidence", Float(53)),
+    Column("reason", Text),
+    Column("citations", Text),
+    Column("flags", Text, nullable=False),
+    Column("decision", Text),
+    Column("version", Integer, nullable=False, server_default="0"),
+    Column("who", Text),
+    Column("decided_at", Float(53)),
+    Column("note", Text),
+    UniqueConstraint("seq", "place"),
+    Index("ix_findings_model_id", "model", "id"),
+    Index("ix_findings_subject_id", "subject", "id"),
+    Index("ix_findings_open", "id", sqlite_where=text("decision IS NULL"), postgresql_where=text("decision IS NULL")),
+    Index(
+        "ix_findings_decided",
+        "decided_at",
+        "id",
+        sqlite_where=text("decision IS NOT NULL"),
+        postgresql_where=text("decision IS NOT NULL"),
+    ),
+    sqlite_autoincrement=True,
+)
+"""What a person may be asked about: a flagged claim, or, without one, a flag on the answer; with the last decision."""
+
+FINDING_FLAGS = Table(
+    "finding_flags",
+    METADATA,
+    Column("flag", Text, primary_key=True),
+    Column("finding", _NUMBER, ForeignKey("findings.id", ondelete="CASCADE"), primary_key=True, index=True),
+)
+
+DECISIONS = Table(
+    "decisions",
+    METADATA,
+    Column("finding", _NUMBER, ForeignKey("findings.id", ondelete="CASCADE"), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("decision", Text, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("at", Float(53), nullable=False),
+    Column("note", Text, nullable=False),
+)
+"""Every decision that was ever made; `findings` repeats the last one."""
+
+ROLLUPS = Table(
+    "rollups",
+    METADATA,
+    Column("grain", Text, primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("model", Text, primary_key=True),
+    Column("subject", Text, primary_key=True),
+    Column("flag", Text, primary_key=True),
+    *(Column(counter, BigInteger, nullable=False) for counter in COUNTERS),
+    Index("ix_rollups_subject_grain_day", "subject", "grain", "day"),
+)
+
+AUDIT = Table(
+    "audit",
+    METADATA,
+    Column("id", _NUMBER, primary_key=True, autoincrement=True),
+    Column("at", Float(53), nullable=False, index=True),
+    Column("who", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("subject", Text, index=True),
+    sqlite_autoincrement=True,
+)

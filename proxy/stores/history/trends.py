@@ -1,0 +1,127 @@
+"""How quality goes over time: read from daily roll-ups, however many exchanges there are (QM1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from sqlalchemy import ColumnElement, func, select
+
+from proxy.stores.history.database import Database
+from proxy.stores.history.rollups import Grain
+from proxy.stores.history.tables import COUNTERS, LATENCIES_MS, ROLLUPS
+
+By = Literal["all", "model", "subject", "flag"]
+ScoreName = Literal["score", "confidence", "consistency", "risk", "quality"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What was counted of some exchanges; see `tables.COUNTERS`."""
+
+    counts: Mapping[str, int]
+
+    @property
+    def exchanges(self) -> int:
+        """How many exchanges there were."""
+        return self.counts["exchanges"]
+
+    @property
+    def flagged_share(self) -> float | None:
+        """The share (0–1) of them that carry a flag; None when there were none."""
+        return self.counts["flagged"] / self.exchanges if self.exchanges else None
+
+    @property
+    def cache_hit_rate(self) -> float | None:
+        """The share (0–1) of verdicts that were known already; None when there were none."""
+        looked_up = self.counts["cache_hits"] + self.counts["cache_misses"]
+        return self.counts["cache_hits"] / looked_up if looked_up else None
+
+    @property
+    def mean_ms(self) -> float | None:
+        """The mean time that verification took; None when there were no exchanges."""
+        return self.counts["us_sum"] / self.exchanges / 1000 if self.exchanges else None
+
+    def mean(self, score: ScoreName) -> float | None:
+        """The mean of a score (0–1) over the exchanges that have it; None when none does."""
+        count = self.counts[f"{score}_count"]
+        return self.counts[f"{score}_sum"] / count / 10_000 if count else None
+
+    def latency_ms(self, share: float) -> float | None:
+        """The time that this share (0–1) of the exchanges did not exceed, to the step above; None if over them all."""
+        needed, seen = share * self.exchanges, 0
+        for step in LATENCIES_MS:
+            seen += self.counts[f"ms_{step}"]
+            if seen and seen >= needed:
+                return float(step)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The figures of one day for one key: the name of a model, a subject or a flag, or "" for all exchanges."""
+
+    day: date
+    key: str
+    figures: Figures
+
+
+class Trends:
+    """Daily figures in a database. Every method raises StoreUnavailable when it cannot be read."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def daily(
+        self, by: By, since: date, until: date, *, key: str | None = None, flag: str | None = None, limit: int = 10_000
+    ) -> tuple[Trend, ...]:
+        """Figures per day and key, oldest first, of the days from `since` until before `until`; at most `limit`.
+
+        With `key` of that one only, with `flag` (by model or subject) of the exchanges that carry it.
+        """
+        of = ROLLUPS.c[by] if by != "all" else ROLLUPS.c.model
+        wanted = select(ROLLUPS).where(*_within(_grain(by, flag), since, until))
+        if key is not None:
+            wanted = wanted.where(of == key)
+        if flag is not None:
+            wanted = wanted.where(ROLLUPS.c.flag == flag)
+        async with self._database.reading() as connection:
+            found = await connection.execute(wanted.order_by(ROLLUPS.c.day, of).limit(limit))
+            rows = found.mappings().all()
+        name = "model" if by == "all" else by
+        return tuple(Trend(row["day"], row[name], Figures({each: row[each] for each in COUNTERS})) for row in rows)
+
+    async def totals(
+        self, by: By, since: date, until: date, *, flag: str | None = None, limit: int = 100
+    ) -> tuple[tuple[str, Figures], ...]:
+        """Figures per key over all these days, those with the most exchanges first."""
+        of = ROLLUPS.c[by] if by != "all" else ROLLUPS.c.model
+        sums = [func.sum(ROLLUPS.c[counter]).label(counter) for counter in COUNTERS]
+        wanted = select(of.label("key"), *sums).where(*_within(_grain(by, flag), since, until)).group_by(of)
+        if flag is not None:
+            wanted = wanted.where(ROLLUPS.c.flag == flag)
+        wanted = wanted.order_by(func.sum(ROLLUPS.c.exchanges).desc(), of).limit(limit)
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(wanted)).mappings().all()
+        return tuple((row["key"], Figures({each: int(row[each]) for each in COUNTERS})) for row in rows)
+
+
+def total(figures: Sequence[Figures]) -> Figures:
+    """The figures of several days or keys together."""
+    counts: Counter[str] = Counter()
+    for each in figures:
+        counts.update(each.counts)
+    return Figures({counter: counts[counter] for counter in COUNTERS})
+
+
+def _grain(by: By, flag: str | None) -> Grain:
+    if flag is None or by == "flag":
+        return by
+    return "model_flag" if by == "model" else "subject_flag" if by == "subject" else "flag"
+
+
+def _within(grain: Grain, since: date, until: date) -> tuple[ColumnElement[bool], ...]:
+    return ROLLUPS.c.grain == grain, ROLLUPS.c.day >= since, ROLLUPS.c.day < until

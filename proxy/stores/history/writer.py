@@ -1,0 +1,218 @@
+"""Records exchanges in batches beside the answers, which never wait for it. What cannot be recorded is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+
+from proxy.stores.history.database import Database, is_outage
+from proxy.stores.history.exchange import Content, Entry
+from proxy.stores.history.recording import record
+from proxy.stores.history.rows import Rows, rows_of
+
+log = structlog.get_logger("groundwire.history")
+
+_FIRST_REST_S = 0.5  # after a failure of the database; doubled up to …
+_LONGEST_REST_S = 30.0
+_LATELY_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSettings:
+    """How exchanges are recorded.
+
+    A batch is written `interval` seconds after its first exchange came, or as soon as it holds `batch` of them: so
+    much a killed process loses at most while the database is well. During an outage at most `queue` exchanges, of
+    `queue_size` characters in all, wait for it. Writing a batch may take `timeout` seconds, and so may closing.
+    """
+
+    content: Content = "full"
+    interval: float = 0.5
+    batch: int = 200
+    queue: int = 10_000
+    queue_size: int = 64 * 2**20
+    timeout: float = 30.0
+
+
+class Writer:
+    """Takes exchanges on the event loop and writes them in a task of its own, in the order in which they came."""
+
+    def __init__(self, database: Database, settings: WriterSettings) -> None:
+        self._database = database
+        self._settings = settings
+        self._waiting: deque[Entry] = deque()
+        self._size = 0
+        self._came = asyncio.Event()
+        self._flushing = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closing = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._migrated = False
+        self._has_told = False
+        self.is_down = False
+        self.lost = 0
+        self._lost_at = -_LATELY_S
+        self.written = 0
+
+    def start(self) -> None:
+        """Begins to write; the tables are made first, as soon as the database can be reached."""
+        self._task = asyncio.create_task(self._run())
+
+    def put(self, entry: Entry) -> None:
+        """Has an exchange recorded; takes no time. When there is no room for it, it is lost and counted in `lost`."""
+        settings = self._settings
+        if len(self._waiting) >= settings.queue or self._size + entry.size > settings.queue_size:
+            self._lose(1, "no room")
+            return
+        self._waiting.append(entry)
+        self._size += entry.size
+        self._idle.clear()
+        self._came.set()
+        if len(self._waiting) >= settings.batch:
+            self._flushing.set()
+
+    @property
+    def waiting(self) -> int:
+        """How many exchanges are still to be written."""
+        return len(self._waiting)
+
+    @property
+    def has_lost_lately(self) -> bool:
+        """Whether an exchange was lost within the last ten minutes."""
+        return time.monotonic() - self._lost_at < _LATELY_S
+
+    async def flush(self) -> bool:
+        """Waits until all that came before is written, `timeout` seconds at most; False when that was not enough."""
+        self._flushing.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.timeout):
+                await self._idle.wait()
+        return self._idle.is_set()
+
+    def drop(self, subject: str) -> None:
+        """Gives up what is still to be written about a subject."""
+        kept = [entry for entry in self._waiting if entry.subject != subject]
+        self._waiting = deque(kept)
+        self._size = sum(entry.size for entry in kept)
+        self._settle()
+
+    async def close(self) -> None:
+        """Writes what is waiting, as far as the database and `timeout` allow; what is left then is lost."""
+        if self._task is None:
+            return
+        if not self.is_down:
+            await self.flush()
+        for event in (self._closing, self._came, self._flushing):
+            event.set()
+        await asyncio.wait({self._task}, timeout=self._settings.timeout)  # what it has begun with the database it ends
+        self._task.cancel()
+        if self._waiting:
+            self._lose(len(self._waiting), "the process ends")
+
+    def _lose(self, count: int, reason: str) -> None:
+        self.lost += count
+        self._lost_at = time.monotonic()
+        if not self._has_told or self.lost % 1000 < count:  # once when it begins, and now and then as it goes on
+            log.warning("history.lost", count=count, reason=reason, lost=self.lost)
+        self._has_told = True
+
+    async def _run(self) -> None:
+        rest = _FIRST_REST_S
+        while not self._closing.is_set():
+            try:
+                await self._migrate()
+                await self._write_next()
+                rest = _FIRST_REST_S
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
+                if not self.is_down:
+                    log.warning("history.down", error=type(error).__name__, cause=_cause(error), waiting=self.waiting)
+                self.is_down = True
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._closing.wait(), rest)
+                rest = min(2 * rest, _LONGEST_REST_S)
+
+    async def _migrate(self) -> None:
+        if not self._migrated:
+            async with asyncio.timeout(self._settings.timeout):
+                await self._database.migrate()
+            self._up()
+        self._migrated = True
+
+    async def _write_next(self) -> None:
+        """Waits for exchanges and writes one batch of them; they go on waiting when that fails."""
+        await self._came.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0 if self.is_down else self._settings.interval):
+                await self._flushing.wait()
+        batch = [self._waiting[at] for at in range(min(len(self._waiting), self._settings.batch))]
+        if batch:
+            rows = await asyncio.to_thread(self._rows, batch)
+            await self._write(rows)
+            self._up()
+            if len(rows) < len(batch):
+                self._lose(len(batch) - len(rows), "not to be written down")
+        self._forget(batch)
+
+    def _rows(self, batch: Sequence[Entry]) -> list[Rows]:
+        """The rows of a batch, less those of an exchange that cannot be made rows of."""
+        found: list[Rows] = []
+        for entry in batch:
+            try:
+                found.append(rows_of(entry, self._settings.content))
+            except Exception:
+                log.exception("history.unreadable", grounding_id=entry.id)
+        return found
+
+    async def _write(self, rows: Sequence[Rows]) -> None:
+        """Writes a batch; when the fault lies in what it holds, one by one, and the culprits are lost."""
+        if not rows:
+            return
+        try:
+            await self._record(rows)
+        except Exception as error:
+            if is_outage(error):
+                raise
+            if len(rows) == 1:
+                log.warning("history.refused", grounding_id=rows[0].id, error=type(error).__name__, cause=_cause(error))
+                self._lose(1, "refused by the database")
+                return
+            for each in rows:
+                await self._write([each])
+            return
+        self.written += len(rows)
+
+    async def _record(self, rows: Sequence[Rows]) -> None:
+        async with asyncio.timeout(self._settings.timeout):
+            await record(self._database, rows)
+
+    def _forget(self, batch: Sequence[Entry]) -> None:
+        """Takes a batch that is dealt with out of what is waiting."""
+        done = set(map(id, batch))
+        while self._waiting and id(self._waiting[0]) in done:
+            self._size -= self._waiting.popleft().size
+        self._settle()
+
+    def _settle(self) -> None:
+        """Goes back to waiting when there is too little, or nothing, to be written."""
+        if len(self._waiting) < self._settings.batch:
+            self._flushing.clear()
+        if not self._waiting:
+            self._came.clear()
+            self._idle.set()
+
+    def _up(self) -> None:
+        if self.is_down:
+            log.info("history.up", waiting=self.waiting, lost=self.lost)
+        self.is_down = False
+        self._has_told = False
+
+
+def _cause(error: BaseException) -> str:
+    return type(getattr(error, "orig", None) or error).__name__

@@ -1,0 +1,146 @@
+"""Deferred work for the event loop: kept durably before it is promised, and never in an answer's way."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import ParamSpec, TypeVar
+
+import structlog
+
+from proxy.errors import JobsUnavailable
+from proxy.stores.jobs.transact import Interrupted, Transact
+from proxy.stores.jobs.work import JobStore, Outcome, Work
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+log = structlog.get_logger("groundwire.jobs")
+
+_REST_S = 5.0  # after a failure of the database nothing is asked of it for so long
+_LONGEST_PAUSE_S = 60.0  # between two attempts to reach the database
+_START_S = 10.0  # for reaching it before the first job comes
+
+
+class Jobs:
+    """The jobs of several kinds of work, one `Jobs` per process. Used from the event loop that starts it.
+
+    Every `run` is called on that loop. A database that is down holds nothing up: `defer` then fails at once, what was
+    lost is counted in `lost`, and the database is sought again in the background.
+    """
+
+    def __init__(self, store: JobStore, work: Sequence[Work]) -> None:
+        self._store = store
+        self._transact = Transact(store, work, self._run)
+        self._asking = concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix="groundwire-jobs")
+        self._keeper = threading.Thread(target=self._keep, name="groundwire-jobs-keeper", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._sought = threading.Event()
+        self._reached = threading.Event()
+        self._closing = threading.Event()
+        self._in_hand: set[concurrent.futures.Future[bytes]] = set()
+        self._rests_until = 0.0
+        self.lost = 0
+
+    async def start(self) -> None:
+        """Begins to work off jobs, those that an earlier process left behind included. Returns also when it cannot."""
+        self._loop = asyncio.get_running_loop()
+        self._keeper.start()
+        await asyncio.to_thread(self._sought.wait, _START_S)
+
+    @property
+    def is_down(self) -> bool:
+        """Whether nothing can be kept just now."""
+        return not self._reached.is_set() or time.monotonic() < self._rests_until
+
+    async def defer(self, kind: str, id_: str, payload: bytes) -> None:
+        """Keeps a job, durably once this returns; under a kind and id that are known already, nothing changes.
+
+        Raises JobsUnavailable, after `patience` at the latest, when it is not certain to be kept.
+        """
+        try:
+            if len(payload) > self._store.max_payload:
+                raise JobsUnavailable("the job is too large to be kept")
+            await self._asked(self._transact.enqueue, kind, id_, payload)
+        except JobsUnavailable as error:
+            self.lost += 1
+            log.warning("jobs.lost", kind=kind, id=id_, bytes=len(payload), reason=error.operator, lost=self.lost)
+            raise
+
+    async def result(self, kind: str, id_: str) -> Outcome:
+        """What has become of a job. Raises JobsUnavailable when that cannot be known just now."""
+        return await self._asked(self._transact.outcome, kind, id_)
+
+    async def close(self) -> None:
+        """Takes up no more jobs, lets those in hand end within `drain`, and leaves the others to the next process."""
+        self._closing.set()
+        interruption = asyncio.get_running_loop().call_later(self._store.drain, self._interrupt)
+        try:
+            if self._keeper.ident is not None:
+                await asyncio.to_thread(self._keeper.join, _START_S)
+            if self._reached.is_set():
+                await asyncio.to_thread(self._transact.close, self._store.drain if self._in_hand else 0.0)
+        finally:
+            interruption.cancel()
+            self._interrupt()
+            self._asking.shutdown(wait=False, cancel_futures=True)
+
+    async def _asked(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What the database says, asked in a thread and waited for with `patience`."""
+        if self.is_down:
+            raise JobsUnavailable("the database of jobs cannot be reached")
+        future = self._asking.submit(ask, *args, **kwargs)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), self._store.patience)
+        except Exception as error:
+            self._rests_until = time.monotonic() + _REST_S
+            operator = f"the database of jobs failed ({type(error).__name__})"
+            raise JobsUnavailable("the database of jobs cannot be reached", operator=operator) from error
+
+    def _run(self, work: Work, id_: str, payload: bytes) -> bytes:
+        """Runs a job on the event loop, called from a thread of its own. Raises what it raises, and Interrupted."""
+        loop = self._loop
+        if loop is None or self._closing.is_set():
+            raise Interrupted
+        future = asyncio.run_coroutine_threadsafe(_bounded(work, id_, payload), loop)
+        self._in_hand.add(future)
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError as error:
+            raise Interrupted from error
+        finally:
+            self._in_hand.discard(future)
+
+    def _interrupt(self) -> None:
+        for future in tuple(self._in_hand):
+            future.cancel()
+
+    # --- in a thread of its own ---------------------------------------------------------------------------------------
+
+    def _keep(self) -> None:
+        """Reaches the database, however long that takes, and from then on looks after what is in it."""
+        pause = 1.0
+        while not self._closing.is_set():
+            try:
+                self._transact.launch()
+                self._reached.set()
+                break
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
+                log.warning("jobs.unreachable", error=type(error).__name__, again_in_s=pause)
+                self._sought.set()
+                self._closing.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+        self._sought.set()
+        while not self._closing.wait(self._store.sweep):
+            try:
+                self._transact.sweep()
+            except Exception as error:  # noqa: BLE001 - the next sweep makes up for it
+                log.warning("jobs.sweep_failed", error=type(error).__name__)
+
+
+async def _bounded(work: Work, id_: str, payload: bytes) -> bytes:
+    async with asyncio.timeout(work.timeout):
+        return await work.run(id_, payload)

@@ -1,0 +1,293 @@
+"""The one door to DBOS Transact, which keeps jobs in SQLite or PostgreSQL and hands them out. Called from threads only.
+
+Every attempt at a job is a workflow of its own which, when it fails, enqueues the next one with a delay: a job that
+waits holds no thread and no place in its queue, as it would asleep within one long workflow. Payloads and results are
+kept as JSON text, nothing is pickled. DBOS is one per process, and so is this.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import structlog
+
+from proxy.errors import GroundwireError, TryLater
+from proxy.stores.jobs.work import JobStore, Outcome, Work
+
+if TYPE_CHECKING:
+    from dbos import DBOSClient, EnqueueOptions, WorkflowStatus
+
+log = structlog.get_logger("groundwire.jobs")
+
+_APPLICATION = "groundwire"
+_VERSION = "1"  # of what is kept: releases with the same one take up each other's jobs
+_DEATHS = 2  # of processes that had one job alone in hand which others left behind; then it is given up
+_LEASE = 1.5  # times the longest attempt: whoever has a job in hand for longer is taken for dead
+_FORGET_EVERY_S = 60.0
+_FORGET_BATCH = 500
+_ON_RECORD_S = 5.0
+_CONNECT_S = "3"
+_DEADLY = "the process died with it more than once"
+_ACTIVE = ("DELAYED", "ENQUEUED", "PENDING")
+_ENDED = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
+
+Run = Callable[[Work, str, bytes], bytes]
+
+
+class Interrupted(BaseException):
+    """The process ends before the job does. DBOS records exceptions as outcomes, but not this: it stays to be done."""
+
+
+class Transact:
+    """Jobs in a database. `run` does one attempt, in a thread; it raises TryLater, Interrupted, or anything else."""
+
+    def __init__(self, store: JobStore, work: Sequence[Work], run: Run) -> None:
+        self._store = store
+        self._work = {each.kind: each for each in work}
+        self._run = run
+        self._executor = uuid4().hex if store.is_shared else "local"
+        self._lease = _LEASE * max(each.timeout for each in work)
+        self._seen: dict[tuple[str, int], float] = {}
+        self._forgets_at = 0.0
+        self._suspects = threading.Lock()
+        self._suspect = ""
+        self._client: DBOSClient | None = None
+
+    def launch(self) -> None:
+        """Opens the database and begins to work off what is in it. Raises when it cannot be reached."""
+        from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer
+
+        _listen_to_dbos()
+        url, serializer = self._url(), DBOSPortableJSONSerializer()
+        try:
+            DBOS(
+                config={
+                    "name": _APPLICATION,
+                    "system_database_url": url,
+                    "dbos_system_schema": self._store.schema,
+                    "serializer": serializer,
+                    "application_version": _VERSION,
+                    "executor_id": self._executor,
+                    "log_level": "WARNING",
+                    "sys_db_pool_size": 4,
+                    "db_engine_kwargs": {"hide_parameters": True},
+                    "use_listen_notify": False,
+                }
+            )
+            for work in self._work.values():
+                DBOS.workflow(name=work.kind)(self._workflow(work))
+            DBOS.launch()
+            self._register_queues()
+        except BaseException:
+            DBOS.destroy(destroy_registry=True)
+            raise
+        self._client = DBOSClient(
+            system_database_url=url,
+            dbos_system_schema=self._store.schema,
+            serializer=serializer,
+            system_database_pool_size=2,
+            application_name=_APPLICATION,
+            lazy=True,
+            retry_connection_errors=False,
+        )
+
+    def _register_queues(self) -> None:
+        from dbos import DBOS
+
+        for work in self._work.values():
+            DBOS.register_queue(
+                work.kind,
+                worker_concurrency=work.at_once,
+                polling_interval_sec=self._store.poll,
+                on_conflict="always_update",
+            )
+
+    def enqueue(self, kind: str, id_: str, payload: bytes) -> None:
+        """Keeps a job, unless there is one under this kind and id. Raises when the database fails."""
+        self._opened().enqueue(_options(kind, id_, 1), id_, payload.decode(), 1)
+
+    def outcome(self, kind: str, id_: str) -> Outcome:
+        """What has become of a job. Raises when the database fails."""
+        names = [_name(kind, id_, attempt) for attempt in range(1, self._work[kind].attempts + 1)]
+        return _outcome(self._opened().list_workflows(workflow_ids=names, load_input=False))
+
+    def sweep(self) -> None:
+        """Takes up the jobs of processes that have died, and now and then removes jobs that ended long ago."""
+        if self._store.is_shared:
+            self._recover()
+        if time.monotonic() >= self._forgets_at:
+            self._forgets_at = time.monotonic() + min(_FORGET_EVERY_S, self._store.keep / 4)
+            self._forget()
+
+    def close(self, drain: float) -> None:
+        """Takes up no more jobs and waits up to `drain` seconds for those in hand."""
+        from dbos import DBOS
+        from dbos._dbos import _get_dbos_instance
+
+        with suppress(Exception):  # else a thread that waits for a database that is down would outlive the process
+            _get_dbos_instance()._sys_db._retry_connection_errors = False
+        DBOS.destroy(destroy_registry=True, workflow_completion_timeout_sec=math.ceil(drain))
+        self._opened().destroy()
+
+    def _opened(self) -> DBOSClient:
+        assert self._client is not None  # noqa: S101 - launch() comes first
+        return self._client
+
+    def _url(self) -> str:
+        from sqlalchemy import make_url
+
+        url = make_url(self._store.url)
+        if self._store.is_shared:
+            if "connect_timeout" not in url.query:
+                url = url.update_query_dict({"connect_timeout": _CONNECT_S})
+        elif url.database:
+            with closing(sqlite3.connect(url.database)) as connection:
+                connection.execute("PRAGMA journal_mode=WAL")
+        return url.render_as_string(hide_password=False)
+
+    def _workflow(self, work: Work) -> Callable[[str, str, int], dict[str, str]]:
+        def attempt(id_: str, payload: str, number: int) -> dict[str, str]:
+            return self._attempt(work, id_, payload, number)
+
+        return attempt
+
+    def _attempt(self, work: Work, id_: str, payload: str, number: int) -> dict[str, str]:
+        """One attempt at a job, taken up anew when a process died in it; what it returns is kept with it.
+
+        Such jobs run one after the other: that tells the one that brings processes down from those it took with it.
+        """
+        if self._begins():
+            return self._try(work, id_, payload, number)
+        with self._alone(_name(work.kind, id_, number)):
+            if not any(self._begins() for _ in range(_DEATHS)):
+                log.warning("jobs.given_up", kind=work.kind, id=id_, attempts=number, reason=_DEADLY)
+                return {"failed": _DEADLY}
+            return self._try(work, id_, payload, number)
+
+    @contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        """Room for one suspect at a time, the next one once it is on record what became of the one before."""
+        with self._suspects:
+            ends = time.monotonic() + _ON_RECORD_S
+            while self._suspect and self._is_pending(self._suspect) and time.monotonic() < ends:
+                time.sleep(0.02)
+            self._suspect = name
+            yield
+
+    def _is_pending(self, name: str) -> bool:
+        found = self._opened().list_workflows(workflow_ids=[name], load_input=False, load_output=False)
+        return any(each.status == "PENDING" for each in found)
+
+    def _begins(self) -> bool:
+        """Leaves a durable mark; False when the mark that was due had been left before, by a process that died."""
+        from dbos import DBOS
+
+        mark = uuid4().hex
+        return DBOS.run_step({"name": "begins"}, lambda: mark) == mark
+
+    def _try(self, work: Work, id_: str, payload: str, number: int) -> dict[str, str]:
+        """Runs a job: `done` with its result, `failed` with the reason, or nothing, when there is another attempt."""
+        from dbos import DBOS
+
+        try:
+            if number > 1 and self.outcome(work.kind, id_).state == "done":  # by a process that was taken for dead
+                return {}
+            result = self._run(work, id_, payload.encode()).decode()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
+            ours = isinstance(error, GroundwireError)
+            reason, failure = (str(error), None) if ours else (type(error).__name__, error)
+            asked, so_far = (error.after, error.so_far) if isinstance(error, TryLater) else (None, None)
+        else:
+            return self._done(work, id_, result)
+        if number >= work.attempts:
+            log.warning("jobs.given_up", kind=work.kind, id=id_, attempts=number, reason=reason, exc_info=failure)
+            return {"failed": reason} if so_far is None else self._done(work, id_, so_far.decode())
+        wait = work.wait_after(number, asked) * random.uniform(1.0, 1.1)  # noqa: S311 - so that not all come back at once
+        log.info(
+            "jobs.again", kind=work.kind, id=id_, attempt=number, in_s=round(wait, 1), reason=reason, exc_info=failure
+        )
+        options = _options(work.kind, id_, number + 1)
+        options["delay_seconds"] = wait
+        DBOS.enqueue_workflow_with_options(options, id_, payload, number + 1)
+        return {}
+
+    def _done(self, work: Work, id_: str, result: str) -> dict[str, str]:
+        from dbos import DBOS
+
+        if work.then is not None:
+            DBOS.enqueue_workflow_with_options(_options(work.then, id_, 1), id_, result, 1)
+        return {"done": result}
+
+    def _recover(self) -> None:
+        """Hands out anew what a process has had in hand for longer than any attempt may take.
+
+        It is our own clock that counts, from when we first saw it there. A process that lives after all may go on, but
+        what it comes to is not recorded any more.
+        """
+        from dbos import DBOS
+
+        now = time.monotonic()
+        pending = self._opened().list_workflows(
+            status="PENDING", name=list(self._work), load_input=False, load_output=False
+        )
+        others = [each for each in pending if each.executor_id != self._executor]
+        keys = {(each.workflow_id, each.dequeued_at or 0): each.executor_id for each in others}
+        self._seen = {key: self._seen.get(key, now) for key in keys}
+        dead = {keys[key] for key, since in self._seen.items() if now - since > self._lease}
+        if executors := [executor for executor in dead if executor]:
+            log.warning("jobs.taken_over", executors=len(executors))
+            DBOS._recover_pending_workflows(executors)
+
+    def _forget(self) -> None:
+        client = self._opened()
+        before = (datetime.now(UTC) - timedelta(seconds=self._store.keep)).isoformat()
+        while old := client.list_workflows(
+            status=list(_ENDED), completed_before=before, limit=_FORGET_BATCH, load_input=False, load_output=False
+        ):
+            client.delete_workflows([each.workflow_id for each in old])
+
+
+def _name(kind: str, id_: str, attempt: int) -> str:
+    return f"{kind}/{id_}/{attempt}"
+
+
+def _options(kind: str, id_: str, attempt: int) -> EnqueueOptions:
+    return {"workflow_name": kind, "queue_name": kind, "workflow_id": _name(kind, id_, attempt)}
+
+
+def _outcome(attempts: Sequence[WorkflowStatus]) -> Outcome:
+    """What all attempts at a job come to."""
+    if not attempts:
+        return Outcome("unknown")
+    said = [(each.output or {}, each.completed_at or 0) for each in attempts]
+    if done := [(at, output["done"]) for output, at in said if "done" in output]:
+        return Outcome("done", min(done)[1].encode())
+    if any(each.status in _ACTIVE for each in attempts):
+        return Outcome("pending")
+    reasons = [output["failed"] for output, _ in said if "failed" in output]
+    return Outcome("failed", reason=reasons[0] if reasons else "it was cancelled")
+
+
+class _Relay(logging.Handler):
+    """DBOS's own warnings as events of ours: their first line, which names jobs by id and holds nothing of them."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = record.getMessage().partition("\n")[0][:200]
+        log.warning("jobs.dbos", level=record.levelname.lower(), place=f"{record.filename}:{record.lineno}", said=said)
+
+
+def _listen_to_dbos() -> None:
+    logger = logging.getLogger("dbos")
+    if not logger.handlers:  # else DBOS would write to standard error in a shape of its own
+        logger.addHandler(_Relay())
+        logger.propagate = False

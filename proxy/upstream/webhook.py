@@ -1,0 +1,90 @@
+"""A webhook: reports posted to the one address that the settings name, signed as Standard Webhooks prescribe.
+
+`webhook-signature` is `v1,` and the base64 of HMAC-SHA256, under the secret, over `webhook-id`, `webhook-timestamp`
+(seconds since 1970) and the body, joined by dots. Receivers check it and the age of the timestamp, and take an id that
+they know for a repetition. See https://www.standardwebhooks.com.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+
+import httpx
+
+from proxy.errors import TryLater
+
+_KEPT = b'{"delivered":true}'
+_SECRET_PREFIX = "whsec_"  # noqa: S105 - of secrets as Standard Webhooks write them
+_AGENT = "groundwire-webhook"
+
+
+class Webhook:
+    """Posts to `url`, which no request has a say in; redirects are not followed. `timeout` is in seconds."""
+
+    def __init__(
+        self,
+        url: str,
+        secret: str,
+        transport: httpx.AsyncBaseTransport,
+        *,
+        timeout: float = 10.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._url = url
+        self._key = signing_key(secret)
+        self._transport = transport
+        self._extensions = {"timeout": {"connect": timeout, "read": timeout, "write": timeout, "pool": timeout}}
+        self._clock = clock
+
+    async def post(self, id_: str, body: bytes) -> bytes:
+        """Delivers a report; returns a note of it, as JSON. Raises TryLater when it was not taken with a 2xx."""
+        now = self._clock()
+        timestamp = str(int(now))
+        headers = {
+            "content-type": "application/json",
+            "user-agent": _AGENT,
+            "webhook-id": id_,
+            "webhook-timestamp": timestamp,
+            "webhook-signature": signature(self._key, id_, timestamp, body),
+        }
+        request = httpx.Request("POST", self._url, headers=headers, content=body, extensions=self._extensions)
+        try:
+            response = await self._transport.handle_async_request(request)
+        except httpx.TransportError as error:
+            raise TryLater(f"the webhook cannot be reached ({type(error).__name__})") from error
+        assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - what every async transport returns
+        await response.stream.aclose()
+        if not 200 <= response.status_code < 300:
+            after = seconds_to_wait(response.headers.get("retry-after"), now)
+            raise TryLater(f"the webhook answered {response.status_code}", after=after)
+        return _KEPT
+
+
+def signing_key(secret: str) -> bytes:
+    """The key that a secret stands for: the base64 behind `whsec_`, else the secret's own bytes."""
+    if secret.startswith(_SECRET_PREFIX):
+        return base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
+    return secret.encode()
+
+
+def signature(key: bytes, id_: str, timestamp: str, body: bytes) -> str:
+    """What stands in `webhook-signature`."""
+    digest = hmac.new(key, f"{id_}.{timestamp}.".encode() + body, hashlib.sha256).digest()
+    return "v1," + base64.b64encode(digest).decode()
+
+
+def seconds_to_wait(retry_after: str | None, now: float) -> float | None:
+    """What a Retry-After header asks for, in seconds from `now` (since 1970); None when it says nothing."""
+    if retry_after is None:
+        return None
+    if retry_after.strip().isdecimal():
+        return float(retry_after)
+    with suppress(ValueError):
+        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - now)
+    return None

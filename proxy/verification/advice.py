@@ -1,0 +1,92 @@
+"""Which alarms to leave out, learned from what reviewers decided about them (RV2); pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import sqrt
+
+_FEWEST = 20  # decisions, and of either kind a quarter of that, before anything is advised
+_Z = 1.96  # of the normal distribution, for an interval of 95 %
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a reviewer decided on an alarm; `score` (0–1) is how far the evidence spoke for the claim all the same."""
+
+    flag: str
+    verifier: str
+    score: float
+    is_right: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Leaving out alarms of a flag and verifier whose score is `cut` or more would have changed these counts.
+
+    `right` and `wrong` are all alarms that were decided on, `right_lost` and `wrong_saved` those at or over the cut.
+    """
+
+    flag: str
+    verifier: str
+    cut: float
+    right: int
+    wrong: int
+    right_lost: int
+    wrong_saved: int
+
+    @property
+    def precision(self) -> float:
+        """The share (0–1) of all alarms that was right."""
+        return self.right / (self.right + self.wrong)
+
+    @property
+    def precision_then(self) -> float:
+        """The share (0–1) of the alarms below the cut that was right."""
+        return (self.right - self.right_lost) / (self.right + self.wrong - self.right_lost - self.wrong_saved)
+
+
+def advise(decisions: Iterable[Decision]) -> tuple[Advice, ...]:
+    """Advice on each flag of each verifier that has some, that which saves the most false alarms first.
+
+    There is some where a cut keeps nine in ten of the right alarms at least, and where it is beyond chance that it
+    makes the rest more often right (the lower bound of their precision is over the precision of all).
+    """
+    groups: dict[tuple[str, str], list[Decision]] = defaultdict(list)
+    for each in decisions:
+        groups[each.flag, each.verifier].append(each)
+    found = [advice for group in groups.values() if (advice := _cut(group)) is not None]
+    return tuple(sorted(found, key=lambda advice: (-advice.wrong_saved, advice.flag, advice.verifier)))
+
+
+def _cut(decided: list[Decision]) -> Advice | None:
+    right = sum(each.is_right for each in decided)
+    wrong = len(decided) - right
+    if len(decided) < _FEWEST or min(right, wrong) < _FEWEST // 4:
+        return None
+    first = decided[0]
+    best: Advice | None = None
+    for cut in sorted({each.score for each in decided})[1:]:
+        over = [each.is_right for each in decided if each.score >= cut]
+        advice = Advice(first.flag, first.verifier, cut, right, wrong, sum(over), len(over) - sum(over))
+        if advice.right_lost <= right / 10 and _is_better(advice) and (best is None or _gain(advice) > _gain(best)):
+            best = advice
+    return best
+
+
+def _is_better(advice: Advice) -> bool:
+    kept = advice.right + advice.wrong - advice.right_lost - advice.wrong_saved
+    return _lower_bound(advice.right - advice.right_lost, kept) > advice.precision
+
+
+def _gain(advice: Advice) -> float:
+    """Youden's index: the share of false alarms saved less the share of right ones lost."""
+    return advice.wrong_saved / advice.wrong - advice.right_lost / advice.right
+
+
+def _lower_bound(successes: int, n: int) -> float:
+    """Of Wilson's score interval for a share."""
+    p = successes / n
+    middle, half = p + _Z**2 / (2 * n), _Z * sqrt(p * (1 - p) / n + _Z**2 / (4 * n**2))
+    return (middle - half) / (1 + _Z**2 / n)

@@ -1,0 +1,192 @@
+"""An answer beside earlier answers of its subject: what it says otherwise, how grave that is, and a score (CO1, CO2).
+
+The newest earlier answer that says anything about a claim speaks for all of them: what it took back is past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from proxy.types import Consistency, Contradiction, Estimate, Judgement, Policy, Probability, Severity, Source
+from proxy.verification.claims.answer import find_claims
+from proxy.verification.consistency.lists import Listing, differ, listings
+from proxy.verification.consistency.oppose import Opposition, opposition
+from proxy.verification.consistency.said import Said
+from proxy.verification.consistency.sameness import are_of_one_time, is_same, may_be_of_one
+from proxy.verification.consistency.temporal import is_superseded
+from proxy.verification.context.index import Context
+from proxy.verification.judge import judge
+from proxy.verification.words import content_stems
+
+Ask = Callable[[str, str], Estimate]
+"""How likely a claim is, given a context: what a model may be asked where words do not decide."""
+
+_SEVERITIES: tuple[Severity, ...] = ("low", "medium", "high", "critical")
+_COSTS: dict[Severity, float] = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}
+_CANDIDATES = 12  # earlier statements that a claim is compared with, the nearest by their words
+_ASKED = 8  # questions to a model, at most, for one answer
+_ALIKE = 0.4  # the share of a claim's words that an earlier statement must have for a model to be asked
+_DISBELIEVED = 0.1
+_UNSURE = 0.7  # a statement that is made with less confidence than this is not held to its word
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An earlier answer of the subject: its exchange, when it was given (Unix seconds), and what was asked."""
+
+    exchange: str
+    at: float
+    answer: str
+    question: str = ""
+
+
+class Past:
+    """The earlier answers of a subject, read into statements and ready to be searched. Linear in their text."""
+
+    def __init__(self, history: Sequence[Earlier], policy: Policy = Policy()) -> None:
+        newest_first = sorted(history, key=lambda each: -each.at)
+        answers = [_read(each, policy) for each in newest_first]
+        self.listings: tuple[Listing, ...] = tuple(found for answer in answers for found in listings(answer))
+        self.statements = [said for answer in answers for said in answer if said.claim.skip_reason is None]
+        self._context = Context(Source(str(at), "source", said.text) for at, said in enumerate(self.statements))
+
+    def near(self, said: Said) -> list[Said]:
+        """The earlier statements that share most with one, the newest first."""
+        found = self._context.nearest(content_stems(said.text), _CANDIDATES)
+        places = sorted({int(passage.source.id) for passage in found})
+        return [self.statements[place] for place in places]
+
+
+def compare(
+    choices: Sequence[tuple[int, Sequence[Judgement]]],
+    history: Past,
+    policy: Policy,
+    *,
+    at: float,
+    question: str = "",
+    ask: Ask | None = None,
+) -> Consistency:
+    """What the claims of an answer, by choice, say otherwise than the history of its subject.
+
+    `at` is when the answer was given (Unix seconds). With `ask`, a model is asked about claims that an earlier answer
+    is near to and that words leave open; what it can not tell changes nothing.
+    """
+    found: list[Contradiction] = []
+    compared, questions = 0, _ASKED
+    for index, judgements in choices:
+        said = [Said(judgement.claim, at, question) for judgement in judgements]
+        of_lists = list(_lists(index, said, judgements, history))
+        found += of_lists
+        listed = {each.claim for each in of_lists}
+        compared += len(of_lists)
+        for judgement, new in zip(judgements, said, strict=True):
+            if new.claim.skip_reason is not None or new.claim.id in listed:
+                continue
+            near = history.near(new)
+            heard, old = _heard(new, near, policy)
+            if heard is None and ask and questions and (doubtful := _doubtful(new, near)):
+                questions -= 1
+                heard, old = _asked(new, doubtful, ask), doubtful
+            compared += heard is not None
+            if isinstance(heard, Opposition) and old:
+                found.append(_contradiction(index, judgement, old.claim.text, old, heard))
+    return Consistency(_score(found, compared), tuple(found), compared)
+
+
+def _read(earlier: Earlier, policy: Policy) -> list[Said]:
+    claims = find_claims(earlier.answer, policy, earlier.question).claims
+    return [Said(claim, earlier.at, earlier.question, earlier.exchange) for claim in claims]
+
+
+def _heard(new: Said, near: Sequence[Said], policy: Policy) -> tuple[Opposition | bool | None, Said | None]:
+    """What the newest exchange that speaks of it says: how it opposes, True where it agrees; None: nothing."""
+    for _, group in groupby(near, key=lambda said: said.exchange):
+        statements = list(group)
+        opposed = {place: told for place, old in enumerate(statements) if (told := opposition(new, old))}
+        if any(place not in opposed and _agrees(new, old, policy) for place, old in enumerate(statements)):
+            return True, None
+        for place, told in opposed.items():
+            return told, statements[place]
+    return None, None
+
+
+def _agrees(new: Said, old: Said, policy: Policy) -> bool:
+    if not may_be_of_one(new, old) or (new.dates() and old.dates() and not are_of_one_time(new, old)):
+        return False
+    return judge(new.claim, Context([Source("earlier", "source", old.text)]), policy).verdict.label == "supported"
+
+
+def _doubtful(new: Said, near: Sequence[Said]) -> Said | None:
+    """The newest earlier statement that is about the same, as far as a good part of the claim's words can tell."""
+    for old in near:
+        told = sum(old.tells(new, place) for place in new.scope)
+        is_open = may_be_of_one(new, old) and not is_superseded(new, old) and new.names <= old.names
+        if is_open and told >= max(2, _ALIKE * len(new.scope)):
+            return old
+    return None
+
+
+def _asked(new: Said, old: Said, ask: Ask) -> Opposition | bool | None:
+    """What a model makes of both: a contradiction only where each is disbelieved for the other."""
+    beliefs = [ask(one.text, other.text) for one, other in ((new, old), (old, new))]
+    known = [each for each in beliefs if isinstance(each, Probability)]
+    if len(known) < len(beliefs):
+        return None
+    if all(each.upper <= _DISBELIEVED for each in known):
+        return Opposition("semantic", 1, "A model believes neither when told the other.")
+    return True if all(each.lower >= 1 - _DISBELIEVED for each in known) else None
+
+
+def _lists(
+    choice: int, said: Sequence[Said], judgements: Sequence[Judgement], history: Past
+) -> Iterator[Contradiction]:
+    """The complete lists of an answer that do not match the newest earlier list of the same things."""
+    judged = {judgement.claim.id: judgement for judgement in judgements}
+    for mine in listings(said):
+        old = next((each for each in history.listings if _are_of_same(mine, each)), None)
+        if old is None or not (different := differ(mine, old)):
+            continue
+        shared = len(mine.items) + len(old.items) - len(different)
+        gravity = 2 if not shared else 0 if abs(len(mine.items) - len(old.items)) == len(different) else 1
+        told = Opposition("entity", gravity, f"The lists differ in {', '.join(different[:5])}.")
+        yield _contradiction(choice, judged[mine.claim.id], old.text, old.subject, told, mine.text)
+
+
+def _are_of_same(mine: Listing, other: Listing) -> bool:
+    new, old = mine.subject, other.subject
+    if is_superseded(replace(new, claim=replace(new.claim, text=mine.text)), old):
+        return False
+    return may_be_of_one(new, old) and are_of_one_time(new, old) and is_same(new, old)
+
+
+def _contradiction(
+    choice: int, judgement: Judgement, earlier: str, old: Said, told: Opposition, statement: str | None = None
+) -> Contradiction:
+    severity, why = _severity(judgement, old, told)
+    claim = judgement.claim
+    return Contradiction(
+        choice, claim.id, statement or claim.text, earlier, old.exchange, old.at, told.kind, severity, why
+    )
+
+
+def _severity(judgement: Judgement, old: Said, told: Opposition) -> tuple[Severity, str]:
+    """How grave it is: by what differs, more where the sources deny it too, less where they state it."""
+    label, why, step = judgement.verdict.label, [told.reason], told.gravity
+    if label == "contradicted":
+        step += 1
+        why.append("The sources of this answer deny it too.")
+    elif label == "supported":
+        step -= 1
+        why.append("The sources of this answer state it.")
+    if min(judgement.claim.stated_confidence, old.claim.stated_confidence) < _UNSURE:
+        step -= 1
+        why.append("It was not said with certainty.")
+    return _SEVERITIES[min(max(step, 0), 3)], " ".join(why)
+
+
+def _score(found: Sequence[Contradiction], compared: int) -> float | None:
+    if not compared:
+        return None
+    return max(0.0, 1.0 - sum(_COSTS[each.severity] for each in found) / compared)

@@ -1,0 +1,203 @@
+"""Whether two statements can not both be true, and in what they differ (CO1).
+
+A contradiction is mutual: each statement speaks against the other. What is said of another thing or of another time,
+under another condition, or as a newer fact, contradicts nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from proxy.types import ContradictionKind
+from proxy.verification.alignment.lexicon import NAME_CONCEPTS, QUANTIFIERS, TITLES
+from proxy.verification.alignment.vetoes import find_vetoes, may_be_one
+from proxy.verification.consistency.said import Said
+from proxy.verification.consistency.sameness import MANY, are_of_one_time, is_same, may_be_of_one, overlap
+from proxy.verification.consistency.temporal import is_superseded, returns
+from proxy.verification.numbers.grammar import Quantity
+from proxy.verification.numbers.stated import CHANGES
+from proxy.verification.numbers.tolerance import Relation, compare
+
+_QUALIFIED = (
+    re.compile(r"\b(?:if|when|whenever|unless|provided|in case|except|otherwise|assuming)\b", re.IGNORECASE),
+    re.compile(r"\b(?:may|might|could|should|would|can|possibly|perhaps|probably|planned|expected)\b", re.IGNORECASE),
+    re.compile(
+        r"\b(?:according to|argues?|claims?|believes?|critics|alleged(?:ly)?|reported(?:ly)?|some say)\b", re.IGNORECASE
+    ),
+    re.compile(r"\b(?:more|less|fewer) (?:\w+ ){1,4}than\b", re.IGNORECASE),
+)
+_ONCE = re.compile(
+    r"\b(?:founded|established|incorporated|born|died|invented|discovered|completed|built|released|launched|published|"
+    r"premiered|signed|expires?|ends?|ended|begins?|began|starts?|started|opened|due|deadline|closes?|closed|scheduled|"
+    r"took place|takes place|held|is (?:on|in)|was (?:on|in)|is|was|since)\b",
+    re.IGNORECASE,
+)
+_INDEFINITE = re.compile(r"\b(?:an?|some|another|several|many|one of)\b", re.IGNORECASE)
+_SOLE = re.compile(
+    r"\b(?:born|based|headquartered|located|situated|founded|established|invented|written|directed|composed|painted|"
+    r"designed|discovered|owned|headed|led|chaired|run|edited|manufactured|buried) (?:in|by|at|near)(?: the)?$",
+    re.IGNORECASE,
+)
+_IS = re.compile(r"\b(?:is|was)(?: called| named| currently| still| the| dr\.?| mr\.?| ms\.?| mrs\.?)*$", re.IGNORECASE)
+_IS_THE = re.compile(r",? (?:is|was) (?:currently |still )?(?:the|its|our|their|his|her|\w+['’]s)\b", re.IGNORECASE)
+
+_SLIGHT, _GREAT, _OTHER_SCALE = 0.05, 0.25, 0.9
+"""Shares of the larger value: from here on two numbers differ more than slightly, greatly, by a slip of the scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opposition:
+    """In what two statements differ: of which kind, how grave by itself (0 low – 3 critical), and how."""
+
+    kind: ContradictionKind
+    gravity: int
+    reason: str
+
+
+def opposition(new: Said, old: Said) -> Opposition | None:
+    """Why what is said now can not be true beside what was said then; None where it can."""
+    if any(bool(mark.search(new.text)) != bool(mark.search(old.text)) for mark in _QUALIFIED):
+        return None
+    if is_superseded(new, old) or not may_be_of_one(new, old):
+        return None
+    if ended := returns(new, old):
+        return Opposition("temporal", 2, f'What had ended ("{ended}") is said to go on.')
+    if None not in (new.is_past, old.is_past) and new.is_past != old.is_past:
+        return None
+    return _numbers(new, old) or _dates(new, old) or _names(new, old) or _words(new, old)
+
+
+def _numbers(new: Said, old: Said) -> Opposition | None:
+    """Two values of one attribute, unless either statement has the other's value for it as well."""
+    theirs = list(_values(old))
+    for mine in _values(new):
+        if any(compare(mine, each).is_match or compare(each, mine).is_match for each in theirs):
+            continue
+        rival = next((each for each in theirs if _differ(mine, each) and _is_of_same(new, mine, old, each)), None)
+        if rival:
+            return Opposition("entity", _gravity(mine, rival), f"It says {mine.text} where it said {rival.text}.")
+    return None
+
+
+def _values(said: Said) -> Iterator[Quantity]:
+    return (each for each in said.quantities if each.kind != "date")
+
+
+def _is_of_same(new: Said, mine: Quantity, old: Said, theirs: Quantity) -> bool:
+    """Whether two quantities are of one dimension, one attribute and one time."""
+    pair = ((new, mine), (old, theirs))
+    if compare(mine, theirs) is Relation.APART or bool(mine.per) != bool(theirs.per):
+        return False
+    is_countable = (mine.is_bare, mine.written) == (theirs.is_bare, theirs.written) or mine.kind != "count"
+    if not is_countable or not are_of_one_time(new, old, (mine.start, theirs.start)):
+        return False
+    if any(len([each for each in _values(said) if said.in_piece(at.start, each.start)]) > 1 for said, at in pair):
+        return False  # each may be chosen by the other number: "six players earn over a million"
+    ways = [[at for at in said.scope if said.reading.words[at].stem in CHANGES] for said in (new, old)]
+    return is_same(new, old, (ways[0], ways[1]), (mine.start, theirs.start))
+
+
+def _differ(mine: Quantity, theirs: Quantity) -> bool:
+    return compare(mine, theirs) is Relation.DIFFERENT and compare(theirs, mine) is Relation.DIFFERENT
+
+
+def _gravity(mine: Quantity, theirs: Quantity) -> int:
+    here, there = abs(mine.low), abs(theirs.low * (theirs.worth and 1.0))
+    share = abs(here - there) / (max(here, there) or 1.0)
+    return sum(share >= step for step in (_SLIGHT, _GREAT, _OTHER_SCALE))
+
+
+def _dates(new: Said, old: Said) -> Opposition | None:
+    """Two dates of what happens only once, or two days in statements that are long and otherwise the same."""
+    for mine, theirs in product(*([each for each in said.quantities if each.kind == "date"] for said in (new, old))):
+        if not _differ(mine, theirs) or not _happens_once(new, old, mine, theirs):
+            continue
+        if is_same(new, old) and overlap(new.dates(mine), old.dates(theirs)) and _rest(new, mine) == _rest(old, theirs):
+            return Opposition("temporal", 1, f"It says {mine.text} where it said {theirs.text}.")
+    return None
+
+
+def _happens_once(new: Said, old: Said, mine: Quantity, theirs: Quantity) -> bool:
+    if mine.low == mine.high and theirs.low == theirs.high and min(len(new.scope), len(old.scope)) >= MANY:
+        return True
+    return all(_ONCE.search(said.text) and not _INDEFINITE.search(said.text) for said in (new, old))
+
+
+def _rest(said: Said, stated: Quantity) -> list[tuple[str, float, float]]:
+    """The other quantities of a statement."""
+    return [(each.kind, each.low, each.high) for each in said.quantities if each != stated]
+
+
+def _names(new: Said, old: Said) -> Opposition | None:
+    """Two names where there can be one only: of an office, a seat, a founder."""
+    mine, theirs = _sole_name(new), _sole_name(old)
+    if not mine or not theirs or _are_one(new, mine, old, theirs):
+        return None
+    if (
+        len({said.reading.concepts[at] in NAME_CONCEPTS for said, run in ((new, mine), (old, theirs)) for at in run})
+        > 1
+    ):
+        return None  # a country, and what may lie in it
+    if not are_of_one_time(new, old) or not is_same(new, old, (mine, theirs)):
+        return None
+    return Opposition("entity", 2, f'It says "{_text(new, mine)}" where it said "{_text(old, theirs)}".')
+
+
+def _sole_name(said: Said) -> range | None:
+    """The last name that stands where there can be one only."""
+    reading = said.reading
+    for place in reversed(range(len(reading.words))):
+        if not reading.is_capital(place) or place in reading.measured or (place and not reading.is_name(place)):
+            continue
+        if reading.words[place].text.lower() in TITLES:
+            continue
+        run = reading.name_run(place)
+        start, end = reading.words[run[0]].start, reading.words[run[-1]].end
+        before = said.text[:start].rstrip()
+        is_definite = run[0] > 0 and not _INDEFINITE.search(before)
+        if _SOLE.search(before) or (is_definite and _IS.search(before)) or _IS_THE.match(said.text, end):
+            return run
+    return None
+
+
+def _are_one(new: Said, mine: range, old: Said, theirs: range) -> bool:
+    here, there = ([said.reading.words[at].text for at in run] for said, run in ((new, mine), (old, theirs)))
+    return any(may_be_one(one, other) for one in here for other in there)
+
+
+def _text(said: Said, run: range) -> str:
+    return said.text[said.reading.words[run[0]].start : said.reading.words[run[-1]].end]
+
+
+def _words(new: Said, old: Said) -> Opposition | None:
+    """Words that deny each other: a negation, an opposite, a quantifier, who did it and to whom."""
+    said, heard = (
+        [veto for veto in find_vetoes(one.reading, other.reading) if veto.kind != "name"]
+        for one, other in ((new, old), (old, new))
+    )
+    mutual = {veto.kind for veto in said} & {veto.kind for veto in heard}
+    every = sorted((*said, *heard), key=lambda veto: veto.kind != "quantifier")
+    told = next((veto for veto in every if veto.kind in mutual or veto.kind == "negation"), None)
+    if told is None or not are_of_one_time(new, old) or (told.kind != "quantifier" and _is_of_some(new, old)):
+        return None
+    if told.kind == "direction" and _are_two_times_of_day(new, old):
+        return None
+    if not is_same(new, old, ({veto.place for veto in said}, {veto.place for veto in heard})):
+        return None
+    reason = told.reason.replace("the answer", "it").replace("the source says", "it said").replace("the source", "it")
+    return Opposition("semantic", 1 if told.kind == "quantifier" else 2, f"{reason[0].upper()}{reason[1:]}.")
+
+
+def _is_of_some(new: Said, old: Said) -> bool:
+    """Whether either speaks of a part only: some do, and some do not."""
+    return any(
+        QUANTIFIERS.get(word.text.lower()) in ("some", "few") for said in (new, old) for word in said.reading.words
+    )
+
+
+def _are_two_times_of_day(new: Said, old: Said) -> bool:
+    """Whether each tells of a time of day: it opens at nine and closes at five."""
+    return all(any(each.kind == "time" for each in said.quantities) for said in (new, old))

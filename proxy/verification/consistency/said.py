@@ -1,0 +1,201 @@
+"""A statement in its setting: what was asked, when it was made, and of which time and which things it speaks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+from proxy.types import Claim
+from proxy.verification.alignment.lexicon import (
+    CALENDAR,
+    FRAME_WORDS,
+    LIGHT_WORDS,
+    QUANTIFIERS,
+    REFERENTS,
+    TITLES,
+    UNIT_WORDS,
+    concept,
+    root,
+    same_meaning,
+)
+from proxy.verification.alignment.thesaurus import related
+from proxy.verification.alignment.vetoes import Reading, carries_meaning
+from proxy.verification.consistency.times import relative_dates
+from proxy.verification.numbers.grammar import Quantity, find_quantities
+from proxy.verification.statement import without_markup
+from proxy.verification.words import STOPWORDS
+
+_LEANING = re.compile(
+    r"\W*(?:it|its|they|their|he|his|she|her|this|that|these|those|there|the (?:company|firm|organi[sz]ation|report|"
+    r"former|latter|same)|both|yes|no)\b",
+    re.IGNORECASE,
+)
+_PIECE = re.compile(r"[;,:]\s|\s(?:and|but|while|whereas|which|who)\s")
+_NAMED = re.compile(r"(?<=\w )[A-Z][\w'’]*[ -]?$")
+_PAST = re.compile(r"\b(?:was|were|had|used to|former|formerly|previously|originally|once)\b", re.IGNORECASE)
+_PRESENT = re.compile(r"\b(?:is|are|has|have|remains?|currently|still|does|do|am)\b|'(?:re|s) ", re.IGNORECASE)
+_PERFECT = re.compile(r"\b(?:had|has|have) (?=(?:\w+ )?\w+(?:ed|en|t)\b)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A claim as it was made in an exchange at `at` (Unix seconds), in answer to `question`.
+
+    Its scope are the words that say of what it speaks and what it says, without those that any wording may exchange.
+    """
+
+    claim: Claim
+    at: float
+    question: str = ""
+    exchange: str = ""
+
+    @cached_property
+    def text(self) -> str:
+        """The statement without its markup, offsets unchanged."""
+        return without_markup(self.claim.text)
+
+    @cached_property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """The quantities that it states; the number in a name ("the Model 3") is none."""
+        found = find_quantities(self.text)
+        return tuple(each for each in found if each.kind != "count" or not _NAMED.search(self.text, 0, each.start))
+
+    @cached_property
+    def reading(self) -> Reading:
+        """Its words, read for what sets it apart from another text."""
+        return Reading(self.text, self.quantities)
+
+    @cached_property
+    def leans(self) -> bool:
+        """Whether what it speaks of is named before it: by "it", by a list's lead-in, or nowhere in itself."""
+        lead = self.claim.lead.rstrip()
+        return bool(_LEANING.match(self.text)) or lead.endswith(":") or self.claim.kind in ("table_row", "field")
+
+    @cached_property
+    def background(self) -> Reading:
+        """What stands before it: the lead that it leans on, and the question."""
+        return Reading(f"{self.claim.lead if self.leans else ''}\n{self.question}")
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The proper names in it, as stems."""
+        return _names(self.reading)
+
+    @cached_property
+    def background_names(self) -> frozenset[str]:
+        """The proper names in its background, as stems."""
+        return _names(self.background)
+
+    @cached_property
+    def scope(self) -> tuple[int, ...]:
+        """The places of the words that count; those of a quantity's period ("a month") belong to the quantity."""
+        ends = [each.end for each in self.quantities if each.per]
+        words = self.reading.words
+        return tuple(
+            place
+            for place in _telling(self.reading)
+            if not (words[place].text.lower() in UNIT_WORDS and any(0 <= words[place].start - end < 16 for end in ends))
+        )
+
+    @property
+    def is_past(self) -> bool | None:
+        """Whether it speaks of what was, and no longer of what is; None where its verbs do not tell."""
+        text = _PERFECT.sub("", self.text)
+        past, present = bool(_PAST.search(text)), bool(_PRESENT.search(text))
+        return None if past == present else past
+
+    def dates(self, apart_from: Quantity | None = None, position: int | None = None) -> tuple[Quantity, ...]:
+        """The dates that it is of, in its own words or else in those before it; `apart_from` is what it states.
+
+        With a `position`, those of what is said there.
+        """
+        own = [each for each in self.quantities if each.kind == "date" and each != apart_from]
+        before = self.background.text
+        return (
+            tuple(each for each in own if position is None or self._is_of(position, each))
+            or relative_dates(self.text, self.at)
+            or tuple(each for each in find_quantities(before) if each.kind == "date")
+            or relative_dates(before, self.at)
+        )
+
+    def _is_of(self, position: int, dated: Quantity) -> bool:
+        """Whether a date is of what is said at a position: not where something else is said of it behind that."""
+        if dated.start < position or self.in_piece(position, dated.start):
+            return True
+        has_value = any(each.kind != "date" and self.in_piece(each.start, dated.start) for each in self.quantities)
+        return has_value or not any(self.in_piece(self.reading.words[at].start, dated.start) for at in self.scope)
+
+    def around(self, position: int) -> tuple[int, ...]:
+        """The part of the scope that stands with the character at `position`: its piece of the sentence, and the head.
+
+        The head is what the statement begins with, a whole name where it is one.
+        """
+        head = self.scope[:1]
+        if head and self.reading.is_name(head[0]):
+            head = tuple(place for place in self.reading.name_run(head[0]) if place in self.scope)
+        near = (place for place in self.scope if self.in_piece(position, self.reading.words[place].start))
+        return tuple(dict.fromkeys((*head, *near)))
+
+    def in_piece(self, one: int, other: int) -> bool:
+        """Whether two characters stand in one piece of the sentence: no comma or conjunction parts them."""
+        return _PIECE.search(self.text, *sorted((one, other))) is None
+
+    def tells(self, other: Said, place: int) -> bool:
+        """Whether the word of `other` at `place` stands here too, in whatever wording; of a name any part will do."""
+        run = other.reading.name_run(place) if other.reading.is_name(place) else range(place, place + 1)
+        return any(_has(self.reading, other.reading, at) or self._knows(other.reading, at) for at in run)
+
+    def _knows(self, other: Reading, place: int) -> bool:
+        return self.leans and _has(self.background, other, place)
+
+
+def lacks(one: Reading, other: Reading) -> Iterator[int]:
+    """The places of the telling words of `other` that `one` does not have."""
+    return (place for place in _telling(other) if not _has(one, other, place))
+
+
+def _has(one: Reading, other: Reading, place: int) -> bool:
+    stem = other.words[place].stem
+    if other.words[place].is_number:
+        return any(word.is_number and word.stem == stem for word in one.words)
+    if other.concepts[place] in one.places or not same_meaning(stem).isdisjoint(one.stems):
+        return True
+    if other.is_name(place):
+        return False
+    return not related(stem).alike.isdisjoint(one.stems) or root(stem) in {root(each) for each in one.stems}
+
+
+def _telling(reading: Reading) -> Iterator[int]:
+    for place, word in enumerate(reading.words):
+        if not carries_meaning(word) or place in reading.measured or word.stem in FRAME_WORDS:
+            continue
+        lower = word.text.lower()
+        if lower == "longer" and place and reading.words[place - 1].text.lower() in ("no", "any"):
+            continue
+        is_named = reading.is_name(place) and lower not in _UNTELLING
+        if is_named or word.is_number or not (word.stem in LIGHT_WORDS | REFERENTS | STOPWORDS or lower in _UNTELLING):
+            yield place
+
+
+def _names(reading: Reading) -> frozenset[str]:
+    """The stems of the names, a first word among them that general English does not know."""
+    places = (
+        place
+        for place in range(len(reading.words))
+        if (reading.is_name(place) or _opens_with_name(reading, place)) and place not in reading.measured
+    )
+    words = (reading.words[place] for place in islice(places, _MOST_NAMES))
+    return frozenset(word.stem for word in words if word.text.lower() not in TITLES and word.stem not in CALENDAR)
+
+
+def _opens_with_name(reading: Reading, place: int) -> bool:
+    word = reading.words[place]
+    return reading.is_capital(place) and concept(word.stem) == word.stem and not any(related(word.stem))
+
+
+_ROLES = frozenset("ceo cfo coo chairman president mayor captain king queen pope prince princess".split())
+_UNTELLING = frozenset(QUANTIFIERS) | TITLES - _ROLES
+_MOST_NAMES = 50

@@ -1,0 +1,212 @@
+"""The budget of a claim in bits, and the status that two probabilities amount to (IB3, IB4).
+
+Bits are signed, so that evidence which lowers belief counts against the claim. Statuses and flags are decided on the
+intervals of the probabilities themselves; a clip enters only the bits that are told, so no decision depends on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Literal
+
+from proxy.types import Budget, BudgetStatus, Estimate, Label, Method, Probability, Unavailable
+
+TARGET = 0.95
+"""The belief that a claim must reach to count as entailed; its negation is entailed at `1 - TARGET`."""
+
+TARGETS: dict[Method, float] = {"logprobs": TARGET, "service": TARGET, "samples": 0.7, "verifier": 0.55}
+"""The target by how probabilities are known: samples would have to be 72 of one mind to reach that of logprobs, and
+the embedded verifier, whose calibrated scores lie between 0.2 and 0.85, calls a claim supported from even odds on."""
+
+LABELS: dict[BudgetStatus, Label] = {
+    "supported": "supported",
+    "decorative_citation": "supported",
+    "contradicted": "contradicted",
+    "not_entailed": "unsupported",
+    "prior_leak": "not_checked",
+    "ambiguous": "not_checked",
+    "unknown_citation": "not_checked",
+    "no_context": "not_checked",
+    "unavailable": "not_checked",
+}
+"""What a status means for the claim: one that was not decided is not checked, never clean and never a false alarm."""
+
+_Band = Literal["low", "middle", "high"]
+_BANDS: tuple[_Band, ...] = ("low", "middle", "high")
+
+_STATUS: dict[_Band, dict[_Band, BudgetStatus]] = {
+    "low": {"low": "not_entailed", "middle": "contradicted", "high": "contradicted"},
+    "middle": {"low": "not_entailed", "middle": "not_entailed", "high": "not_entailed"},
+    "high": {"low": "supported", "middle": "supported", "high": "prior_leak"},
+}
+"""By the band of p1, then by that of p0. A contradiction is support of the negation, so the corners mirror each other:
+what is believed or disbelieved anyway, the evidence neither supports nor contradicts."""
+
+_REASONS: dict[BudgetStatus, str] = {
+    "supported": "The cited evidence makes it believed.",
+    "contradicted": "The cited evidence makes it disbelieved.",
+    "not_entailed": "It is not believed with the cited evidence.",
+    "prior_leak": "It is believed without the cited evidence too.",
+    "decorative_citation": "It is believed because of the evidence, but not because of every citation.",
+    "ambiguous": "What was observed leaves its status open.",
+    "unknown_citation": "What it cites is not in the context.",
+    "no_context": "The request holds nothing to check it against.",
+    "unavailable": "No probability could be had for it.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """Belief in a claim `without` one of its citations, and with it `alone` of all of them (IB4).
+
+    The latter matters, and need be asked for, only where the former is like belief with all of them.
+    """
+
+    without: Estimate
+    alone: Estimate | None = None
+
+
+def kl_bits(p: float, q: float) -> float:
+    """KL(Ber(p)‖Ber(q)) in bits: p·log2(p/q) + (1−p)·log2((1−p)/(1−q)), at least 0; infinite where q excludes p."""
+    return max(0.0, _term(p, q) + _term(1.0 - p, 1.0 - q))
+
+
+def _term(p: float, q: float) -> float:
+    if p <= 0.0:
+        return 0.0
+    return math.inf if q <= 0.0 else p * (math.log2(p) - math.log2(q))
+
+
+def signed_bits(p: float, q: float) -> float:
+    """How far belief moved from `q` to `p`, in bits: `kl_bits` with the sign of `p - q`. Never falls as `p` rises."""
+    return math.copysign(kl_bits(p, q), p - q) if p != q else 0.0
+
+
+def gap_bits(p0: float, p1: float, target: float) -> float:
+    """Bits that are missing to `target`: those required less those observed. Positive exactly when p1 < target."""
+    if p1 == target:
+        return 0.0
+    if p0 in (0.0, 1.0):
+        return math.copysign(math.inf, target - p1)
+    return signed_bits(target, p0) - signed_bits(p1, p0)
+
+
+def gap_bounds(p0: Probability | None, p1: Probability, target: float) -> tuple[float, float]:
+    """The least and the most bits that can be missing, anywhere in the intervals; p0 that is not known may be any.
+
+    The gap falls as p1 rises. As a function of p0 it turns once, at the middle of p1 and target.
+    """
+    ends = (0.0, 1.0) if p0 is None else (p0.lower, p0.upper)
+
+    def of(p1: float) -> Sequence[float]:
+        turn = min(max((p1 + target) / 2, ends[0]), ends[1])
+        return [gap_bits(place, p1, target) for place in (*ends, turn)]
+
+    return min(of(p1.upper)), max(of(p1.lower))
+
+
+def unasked(*, has_context: bool, unknown: Sequence[str] = ()) -> Budget | None:
+    """The budget of a claim about which no model need be asked, else None; `unknown` are its citations of nothing."""
+    if not has_context:
+        return _decided("no_context", TARGET)
+    return _decided("unknown_citation", TARGET) if unknown else None
+
+
+def needs_p0(p1: Estimate, target: float = TARGET, threshold_bits: float = 0.0) -> bool:
+    """Whether any p0 could decide what p1 leaves open: the status, or whether the gap exceeds a threshold."""
+    if isinstance(p1, Unavailable):
+        return False
+    bands = _bands(p1, target)
+    could_settle = any(len(_possible(bands, (band,))) == 1 for band in _BANDS)
+    low, high = gap_bounds(None, p1, target)
+    return (could_settle and len(_possible(bands, _BANDS)) > 1) or (p1.upper < target and low <= threshold_bits < high)
+
+
+def measure(
+    p1: Estimate, p0: Estimate | None = None, ablations: Sequence[Ablation] = (), target: float = TARGET
+) -> Budget:
+    """The budget of a claim from what was estimated; p0 None was not asked for. `target` lies in (0.5, 1).
+
+    A status is decided only when every pair of probabilities in the intervals has it. `ablations` are those of its
+    citations in their order, and matter for a supported claim only.
+    """
+    if not 0.5 < target < 1.0:
+        raise ValueError(f"a target is a probability above one half, not {target}")
+    if isinstance(p1, Unavailable):
+        return replace(_decided("unavailable", target), missing=p1)
+    known = p0 if isinstance(p0, Probability) else None
+    status = _status(p1, known, target)
+    if status == "ambiguous" and isinstance(p0, Unavailable) and needs_p0(p1, target):
+        return replace(_decided("unavailable", target, p1), missing=p0)
+    decorative = _decorative(p1, known, ablations, target) if status == "supported" else ()
+    return _decided("decorative_citation" if decorative else status, target, p1, known, decorative)
+
+
+def is_settled(probability: Probability, target: float = TARGET) -> bool:
+    """Whether the whole interval lies in one band, so that knowing more of it would decide nothing else."""
+    return len(_bands(probability, target)) == 1
+
+
+def are_alike(one: Estimate | None, other: Estimate | None, target: float = TARGET) -> bool:
+    """Whether both lie wholly in one band, and in the same."""
+    if not isinstance(one, Probability) or not isinstance(other, Probability):
+        return False
+    return is_settled(one, target) and _bands(one, target) == _bands(other, target)
+
+
+def is_flagged(budget: Budget, threshold_bits: float = 0.0) -> bool:
+    """Whether more bits than the threshold are missing, whatever the probabilities are within their intervals."""
+    if budget.p1 is None or budget.p1.upper >= budget.target:
+        return False
+    return threshold_bits <= 0.0 or gap_bounds(budget.p0, budget.p1, budget.target)[0] > threshold_bits
+
+
+def _status(p1: Probability, p0: Probability | None, target: float) -> BudgetStatus:
+    possible = _possible(_bands(p1, target), _BANDS if p0 is None else _bands(p0, target))
+    return possible.pop() if len(possible) == 1 else "ambiguous"
+
+
+def _possible(of_p1: Sequence[_Band], of_p0: Sequence[_Band]) -> set[BudgetStatus]:
+    return {_STATUS[one][nought] for one, nought in product(of_p1, of_p0)}
+
+
+def _bands(probability: Probability, target: float) -> tuple[_Band, ...]:
+    """The bands that the interval touches: up to `1 - target`, between, from `target`."""
+    first, last = (_band(bound, target) for bound in (probability.lower, probability.upper))
+    return _BANDS[first : last + 1]
+
+
+def _band(value: float, target: float) -> int:
+    return 2 if value >= target else 0 if value <= 1.0 - target else 1
+
+
+def _decorative(
+    p1: Probability, p0: Probability | None, ablations: Sequence[Ablation], target: float
+) -> tuple[int, ...]:
+    """Places of the citations that change nothing: neither when left out of all, nor when left alone.
+
+    Two that state the same each carry the claim alone, and so neither is decorative.
+    """
+    return tuple(
+        place
+        for place, each in enumerate(ablations)
+        if are_alike(p1, each.without, target) and are_alike(p0, each.alone, target)
+    )
+
+
+def _decided(
+    status: BudgetStatus,
+    target: float,
+    p1: Probability | None = None,
+    p0: Probability | None = None,
+    decorative: tuple[int, ...] = (),
+) -> Budget:
+    if p1 is None or p0 is None:
+        return Budget(status, _REASONS[status], target, p1, p0, decorative=decorative)
+    clipped = min(max(p0.value, p0.resolution), 1.0 - p0.resolution)
+    required, observed = signed_bits(target, clipped), signed_bits(p1.value, clipped)
+    gap = gap_bits(clipped, p1.value, target)
+    return Budget(status, _REASONS[status], target, p1, p0, required, observed, gap, p0.resolution, decorative)

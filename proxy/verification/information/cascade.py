@@ -1,0 +1,108 @@
+"""The last stage of a claim's judgement: who is asked after words left it open, and what the answer changes (IB4, RE1).
+
+What was decided before is never overruled by silence: a budget that decides nothing leaves the verdict as it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from proxy.types import Budget, Cause, Citation, Claim, Judgement, Label, ModelPolicy, Policy, Source, Verdict
+from proxy.verification.confidence import of_claim
+from proxy.verification.context.index import Context
+from proxy.verification.information.budget import LABELS, is_flagged
+
+VERIFIER = "model"
+
+_UNHEARD = 0.8  # what is left of the confidence in a verdict when a model that was to be asked gave no answer in time
+
+_METHODS: Mapping[Cause, str] = {
+    "timeout": "timeout",
+    "rate_limited": "rate_limited",
+    "overload": "overload",
+    "unreachable": "unavailable",
+    "error": "error",
+}
+_TOLD: Mapping[Cause, str] = {
+    "timeout": "No model answered in time.",
+    "rate_limited": "The model's server asked for fewer questions.",
+    "overload": "There was no room to ask under the present load.",
+    "unreachable": "No model could be reached.",
+    "error": "Asking a model failed.",
+}
+_UNCLEAR = "The model said neither yes nor no."
+
+
+def is_undecided(judgement: Judgement, policy: ModelPolicy) -> bool:
+    """Whether a claim is left open: nothing deterministic decides it, and its probability of support is in the band."""
+    if judgement.verdict.label not in ("supported", "unsupported"):
+        return False
+    worded = next((each for each in judgement.verdicts if each.verifier == "statement"), None)
+    if worded is None or worded.method == "exact" or worded.label not in ("supported", "unsupported"):
+        return False
+    others = (each.label for each in judgement.verdicts if each is not worded)
+    return all(label == "supported" for label in others) and policy.asked_from <= worded.score < policy.asked_below
+
+
+def cited_evidence(claim: Claim, context: Context) -> tuple[tuple[Citation, ...], tuple[str, ...]]:
+    """The sources that a claim cites, each as one citation of all its text, and the labels that name none."""
+    named = {label: context.resolve(label) for label in claim.cited}
+    sources = {source.id: source for source in named.values() if source}
+    return tuple(map(_whole, sources.values())), tuple(label for label, source in named.items() if source is None)
+
+
+def joined(judgement: Judgement, budget: Budget, context: Context, policy: Policy) -> Judgement:
+    """A judgement with the budget that was measured of its claim, which decides where it is decided itself.
+
+    A budget that the embedded verifier measured changes no label, for that has spoken already, and none changes what
+    numbers, names or negations of a source contradict: text in a source may talk a model into a yes, and not them.
+    Where there was no answer in time, the verdict stands with less confidence.
+    """
+    measured = replace(judgement, budget=budget)
+    if policy.model.backend == "local" and budget.missing is None:
+        return measured
+    verdict = _verdict(judgement.verdict, budget)
+    measured = replace(measured, verdicts=(*judgement.verdicts, verdict))
+    if budget.missing is not None:
+        return replace(measured, confidence=judgement.confidence * _UNHEARD)
+    if judgement.verdict.label == "contradicted":
+        return replace(measured, budget=judgement.budget or budget)
+    if verdict.label == "not_checked":
+        return measured
+    return replace(measured, verdict=verdict, confidence=of_claim(verdict, context, policy))
+
+
+def label_of(budget: Budget) -> Label:
+    """What a budget means for the claim. One that is surely not believed is unsupported, whatever else is open."""
+    is_disbelieved = budget.p1 is not None and budget.p1.upper < budget.target
+    return "unsupported" if budget.status == "ambiguous" and is_disbelieved else LABELS[budget.status]
+
+
+def lacks_bits(judgement: Judgement, policy: Policy) -> bool:
+    """Whether a claim that is not supported after all lacks more bits than the policy lets pass (IB3)."""
+    if judgement.budget is None or judgement.verdict.label == "supported":
+        return False
+    return is_flagged(judgement.budget, policy.model.flag_threshold_bits)
+
+
+def _verdict(before: Verdict, budget: Budget) -> Verdict:
+    label = label_of(budget)
+    if budget.missing is not None:
+        cause = budget.missing.cause
+        return Verdict(VERIFIER, label, 0.0, _METHODS.get(cause, "no_verdict"), _TOLD.get(cause, _UNCLEAR))
+    score = budget.p1.value if budget.p1 and label != "not_checked" else 0.0
+    citations = tuple(replace(each, match="model") for each in before.citations) if label != "not_checked" else ()
+    is_supported = int(label == "supported")
+    return Verdict(VERIFIER, label, round(score, 4), budget.status, _reason(budget), citations, (), 1, is_supported)
+
+
+def _reason(budget: Budget) -> str:
+    if budget.p1 is None:
+        return budget.reason
+    without = f" and {budget.p0.value:.0%} without" if budget.p0 else ""
+    return f"{budget.reason} A model gives it {budget.p1.value:.0%} with the evidence{without}."
+
+
+def _whole(source: Source) -> Citation:
+    return Citation(source.id, source.offset, source.offset + len(source.text), source.text, 1.0, "exact")

@@ -1,0 +1,216 @@
+"""What a model said to a probe, as probabilities (IB2). What is not plainly YES or NO is unavailable, never a NO."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from proxy.types import Estimate, Unavailable
+from proxy.verification.information.probability import Masses, from_masses, from_samples
+
+_MARKUP = " \t\r\n*_`\"'“”‘’.,:;!()[]{}-"
+_BLANK = " \t\n"
+_VERDICT = re.compile(r"[\s*_`\"'(\[]*(?P<word>yes|no)(?P<rest>[^\n]*)", re.IGNORECASE)
+_ENDS = re.compile(r"[*_`\"')\]]*\s*(?:$|[.,;:!])")
+_LINE = re.compile(r"[ \t*_`\-]*\[?(?P<id>\d{1,4})\]?[ \t]*[:.)][ \t*_`]*(?P<rest>.*)")
+_LEAST = -9999.0  # a logarithm as low as that is no probability
+_MOST = 1.01  # what probabilities of one token may sum to, in view of rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token that was chosen, its probability, and the likeliest others at its place with theirs (0–1)."""
+
+    text: str
+    probability: float
+    others: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer to a probe: its text, and its tokens where the server told their probabilities (else None)."""
+
+    text: str
+    tokens: tuple[Token, ...] | None = None
+
+
+def from_openai(body: Mapping[str, Any]) -> tuple[Reply, ...]:
+    """The choices of a chat completion, with `logprobs.content` as OpenAI, vLLM, llama.cpp and Ollama's /v1 write it.
+
+    A field that is missing or of the wrong type reads as one that is not there.
+    """
+    return tuple(
+        Reply(_text(_get(choice, "message", "content")), _tokens(_get(choice, "logprobs", "content")))
+        for choice in _list(_get(body, "choices"))
+    )
+
+
+def from_ollama(body: Mapping[str, Any]) -> Reply:
+    """The answer of Ollama's own /api/chat or /api/generate, whose `logprobs` stand at the top (from 0.12.11 on)."""
+    text = _get(body, "message", "content") if "message" in body else _get(body, "response")
+    return Reply(_text(text), _tokens(_get(body, "logprobs")))
+
+
+def read(reply: Reply) -> Estimate:
+    """The probability of YES in the answer about one claim."""
+    found = _VERDICT.match(reply.text)
+    if found is None or not _ENDS.match(found["rest"]):
+        return Unavailable("no_verdict")
+    return _at(reply, *found.span("word"), is_first=True)
+
+
+def read_all(reply: Reply, count: int) -> tuple[Estimate, ...]:
+    """The probabilities of YES in the answer about `count` claims; those that are unavailable are to be asked alone.
+
+    A claim has a probability when exactly one line bears its id and says YES or NO and nothing else. An id that was
+    not asked for means that claims were counted otherwise, so then none has one.
+    """
+    return tuple(
+        Unavailable("no_verdict") if place is None else _at(reply, *place, is_first=False)
+        for place in _places(reply.text, count)
+    )
+
+
+def says(reply: Reply) -> bool | None:
+    """Whether the answer about one claim is YES (True), NO (False) or neither (None); for sampling."""
+    found = _VERDICT.match(reply.text)
+    return found["word"].lower() == "yes" if found and _ENDS.match(found["rest"]) else None
+
+
+def says_all(reply: Reply, count: int) -> tuple[bool | None, ...]:
+    """The same of each claim of a group; None where `read_all` would ask again."""
+    places = _places(reply.text, count)
+    return tuple(None if place is None else reply.text[slice(*place)].lower() == "yes" for place in places)
+
+
+def sampled(said: Sequence[bool | None]) -> Estimate:
+    """The probability of YES from repeated answers about one claim."""
+    return from_samples(said.count(True), said.count(False), said.count(None))
+
+
+def _places(text: str, count: int) -> tuple[tuple[int, int] | None, ...]:
+    """Where the verdict of each claim stands in the text, or None."""
+    lines = list(_lines(text))
+    ids = [int(line["id"]) for line in lines]
+    if any(not 1 <= each <= count for each in ids):
+        return (None,) * count
+    return tuple(_place(lines[ids.index(each)]) if ids.count(each) == 1 else None for each in range(1, count + 1))
+
+
+def _lines(text: str) -> Iterator[re.Match[str]]:
+    start = 0
+    for line in text.split("\n"):
+        if found := _LINE.match(text, start, start + len(line)):
+            yield found
+        start += len(line) + 1
+
+
+def _place(line: re.Match[str]) -> tuple[int, int] | None:
+    verdict = _VERDICT.fullmatch(line["rest"])
+    if verdict is None or verdict["rest"].strip(_MARKUP):
+        return None
+    start = line.start("rest")
+    return start + verdict.start("word"), start + verdict.end("word")
+
+
+def _at(reply: Reply, start: int, end: int, *, is_first: bool) -> Estimate:
+    """The probability of YES at the word `[start, end)` of the answer, from the token with which that word begins.
+
+    As the first word of an answer it is only as certain as what was written before it, blanks and markup.
+    """
+    if reply.tokens is None:
+        return Unavailable("no_logprobs")
+    texts = [_plain(token.text) for token in reply.tokens]
+    shift = _shift(reply.text, "".join(texts))
+    if shift is None:
+        return Unavailable("misaligned")
+    ends = list(accumulate(map(len, texts)))
+    first, last = bisect_right(ends, start + shift), bisect_left(ends, end + shift)
+    before = texts[first][: start + shift - ends[first]]
+    if before.strip(_MARKUP if is_first else _BLANK):
+        return Unavailable("misaligned")
+    reached = math.prod(token.probability for token in reply.tokens[:first]) if is_first else 1.0
+    return from_masses(_masses(reply.tokens[first : last + 1], reply.text[start:end].lower() == "yes", reached))
+
+
+def _shift(text: str, joined: str) -> int | None:
+    """How much further on the answer stands in its joined tokens; None where they are another text."""
+    if not joined.lstrip().startswith(text.strip()):
+        return None
+    return (len(joined) - len(joined.lstrip())) - (len(text) - len(text.lstrip()))
+
+
+def _masses(word: Sequence[Token], is_yes: bool, reached: float) -> Masses:
+    """What the first token of a word shows, as far as it was `reached`; the word itself counts as it was completed."""
+    first = word[0]
+    completed = math.prod(token.probability for token in word)
+    kinds = dict.fromkeys(("yes", "no", "other", "maybe_yes", "maybe_no"), 0.0)
+    kinds["yes" if is_yes else "no"] += completed
+    if len(word) > 1:
+        kinds["maybe_yes" if is_yes else "maybe_no"] += first.probability - completed
+    for text, probability in first.others:
+        kind = _kind(text)
+        if kind:
+            kinds[kind] += probability
+    return Masses(**{kind: mass * reached for kind, mass in kinds.items()})
+
+
+def _kind(token: str) -> str:
+    """Which mass a token adds to; "" for a blank, after which anything may come."""
+    word = _plain(token).strip(_MARKUP).casefold()
+    if not word:
+        return ""
+    if word in ("yes", "no"):
+        return word
+    return "maybe_yes" if "yes".startswith(word) else "maybe_no" if "no".startswith(word) else "other"
+
+
+def _plain(token: str) -> str:
+    """A token as text: SentencePiece and byte-level BPE write a space in front of a word as a letter of its own."""
+    return token.replace("▁", " ").replace("Ġ", " ").replace("Ċ", "\n")
+
+
+def _tokens(entries: object) -> tuple[Token, ...] | None:
+    """Tokens from entries of `token`, `logprob` and `top_logprobs`; None unless all of them are sound."""
+    tokens = tuple(map(_token, _list(entries)))
+    sound = tuple(token for token in tokens if token is not None)
+    return sound if tokens and len(sound) == len(tokens) else None
+
+
+def _token(entry: object) -> Token | None:
+    chosen = _weighed(entry)
+    listed = [_weighed(each) for each in _list(_get(entry, "top_logprobs"))]
+    if chosen is None or None in listed:
+        return None
+    others = [each for each in listed if each is not None]
+    if chosen[0] in (text for text, _ in others):
+        others.pop(next(place for place, (text, _) in enumerate(others) if text == chosen[0]))
+    is_sound = chosen[1] + sum(probability for _, probability in others) <= _MOST
+    return Token(*chosen, tuple(others)) if is_sound else None
+
+
+def _weighed(entry: object) -> tuple[str, float] | None:
+    """A token with its probability; OpenAI writes −9999 for one that is out of reach."""
+    text, logprob = _get(entry, "token"), _get(entry, "logprob")
+    if not isinstance(text, str) or isinstance(logprob, bool) or not isinstance(logprob, int | float):
+        return None
+    return (text, math.exp(max(min(logprob, 0.0), _LEAST))) if logprob <= _MOST - 1.0 else None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _list(value: object) -> Iterable[object]:
+    return value if isinstance(value, list) else ()
+
+
+def _get(value: object, *keys: str) -> object:
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value

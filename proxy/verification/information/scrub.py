@@ -1,0 +1,136 @@
+"""The context without what a claim cites (IB1): cited spans give way to a marker, the structure around them stays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from proxy.types import Citation, Source
+from proxy.verification.context.passages import cut
+from proxy.verification.folding import Folded, fold
+from proxy.verification.words import words
+
+MARKER = "[EVIDENCE REMOVED]"
+
+_REPEATED_CHARS, _REPEATED_WORDS = 20, 4  # from which the same words elsewhere are the same evidence, not chance
+
+_GAP = re.compile(r"[ \t]*")
+_CELL = re.compile(r"[^\n\r|\t]+")
+_LEAD = re.compile(r"\s*(?:(?:[-*+•>]|#{1,6}|\d{1,3}[.)])\s+)*")
+
+_Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Two contexts about one citation: `without` it alone, and with it `alone`, all others scrubbed."""
+
+    without: tuple[Source, ...]
+    alone: tuple[Source, ...]
+
+
+def unknown_citations(sources: Sequence[Source], citations: Iterable[Citation]) -> tuple[Citation, ...]:
+    """The citations that name no source, or a span that does not lie in it or does not say what they quote."""
+    known = {source.id: source for source in sources}
+    return tuple(each for each in citations if each.source not in known or not _stands(each, known[each.source]))
+
+
+def scrub(
+    sources: Sequence[Source], citations: Sequence[Citation], kept: Sequence[Citation] = ()
+) -> tuple[Source, ...]:
+    """The sources with every cited span replaced by `MARKER`, and everything else as it stood.
+
+    Spans that overlap or touch get one marker, lines and table cells one each. Where the cited words stand elsewhere
+    too, four words or more under the folding of quotations, they are replaced as well: a copy is the same evidence.
+    Spans of `kept` stay in any case. A citation of no source changes nothing; see `unknown_citations`.
+    """
+    spans = [_cited(source, citations) for source in sources]
+    evidence = [piece for source, own in zip(sources, spans, strict=True) for piece in _pieces(source, own)]
+    return tuple(
+        _without(source, [*own, *_repetitions(fold(source.text), evidence)], _cited(source, kept))
+        for source, own in zip(sources, spans, strict=True)
+    )
+
+
+def scrub_all(sources: Sequence[Source]) -> tuple[Source, ...]:
+    """The sources with nothing but their structure left: the context of p0 for a claim that cites nothing."""
+    return tuple(_without(source, [(0, len(source.text))], ()) for source in sources)
+
+
+def leave_one_out(sources: Sequence[Source], citations: Sequence[Citation]) -> tuple[LeftOut, ...]:
+    """The context without each citation, and with it alone, in order; what others cite stays, or goes, whole."""
+    apart = [(each, [other for other in citations if other != each]) for each in citations]
+    return tuple(
+        LeftOut(scrub(sources, [each], kept=others), scrub(sources, others, kept=[each])) for each, others in apart
+    )
+
+
+def _stands(citation: Citation, source: Source) -> bool:
+    start, end = citation.start - source.offset, citation.end - source.offset
+    return 0 <= start < end <= len(source.text) and source.text[start:end] == citation.text
+
+
+def _cited(source: Source, citations: Iterable[Citation]) -> list[_Span]:
+    """The cited spans of a source, counted into its text."""
+    return [
+        (each.start - source.offset, each.end - source.offset)
+        for each in citations
+        if each.source == source.id and _stands(each, source)
+    ]
+
+
+def _pieces(source: Source, spans: Iterable[_Span]) -> Iterator[str]:
+    """What cited spans say, sentence by sentence and folded, where it is long enough to be known again."""
+    for text in (source.text[start:end] for start, end in spans):
+        for piece in cut(text):
+            folded = fold(text[piece.start : piece.end]).text.strip(" .,;:|")
+            if len(folded) >= _REPEATED_CHARS and len(words(folded)) >= _REPEATED_WORDS:
+                yield folded
+
+
+def _repetitions(text: Folded, evidence: Iterable[str]) -> Iterator[_Span]:
+    """Where a text has a piece of evidence in whole words and whole numbers."""
+    for piece in dict.fromkeys(evidence):
+        for found in re.finditer(rf"(?<!\w)(?<!\d[.,]){re.escape(piece)}(?!\w)(?![.,]\d)", text.text):
+            yield text.origin(*found.span())
+
+
+def _without(source: Source, spans: Iterable[_Span], kept: Iterable[_Span]) -> Source:
+    parts, position = [], 0
+    for start, end in _less(_merged(source.text, spans), sorted(kept)):
+        parts += [source.text[position:start], _CELL.sub(_marked, source.text[start:end])]
+        position = end
+    return replace(source, text="".join([*parts, source.text[position:]])) if parts else source
+
+
+def _marked(cell: re.Match[str]) -> str:
+    """A line or cell with the marker for its words, and with its indent, bullet and trailing space."""
+    text = cell.group()
+    lead = _LEAD.match(text)
+    start, end = lead.end() if lead else 0, len(text.rstrip())
+    return f"{text[:start]}{MARKER}{text[end:]}" if any(map(str.isalnum, text[start:end])) else text
+
+
+def _merged(text: str, spans: Iterable[_Span]) -> list[_Span]:
+    """The spans in order, those joined that overlap or have nothing but spaces between them."""
+    merged: list[_Span] = []
+    for start, end in sorted(spans):
+        if merged and (start <= merged[-1][1] or _GAP.fullmatch(text, merged[-1][1], start)):
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _less(spans: Iterable[_Span], kept: Sequence[_Span]) -> Iterator[_Span]:
+    """The parts of the spans that lie in no kept span."""
+    for start, end in spans:
+        position = start
+        for kept_start, kept_end in kept:
+            if kept_start < end and kept_end > position:
+                if kept_start > position:
+                    yield position, kept_start
+                position = max(position, kept_end)
+        if position < end:
+            yield position, end

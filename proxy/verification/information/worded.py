@@ -1,0 +1,96 @@
+"""What the embedded verifier makes of one assertion, with its budget: what needs no model, and no call (IB5).
+
+Its label decides: the probabilities are its calibrated scores kept on the label's side of the target, and even odds
+where no source says anything, for it knows nothing of the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from proxy.types import Claim, Estimate, Judgement, Policy, Source, Unavailable
+from proxy.verification.claims.answer import find_claims
+from proxy.verification.context.index import Context
+from proxy.verification.information.budget import TARGETS, measure, unasked
+from proxy.verification.information.probability import exactly
+from proxy.verification.information.scrub import scrub_all
+from proxy.verification.judge import GRAVITY, VERIFIERS, Verifier, judge, unjudged
+from proxy.verification.support import support
+
+TARGET = TARGETS["verifier"]
+_EVEN = 0.5
+
+
+def assertion(text: str, id_: str = "c1", lead: str = "") -> Claim:
+    """A text that somebody puts forward as one claim, read with its `lead`; `skip_reason` says when it asserts nothing.
+
+    It may say several things; `judge_assertion` has every one of them stated.
+    """
+    parts = find_claims(text, Policy(verify_hedged=True)).claims
+    is_idle = all(part.skip_reason for part in parts)
+    reason = (parts[0].skip_reason if parts else "no_content") if is_idle else None
+    cited = tuple(dict.fromkeys(label for part in parts for label in part.cited))
+    confidence = min((part.stated_confidence for part in parts), default=1.0)
+    kind = parts[0].kind if len(parts) == 1 else "statement"
+    return Claim(id_, text, 0, len(text), kind, lead, cited, confidence, reason)
+
+
+def judge_assertion(
+    claim: Claim, context: Context, policy: Policy, verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
+) -> Judgement:
+    """One judgement on all that a claim says: its gravest part speaks for it, and the evidence of all is kept."""
+    if claim.skip_reason:
+        return unjudged(claim, "skipped", "")
+    whole = replace(policy, verify_hedged=True)
+    parts = [part for part in find_claims(claim.text, whole).claims if part.skip_reason is None]
+    if len(parts) < 2:
+        return judge(claim, context, policy, verifiers)
+    parts = [replace(part, lead=part.lead or claim.lead) for part in parts]
+    judged = [judge(part, context, policy, verifiers) for part in parts]
+    gravest = max(judged, key=lambda each: (GRAVITY[each.verdict.label], -support(each)))
+    agreeing = [each for each in judged if each.verdict.label == gravest.verdict.label]
+    cited = tuple(dict.fromkeys(citation for each in agreeing for citation in each.verdict.citations))
+    return replace(gravest, claim=claim, verdict=replace(gravest.verdict, citations=cited))
+
+
+def prove(
+    claim: Claim, sources: Sequence[Source], policy: Policy, verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
+) -> Judgement:
+    """A claim judged against the sources, with its budget: p1 with them, p0 with only their structure left."""
+    context = Context(sources)
+    return with_budget(
+        judge_assertion(claim, context, policy, verifiers), context, Context(scrub_all(sources)), policy, verifiers
+    )
+
+
+def with_budget(
+    judgement: Judgement,
+    context: Context,
+    scrubbed: Context,
+    policy: Policy,
+    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+) -> Judgement:
+    """A judgement against a context with its budget, p0 from what of the context is left when it is scrubbed."""
+    claim = judgement.claim
+    if not context.passages and claim.skip_reason is None:
+        return replace(judgement, budget=unasked(has_context=False))
+    p0 = believed(judge_assertion(claim, scrubbed, policy, verifiers))
+    budget = measure(believed(judgement), p0, target=TARGET)
+    return replace(judgement, budget=replace(budget, reason=judgement.verdict.reason))
+
+
+def believed(judgement: Judgement) -> Estimate:
+    """How likely a claim is (0–1), on the side of the target on which its label is; even odds where nothing is said.
+
+    A score alone is no belief: it is as low for claims that no source speaks of as for those that one denies.
+    """
+    score = support(judgement)
+    match judgement.verdict.label:
+        case "supported":
+            return exactly(max(score, TARGET))
+        case "contradicted":
+            return exactly(min(score, 1.0 - TARGET))
+        case "unsupported":
+            return exactly(_EVEN)
+    return Unavailable("no_verdict")

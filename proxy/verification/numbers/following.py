@@ -1,0 +1,325 @@
+"""A claimed number that follows from those that the sources state in passages, rows and columns of tables (NU4)."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from proxy.verification.alignment.lexicon import concept
+from proxy.verification.context.cells import is_in_name, speaks_of_column
+from proxy.verification.context.index import Context, Passage
+from proxy.verification.numbers.binding import Binding
+from proxy.verification.numbers.derived import Derivation, Mention, Operand, derive, derive_whole, multiple
+from proxy.verification.numbers.grammar import Quantity, find_quantities
+from proxy.verification.numbers.implied import Question, implied
+from proxy.verification.numbers.lapses import elapsed, is_moment
+from proxy.verification.numbers.limits import decided_case, range_end
+from proxy.verification.numbers.rivals import REFERENCE
+from proxy.verification.numbers.stated import Asked, Read, Stated, in_money, read
+from proxy.verification.numbers.tolerance import fit_period
+from proxy.verification.words import content_stems, stem
+
+
+class Following(NamedTuple):
+    """How a number follows, as a person reads it, and the passages that state what it follows from."""
+
+    formula: str
+    passages: tuple[Passage, ...]
+
+
+class _Value(NamedTuple):
+    """A stated number to compute with, at the scale that the claim writes."""
+
+    quantity: Quantity
+    binding: Binding
+    read: Read
+
+
+def follow(
+    asked: Asked, mine: Binding, passages: Sequence[Read], context: Context, tolerance: float | None
+) -> Following | None:
+    """The number computed from the best passages one by one and together, then from whole rows and columns."""
+    ranked = sorted((each for each in passages if _may_tell(asked, each)), key=lambda each: -each.coverage)
+    groups = [[each] for each in ranked[:3]] + ([ranked[:4]] if len(ranked) > 1 else [])
+    for group in groups:
+        values = [value for each in group for value in _values(mine, each) if _is_of_claim(asked, mine, value)]
+        operands = [_operand(asked, mine, value) for value in values]
+        if found := derive(mine.quantity, _cue_text(asked), operands, tolerance):
+            return _following(found, values)
+    for values in _lists(asked, mine, ranked, context):
+        if found := derive_whole(mine.quantity, _cue_text(asked), [each.quantity for each in values], tolerance):
+            return _following(found, values)
+    return None
+
+
+def growth_told(asked: Asked, mine: Binding, passages: Sequence[Read]) -> Following | None:
+    """The growth that a row tells when the claim puts a percentage on it: from one of its two dates to the other."""
+    years = [each for each in find_quantities(_cue_text(asked)) if each.kind == "date"]
+    rows = [each for each in passages if each.is_row and each.coverage >= 0.5]
+    if mine.quantity.unit != "%" or len(years) != 2 or not rows or not _GROWTH.search(_cue_text(asked)):
+        return None
+    row = max(rows, key=lambda each: each.coverage)
+    values = [each for each in _values(mine, row) if each.quantity.kind != "percentage"]
+    ends = [
+        [each for each in values if fit_period((year,), each.binding.dates)]
+        for year in sorted(years, key=lambda each: each.high)
+    ]
+    if any(len(each) != 1 for each in ends) or not ends[0][0].quantity.low:
+        return None
+    old, new = (each[0].quantity for each in ends)
+    growth = (new.low - old.low) / abs(old.low) * 100
+    return Following(f"({new.text} − {old.text}) / {old.text} = {growth:.4g} %", (row.passage,))
+
+
+def follow_lapse(asked: Asked, mine: Binding, passages: Sequence[Read], context: Context) -> Following | None:
+    """A time between two moments that the likeliest passages, or those around them, state."""
+    if mine.quantity.kind != "quantity" or mine.quantity.unit != "time":
+        return None
+    told = [
+        (Mention(quantity, each.passage.text, is_near), each.passage)
+        for each, is_near in _story(mine, passages, context)
+        for quantity in each.quantities
+        if is_moment(quantity, each.passage.text) and (quantity.kind != "date" or _is_of_column(each, quantity))
+    ]
+    found = elapsed(mine.quantity, asked.claim.text, [mention for mention, _ in told])
+    return Following(found.formula, _cited(found, [passage for _, passage in told])) if found else None
+
+
+def follow_words(
+    asked: Asked, mine: Binding, passages: Sequence[Read], context: Context, tolerance: float | None
+) -> Following | None:
+    """What the words around the numbers of the likeliest passages, or of those around them, say how to compute."""
+    if not any(each.coverage for each in passages):
+        return None
+    story = _story(mine, passages, context)
+    told = [
+        (Mention(value.quantity, each.passage.text, is_near), each.passage)
+        for each, is_near in story
+        for value in _values(mine, each)
+    ]
+    others = [each for each in asked.quantities if each is not mine.quantity]
+    question = Question(mine.quantity, _cue_text(asked), others, [each.passage.text for each, _ in story])
+    found = implied(question, [mention for mention, _ in told], tolerance)
+    return Following(found.formula, _cited(found, [passage for _, passage in told])) if found else None
+
+
+def follow_limit(asked: Asked, mine: Binding, passages: Sequence[Read]) -> Following | None:
+    """What a stated limit says of a number that the claim puts to it."""
+    claim = asked.claim.text
+    for each in sorted(passages, key=lambda each: -each.coverage):
+        if each.is_row:
+            continue
+        for place, stated in enumerate(each.quantities):
+            if each.coverage < _SPEAKS_OF_IT and stated.low != mine.quantity.low:
+                continue
+            after = each.quantities[place + 1] if place + 1 < len(each.quantities) else stated
+            until = range_end(each.passage.text, stated, after)
+            if said := decided_case(claim, mine.quantity, each.passage.text, stated, until):
+                return Following(said, (each.passage,))
+    return None
+
+
+def _story(mine: Binding, passages: Sequence[Read], context: Context) -> list[tuple[Read, bool]]:
+    """The likeliest passages in the order of their text, with those beside them in prose; and whether it is likely."""
+    covering = [each for each in passages if each.coverage > 0] or passages
+    likely = sorted(covering, key=lambda each: -_promise(each, mine))[:_FIRST_LOOK]
+    near = {each.passage.place: each for each in likely}
+    beside = {
+        passage.place: Read(each.asked, passage, None, 0.0)
+        for each in likely
+        if not each.is_row
+        for passage in context.around(each.passage, _BESIDE, _BESIDE)
+    }
+    return [(read_, place in near) for place, read_ in sorted((beside | near).items())]
+
+
+def _cited(found: Derivation, passages: Sequence[Passage]) -> tuple[Passage, ...]:
+    return tuple(dict.fromkeys(passages[place] for place in found.operands))
+
+
+def follow_multiple(mine: Binding, differing: Sequence[Stated]) -> Following | None:
+    """The number that a source gives as a multiple or a part of another: "22 million, twice the estimate"."""
+    for each in differing:
+        found = multiple(mine.quantity, each.quantity, each.passage.text)
+        if found and mine.scope & content_stems(each.passage.text[each.quantity.end :]):
+            return Following(found, (each.passage,))
+    return None
+
+
+def _following(found: Derivation, values: Sequence[_Value]) -> Following:
+    used = dict.fromkeys(values[place].read.passage for place in found.operands)
+    return Following(found.formula, tuple(used)[:_MOST_CITED])
+
+
+def _cue_text(asked: Asked) -> str:
+    return f"{asked.claim.lead} {asked.claim.text}"
+
+
+def _may_tell(asked: Asked, read: Read) -> bool:
+    """Whether a passage has enough of the claim; a row need only be that of one of the names in it."""
+    least = 0.2 if read.is_row and read.is_named else 0.3
+    return read.coverage >= least and bool(asked.subject & read.passage.stems)
+
+
+def _values(mine: Binding, read: Read) -> Iterator[_Value]:
+    """The numbers of a passage, without those in the names of columns."""
+    for place, binding in enumerate(read.bindings):
+        quantity = binding.quantity
+        if quantity.kind not in ("date", "time") and not is_in_name(read.passage.text, quantity.start):
+            yield _Value(_at_scale(quantity, read, place, mine.quantity), binding, read)
+
+
+def _at_scale(stated: Quantity, read: Read, place: int, claimed: Quantity) -> Quantity:
+    """A cell's number at the scale of its table; as it stands when the claim repeats such figures without a scale."""
+    given = read.given[place] if read.is_row else None
+    stated = in_money(stated, read) if claimed.kind == "currency" else stated
+    if claimed.scale == 1.0 and given and given.scale != 1.0:
+        plain = read.passage.quantities[place]
+        return replace(plain, kind=stated.kind, unit=stated.unit) if stated.kind == "currency" else plain
+    if claimed.scale == 1.0 or stated.scale != 1.0 or not (stated.is_bare or stated.kind == "currency"):
+        return stated
+    scale = read.scale if read.scale != 1.0 or not read.is_row else claimed.scale
+    return replace(stated, low=stated.low * scale, high=stated.high * scale, slack=stated.slack * scale, scale=scale)
+
+
+def _is_of_claim(asked: Asked, mine: Binding, value: _Value) -> bool:
+    """Whether a number may be of what the claim speaks of: by its words, or its unit and period."""
+    years = [each for each in asked.quantities if each.kind == "date"]
+    fits = fit_period(years, value.binding.dates) if len(years) > 1 else None
+    if fits is False:
+        return False
+    if value.read.is_row and _is_of_other_column(mine, value):
+        return False
+    if value.read.is_row or not value.binding.own - _JOINING:
+        return True
+    if _SWING.search(value.read.passage.text, 0, value.binding.quantity.start):
+        return True  # "swung from an outflow of 48 to an inflow of 17": both of what swung
+    subject = set(map(concept, asked.subject))
+    if not subject.isdisjoint(map(concept, value.binding.subject)):
+        return True
+    return value.quantity.kind == "quantity" and value.quantity.unit == mine.quantity.unit
+
+
+def _is_of_other_column(mine: Binding, value: _Value) -> bool:
+    """Whether the claim counts what another column of the row counts: "12 points ahead"."""
+    counted = set(map(concept, mine.quantity.nouns[:1]))
+    named = [each for each in value.read.bindings if counted & set(map(concept, each.own))]
+    return bool(named) and value.binding not in named
+
+
+def _operand(asked: Asked, mine: Binding, value: _Value) -> Operand:
+    days = [date.high for date in value.binding.dates if not date.unit]
+    text, start = value.read.passage.text, value.binding.quantity.start
+    is_loss = value.quantity.low > 0 and _LOSS.search(text, max(0, start - 40), start) is not None
+    return Operand(value.quantity, max(days) if days else None, _rank(asked, value), is_loss)
+
+
+def _rank(asked: Asked, value: _Value) -> int:
+    """Whether a number is compared or compared with: by the word before it, or its side of "than"."""
+    if not value.read.is_row and REFERENCE.search(value.read.passage.text, 0, value.binding.quantity.start):
+        return -1
+    before, than, behind = asked.claim.text.rpartition(" than ")
+    around = value.binding.own | value.binding.shared
+    here, there = (len(content_stems(part) & around) for part in (before, behind))
+    if than and here != there:
+        return 1 if here > there else -1
+    return 0
+
+
+def _lists(asked: Asked, mine: Binding, ranked: Sequence[Read], context: Context) -> Iterator[list[_Value]]:
+    """What may be added up as a whole: the values of a row or a sentence in the claim's period, and columns."""
+    for each in ranked[:3]:
+        values = [value for value in _values(mine, each) if _is_within(asked, value)]
+        if len(values) > 1:
+            yield values
+            yield from _with_one_name(values)
+    seen: set[int] = set()
+    for each in ranked[:3]:
+        if each.is_row and each.passage.place not in seen:
+            rows = _rows_around(each, context)
+            seen.update(row.passage.place for row in rows)
+            yield from _columns(asked, mine, rows)
+
+
+def _with_one_name(values: Sequence[_Value]) -> Iterator[list[_Value]]:
+    """Those of a row's values that stand under columns of one name, but for the period."""
+    names: dict[frozenset[str], list[_Value]] = defaultdict(list)
+    for value in values:
+        names[value.binding.own].append(value)
+    yield from (each for each in names.values() if 1 < len(each) < len(values))
+
+
+def _is_within(asked: Asked, value: _Value) -> bool:
+    """Whether a value is of the span of time between the claim's dates."""
+    days = [day for each in asked.quantities if each.kind == "date" and not each.unit for day in (each.low, each.high)]
+    dates = [date for date in value.binding.dates if not date.unit]
+    return not days or not dates or any(min(days) <= date.low and date.high <= max(days) for date in dates)
+
+
+def _rows_around(read_row: Read, context: Context) -> list[Read]:
+    """The rows of the table that a row stands in, at most `_MOST_ROWS` on either side."""
+    near = context.around(read_row.passage, _MOST_ROWS, _MOST_ROWS)
+    here = next(place for place, each in enumerate(near) if each is read_row.passage)
+    low = high = here
+    while low > 0 and "|" in near[low - 1].text:
+        low -= 1
+    while high + 1 < len(near) and "|" in near[high + 1].text:
+        high += 1
+    return [read(read_row.asked, each, context) for each in near[low : high + 1]]
+
+
+def _columns(asked: Asked, mine: Binding, rows: Sequence[Read]) -> Iterator[list[_Value]]:
+    """The columns that the claim may speak of: all of their rows, those that are no totals, those that it names."""
+    columns: dict[str, list[_Value]] = defaultdict(list)
+    for row in rows:
+        for value in _values(mine, row):
+            text, start = row.passage.text, value.binding.quantity.start
+            name, colon, _ = text[text.rfind("|", 0, start) + 1 : start].rpartition(": ")
+            fits = fit_period([each for each in asked.quantities if each.kind == "date"], value.binding.dates)
+            if colon and fits is not False and speaks_of_column(text, start, asked.spoken):
+                columns[name.strip()].append(value)
+    for values in columns.values():
+        parts = [each for each in values if not _TOTAL_LABEL.match(each.read.passage.text)]
+        named = [each for each in parts if asked.subject & content_stems(each.read.passage.text.partition("|")[0])]
+        told = [each for each in named if _label(each.read).lower() in asked.claim.text.lower()]
+        groups = defaultdict(list)
+        for each in parts:
+            groups[each.read.passage.heading].append(each)
+        yield from (each for each in (parts, named, told, *groups.values()) if len(each) > 1)
+
+
+def _label(row: Read) -> str:
+    """The label of a row, without the name of its column and what stands in brackets behind it."""
+    return row.passage.text.partition("|")[0].partition(" (")[0].rpartition(": ")[2].strip()
+
+
+def _is_of_column(read: Read, quantity: Quantity) -> bool:
+    text = read.passage.text
+    if not read.is_row:
+        return True
+    is_value = ": " in text[text.rfind("|", 0, quantity.start) + 1 : quantity.start]
+    return is_value and speaks_of_column(text, quantity.start, read.asked.spoken)
+
+
+def _promise(read: Read, mine: Binding) -> float:
+    """The most that a quantity of the passage can rank by, known before any is read (see `Stated.rank`)."""
+    return read.coverage + (len(mine.scope & read.passage.stems) / len(mine.scope) if mine.scope else 0.0)
+
+
+_SWING = re.compile(r"\bfrom\b[^.;]{1,80} to (?:an? |the )?(?:[^\W\d_]+ ){0,3}[$€£]?$")
+_LOSS = re.compile(
+    r"\b(?:loss|deficit|outflow|shortfall)(?: of)?(?: about| around)? ?[$€£]?$|\blost (?:about )?[$€£]?$", re.I
+)
+_JOINING = frozenset(map(stem, "after before earlier previously".split()))  # they name nothing
+_GROWTH = re.compile(
+    r"percentage (?:change|increase|decrease)|\b(?:grew|growth|rose|fell|(?:in|de)creased|declined)\b", re.I
+)
+_FIRST_LOOK = 3  # passages; most claims find all their numbers in one
+_BESIDE = 2
+_SPEAKS_OF_IT = 0.4
+_MOST_ROWS = 40
+_MOST_CITED = 8
+_TOTAL_LABEL = re.compile(r"\s*(?:[^|:]{0,40}: )?(?:(?:grand |sub)?total\b|all\b|sum\b|\()", re.IGNORECASE)

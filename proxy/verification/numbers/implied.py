@@ -1,0 +1,355 @@
+"""Numbers that the words around stated ones say how to compute: a rest, a discounted price, a rate over time (NU4).
+
+Nothing is computed that no word asks for: among enough numbers some pair gives anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from proxy.verification.numbers.derived import (
+    Derivation,
+    Mention,
+    agrees,
+    are_alike,
+    as_written,
+    percentage,
+    point,
+    way_of,
+)
+from proxy.verification.numbers.grammar import Quantity
+from proxy.verification.words import content_stems
+
+
+class Question(NamedTuple):
+    """A claimed number, the claim with what it leans on, its other numbers, and the texts that may tell."""
+
+    claimed: Quantity
+    text: str
+    others: Sequence[Quantity]
+    told: Sequence[str]
+
+
+_Result = tuple[Quantity, str, tuple[int, ...]]
+_Operation = Callable[[Question, Sequence[Mention]], Iterator[_Result]]
+
+
+def implied(asked: Question, mentions: Sequence[Mention], tolerance: float | None) -> Derivation | None:
+    """How the claimed number follows from one or two of `mentions`, which stand in the order of their text."""
+    points = [each for each in mentions if each.quantity.low == each.quantity.high][:_MOST_MENTIONS]
+    kept = [place for place, each in enumerate(mentions) if each.quantity.low == each.quantity.high]
+    for operation in _OPERATIONS:
+        for result, formula, places in operation(asked, points):
+            if agrees(asked.claimed, result, tolerance):
+                return Derivation(formula, tuple(kept[place] for place in places))
+    return None
+
+
+def _deducted(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+    """ "the full amount less the deductible of 300 euros"."""
+    for j, taken in enumerate(mentions):
+        if _LESS.search(taken.text, 0, taken.quantity.start):
+            yield from _combined(mentions, _before(mentions, j), j, -1)
+
+
+def _compared(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+    """What a stated number is compared with: "64 people, 9 more than a year before" had been 55."""
+    for j, more in enumerate(mentions):
+        told = _MORE_THAN.match(more.text, more.quantity.end)
+        if told and any(cue.search(told["than"]) and cue.search(asked.text) for cue in (_EARLIER, _EXPECTED)):
+            bare = replace(more.quantity, nouns=()) if more.quantity.kind == "count" else more.quantity
+            yield from _combined(mentions, _before(mentions, j, bare), j, -1 if told["more"] else 1)
+
+
+def _changed(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+    """What was before a stated change to a stated level: "cut by a third to $66 million"."""
+    if not _EARLIER.search(asked.text):
+        return
+    for i, change in enumerate(mentions[:-1]):
+        level, text = mentions[i + 1], change.text
+        way = way_of(text, change.quantity.start, change.quantity.end) or -bool(
+            _CUT.search(text, 0, change.quantity.start)
+        )
+        if (
+            level.text is not text
+            or not way
+            or not _TO_LEVEL.fullmatch(text, change.quantity.end, level.quantity.start)
+        ):
+            continue
+        share = _share(change.quantity)
+        if share is None:
+            yield from _combined(mentions, i + 1, i, -way)
+        elif share < 1:
+            factor = 1 / (1 + way * share)
+            sign = "+" if way > 0 else "−"
+            formula = f"{as_written(level.quantity)} / (1 {sign} {as_written(change.quantity)})"
+            yield _scaled(level.quantity, factor), formula, (i, i + 1)
+
+
+def _discounted(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+    """A price after a stated discount in percent."""
+    if not _REDUCED.search(asked.text):
+        return
+    for j, off in enumerate(mentions):
+        share, text = _share(off.quantity), off.text
+        is_off = _CUT.search(text, 0, off.quantity.start) or _OFF.match(text, off.quantity.end)
+        if share is None or not is_off:
+            continue
+        for i in (_before(mentions, j, asked.claimed), *range(j + 1, len(mentions))):
+            if i is not None and are_alike(mentions[i].quantity, asked.claimed):
+                price = mentions[i].quantity
+                yield _scaled(price, 1 - share), f"{as_written(price)} × (1 − {as_written(off.quantity)})", (i, j)
+
+
+def _halved(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+    """Half of a stated price, for whom the text says so in words that the claim has too."""
+    if asked.claimed.kind != "currency":
+        return
+    spoken = content_stems(asked.text)
+    if not any(spoken & content_stems(_clause(text, half)) for text in asked.told for half in _HALF.finditer(text)):
+        return
+    for i, price in enumerate(mentions):
+        if price.quantity.kind == "currency":
+            yield _scaled(price.quantity, 0.5), f"{as_written(price.quantity)} / 2", (i,)
+
+
+def _rest(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+    """What is left of a whole, or of a hundred percent, when the stated part is taken away."""
+    for i, j in _parts(mentions):
+        part, whole = _in_unit(mentions[i].quantity, mentions[j].quantity), mentions[j].quantity
+        if _asks_rest(asked, mentions[i]):
+            left = point(whole, whole.low - part.low, max(part.slack, whole.slack) if part.kind == "quantity" else 0.0)
+            yield left, f"{as_written(whole)} − {as_written(part)}", (i, j)
+            yield _of_whole(whole.low - part.low, whole), f"1 − {as_written(part)} / {as_written(whole)}", (i, j)
+    for i, mention in enumerate(mentions):
+        share = _share(mention.quantity)
+        if share is not None and 0 < share < 1 and mention.is_near and _asks_rest(asked, mention):
+            yield (
+                percentage(100 * (1 - share), 100 * _slack(mention.quantity)),
+                f"100 % − {as_written(mention.quantity)}",
+                (i,),
+            )
+
+
+def _portions(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+    """The share of a stated part in its whole: "418 of the 523" is about four in five."""
+    if asked.claimed.kind in ("percentage", "ratio") and not _is_negated(asked.text):
+        for i, j in _parts(mentions):
+            part, whole = _in_unit(mentions[i].quantity, mentions[j].quantity), mentions[j].quantity
+            if mentions[i].is_near:
+                yield _of_whole(part.low, whole), f"{as_written(part)} / {as_written(whole)}", (i, j)
+
+
+def _over_time(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+    """An amount a month over a year, or over another time that the claim or the text tells."""
+    spans = [_PERIODS[_period_name(told)] for told in _SPAN.finditer(asked.text)]
+    spans += [each.low for each in asked.others if each.unit == "time"]
+    if _WHOLE_TIME.search(asked.text):
+        spans += [each.quantity.low for each in mentions if each.quantity.unit == "time"]
+    for i, rate in enumerate(mentions):
+        every = _period(rate)
+        if every and rate.is_near and are_alike(rate.quantity, asked.claimed):
+            for span in spans:
+                if span != every:
+                    times = span / every
+                    counted = round(times) if abs(times - round(times)) < _CALENDAR * times else times
+                    yield _scaled(rate.quantity, counted), f"{as_written(rate.quantity)} × {counted:g}", (i,)
+
+
+def _for_several(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+    """So many of what costs so much each."""
+    for i, price in enumerate(mentions):
+        if not price.is_near or not are_alike(price.quantity, asked.claimed) or not _is_each(price):
+            continue
+        for count in asked.others:
+            if count.kind == "count" and count.low == count.high > 1:
+                yield _scaled(price.quantity, count.low), f"{as_written(count)} × {as_written(price.quantity)}", (i,)
+
+
+def _played(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+    """Matches won, drawn and lost, as the columns of a row, make the matches played."""
+    if not _PLAYED.search(asked.text):
+        return
+    for text in dict.fromkeys(each.text for each in mentions if "|" in each.text):
+        places = [
+            i for i, each in enumerate(mentions) if each.text is text and _OUTCOME.search(text, 0, each.quantity.start)
+        ]
+        values = [mentions[i].quantity for i in places]
+        if len(values) > 1:
+            total = point(values[0], sum(each.low for each in values), 0.0)
+            yield total, " + ".join(map(as_written, values)), tuple(places)
+
+
+def _parts(mentions: Sequence[Mention]) -> Iterator[tuple[int, int]]:
+    """Part and whole that stand side by side: "two of the nine", "60 of 64 GB", "Of 240, 180", "64, 38 of them"."""
+    for i, (first, second) in enumerate(pairwise(mentions)):
+        one, other, text = first.quantity, second.quantity, first.text
+        if second.text is not text or not (are_alike(one, other) or one.is_bare):
+            continue
+        if one.low <= other.low and _PART_OF.fullmatch(text, one.end, other.start):
+            yield i, i + 1
+        elif other.low <= one.low and "." not in text[one.end : other.start]:
+            is_opened = _OF_WHOLE.search(text, 0, one.start) is not None
+            if is_opened or _OF_THEM.match(text, other.end):
+                yield i + 1, i
+
+
+def _in_unit(part: Quantity, whole: Quantity) -> Quantity:
+    """The part in the unit of its whole: "60 of 64 GB"."""
+    return replace(part, low=part.low * whole.worth, high=part.high * whole.worth) if part.is_bare else part
+
+
+def _asks_rest(asked: Question, part: Mention) -> bool:
+    """Whether the claim speaks of the others, by its words or as those of whom the text says that they are the rest."""
+    if not part.is_near:
+        return False
+    if _OTHERS.search(asked.text) or (_is_negated(asked.text) and not _is_negated(part.text)):
+        return True
+    rest = _OTHERS.search(part.text, part.quantity.end)
+    if rest is None:
+        return False
+    owner = content_stems(_clause(part.text, rest)) - content_stems(_clause_at(part.text, part.quantity.start))
+    return not owner.isdisjoint(content_stems(asked.text))
+
+
+def _combined(mentions: Sequence[Mention], i: int | None, j: int, sign: int) -> Iterator[_Result]:
+    if i is not None:
+        one, other = mentions[i].quantity, mentions[j].quantity
+        result = point(one, one.low + sign * other.low, max(one.slack, other.slack))
+        yield result, f"{as_written(one)} {'+' if sign > 0 else '−'} {as_written(other)}", (i, j)
+
+
+def _before(mentions: Sequence[Mention], place: int, like: Quantity | None = None) -> int | None:
+    """The nearest mention before the one at `place` that is of its sort, or of the sort of `like`."""
+    like = like or mentions[place].quantity
+    return next((i for i in range(place - 1, -1, -1) if are_alike(mentions[i].quantity, like)), None)
+
+
+def _share(quantity: Quantity) -> float | None:
+    """A percentage or a fraction as a share of one; None for anything else."""
+    if quantity.kind == "percentage" and quantity.unit == "%":
+        return quantity.low / 100
+    return quantity.low if quantity.kind == "ratio" and quantity.unit == "share" else None
+
+
+def _slack(share: Quantity) -> float:
+    return share.slack / 100 if share.kind == "percentage" else share.slack
+
+
+def _of_whole(part: float, whole: Quantity) -> Quantity:
+    return percentage(100 * part / whole.low, 0.0) if whole.low else percentage(0.0, 0.0)
+
+
+def _scaled(quantity: Quantity, factor: float) -> Quantity:
+    return point(quantity, quantity.low * factor, quantity.slack * factor)
+
+
+def _period(rate: Mention) -> float:
+    """The seconds of the period that an amount is counted by, as the words behind it or its column tell; 0: none."""
+    text, start = rate.text, rate.quantity.start
+    column = text[text.rfind("|", 0, start) + 1 : start]
+    told = _PER.match(text, rate.quantity.end) or (_PER_COLUMN.search(column) if ": " in column else None)
+    return _PERIODS[_period_name(told)] if told else 0.0
+
+
+def _period_name(match: re.Match[str]) -> str:
+    return (
+        (match["period"] or match["adverb"]).lower().removesuffix("ly").replace("annual", "year").replace("dai", "day")
+    )
+
+
+def _is_each(price: Mention) -> bool:
+    text, start = price.text, price.quantity.start
+    return bool(_EACH_BEHIND.match(text, price.quantity.end) or _EACH_BEFORE.search(text, max(0, start - 60), start))
+
+
+def _clause(text: str, at: re.Match[str]) -> str:
+    return _clause_at(text, at.start())
+
+
+def _clause_at(text: str, place: int) -> str:
+    low = max((turn.end() for turn in _TURN.finditer(text, 0, place)), default=0)
+    turn = _TURN.search(text, place)
+    return text[low : turn.start() if turn else len(text)]
+
+
+def _is_negated(text: str) -> bool:
+    return _NEGATION.search(text) is not None
+
+
+_MOST_MENTIONS = 16
+_CALENDAR = 0.005  # a year is a little more than 52 weeks
+_PERIODS = {"day": 86400.0, "week": 604800.0, "month": 2629800.0, "quarter": 7889400.0, "year": 31557600.0}
+_LESS = re.compile(
+    r"\b(?:less|minus|net of|after deduct(?:ing|ion of)|deducting|subtracting)(?: [^\W\d_]+){0,3} ?[$€£]?$", re.I
+)
+_MORE_THAN = re.compile(
+    r"(?: [^\W\d_]+)?? (?:(?P<more>more|higher|above|greater)|fewer|less|lower|below|under)(?: [^\W\d_]+)?? than "
+    r"(?P<than>[^.;,]+)"
+)
+_EARLIER = re.compile(
+    r"\b(?:earlier|before|previous(?:ly)?|prior|last (?:year|month|season|quarter)|year ago|formerly|had been|"
+    r"originally)\b",
+    re.I,
+)
+_EXPECTED = re.compile(
+    r"\b(?:plan(?:ned)?|budget(?:ed)?|expected|forecast|foreseen|estimated?|scheduled|projected)\b", re.I
+)
+_TO_LEVEL = re.compile(r",? (?:[^\W\d_]+ ){0,3}to (?:about |around |just )?[$€£]?")
+_CUT = re.compile(
+    r"\b(?:cut|reduced|lowered|discounted|marked down|cheaper|trimmed|discount of|reduction of)(?: by| of)?(?: an?)? $",
+    re.I,
+)
+_OFF = re.compile(r",? (?:off\b|discount|rebate|reduction|cheaper|less\b)", re.I)
+_REDUCED = re.compile(
+    r"\b(?:discount|reduc|sale\b|now\b|after\b|with\b|off\b|instead|special|offer|rebate|cheaper|cost|pay|price)", re.I
+)
+_HALF = re.compile(
+    r"\bhalf(?:[- ](?:price|fare|rate|fee)|(?: of)? the (?:[^\W\d_]+ )?(?:price|fare|rate|fee|cost|amount)|"
+    r"(?=[.,;)]|$))",
+    re.I,
+)
+_OTHERS = re.compile(r"\b(?:others?|rest|remain(?:s|ing|der|ed)?|left|free|available|unused|spare)\b", re.I)
+_NEGATION = re.compile(r"\b(?:not|never|no|none|neither|without|cannot)\b|n['’]t\b", re.I)
+_PART_OF = re.compile(
+    r" (?:[^\W\d_]+ )?(?:out )?of (?:the |its |their |these |those |all )?(?:total |first )?(?:[$€£])?"
+)
+_OF_WHOLE = re.compile(r"\b(?:out )?of (?:the |its |their |all )?(?:about )?$", re.I)
+_OF_THEM = re.compile(r" of (?:them|these|those|which|whom)\b")
+_SPAN = re.compile(
+    r"\b(?:an?|one|per|each|every)(?: full| whole| entire)? (?P<period>day|week|month|quarter|year)\b"
+    r"(?! (?:earlier|later|ago))"
+    r"|\b(?P<adverb>daily|weekly|monthly|quarterly|yearly|annual(?:ly)?)\b",
+    re.I,
+)
+_WHOLE_TIME = re.compile(r"\b(?:whole|entire|full|total|in all|altogether|overall|throughout)\b", re.I)
+_PER = re.compile(
+    r"[^.;,|\d]{0,40}?(?: per | an? | each | every |/)(?P<period>day|week|month|quarter|year)\b"
+    r"|[^.;,|\d]{0,12}? (?P<adverb>daily|weekly|monthly|quarterly|yearly|annually)\b"
+)
+_PER_COLUMN = re.compile(
+    r"(?:\bper |/ ?|\ba )(?P<period>day|week|month|quarter|year)\b"
+    r"|\b(?P<adverb>daily|weekly|monthly|quarterly|yearly|annual)\b",
+    re.I,
+)
+_EACH_BEHIND = re.compile(r" (?:each|apiece|a piece|per (?!cent)[^\W\d_]+|for (?:each|every|one))\b")
+_EACH_BEFORE = re.compile(r"\b(?:each|every)\b[^.;,|]*$", re.I)
+_PLAYED = re.compile(r"\b(?:played|matches|games)\b", re.I)
+_OUTCOME = re.compile(r"\| ?(?:won|wins?|drawn?|draws|tied|ties|lost|loss(?:es)?): $", re.I)
+_TURN = re.compile(r"[.;,](?= )|[.;]$|\b(?:and|but|while|whereas)\b")
+_OPERATIONS: tuple[_Operation, ...] = (
+    _deducted,
+    _compared,
+    _changed,
+    _discounted,
+    _halved,
+    _rest,
+    _portions,
+    _over_time,
+    _for_several,
+    _played,
+)

@@ -1,0 +1,157 @@
+"""Lapses of time between two moments that the sources state: dates, times of day, and lengths before an event (NU4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import date
+from itertools import combinations
+
+from proxy.verification.numbers.derived import Derivation, Mention
+from proxy.verification.numbers.grammar import Quantity
+from proxy.verification.words import content_stems
+
+
+def elapsed(claimed: Quantity, cue_text: str, moments: Sequence[Mention]) -> Derivation | None:
+    """How a claimed length of time, which `cue_text` states, lies between two of `moments`, one of them near.
+
+    The ends of a stated range ("from 9 am to 9 pm") need no word for it, other moments one such as "after". "Less
+    than" and "more than" hold as inequalities, up to half as much again. At most the first 12 moments are tried.
+    """
+    if claimed.kind != "quantity" or claimed.unit != "time":
+        return None
+    if _FREQUENCY.search(cue_text, 0, claimed.start):
+        return None
+    is_told = _BETWEEN.search(cue_text) is not None
+    named = _named(cue_text, moments)
+    for (i, first), (j, second) in combinations(enumerate(moments[:_MOST_MOMENTS]), 2):
+        is_range = first.text is second.text and is_stretch(first.text, first.quantity, second.quantity)
+        if named and first not in named and second not in named:
+            continue
+        if (is_told or is_range) and (first.is_near or second.is_near):
+            for seconds in _seconds(claimed, cue_text, first, second, is_range):
+                if _holds(claimed, seconds):
+                    return Derivation(_formula(first, second), (i, j))
+    return None
+
+
+def is_moment(quantity: Quantity, text: str) -> bool:
+    """Whether a quantity says when something was: a date, a time of day, or "45 minutes before departure"."""
+    if quantity.kind == "date":
+        return quantity.unit in ("", "month-day")
+    return quantity.kind == "time" or _side(quantity, text) != ""
+
+
+def _seconds(claimed: Quantity, cue_text: str, first: Mention, second: Mention, is_range: bool) -> Iterator[float]:
+    """The lengths of time, in seconds, that may lie between two moments of one sort."""
+    one, other = first.quantity, second.quantity
+    if one.kind == other.kind == "date" and claimed.worth >= _DAY:
+        yield from _between_dates(claimed, one, other, is_range)
+    elif one.kind == other.kind == "time" and claimed.worth < _DAY:
+        minutes = other.low - one.low
+        yield abs(minutes) * 60
+        yield minutes % _MINUTES_A_DAY * 60
+    elif one.kind == other.kind == "quantity":
+        sides = _side(one, first.text), _side(other, second.text)
+        if sides[0] == sides[1] not in ("", _side(claimed, cue_text)) and one.low != other.low:
+            yield abs(one.low - other.low)
+
+
+def _named(cue_text: str, moments: Sequence[Mention]) -> list[Mention]:
+    """The moments of the event that the claim counts from: "four years after her return"."""
+    event = _FROM_EVENT.search(cue_text)
+    stems = content_stems(cue_text[event.end() :]) if event else frozenset()
+    return [each for each in moments if stems & content_stems(each.text)]
+
+
+def _between_dates(claimed: Quantity, one: Quantity, other: Quantity, is_range: bool) -> Iterator[float]:
+    """Days count from the first to the last, those of a range also with both; years by their number."""
+    first, last = _on_calendar(one, other), _on_calendar(other, one)
+    if first is None or last is None or first == last:
+        return
+    days = abs(last - first)
+    yield days * _DAY
+    if is_range and claimed.worth < _YEAR:
+        yield (days + 1) * _DAY
+    if claimed.worth >= _YEAR and (one.low != one.high or other.low != other.high) and min(one.low, other.low) > 0:
+        yield abs(date.fromordinal(int(last)).year - date.fromordinal(int(first)).year) * _YEAR
+
+
+def _on_calendar(dated: Quantity, other: Quantity) -> float | None:
+    """The first day of a date; one without a year is of the year of the other, if that has one."""
+    if not dated.unit:
+        return dated.low if 1 <= dated.low <= date.max.toordinal() else None
+    year = date.fromordinal(int(other.low)).year if not other.unit and other.low > 0 else _SOME_YEAR
+    try:
+        return float(date(year, int(dated.low) // 100, int(dated.low) % 100).toordinal())
+    except ValueError:  # the 29th of February
+        return None
+
+
+def _holds(claimed: Quantity, seconds: float) -> bool:
+    if claimed.bound == "least":
+        return claimed.low <= seconds <= claimed.high * (1 + _REACH)
+    if claimed.bound == "most":
+        return claimed.low * (1 - _REACH) <= seconds <= claimed.high
+    near = _NEARLY * claimed.low if claimed.is_approximate else _allowed(claimed)
+    return claimed.low - near <= seconds <= claimed.high + near
+
+
+def _allowed(claimed: Quantity) -> float:
+    """Days and hours are counted, weeks may miss a day, and months and years are of no fixed length."""
+    if claimed.worth <= _DAY:
+        return 0.01 * claimed.worth
+    return _DAY + (0.02 * claimed.low if claimed.worth > 2 * 7 * _DAY else 0.0)
+
+
+def is_stretch(text: str, first: Quantity, second: Quantity) -> bool:
+    """Whether two moments of a text are the ends of one stretch: "between 02:10 and 03:45", "8 to 19 September"."""
+    joint = _JOINT.fullmatch(text, first.end, second.start)
+    return joint is not None and (
+        joint["and"] is None or _BEFORE_AND.search(text, max(0, first.start - _LEAD), first.start) is not None
+    )
+
+
+def _side(quantity: Quantity, text: str) -> str:
+    """ "before" or "after" where a length of time is counted from an event: "45 minutes before departure"."""
+    if quantity.kind != "quantity" or quantity.unit != "time":
+        return ""
+    match = _SIDE.match(text, quantity.end)
+    return match["side"].lower() if match else ""
+
+
+def _formula(first: Mention, second: Mention) -> str:
+    earlier, later = (first, second) if _order(first) <= _order(second) else (second, first)
+    return f"from {_written(earlier)} to {_written(later)}"
+
+
+def _order(moment: Mention) -> float:
+    is_before = _side(moment.quantity, moment.text) in ("before", "ahead of", "prior to")
+    return -moment.quantity.low if is_before else moment.quantity.low
+
+
+def _written(moment: Mention) -> str:
+    side = _side(moment.quantity, moment.text)
+    return " ".join(f"{moment.quantity.text} {side}".split())
+
+
+_DAY, _YEAR, _MINUTES_A_DAY = 86400.0, 31557600.0, 1440.0
+_SOME_YEAR = 2023  # without a leap day
+_MOST_MOMENTS = 12
+_REACH = 0.5  # how much more than "more than" says a lapse may be, as a share
+_NEARLY = 0.1
+_LEAD = 24
+_BETWEEN = re.compile(
+    r"\b(?:after|before|later|earlier|since|between|apart|last(?:ed|s)|took|takes?|until|ahead|for|older|younger|within|"
+    r"during|ago|sooner|long)\b",
+    re.I,
+)
+_FROM_EVENT = re.compile(r"\b(?:after|before|since)\b", re.I)
+_FREQUENCY = re.compile(r"\b(?:every|each) $", re.I)
+_JOINT = re.compile(
+    r"(?: (?:UTC|GMT|CET|EST|PST|h))?(?: ?(?:to|until|till|[-\u2013\u2014]) ?|(?P<and> and ))"
+    r"(?:the |(?:about )?|[^\W\d_]+day,? )",
+    re.I,
+)
+_BEFORE_AND = re.compile(r"\bbetween (?:the |about |[^\W\d_]+day,? )?$", re.I)
+_SIDE = re.compile(r" (?P<side>before|after|ahead of|prior to)\b", re.I)

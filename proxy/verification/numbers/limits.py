@@ -1,0 +1,81 @@
+"""A case that a claim puts to a limit that a source states: "a drone of 200 grams" where 250 make the rule."""
+
+from __future__ import annotations
+
+import re
+
+from proxy.verification.numbers.grammar import Quantity
+from proxy.verification.numbers.lapses import is_stretch
+
+
+def decided_case(claim: str, claimed: Quantity, source: str, stated: Quantity, until: Quantity | None) -> str | None:
+    """How a stated limit, or a range from `stated` to `until`, bears out what the claim says of its own number.
+
+    Inside the limit both texts must affirm or both deny, outside one must deny what the other affirms. The answer is
+    the comparison as a person reads it; None: the claim puts no such case, or the limit decides otherwise.
+    """
+    is_same_side = _denies(claim, claimed) == _denies(source, stated)
+    if claimed.bound:
+        is_line = claimed.low == stated.low and {claimed.bound, stated.bound} == {"least", "most"}
+        return f"the limit is {_limit(source, stated)}" if is_line and not is_same_side else None
+    if not _is_case(claim, claimed):
+        return None
+    limits = _ends(claimed, stated, until)
+    if limits is None:
+        return None
+    is_inside = limits[0] <= claimed.low and claimed.high <= limits[1]
+    if is_inside is not is_same_side:
+        return None
+    return f"{claimed.text} lies {'within' if is_inside else 'outside'} {_limit(source, stated, until)}"
+
+
+def range_end(text: str, first: Quantity, second: Quantity) -> Quantity | None:
+    """The second of two times of day when a stated stretch runs from the first to it."""
+    return second if first.kind == second.kind == "time" and is_stretch(text, first, second) else None
+
+
+def _ends(claimed: Quantity, stated: Quantity, until: Quantity | None) -> tuple[float, float] | None:
+    """From where to where a limit reaches, in the unit of the claimed number; None where they are not comparable."""
+    is_age = claimed.unit == "time" and claimed.written.startswith("year") and stated.kind == "count"
+    if not is_age and (claimed.kind, claimed.unit) != (stated.kind, stated.unit):
+        return None
+    worth = claimed.worth if is_age else 1.0
+    if until is not None:
+        return stated.low, until.high
+    if stated.bound:
+        return (stated.low * worth, float("inf")) if stated.bound == "least" else (float("-inf"), stated.high * worth)
+    return (stated.low, stated.high) if stated.low < stated.high and not is_age else None
+
+
+def _is_case(claim: str, claimed: Quantity) -> bool:
+    """Whether the number describes some thing or other ("a drone of 200 grams", "if a trip starts in two weeks")."""
+    if claimed.kind == "currency" or claimed.kind == "count":
+        return _OF_SOME.search(claim, 0, claimed.start) is not None
+    return claimed.kind in ("quantity", "time") and _SOME.search(claim, 0, claimed.start) is not None
+
+
+def _denies(text: str, limit: Quantity) -> bool:
+    """Whether a sentence denies something, other than by the words of the limit itself ("not longer than 3 m")."""
+    bound = _OF_BOUND.search(text, 0, limit.start)
+    around = text[: bound.start()] + text[limit.start :] if bound else text
+    return _NEGATION.search(around) is not None
+
+
+def _limit(source: str, stated: Quantity, until: Quantity | None = None) -> str:
+    start = max(source.rfind(" ", 0, max(0, stated.start - 1)) + 1, 0)
+    low = source.rfind(" ", 0, max(0, start - 1)) + 1
+    return f'"{source[low : until.end if until else stated.end]}"'
+
+
+_SOME = re.compile(
+    r"\b(?:an?|any|every(?! $)|each(?! $)|if|when|whoever|anyone|someone)\b[^.;:]{0,60}$|"
+    r"\b[^\W\d_]+s (?:of|weighing|aged) $",
+    re.I,
+)
+_OF_SOME = re.compile(r"(?:\b(?:an?|any|every|each)(?: [^\W\d_]+){1,3}|\b[^\W\d_]+s) of [$€£]?$", re.I)
+_OF_BOUND = re.compile(
+    r"\b(?:not|never|cannot|n['’]t) (?:[^\W\d_]+ ){0,2}(?:[^\W\d_]+ than|over|above|below|under|beyond|exceed(?:ing)?) "
+    r"[$€£]?$",
+    re.I,
+)
+_NEGATION = re.compile(r"\b(?:not|never|no|none|nobody|nothing|neither|nor|without|cannot|exempt)\b|n['’]t\b", re.I)

@@ -1,0 +1,366 @@
+"""What is asked of the sources about a claim's numbers, and every number of a source that can be held against one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+from proxy.types import Citation, Claim
+from proxy.verification.alignment.lexicon import REFERENTS, TITLES, same_meaning
+from proxy.verification.alignment.vetoes import Reading, inside
+from proxy.verification.context.cells import cell_at, is_in_name
+from proxy.verification.context.index import Context, Passage
+from proxy.verification.numbers.binding import Binding, bind
+from proxy.verification.numbers.currencies import CURRENCIES
+from proxy.verification.numbers.derived import direction
+from proxy.verification.numbers.grammar import Quantity
+from proxy.verification.numbers.headings import Given, as_given, given_by
+from proxy.verification.numbers.tolerance import Relation, compare, fit_period
+from proxy.verification.words import STOPWORDS, content_stems, stem, words
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A claim with its quantities, the words of what they are about, and whether any is so large as to be scaled."""
+
+    claim: Claim
+    quantities: tuple[Quantity, ...]
+    subject: frozenset[str]
+    is_scaled: bool
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether a few of something are counted."""
+        return any(is_enumeration(each) for each in self.quantities)
+
+    @cached_property
+    def spoken(self) -> frozenset[str]:
+        """The stems of all that it says and leans on."""
+        return content_stems(f"{self.claim.lead} {self.claim.text}")
+
+    @cached_property
+    def first(self) -> str:
+        """The stem of its first content word, which is of its subject."""
+        return next((word.stem for word in words(self.claim.text) if word.is_content and not word.is_number), "")
+
+    @cached_property
+    def falls(self) -> bool:
+        """Whether it speaks of decline or loss, so that it writes what is negative without a sign."""
+        return direction(self.claim.text) < 0
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The stems of the proper names of the claim: what is said of another name contradicts nothing."""
+        return _names(self.claim.text, self.quantities)
+
+
+@dataclass(frozen=True)
+class Read:
+    """A passage that was looked at; what only few passages are asked is found out when they are.
+
+    `coverage` is the share of the claim's words that it has, `before` the passage before it in a text that runs on.
+    """
+
+    asked: Asked
+    passage: Passage
+    before: Passage | None
+    coverage: float
+
+    @cached_property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """Its quantities as the names around them mean them, with "one" as a count where the claim counts a few."""
+        found = self.passage.quantities
+        if self.is_row:
+            return tuple(
+                as_given(each, given) if given else each for each, given in zip(found, self.given, strict=True)
+            )
+        return _with_ones(self.passage.text, found) if self.asked.is_counting else found
+
+    @cached_property
+    def given(self) -> tuple[Given | None, ...]:
+        """For each quantity what its column or its row says of it; of several readings the one that the claim uses."""
+        return tuple(self._given(each) for each in self.passage.quantities)
+
+    @cached_property
+    def bindings(self) -> tuple[Binding, ...]:
+        """What each of its quantities measures."""
+        return bind(self.passage.text, self.passage.words, self.quantities)
+
+    @cached_property
+    def is_row(self) -> bool:
+        """Whether it is a row of a table or a record."""
+        return "|" in self.passage.text or "\t" in self.passage.text
+
+    @cached_property
+    def note(self) -> Given | None:
+        """What a note near it says of its bare numbers, such as "in millions of euros"."""
+        return _note(self.passage, self.is_row) if self.asked.is_scaled else None
+
+    @property
+    def scale(self) -> float:
+        """The factor that a note near it gives to its bare numbers."""
+        return self.note.scale if self.note else 1.0
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The stems of its proper names."""
+        return _names(self.passage.text, self.quantities)
+
+    @cached_property
+    def is_named(self) -> bool:
+        """Whether it has a name that the claim has, or the claim has none."""
+        names = self.asked.names
+        if not names or not names.isdisjoint(self.passage.stems):
+            return True
+        near = self.before.stems if self.before else frozenset()
+        return not names.isdisjoint(near | content_stems(self.passage.heading))
+
+    def _given(self, quantity: Quantity) -> Given | None:
+        if quantity.kind not in ("count", "currency"):
+            return None
+        text = self.passage.text
+        column, colon, _ = text[text.rfind("|", 0, quantity.start) + 1 : quantity.start].rpartition(": ")
+        label = text.partition("|")[0]
+        readings = (given_by(column.strip()) if colon else ()) or (
+            given_by(label.strip()) if len(label) < quantity.start else ()
+        )
+        fitting = (each for each in readings if any(_is_in(each, asked) for asked in self.asked.quantities))
+        return next(fitting, readings[0] if readings else None)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A quantity of a source passage, the `place`th there, as it stands to the claimed one."""
+
+    mine: Binding
+    read: Read
+    place: int
+    relation: Relation
+
+    @property
+    def passage(self) -> Passage:
+        """The passage that states it."""
+        return self.read.passage
+
+    @property
+    def coverage(self) -> float:
+        """The share of the claim's words that the passage has."""
+        return self.read.coverage
+
+    @property
+    def quantity(self) -> Quantity:
+        """The quantity as the names around it mean it."""
+        return self.read.quantities[self.place]
+
+    @property
+    def binding(self) -> Binding:
+        """What it measures."""
+        return self.read.bindings[self.place]
+
+    @cached_property
+    def scoped(self) -> float:
+        """The share of the words that say what is measured that stand with this quantity alone."""
+        scope = self.mine.scope
+        return len(scope & self.binding.own) / len(scope) if scope else 0.0
+
+    @property
+    def shared(self) -> bool:
+        """Whether one of those words stands with it or is shared by all of the passage."""
+        scope = self.mine.scope
+        return bool(scope & (self.binding.own | self.binding.shared)) or (not scope and self.coverage >= 1)
+
+    @cached_property
+    def fits_period(self) -> bool | None:
+        """Whether it may be of the claim's period; None: no date to compare."""
+        return fit_period(self.mine.dates, self.binding.dates)
+
+    @property
+    def value(self) -> str:
+        """It as a person reads it: with its column where it has no unit of its own, and with its sign."""
+        quantity = self.passage.quantities[self.place] if self.read.is_row else self.quantity
+        sign = "−" if quantity.low < 0 and quantity.text[0] not in "-−–(" and "(" not in quantity.text else ""
+        if quantity.is_bare and self.read.is_row:
+            return cell_at(self.passage.text, quantity.start)
+        return sign + " ".join(quantity.text.split())
+
+    @property
+    def rank(self) -> tuple[bool, float, float, int]:
+        """How likely it is the one that is meant, the likeliest the greatest."""
+        return self.fits_period is not False, self.coverage + self.scoped, self.coverage, -self.passage.place
+
+    def cite(self) -> Citation:
+        """Its passage as a citation."""
+        return self.passage.cite(min(1.0, 0.5 + 0.5 * self.coverage), "numeric")
+
+
+def subject_of(claim: Claim, quantities: Sequence[Quantity]) -> frozenset[str]:
+    """The words of the claim apart from its numbers; those it leans on when it has hardly any."""
+    told = words(claim.text.partition(", according to ")[0])
+    measured = inside(told, [each for each in quantities if each.kind != "date"])
+    spoken = frozenset(
+        word.stem for place, word in enumerate(told) if word.is_content and not word.is_number and place not in measured
+    )
+    spoken = (spoken - CHANGES - REFERENTS) or spoken
+    if len(spoken) >= 2:
+        return spoken
+    leaned_on = frozenset(each for each in content_stems(claim.lead) if not each[0].isdigit())
+    return spoken | ((leaned_on - CHANGES - _OPERATIONS) or leaned_on)
+
+
+def read(asked: Asked, passage: Passage, context: Context) -> Read:
+    """A passage read for a claim."""
+    looked_at = Read(asked, passage, None, 0.0)
+    before = None
+    if not looked_at.is_row:  # the rows around a row name other things
+        before = next((each for each in context.around(passage, 1, 0) if each is not passage), None)
+    missing = asked.subject - passage.stems
+    beside = len(missing & before.stems) if before else 0
+    covered = len(asked.subject) - len(missing) + 0.5 * beside
+    return Read(asked, passage, before, covered / max(1, len(asked.subject)))
+
+
+def all_stated(mine: Binding, passages: Iterable[Read], tolerance: float | None) -> Iterator[Stated]:
+    """Every quantity of the passages that can be held against the claimed one."""
+    for each in passages:
+        for place, quantity in enumerate(each.quantities):
+            if quantity.kind != "date" and is_in_name(each.passage.text, quantity.start):
+                continue
+            relation = _compare(mine.quantity, quantity, each, place, tolerance)
+            if relation is not Relation.APART:
+                yield Stated(mine, each, place, relation)
+
+
+def is_enumeration(quantity: Quantity) -> bool:
+    """Whether a small bare count, as in "three main reasons", may only count what the answer itself lists."""
+    is_small = quantity.low == quantity.high and quantity.low in range(13)
+    return quantity.kind == "count" and is_small and not quantity.is_bare
+
+
+def _compare(claimed: Quantity, stated: Quantity, read: Read, place: int, tolerance: float | None) -> Relation:
+    if stated.high < 0 <= claimed.low and stated.kind in _SIGNED and read.asked.falls:
+        stated = replace(stated, low=-stated.high, high=-stated.low)  # "fell by 3%" for a growth of −3%
+    elif stated.low > 0 and _is_growth(stated, read) and claimed.kind == stated.kind and read.asked.falls:
+        stated = replace(stated, low=-stated.high, high=-stated.low)
+    given = read.given[place] if read.is_row else None
+    relation = _compare_scaled(claimed, stated, read, tolerance)
+    if given and not relation.is_match and claimed.scale == 1.0 and _may_repeat(claimed, stated, given):
+        repeated = compare(claimed, read.passage.quantities[place], tolerance)
+        is_rounded = repeated is Relation.ROUNDED and is_enumeration(claimed)
+        return (
+            repeated if repeated.is_match and not is_rounded else relation
+        )  # the claim repeats the figure of a cell as it stands there
+    return relation
+
+
+def _compare_scaled(claimed: Quantity, stated: Quantity, read: Read, tolerance: float | None) -> Relation:
+    """The comparison at the scale that a note gives; where none is told, the same digits at the claim's scale match."""
+    is_unscaled = stated.scale == 1.0 and (stated.is_bare or stated.kind == "currency")
+    scale = read.scale if is_unscaled else 1.0
+    stated = in_money(stated, read) if claimed.kind == "currency" else stated
+    relation = compare(claimed, stated, tolerance, scale)
+    if relation is Relation.DIFFERENT and scale == 1.0 and read.is_row and claimed.scale != 1.0 and is_unscaled:
+        same_digits = compare(claimed, stated, tolerance, claimed.scale).is_match
+        relation = Relation.UNSCALED if same_digits else relation
+    if stated.is_bare and not claimed.is_bare and relation is Relation.ROUNDED and not read.is_row:
+        relation = Relation.APART  # digits without a unit in prose are those of something else
+    if read.is_row and relation is Relation.ROUNDED and is_enumeration(claimed):
+        relation = Relation.APART  # what is counted is not rounded
+    if scale != 1.0 and claimed.scale == 1.0 and not relation.is_match:
+        relation = compare(claimed, stated, tolerance)
+    return relation
+
+
+def in_money(bare: Quantity, read: Read) -> Quantity:
+    """A bare number of a row in the currency that a note tells, or that its source writes and no other."""
+    if not bare.is_bare or bare.scale != 1.0 or not (read.is_row or read.note):
+        return bare
+    if read.note and read.note.kind == "currency":
+        return replace(bare, kind="currency", unit=read.note.unit)
+    written = _currencies_of(read.passage.source.text)
+    return replace(bare, kind="currency", unit=next(iter(written))) if len(written) == 1 and read.is_row else bare
+
+
+@lru_cache(maxsize=64)
+def _currencies_of(text: str) -> frozenset[str]:
+    return frozenset(CURRENCIES[sign.lower()] for sign in _MONEY_SIGN.findall(text))
+
+
+def _may_repeat(claimed: Quantity, stated: Quantity, given: Given) -> bool:
+    """Whether a claim may write a cell's digits without what its names add: their unit, or the scale of money."""
+    return claimed.kind == "count" or (claimed.kind == "currency" == stated.kind and given.scale != 1.0)
+
+
+def _is_in(given: Given, claimed: Quantity) -> bool:
+    """Whether a claim is written in the unit that a name is read as."""
+    return given.kind == claimed.kind and given.unit == claimed.unit and given.worth == claimed.worth
+
+
+def _is_growth(stated: Quantity, read: Read) -> bool:
+    """Whether a cell tells a growth, so that it is a decline only with a minus sign."""
+    if not read.is_row or stated.kind not in _SIGNED:
+        return False
+    return not _GROWTH.isdisjoint(content_stems(cell_at(read.passage.text, stated.start)))
+
+
+def _with_ones(text: str, quantities: tuple[Quantity, ...]) -> tuple[Quantity, ...]:
+    """The quantities of a source with every "one tablet" in it as a count; a claim may mean one of several by it."""
+    if "one" not in text and "One" not in text and "single" not in text:
+        return quantities
+    taken = [(each.start, each.end) for each in quantities]
+    ones = [
+        Quantity(one.start(), one.end("one"), one["one"], "count", 1.0, 1.0, 0.5, is_spelled=True, nouns=(noun,))
+        for one in _ONE.finditer(text)
+        if (noun := stem(one["noun"])) not in STOPWORDS | _NOT_COUNTED
+        and not any(low < one.end() and one.start() < high for low, high in taken)
+    ]
+    return tuple(sorted((*quantities, *ones), key=lambda each: each.start)) if ones else quantities
+
+
+def _names(text: str, quantities: Sequence[Quantity]) -> frozenset[str]:
+    reading = Reading(text, quantities)
+    return frozenset(
+        word.stem
+        for place, word in enumerate(reading.words)
+        if reading.is_name(place) and place not in reading.measured and word.text.lower() not in TITLES
+    )
+
+
+def _note(passage: Passage, is_row: bool) -> Given | None:
+    """What the nearest note says of the bare numbers of a row, or of a passage full of numbers: "in millions"."""
+    if not (is_row or len(passage.quantities) > 2):
+        return None
+    text, nearest = passage.text, _SCALE_NOTE.search(passage.text) or _SCALE_ASIDE.search(passage.text)
+    if nearest is None:
+        text = passage.source.text
+        notes = _SCALE_NOTE.finditer(text, max(0, passage.start - 4000), passage.end + 4000)
+        nearest = min(notes, key=lambda note: abs(note.start() - passage.start), default=None)
+    if nearest is None:
+        return None
+    start = _CLAUSE_END.split(text[max(0, nearest.start() - 40) : nearest.start()])[-1]
+    end = _CLAUSE_END.split(text[nearest.end() : nearest.end() + 40])[0]
+    told = given_by(f"{start}{nearest.group().strip('()')}{end}".strip())
+    scale = _NOTED[nearest.lastgroup or ""]
+    return told[0] if told and told[0].scale == scale else Given("count", scale=scale)
+
+
+CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))  # which way a thing went is not what it is
+_ONE = re.compile(r"(?<![\w'-])(?P<one>one|a single) (?P<noun>[^\W\d_]{3,20})(?![\w'-])", re.IGNORECASE)
+_NOT_COUNTED = frozenset("day morn even night time side hand th way point part person reason exampl kind".split())
+_SIGNED = ("percentage", "currency", "count")
+_GROWTH = same_meaning(stem("rise")) | {stem("change")}
+_OPERATIONS = frozenset(map(stem, "change percentage percent difference ratio average sum between year".split()))
+_MONEY_SIGN = re.compile(r"US\$|[$€£¥₹₩]|\b(?:USD|EUR|GBP|JPY|CHF|CNY|RMB|SEK|NOK|DKK|INR)\b")
+_CLAUSE_END = re.compile(r"[\n.;,|()]|: ")
+_NOTED = {"thousands": 1e3, "millions": 1e6, "billions": 1e9}
+_SCALE_NOTE = re.compile(
+    r"(?P<thousands>\bthousands\b|[’'‘]000[’']?s?\b|[$€£]000s?\b|[$€£]k\b)"
+    r"|(?P<millions>\bmillions\b|[$€£] ?(?:mm?|mn|million)\b)|(?P<billions>\bbillions\b|[$€£] ?(?:billion|bn)\b)",
+    re.IGNORECASE,
+)
+_SCALE_ASIDE = re.compile(  # what a table's head says of all its numbers stands in brackets behind the row's label
+    r"\((?:[^()|\d]{0,60}[^()|\d\w])?(?:(?P<thousands>thousand|k)|(?P<millions>million|mio|mln|mn|mm|m)|(?P<billions>billion|bn))"
+    r"(?: [^()|]{0,40})?\)",
+    re.IGNORECASE,
+)

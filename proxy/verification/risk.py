@@ -1,0 +1,63 @@
+"""How risky it is to act on an answer, and what makes it so (RK1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from proxy.types import Label, Report, Risk, Severity
+
+_WEIGHTS = {"grounding": 0.9, "consistency": 0.6, "self_consistency": 0.6, "confidence": 0.4}
+"""How much of its own risk each part can bring: only the sources can condemn an answer nearly alone."""
+
+_LEVELS: tuple[tuple[float, Severity], ...] = ((0.75, "critical"), (0.5, "high"), (0.3, "medium"), (0.0, "low"))
+_TOLD = 0.05  # a part that brings less than this is no factor
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one part brings to the risk (0–1), and in words why."""
+
+    amount: float
+    reason: str
+
+
+def assess_risk(report: Report) -> Risk | None:
+    """The risk of an answer, from what its report knows of grounding, consistency, confidence and self-consistency.
+
+    None when nothing of it is known. The parts are taken as independent causes of harm, so their chances of doing none
+    multiply: no part makes up for another, and the risk never falls when one of them rises.
+    """
+    parts = list(_parts(report))
+    if not parts:
+        return None
+    score = 1.0 - math.prod(1.0 - part.amount for part in parts)
+    level = next(level for least, level in _LEVELS if score >= least)
+    heaviest = sorted(parts, key=lambda part: -part.amount)
+    return Risk(score, level, tuple(part.reason for part in heaviest if part.amount >= _TOLD))
+
+
+def _parts(report: Report) -> Iterator[_Part]:
+    if part := _grounding([judgement.verdict.label for choice in report.choices for judgement in choice.judgements]):
+        yield part
+    history, samples = report.consistency, report.self_consistency
+    if history and history.score is not None:
+        reason = f"It contradicts earlier answers {len(history.contradictions)} times."
+        yield _Part(_WEIGHTS["consistency"] * (1.0 - history.score), reason)
+    if samples and samples.risk is not None:
+        reason = f"Further answers to the same request vary by {samples.risk:.2f}."
+        yield _Part(_WEIGHTS["self_consistency"] * samples.risk, reason)
+    if report.confidence:
+        reason = f"Confidence is {report.confidence.score:.2f}."
+        yield _Part(_WEIGHTS["confidence"] * (1.0 - report.confidence.score), reason)
+
+
+def _grounding(labels: Sequence[Label]) -> _Part | None:
+    """The share of the checked claims that are not borne out, contradicted ones counted twice."""
+    checked = sum(label != "not_checked" for label in labels)
+    if not checked:
+        return None
+    unsupported, contradicted = labels.count("unsupported"), labels.count("contradicted")
+    reason = f"Of {checked} claims {unsupported} are not supported and {contradicted} contradicted."
+    return _Part(_WEIGHTS["grounding"] * min(1.0, (unsupported + 2 * contradicted) / checked), reason)

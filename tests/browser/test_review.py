@@ -1,0 +1,218 @@
+"""RV1, RV3 in a real browser: an answer flagged by the proxy is found, read, and decided on by keyboard."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser.conftest import KEY, Place, sign_in
+from server.pages.site_of_tests import ANSWER, exchange
+
+from proxy.config import Settings
+from proxy.demo.show import serving
+from proxy.server.app import build_app
+from proxy.stores.history.database import Database
+from proxy.stores.history.history import History
+from proxy.stores.history.retention import Keep
+from proxy.stores.history.reviews import Wanted
+from proxy.stores.history.writer import WriterSettings
+
+CLAIM = "The ticket has low priority."
+
+
+def test_a_flagged_answer_is_opened_and_confirmed_by_keyboard(page: Any, place: Place, picture: Any) -> None:
+    listed = page.locator("[data-item]")
+    claims = listed.locator("h2").all_inner_texts()
+    assert CLAIM in claims
+    picture(page, "queue")
+    for _ in range(claims.index(CLAIM) + 1):
+        page.keyboard.press("j")
+    assert page.locator("[data-item].current h2").inner_text() == CLAIM
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/exchanges/gw-*")
+    card = page.locator("[data-item].current")
+    assert CLAIM in card.inner_text()
+    assert page.locator(".evidence.lit").first.inner_text().find("high") >= 0
+    picture(page, "exchange")
+    page.keyboard.press("n")
+    page.keyboard.type("The source says: high. j k c r")
+    page.keyboard.press("Escape")
+    with page.expect_navigation():
+        page.keyboard.press("c")
+    assert "Confirmed" in page.locator("article", has_text=CLAIM).inner_text()
+    decided = place.rows("SELECT decision, who, note, version FROM findings WHERE text = :text", {"text": CLAIM})
+    assert decided == [("confirmed", "admin", "The source says: high. j k c r", 1)]
+    assert place.rows("SELECT count(*) FROM findings WHERE decision IS NOT NULL") == [(1,)]
+    assert CLAIM not in page.locator("[data-item].current").inner_text()
+
+
+def test_false_alarms_are_rejected_in_the_queue_itself(page: Any, place: Place) -> None:
+    first = page.locator("[data-item]").first
+    claim = first.inner_text()
+    page.keyboard.press("j")
+    with page.expect_navigation():
+        page.keyboard.press("r")
+    assert page.locator("[data-item]").first.inner_text() != claim
+    assert place.rows("SELECT count(*) FROM findings WHERE decision = 'rejected'") == [(1,)]
+
+
+def test_the_evidence_of_the_claim_under_the_cursor_lights_up(page: Any) -> None:
+    page.get_by_role("link", name=CLAIM).click()
+    page.locator("a.claim.supported").first.hover()
+    assert page.locator(".evidence.lit").count() >= 1
+    assert page.locator("a.claim.lit").inner_text().startswith("Harbour Clinic")
+    page.locator("a.claim.contradicted").first.focus()
+    assert "priority" in page.locator(".evidence.lit").first.inner_text()
+
+
+def test_pages_read_and_decide_without_scripts(chromium: Any, place: Place) -> None:
+    context = chromium.new_context(base_url=place.url, java_script_enabled=False)
+    page = context.new_page()
+    sign_in(page)
+    page.get_by_role("link", name=CLAIM).click()
+    article = page.locator("article", has_text=CLAIM)
+    article.get_by_role("link", name="m2").click()
+    assert page.evaluate("1") == 1
+    assert "priority" in page.locator(".evidence:target").inner_text()
+    article.get_by_label("Note").fill("Read without scripts.")
+    article.get_by_role("button", name="Reject").click()
+    assert "Rejected" in article.inner_text()
+    assert place.rows("SELECT note FROM findings WHERE decision = 'rejected'") == [("Read without scripts.",)]
+    context.close()
+
+
+def test_a_decision_that_came_too_late_shows_the_others(page: Any, place: Place) -> None:
+    page.get_by_role("link", name=CLAIM).click()
+    other = page.context.new_page()
+    other.goto(page.url)
+    for each, button in ((other, "Reject"), (page, "Confirm")):
+        each.locator("article", has_text=CLAIM).get_by_role("button", name=button).click()
+    told = page.get_by_role("alert").inner_text()
+    assert "Your decision was not kept" in told
+    assert "rejected" in told
+
+
+WIDTHS = {"phone": 390, "desk": 1280}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
+def test_every_page_fits_and_can_be_read(chromium: Any, place: Place, picture: Any, width: int, scheme: str) -> None:
+    context = chromium.new_context(
+        base_url=place.url, viewport={"width": width, "height": 860}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.goto("/")
+    assert unreadable(page) == []
+    if (width, scheme) == (WIDTHS["desk"], "light"):
+        picture(page, "sign-in")
+    sign_in(page)
+    exchange = page.get_by_role("link", name=CLAIM).get_attribute("href").partition("#")[0]
+    for path in ("/reviews", exchange, "/quality"):
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        assert unreadable(page) == [], path
+        assert unlabelled(page) == [], path
+        name = "exchange" if path == exchange else path.strip("/")
+        if width == WIDTHS["phone"] and scheme == "light" and path != "/quality":
+            picture(page, f"{name}-phone")
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_month_of_answers_is_drawn(chromium: Any, tmp_path: Path, picture: Any, scheme: str) -> None:
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, a_month(tmp_path / "history.db")).result()
+    settings = Settings.model_validate({"store": {"url": f"sqlite:///{tmp_path}/history.db"}})
+    with serving(build_app(settings, environ={settings.admin.key_env: KEY})) as url:
+        context = chromium.new_context(
+            base_url=url.removesuffix("/v1"), viewport={"width": 1280, "height": 1240}, color_scheme=scheme
+        )
+        page = context.new_page()
+        sign_in(page)
+        page.goto("/quality")
+        assert [chart.locator("circle").count() for chart in page.locator(".chart").all()] == [90, 30, 60, 30]
+        assert page.locator("table", has_text="small").locator("tbody tr").count() == 3
+        assert unreadable(page) == []
+        picture(page, "quality" if scheme == "light" else "quality-dark")
+        context.close()
+
+
+async def a_month(file: Path) -> None:
+    """Stores thirty days of answers of three models, and decides on some of their findings."""
+    dice = random.Random(7)
+    database = Database(f"sqlite:///{file}")
+    await database.migrate()
+    history = History(database, WriterSettings(interval=0.0), Keep())
+    history.start()
+    now = time.time()
+    answers = [
+        ANSWER,
+        "Revenue was $4.2M in 2023. The board met in Oslo.",
+        "Profit fell to $700K. The board met in Rome.",
+    ]
+    for day in range(30):
+        for number in range(dice.randint(4, 9)):
+            chosen = dice.choices(answers, (1, 2 + day / 6, 1))[0]
+            made = exchange(f"gw-{day}-{number}", answer=chosen, model=dice.choice(("small", "large", "other")))
+            took = (("total", dice.lognormvariate(2.5 + day / 60, 0.8)),)
+            history.record(replace(made, at=now - (29 - day) * 86_400, report=replace(made.report, timing_ms=took)))
+    assert await history.writer.flush()
+    for finding in (await history.reviews.page(Wanted(), limit=200)).items:
+        is_right = dice.random() < (0.95 if finding.label == "contradicted" else 0.7)
+        await history.reviews.decide(finding.id, 0, "confirmed" if is_right else "rejected", "ann")
+    await history.close()
+
+
+def unreadable(page: Any) -> list[str]:
+    """Texts whose contrast with what is behind them is under 4.5 (WCAG 2.1, AA)."""
+    found: list[str] = page.evaluate(
+        """() => {
+          const channels = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+          const light = ([r, g, b]) => [r, g, b].map((each) => each / 255)
+            .map((each) => each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4)
+            .reduce((sum, each, at) => sum + each * [0.2126, 0.7152, 0.0722][at], 0);
+          const behind = (element) => {
+            for (let at = element; at; at = at.parentElement) {
+              const color = channels(getComputedStyle(at).backgroundColor);
+              if (color.length === 3 || color[3] === 1) return color;
+            }
+            return [255, 255, 255];
+          };
+          const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+          const bad = [];
+          while (walker.nextNode()) {
+            const element = walker.currentNode.parentElement, text = walker.currentNode.textContent.trim();
+            if (!text || !element.checkVisibility() || element.closest("script, .unseen, .skip")) continue;
+            const style = getComputedStyle(element);
+            const ink = channels(element instanceof SVGElement ? style.fill : style.color);
+            const [one, other] = [light(ink), light(behind(element))].sort((a, b) => b - a);
+            if ((one + 0.05) / (other + 0.05) < 4.5) bad.push(`${text.slice(0, 40)} ${ink} on ${behind(element)}`);
+          }
+          return bad;
+        }"""
+    )
+    return found
+
+
+def unlabelled(page: Any) -> list[str]:
+    """Fields, buttons, links and pictures without a name, and landmarks that are missing."""
+    found: list[str] = page.evaluate(
+        """() => {
+          const all = (selector, isBad) => [...document.querySelectorAll(selector)].filter(isBad);
+          const bad = [
+            ...all("input:not([type=hidden]), select, textarea", (each) => !each.labels.length),
+            ...all("button, a[href]", (each) => !each.textContent.trim() && !each.getAttribute("aria-label")),
+            ...all("img", (each) => !each.hasAttribute("alt")),
+            ...all("svg", (each) => !each.hasAttribute("aria-hidden") && !each.hasAttribute("aria-labelledby")),
+          ].map((each) => each.outerHTML.slice(0, 80));
+          return [...bad, ...["main", "header", "nav", "h1"].filter((name) => !document.querySelector(name))];
+        }"""
+    )
+    return found

@@ -1,0 +1,322 @@
+"""MG1–MG3, TA1–TA2, LB1: the endpoints that check claims, answers, facts and traces, over real sockets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from clients import sdk
+from conftest import Proxy
+from servers.believer import Believer, Manner
+from upstream import Received, Reply, Upstream, body_reply, chat_body, error_reply
+
+EVIDENCE = ["Revenue came to $5 million in 2023. Lee leads the team in Oslo.", "Costs were $3 million in 2023."]
+SOURCES = [{"id": "a", "text": EVIDENCE[0]}, {"id": "b", "text": EVIDENCE[1]}]
+
+Start = Callable[..., Proxy]
+
+
+def on(*operations: str, backend: str = "local", **more: Any) -> dict[str, Any]:
+    """The section that switches these operations on."""
+    return {
+        "enabled": True,
+        "backend": {"type": "configurable", "default": backend},
+        **{name: {"enabled": True} for name in operations},
+        **more,
+    }
+
+
+def post(proxy: Proxy, path: str, status: int = 200, **body: Any) -> dict[str, Any]:
+    response = httpx.post(f"{proxy.base_url}/grounding/{path}", json=body, timeout=30)
+    assert response.status_code == status, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+@pytest.fixture
+def believing(start_proxy: Start, believer: Believer) -> Callable[..., Proxy]:
+    """A proxy whose operations ask the model that the body names, served by the believer."""
+
+    def start(*operations: str, **more: Any) -> Proxy:
+        upstreams = {"up": {"base_url": believer.base_url}}
+        return start_proxy(upstreams=upstreams, hallucination=on(*operations, backend="self", **more))
+
+    return start
+
+
+# --- claims and answers, without any model ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("claim", "label", "status"),
+    [
+        ("Revenue was $5M in 2023.", "supported", "supported"),
+        ("Revenue was $6M in 2023.", "contradicted", "contradicted"),
+        ("The moon is made of cheese.", "unsupported", "not_entailed"),
+    ],
+)
+def test_one_claim_comes_back_as_a_report_has_it(proxy: Proxy, claim: str, label: str, status: str) -> None:
+    found = post(proxy, "claim", claim=claim, evidence=SOURCES)
+    assert (found["label"], found["budget"]["status"], found["text"]) == (label, status, claim)
+    assert {"p0", "p1", "required_bits", "observed_bits", "budget_gap"} <= found["budget"].keys()
+    if label != "unsupported":
+        assert found["citations"][0]["source"] == "a"
+
+
+def test_an_answer_is_verified_and_its_report_kept(proxy: Proxy) -> None:
+    answer = "Revenue was $5M in 2023 [a]. Costs were $4M."
+    report = post(proxy, "verify", answer=answer, sources=SOURCES, verifiers=["numeric", "statement"])
+    claims = report["choices"][0]["claims"]
+    assert [claim["label"] for claim in claims] == ["supported", "contradicted"]
+    assert proxy.report(report["id"])["verdict"] == "partially_grounded"
+
+
+def test_an_answer_is_verified_against_messages_and_read_with_its_question(proxy: Proxy) -> None:
+    messages = [{"role": "system", "content": " ".join(EVIDENCE)}]
+    report = post(proxy, "verify", answer="$3M", messages=messages, question="What were the costs in 2023?")
+    assert report["verdict"] == "grounded"
+    wrong = post(proxy, "verify", answer="$5M", messages=messages, question="What were the costs in 2023?")
+    assert wrong["verdict"] == "ungrounded"
+
+
+def test_claims_are_found_without_verdicts(proxy: Proxy) -> None:
+    found = post(proxy, "claims", text="Revenue was $5M. Is that much?")
+    assert [(claim["text"], claim.get("skip_reason")) for claim in found["claims"]] == [
+        ("Revenue was $5M.", None),
+        ("Is that much?", "question"),
+    ]
+    assert "label" not in found["claims"][0]
+
+
+def test_quotations_of_a_json_answer_are_looked_for(proxy: Proxy) -> None:
+    answer = {"quotes": ["Costs were $3 million in 2023.", "Costs were $9 million."]}
+    found = post(proxy, "evidence", answer=answer, fields=["quotes"], sources=EVIDENCE)
+    assert found["quotes"] == {"extracted": 2, "validated": 1, "rejected": 1, "rejected_by_field": {"quotes": 1}}
+    broken = post(proxy, "evidence", answer='{"quotes": "x"}', fields=["quotes"], sources=EVIDENCE)
+    assert broken["schema"]["violations"][0]["found"] == "string"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        ("claim", {"claim": "x"}, "evidence"),
+        ("claim", {"claim": "", "evidence": []}, "claim"),
+        ("claim", {"claim": "x", "evidence": [], "confidence": 2}, "confidence"),
+        ("claim", {"claim": "x", "evidence": [], "confidenc": 1}, "confidenc"),
+        ("verify", {"answer": "x", "mood": "good"}, "grounding.mood"),
+        ("verify", {"sources": []}, "answer"),
+        ("evidence", {"answer": "no json", "fields": ["q"], "sources": []}, "answer"),
+        ("trace", {"steps": []}, "steps"),
+        ("memory", {"facts": [{"text": 7}]}, "facts.0.text"),
+    ],
+)
+def test_what_is_wrong_with_a_check_is_named(proxy: Proxy, path: str, body: dict[str, Any], param: str) -> None:
+    assert post(proxy, path, 400, **body)["error"]["param"] == param
+
+
+def test_what_is_wrong_with_a_check_is_told_in_words_of_json(proxy: Proxy) -> None:
+    for path, body in (("trace", {"steps": "x"}), ("trace", {"steps": []}), ("memory", {"facts": "x"})):
+        message = post(proxy, path, 400, **body)["error"]["message"]
+        assert "array" in message.lower()
+        assert "tuple" not in message.lower()
+
+
+# --- what is off until it is switched on ------------------------------------------------------------------------------
+
+
+def test_gate_and_audit_are_off_by_default_and_say_how_to_switch_them_on(proxy: Proxy) -> None:
+    for path, body in (("memory", {"facts": [{"text": "x"}]}), ("trace", {"steps": ["x"]})):
+        assert "hallucination.enabled" in post(proxy, path, 400, **body)["error"]["message"]
+    assert httpx.get(f"{proxy.base_url}/grounding/memory?subject=s").status_code == 400
+
+
+def test_each_is_switched_on_by_itself(start_proxy: Start) -> None:
+    gated = start_proxy(hallucination=on("memory_gate"))
+    assert post(gated, "memory", facts=[{"text": "Costs were $3M.", "evidence": EVIDENCE}])["accepted"] == 1
+    post(gated, "trace", 400, steps=["x"])
+    audited = start_proxy(hallucination=on("trace_auditing"))
+    assert post(audited, "trace", steps=["Costs were $3M."], context=EVIDENCE)["sound"] is True
+    post(audited, "memory", 400, facts=[{"text": "x"}])
+
+
+# --- the memory gate --------------------------------------------------------------------------------------------------
+
+
+def test_grounded_facts_are_kept_per_subject_and_others_rejected(start_proxy: Start) -> None:
+    proxy = start_proxy(hallucination=on("memory_gate"))
+    facts = [
+        {"text": "Costs were $3M in 2023.", "confidence": 0.8},
+        {"text": "Costs were $4M in 2023.", "confidence": 0.9},
+        {"text": "The moon is made of cheese.", "confidence": 0.9},
+        {"text": "Lee leads the team.", "confidence": 0.9, "cites": ["a"]},
+        {"text": "Lee leads the team.", "confidence": 0.9, "cites": ["zz"]},
+    ]
+    found = post(proxy, "memory", subject="acme", facts=facts, evidence=SOURCES)
+    told = [(each["status"], each.get("reason"), each["confidence"], each["stored"]) for each in found["facts"]]
+    assert told == [
+        ("accepted", None, 0.8, True),
+        ("rejected", "fact_not_grounded", None, False),
+        ("rejected", "fact_not_grounded", None, False),
+        ("accepted", None, 0.9, True),
+        ("rejected", "fact_not_grounded", None, False),
+    ]
+    kept = httpx.get(f"{proxy.base_url}/grounding/memory", params={"subject": "acme"}).json()
+    assert [fact["text"] for fact in kept["facts"]] == ["Costs were $3M in 2023.", "Lee leads the team."]
+    other = httpx.get(f"{proxy.base_url}/grounding/memory", params={"subject": "other"}).json()
+    assert other["facts"] == []
+
+
+def test_facts_without_evidence_are_rejected_and_without_a_subject_kept_nowhere(start_proxy: Start) -> None:
+    proxy = start_proxy(hallucination=on("memory_gate"))
+    bare, told = post(
+        proxy, "memory", facts=[{"text": "Costs were $3M."}, {"text": "Costs were $3M.", "evidence": EVIDENCE}]
+    )["facts"]
+    assert (bare["status"], bare["reason"]) == ("rejected", "fact_not_grounded")
+    assert (told["status"], told["stored"]) == ("accepted", False)
+
+
+def test_kept_facts_serve_as_sources_when_a_request_asks_for_them(start_proxy: Start, upstream: Upstream) -> None:
+    proxy = start_proxy(hallucination=on("memory_gate"), stream={"tail_budget": "10s"})
+    post(proxy, "memory", subject="acme", facts=[{"text": "Costs were $3M in 2023.", "evidence": EVIDENCE}])
+    upstream.reply = body_reply(chat_body("Costs were $3M in 2023."))
+
+    def labels(**grounding: Any) -> tuple[list[str], list[str]]:
+        with sdk(proxy.base_url) as client:
+            messages: Any = [{"role": "user", "content": "The sky is blue. What were the costs in 2023?"}]
+            completion = client.chat.completions.create(
+                model="m", messages=messages, extra_body={"grounding": grounding}
+            )
+        report: Any = (completion.model_extra or {})["grounding"]
+        return [claim["label"] for claim in report["choices"][0]["claims"]], report["warnings"]
+
+    assert labels(subject="acme", memory=True)[0] == ["supported"]
+    assert labels(subject="acme")[0] == ["unsupported"]
+    assert labels(subject="other", memory=True)[0] == ["unsupported"]
+    assert "memory: no subject is named" in labels(memory=True)[1]
+
+
+def test_a_model_decides_on_facts_by_bits(believing: Callable[..., Proxy]) -> None:
+    proxy = believing("memory_gate")
+    facts = [
+        {"text": "Lee leads the team in Oslo.", "confidence": 0.9},
+        {"text": "Kim paints.", "confidence": 0.9},
+    ]
+    stated, silent = post(proxy, "memory", facts=facts, evidence=EVIDENCE, model="believer")["facts"]
+    assert (stated["status"], stated["confidence"], stated["grounding"]) == ("accepted", 0.9, "grounded")
+    assert stated["claim"]["budget"]["p1"] == pytest.approx(0.98, abs=0.01)
+    assert (silent["status"], silent["reason"]) == ("rejected", "fact_not_grounded")
+
+
+def test_the_gate_answers_within_two_seconds_though_the_model_hangs(
+    believing: Callable[..., Proxy], believer: Believer
+) -> None:
+    believer.manner = Manner(hangs=True)
+    proxy = believing("memory_gate", timeout="60s")
+    facts = [{"text": f"Fact number {number} holds.", "confidence": 0.8} for number in range(20)]
+    start = time.monotonic()
+    found = post(proxy, "memory", subject="acme", facts=facts, evidence=EVIDENCE, model="believer")
+    assert time.monotonic() - start < 2.0
+    assert {(each["status"], each["grounding"], each["confidence"]) for each in found["facts"]} == {
+        ("accepted", "unverified", 0.4)
+    }
+    assert {each["claim"]["budget"]["missing"] for each in found["facts"]} == {"timeout"}
+    kept = httpx.get(f"{proxy.base_url}/grounding/memory", params={"subject": "acme"}).json()
+    assert {fact["is_source"] for fact in kept["facts"]} == {False}
+
+
+@pytest.mark.parametrize(
+    ("manner", "cause"),
+    [(Manner(fails=99), "unreachable"), (Manner(busy=99), "rate_limited"), (Manner(refuses=True), "no_verdict")],
+    ids=["fails", "busy", "refuses"],
+)
+def test_a_fact_that_no_model_judges_is_accepted_with_less_confidence(
+    believing: Callable[..., Proxy], believer: Believer, manner: Manner, cause: str
+) -> None:
+    believer.manner = manner
+    proxy = believing("memory_gate")
+    (fact,) = post(proxy, "memory", facts=[{"text": "Lee leads.", "confidence": 0.8}], evidence=EVIDENCE, model="b")[
+        "facts"
+    ]
+    assert (fact["status"], fact["grounding"], fact["confidence"]) == ("accepted", "unverified", 0.4)
+    assert fact["claim"]["budget"]["missing"] == cause
+
+
+def test_the_backend_self_needs_a_model(believing: Callable[..., Proxy]) -> None:
+    proxy = believing("memory_gate")
+    refused = post(proxy, "memory", 400, facts=[{"text": "x", "evidence": EVIDENCE}])
+    assert refused["error"]["param"] == "model"
+
+
+# --- traces -----------------------------------------------------------------------------------------------------------
+
+STEPS = ["Revenue was $5M in 2023.", "Costs were $4M in 2023.", "The moon is made of cheese.", "Let me think."]
+
+
+def test_steps_are_audited_by_words(start_proxy: Start) -> None:
+    proxy = start_proxy(hallucination=on("trace_auditing"))
+    found = post(proxy, "trace", steps=STEPS, context=EVIDENCE, answer="Costs were 4 million dollars.")
+    assert [step["status"] for step in found["steps"]] == ["ENTAILED", "CONTRADICTED", "NOT_IN_CONTEXT", "UNVERIFIABLE"]
+    assert found["counts"] == {"ENTAILED": 1, "CONTRADICTED": 1, "NOT_IN_CONTEXT": 1, "UNVERIFIABLE": 1}
+    assert (found["sound"], found["post_hoc"]["status"]) == (False, "derived")
+
+
+def test_an_answer_that_the_steps_do_not_lead_to_is_found(start_proxy: Start) -> None:
+    proxy = start_proxy(hallucination=on("trace_auditing"))
+    found = post(proxy, "trace", steps=STEPS[:1], context=EVIDENCE, answer="Costs were $3M.")
+    assert found["post_hoc"]["status"] == "not_derived"
+
+
+def test_the_post_hoc_check_can_be_off(start_proxy: Start) -> None:
+    section = on("trace_auditing")
+    section["trace_auditing"]["check_post_hoc"] = False
+    assert "post_hoc" not in post(start_proxy(hallucination=section), "trace", steps=STEPS[:1], answer="Costs fell.")
+
+
+def test_steps_are_audited_by_a_model_and_entailed_ones_become_premises(
+    believing: Callable[..., Proxy], believer: Believer
+) -> None:
+    proxy = believing("trace_auditing")
+    steps = ["Lee leads the team in Oslo.", "Kim paints."]
+    found = post(proxy, "trace", steps=steps, context=EVIDENCE, model="believer")
+    assert [step["status"] for step in found["steps"]] == ["ENTAILED", "NOT_IN_CONTEXT"]
+    last = [prompt for prompt in believer.prompts if "Kim paints" in prompt]
+    assert "step-1" in last[0]
+    assert "step-2" not in last[0]
+
+
+@pytest.mark.parametrize(
+    ("derived", "status"), [("5 million dollars", "derived"), ("$6M", "not_derived"), ("UNKNOWN", "not_derived")]
+)
+def test_an_independent_executor_derives_the_answer_from_the_steps_alone(
+    start_proxy: Start, upstream: Upstream, derived: str, status: str
+) -> None:
+    prompts: list[str] = []
+
+    def reply(received: Received) -> Reply:
+        said = "\n".join(message["content"] for message in received.json()["messages"])
+        if "STEPS, as a JSON array" not in said:
+            return body_reply(chat_body("YES"))
+        prompts.append(said)
+        return body_reply(chat_body(derived))
+
+    upstream.reply = reply
+    proxy = start_proxy(hallucination=on("trace_auditing", backend="self"))
+    question = "What was the revenue?"
+    found = post(proxy, "trace", steps=STEPS[:1], context=EVIDENCE, answer="$5M", question=question, model="m")
+    assert (found["post_hoc"]["status"], found["post_hoc"]["derived"]) == (status, derived)
+    (prompt,) = prompts
+    assert STEPS[0] in prompt
+    assert question in prompt
+    assert EVIDENCE[0] not in prompt
+    assert '"$5M"' not in prompt
+
+
+def test_words_derive_the_answer_where_the_executor_is_silent(start_proxy: Start, upstream: Upstream) -> None:
+    upstream.reply = error_reply(500, "out of memory", type="server_error")
+    proxy = start_proxy(hallucination=on("trace_auditing", backend="self"))
+    found = post(proxy, "trace", steps=STEPS[:1], context=EVIDENCE, answer="$5M", model="m")
+    assert found["post_hoc"]["status"] == "derived"
+    assert found["steps"][0]["status"] == "UNVERIFIABLE"

@@ -1,0 +1,185 @@
+"""DQ1, DQ2: a promised report comes, and its webhook is told once, whatever becomes of who promised it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from upstream import Upstream, body_reply, chat_body
+
+sys.path.append(str(Path(__file__).parents[1] / "stores"))
+from databases import Database, postgresql, sqlite
+
+COMMAND = [sys.executable, "-c", "from proxy.cli import main; main()"]
+WITHIN_S = 40.0
+ASKED = {
+    "model": "m",
+    "messages": [{"role": "system", "content": "The sky is blue on a clear day."}],
+    "grounding": {"mode": "async"},
+}
+
+
+class Receiver:
+    """Who is told by webhooks: the calls that came."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Mapping[str, str], bytes]] = []
+        calls = self.calls
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                calls.append(({name.lower(): value for name, value in self.headers.items()}, body))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                """Says nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Served:
+    """A proxy in a process of its own."""
+
+    def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
+        folder.mkdir()
+        (folder / "config.yaml").write_text(yaml.safe_dump(dict(config)))
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self._log = folder / "log"
+        self.url = f"http://127.0.0.1:{port}"
+        serve = ["serve", "--config", "config.yaml", "--host", "127.0.0.1", "--port", str(port)]
+        with self._log.open("wb") as sink:
+            environ = os.environ | {"GROUNDWIRE_WEBHOOK_SECRET": "s3cret"}
+            self.process = subprocess.Popen([*COMMAND, *serve], stdout=sink, stderr=sink, cwd=folder, env=environ)
+        try:
+            self._wait_until_up()
+        except BaseException:
+            self.kill()
+            raise
+
+    def _wait_until_up(self) -> None:
+        def is_up() -> bool | None:
+            assert self.process.poll() is None, self._log.read_text()
+            try:
+                return httpx.get(f"{self.url}/readyz", timeout=1).json() == {"status": "ready", "degraded": []} or None
+            except httpx.TransportError:
+                return None
+
+        until(is_up)
+
+    def ask(self) -> dict[str, Any]:
+        """What the client is told at once."""
+        answer = httpx.post(f"{self.url}/v1/chat/completions", json=ASKED, timeout=10)
+        grounding: dict[str, Any] = answer.json()["grounding"]
+        return grounding
+
+    def report(self, id_: str) -> dict[str, Any]:
+        """The report under an id as this process tells it, once it is final; asked again when the database is slow."""
+
+        def look() -> dict[str, Any] | None:
+            found = httpx.get(f"{self.url}/v1/grounding/{id_}", timeout=10)
+            if found.status_code == 503:  # the database took more than a second: "Please try again"
+                return None
+            assert found.status_code == 200, found.text
+            report: dict[str, Any] = found.json()
+            return report if report["status"] not in ("pending", "deferred") else None
+
+        return until(look)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(timeout=10)
+
+
+def until(found: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + WITHIN_S
+    while time.monotonic() < deadline:
+        if (value := found()) is not None:
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"not within {WITHIN_S} s")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """Each database in turn."""
+    with sqlite(tmp_path) if request.param == "sqlite" else postgresql() as found:
+        yield found
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """A webhook's receiver."""
+    found = Receiver()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def serve(
+    upstream: Upstream, tmp_path: Path, database: Database, receiver: Receiver
+) -> Iterator[Callable[..., Served]]:
+    """Start a proxy over this database; `poll` is how often it looks for jobs."""
+    upstream.reply = body_reply(chat_body("The sky is blue on a clear day. The moon is made of green cheese."))
+    with ExitStack() as stack:
+
+        def started(name: str, poll: str = "100ms") -> Served:
+            jobs = {"url": database.url, "database_schema": database.schema, "poll": poll, "timeout": "2s"}
+            config = {
+                "upstreams": {"up": {"base_url": upstream.base_url}},
+                "jobs": jobs,
+                "webhook": {"url": receiver.url, "timeout": "1s"},
+            }
+            served = Served(tmp_path / name, config)
+            stack.callback(served.kill)
+            return served
+
+        yield started
+
+
+@pytest.mark.timeout(120)
+def test_a_killed_proxy_owes_no_report_and_tells_of_each_once(serve: Callable[..., Served], receiver: Receiver) -> None:
+    promising = serve("first", poll="3s")  # it hardly looks for a job before it is killed
+    promised = [promising.ask() for _ in range(3)]
+    assert {each["status"] for each in promised} == {"pending"}
+    promising.process.send_signal(signal.SIGKILL)
+    promising.process.wait(timeout=10)
+    keeping = serve("second")
+    reports = [keeping.report(each["id"]) for each in promised]
+    assert [(each["status"], each["score"]) for each in reports] == [("complete", 0.5)] * 3
+    until(lambda: len(receiver.calls) >= 3 or None)
+    time.sleep(1.0)
+    told = {headers["webhook-id"]: json.loads(body) for headers, body in receiver.calls}
+    assert len(receiver.calls) == 3
+    assert told == {report["id"]: report for report in reports}
+
+
+@pytest.mark.timeout(120)
+def test_a_proxy_that_is_told_to_stop_stops_soon(serve: Callable[..., Served]) -> None:
+    served = serve("only")
+    id_ = served.ask()["id"]
+    assert served.report(id_)["status"] == "complete"
+    served.process.send_signal(signal.SIGTERM)
+    assert served.process.wait(timeout=15) in (0, -signal.SIGTERM)

@@ -1,0 +1,96 @@
+"""LB3: the MCP server with the official client, over standard input and output and over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import pytest
+from conftest import Proxy
+from mcp import Client, StdioServerParameters
+
+T = TypeVar("T")
+Work = Callable[[Client], Awaitable[T]]
+Use = Callable[[Work[Any]], Any]
+
+EVIDENCE = ["Revenue came to $5 million in 2023.", "Costs were $3 million in 2023."]
+
+
+def over_stdio(work: Work[T], folder: Path) -> T:
+    """What `work` comes to with `groundwire mcp` as a process of its own."""
+    command = StdioServerParameters(command=str(Path(sys.executable).with_name("groundwire")), args=["mcp"], cwd=folder)
+    return _with(command, work)
+
+
+def _with(server: Any, work: Work[T]) -> T:
+    async def session() -> T:
+        async with asyncio.timeout(40), Client(server) as client:
+            return await work(client)
+
+    return asyncio.run(session())
+
+
+@pytest.fixture(params=["stdio", "http"])
+def use(
+    request: pytest.FixtureRequest, start_proxy: Callable[..., Proxy], tmp_path: Path
+) -> Callable[[Work[Any]], Any]:
+    """Runs work with a client of the server, over either transport."""
+    if request.param == "stdio":
+        return lambda work: over_stdio(work, tmp_path)
+    proxy = start_proxy(mcp={"enabled": True})
+    return lambda work: _with(f"{proxy.url}/mcp", work)
+
+
+def called(name: str, **arguments: Any) -> Work[Any]:
+    async def work(client: Client) -> Any:
+        return await client.call_tool(name, arguments)
+
+    return work
+
+
+def test_it_offers_three_tools_that_tell_how_to_use_them(use: Use) -> None:
+    async def work(client: Client) -> Any:
+        return await client.list_tools()
+
+    tools = {tool.name: tool for tool in use(work).tools}
+    assert tools.keys() == {"verify_claim", "verify_claims", "audit_trace"}
+    assert all(tool.description and tool.annotations.read_only_hint for tool in tools.values())
+    assert tools["verify_claim"].input_schema["required"] == ["claim", "evidence"]
+
+
+def test_a_claim_an_answer_and_a_trace_are_checked(use: Use) -> None:
+    async def work(client: Client) -> list[dict[str, Any]]:
+        results = [
+            await client.call_tool("verify_claim", {"claim": "Costs were $4M in 2023.", "evidence": EVIDENCE}),
+            await client.call_tool("verify_claims", {"text": "Costs were $3M. Revenue fell.", "context": EVIDENCE}),
+            await client.call_tool("audit_trace", {"steps": ["Costs were $3M."], "context": EVIDENCE, "answer": "$3M"}),
+        ]
+        assert not any(result.is_error for result in results)
+        return [result.structured_content for result in results]
+
+    claim, report, audit = use(work)
+    assert (claim["label"], claim["budget"]["status"]) == ("contradicted", "contradicted")
+    assert [each["label"] for each in report["choices"][0]["claims"]] == ["supported", "unsupported"]
+    assert (audit["steps"][0]["status"], audit["post_hoc"]["status"], audit["sound"]) == ("ENTAILED", "derived", True)
+
+
+def test_a_wrong_call_is_told_in_a_sentence(use: Use) -> None:
+    result = use(called("verify_claim", claim="", evidence=EVIDENCE))
+    assert result.is_error
+    assert "'claim'" in result.content[0].text
+
+
+def test_it_is_not_there_unless_it_is_switched_on(proxy: Proxy) -> None:
+    assert httpx.post(f"{proxy.url}/mcp", json={}).status_code == 404
+
+
+def test_a_page_of_another_host_cannot_reach_it(start_proxy: Callable[..., Proxy]) -> None:
+    proxy = start_proxy(mcp={"enabled": True})
+    call = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    headers = {"accept": "application/json, text/event-stream"}
+    for name, value in (("host", "evil.example"), ("origin", "http://evil.example")):
+        assert httpx.post(f"{proxy.url}/mcp", json=call, headers=headers | {name: value}).status_code in (403, 421)

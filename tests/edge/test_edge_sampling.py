@@ -1,0 +1,189 @@
+"""SC1: the same request sampled beside its answer, with the real SDK over real sockets; no answer waits for it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from clients import JSON_HEADERS, RawClient, sdk
+from conftest import Proxy
+from upstream import (
+    Pause,
+    Received,
+    Reply,
+    Stall,
+    Upstream,
+    body_reply,
+    chat_body,
+    chat_events,
+    error_reply,
+    stream_reply,
+)
+
+Start = Callable[..., Proxy]
+
+ANSWER = "Acme was founded in 1987. Lee leads the team."
+SAMPLES = {0.0: ANSWER, 0.1: "Acme was founded in 1993. Lee leads the team.", 0.2: "Acme was founded in 1987."}
+MESSAGES: Any = [
+    {"role": "system", "content": "Acme was founded in 1987. Lee leads the team."},
+    {"role": "user", "content": "What do you know of Acme?"},
+]
+
+
+class Model:
+    """A model server that says `ANSWER`, and to samples what `samples` has for their temperature."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self.samples: dict[float, Reply] = {at: body_reply(chat_body(text)) for at, text in SAMPLES.items()}
+        self.answer: Reply = body_reply(chat_body(ANSWER))
+        self.asked: list[dict[str, Any]] = []
+        self._lock = threading.Lock()
+        upstream.reply = self._reply
+
+    def _reply(self, received: Received) -> Reply:
+        body = received.json()
+        with self._lock:
+            self.asked.append(body)
+        return self.samples[body["temperature"]] if "temperature" in body else self.answer
+
+    @property
+    def temperatures(self) -> list[float]:
+        """Those of the samples, in order of size."""
+        return sorted(body["temperature"] for body in self.asked if "temperature" in body)
+
+
+@pytest.fixture
+def model(upstream: Upstream) -> Model:
+    return Model(upstream)
+
+
+@pytest.fixture
+def ask(start_proxy: Start, model: Model) -> Callable[..., tuple[Proxy, dict[str, Any]]]:
+    """Asks through a proxy with these sections; gives the proxy and the report beside the answer."""
+
+    def asked(grounding: dict[str, Any], stream: bool = False, **sections: Any) -> tuple[Proxy, dict[str, Any]]:
+        proxy = start_proxy(**sections)
+        with sdk(proxy.base_url) as client:
+            extra = {"grounding": grounding}
+            if stream:
+                chunks = client.chat.completions.create(model="m", messages=MESSAGES, extra_body=extra, stream=True)
+                found = [chunk.model_extra["grounding"] for chunk in chunks if "grounding" in (chunk.model_extra or {})]
+                return proxy, found[0]
+            completion = client.chat.completions.create(model="m", messages=MESSAGES, extra_body=extra)
+            assert completion.choices[0].message.content == ANSWER
+            return proxy, (completion.model_extra or {})["grounding"]
+
+    return asked
+
+
+def settled(proxy: Proxy, report: dict[str, Any]) -> dict[str, Any]:
+    """The self-consistency of the stored report, once it is no longer pending."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        found: dict[str, Any] = proxy.report(report["id"])["self_consistency"]
+        if found["status"] != "pending":
+            return found
+        time.sleep(0.02)
+    raise AssertionError("the samples never came")
+
+
+def test_without_asking_nothing_is_sampled(ask: Callable[..., Any], model: Model) -> None:
+    _, report = ask({})
+    assert "self_consistency" not in report
+    assert model.temperatures == []
+
+
+def test_claims_are_compared_and_the_risk_and_usage_told_apart(ask: Callable[..., Any], model: Model) -> None:
+    proxy, report = ask({"samples": 3})
+    found = settled(proxy, report)
+    assert model.temperatures == [0.0, 0.1, 0.2]
+    assert (found["status"], found["samples"], found["answered"]) == ("complete", 3, 3)
+    assert [claim["votes"] for claim in found["claims"]] == [[1.0, 0.0, 1.0], [1.0, 1.0, 0.5]]
+    assert found["risk"] == pytest.approx((1 / 3 + 0.25 / 3) / 2, abs=1e-3)
+    assert found["usage"]["calls"] == 3
+    assert found["usage"]["completion_tokens"] > 0
+
+
+def test_samples_of_a_stream_are_the_same_request_in_one_body(ask: Callable[..., Any], model: Model) -> None:
+    model.answer = stream_reply(chat_events(ANSWER))
+    proxy, report = ask({"samples": 3}, stream=True)
+    settled(proxy, report)
+    samples = [body for body in model.asked if "temperature" in body]
+    asked = {"model": "m", "messages": MESSAGES}
+    assert [{key: body[key] for key in body if key != "temperature"} for body in samples] == [asked] * 3
+
+
+def test_every_answer_is_sampled_where_the_config_says_so(ask: Callable[..., Any], model: Model) -> None:
+    model.samples[0.7] = model.samples[0.8] = model.samples[0.6] = model.samples[0.0]
+    proxy, report = ask({}, sampling={"enabled": True, "samples": 3, "temperatures": [0.6, 0.7]})
+    assert settled(proxy, report)["risk"] == 0.0
+    assert model.temperatures == [0.6, 0.7, 0.8]
+
+
+def test_requests_may_be_kept_from_asking(ask: Callable[..., Any], model: Model) -> None:
+    proxy, report = ask({"samples": 5}, sampling={"on_request": False})
+    found = settled(proxy, report)
+    assert (found["status"], found["reasons"], found["usage"]["calls"]) == ("failed", ["not_allowed"], 0)
+    assert model.temperatures == []
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["body", "stream"])
+def test_an_answer_never_waits_for_its_samples(ask: Callable[..., Any], model: Model, stream: bool) -> None:
+    slow = body_reply(chat_body(ANSWER))
+    for at in SAMPLES:
+        model.samples[at] = Reply(slow.body, slow.status, slow.headers, slow.framing, (Pause(1.5),))
+    if stream:
+        model.answer = stream_reply(chat_events(ANSWER))
+    start = time.monotonic()
+    proxy, report = ask({"samples": 3}, stream)
+    assert report["self_consistency"] == {"status": "pending", "samples": 3, "temperatures": [0.0, 0.1, 0.2]}
+    assert report["status"] == "complete"
+    assert time.monotonic() - start < 1.5
+    assert settled(proxy, report)["risk"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("sample", "reason"),
+    [
+        (error_reply(429, "slow down", type="rate_limit_error"), "status 429"),
+        (error_reply(400, "temperature is not supported", type="invalid_request_error"), "status 400"),
+        (body_reply(b"no json"), "error"),
+        (body_reply(b'{"choices": []}'), "no text"),
+    ],
+    ids=["rate limited", "refused", "no json", "no choices"],
+)
+def test_samples_that_fail_are_told_and_touch_no_answer(
+    ask: Callable[..., Any], model: Model, sample: Reply, reason: str
+) -> None:
+    model.samples = dict.fromkeys(SAMPLES, sample)
+    proxy, report = ask({"samples": 3})
+    found = settled(proxy, report)
+    assert (found["status"], found["risk"], found["reasons"]) == ("failed", None, [reason])
+    assert proxy.report(report["id"])["verdict"] == "grounded"
+
+
+def test_samples_that_hang_end_in_time(ask: Callable[..., Any], model: Model) -> None:
+    model.samples = dict.fromkeys(SAMPLES, Reply((b"",), before=(Stall(),)))
+    proxy, report = ask({"samples": 3}, sampling={"timeout": "300ms"})
+    assert settled(proxy, report)["reasons"] == ["timeout"]
+
+
+def test_some_samples_are_enough(ask: Callable[..., Any], model: Model) -> None:
+    model.samples[0.1] = error_reply(500, "out of memory", type="server_error")
+    proxy, report = ask({"samples": 3})
+    found = settled(proxy, report)
+    assert (found["status"], found["answered"], found["reasons"]) == ("complete", 2, ["status 500"])
+
+
+def test_a_gone_client_cancels_the_samples_too(model: Model, upstream: Upstream, proxy: Proxy) -> None:
+    stalled = Reply((b"",), before=(Stall(),))
+    model.answer, model.samples = stalled, dict.fromkeys(SAMPLES, stalled)
+    body = {"model": "m", "messages": MESSAGES, "grounding": {"samples": 3}}
+    with RawClient(proxy.port) as client:
+        client.send("POST", "/v1/chat/completions", JSON_HEADERS, json.dumps(body).encode())
+        upstream.wait_for_requests(4)
+    assert all(exchange.left.wait(1.0) for exchange in upstream.exchanges)

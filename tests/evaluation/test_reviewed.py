@@ -1,0 +1,108 @@
+"""RV2: what people decided in the review queue comes back as labelled answers, and weights can be fitted on them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from server.pages.site_of_tests import ANSWER, SOURCE, Site, exchange, visit
+
+from proxy.evaluation.calibrate import calibrate
+from proxy.evaluation.reviewed import write_reviewed
+from proxy.evaluation.rows import SAMPLE, Row, read_rows
+from proxy.stores.history.reviews import Finding, Wanted
+
+WRONG = "Profit rose to $900K."
+
+
+async def decide(site: Site, finding: Finding) -> None:
+    """As a person would who knows that only the rise of profits is wrong."""
+    await site.history.reviews.decide(finding.id, 0, "confirmed" if finding.text == WRONG else "rejected", "ann")
+
+
+def reviewed(folder: Path) -> list[Row]:
+    out = folder / "reviewed.jsonl"
+    count = write_reviewed(f"sqlite:///{folder}/history.db", "unused", out)
+    rows, problems = read_rows(out.read_text().splitlines())
+    assert problems == []
+    assert len(rows) == count
+    return rows
+
+
+def test_answers_reviewed_as_a_whole_are_labelled_and_the_others_left_out(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        for finding in (await site.history.reviews.page(Wanted(), limit=200)).items:
+            if finding.exchange != "gw-half" or finding.text == WRONG:
+                await decide(site, finding)
+
+    fine = exchange("gw-fine", answer="Revenue was $4.2M in 2023. Nobody lives on the moon of Titan.")
+    visit(tmp_path, work, exchange("gw-wrong"), fine, exchange("gw-half"), exchange("gw-supported", answer=SOURCE))
+    wrong, right = sorted(reviewed(tmp_path), key=lambda row: row.id, reverse=True)
+    assert (wrong.id, wrong.label, wrong.context) == ("gw-wrong/0", 1, (SOURCE,))
+    start = ANSWER.index(WRONG)
+    assert wrong.spans == ((start, start + len(WRONG)),)
+    assert (right.id, right.label, right.spans) == ("gw-fine/0", 0, ())
+
+
+def test_where_no_content_is_kept_there_is_nothing_to_learn_from(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        for finding in (await site.history.reviews.page(Wanted(), limit=200)).items:
+            await decide(site, finding)
+
+    visit(tmp_path, work, exchange(), content="hashes")
+    assert reviewed(tmp_path) == []
+
+
+@pytest.mark.timeout(180)
+def test_weights_are_fitted_on_reviewed_answers_beside_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def work(site: Site) -> None:
+        for finding in (await site.history.reviews.page(Wanted(), limit=200)).items:
+            await decide(site, finding)
+
+    visit(tmp_path, work, exchange("gw-1"), exchange("gw-2", source=f"{SOURCE} That was all."))
+    assert len(reviewed(tmp_path)) == 2
+    data = tmp_path / "data"
+    data.mkdir()
+    rows = [json.loads(line) for line in SAMPLE.read_text(encoding="utf-8").splitlines()]
+    many = [{**row, "id": f"{row['id']}-{copy}"} for copy in range(-(-150 // len(rows))) for row in rows]
+    (data / "sample.jsonl").write_text("\n".join(map(json.dumps, many)), encoding="utf-8")
+    calibrate(data, tmp_path / "weights.json", [tmp_path / "reviewed.jsonl"])
+    assert '"reviewed"' in capsys.readouterr().out
+    assert json.loads((tmp_path / "weights.json").read_text())["weights"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "said"),
+    [
+        (["--from-reviews"], {}, "store.url: it must be set"),
+        ([], {}, "--data or --from-reviews is needed"),
+        (["--from-reviews"], {"GROUNDWIRE_STORE__URL": "sqlite:///{folder}/history.db"}, "1 reviewed answers"),
+    ],
+    ids=["no store", "nothing to fit on", "too few"],
+)
+def test_the_command_says_what_it_lacks(
+    tmp_path: Path, arguments: list[str], environ: dict[str, str], said: str
+) -> None:
+    async def work(site: Site) -> None:
+        for finding in (await site.history.reviews.page(Wanted(), limit=200)).items:
+            await decide(site, finding)
+
+    visit(tmp_path, work, exchange())
+    given = {name: value.format(folder=tmp_path) for name, value in environ.items()}
+    code = "from proxy.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "calibrate", *arguments],
+        env={**os.environ, **given},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 2
+    assert said in done.stderr

@@ -1,0 +1,123 @@
+"""IB1, IB3, IB4: claims on their way to a budget, against a server of known beliefs over real sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from asked import CONTEXT, DENIED_CLAIM, SILENT_CLAIM, STATED_CLAIM, chatting
+from servers.believer import DENIED, SCRUBBED, STATED, UNSTATED, Believer, Manner, understand
+
+from proxy.evidence.budgets import Cited, budgets
+from proxy.types import Budget, Citation, Source
+from proxy.verification.information.budget import signed_bits
+
+WHOLE = Citation("s1", 0, len(CONTEXT[0].text), CONTEXT[0].text, 1.0, "exact")
+WEATHER = Citation("s2", 0, len(CONTEXT[1].text), CONTEXT[1].text, 1.0, "exact")
+
+
+def measured(
+    believer: Believer, *asked: Cited, sources: Sequence[Source] = CONTEXT, threshold_bits: float = 0.0, **options: Any
+) -> list[Budget]:
+    found, _ = chatting(believer, lambda estimator: budgets(asked, sources, estimator, threshold_bits), **options)
+    return found
+
+
+def prompts(believer: Believer) -> list[tuple[int, int, bool]]:
+    """Of every question: how many claims, how many sources, and whether evidence was removed."""
+    read = [understand([prompt]) for prompt in believer.prompts]
+    return sorted((len(each.claims), len(each.context), "REMOVED" in "".join(each.context)) for each in read if each)
+
+
+@pytest.mark.parametrize(
+    ("cited", "known", "p1", "p0", "status"),
+    [
+        pytest.param(Cited(STATED_CLAIM), {}, STATED, SCRUBBED, "supported", id="stated, citing nothing"),
+        pytest.param(Cited(STATED_CLAIM, (WHOLE,)), {}, STATED, SCRUBBED, "supported", id="stated"),
+        pytest.param(Cited(DENIED_CLAIM, (WHOLE,)), {}, DENIED, SCRUBBED, "contradicted", id="denied"),
+        pytest.param(Cited(STATED_CLAIM, (WHOLE,)), {STATED_CLAIM.text: 0.99}, STATED, 0.99, "prior_leak", id="known"),
+        pytest.param(Cited(STATED_CLAIM, (WEATHER,)), {}, STATED, STATED, "prior_leak", id="stated elsewhere"),
+    ],
+)
+def test_a_budget_follows_from_belief_with_the_evidence_and_without(
+    believer: Believer, cited: Cited, known: Mapping[str, float], p1: float, p0: float, status: str
+) -> None:
+    believer.manner = Manner(known=known)
+    (budget,) = measured(believer, cited)
+    assert budget.status == status
+    assert budget.p1
+    assert budget.p0
+    assert (budget.p1.value, budget.p0.value) == (pytest.approx(p1, abs=1e-3), pytest.approx(p0, abs=1e-3))
+    assert budget.required_bits == pytest.approx(signed_bits(0.95, p0), abs=0.02)
+    assert budget.observed_bits == pytest.approx(signed_bits(p1, p0), abs=0.02)
+
+
+def test_where_the_context_is_silent_one_question_is_enough(believer: Believer) -> None:
+    (budget,) = measured(believer, Cited(SILENT_CLAIM, (WHOLE,)))
+    assert (budget.status, budget.p0, believer.calls) == ("not_entailed", None, 1)
+    assert budget.p1
+    assert budget.p1.value == pytest.approx(UNSTATED, abs=1e-3)
+
+
+def test_a_threshold_in_bits_asks_for_belief_without_the_evidence(believer: Believer) -> None:
+    (budget,) = measured(believer, Cited(SILENT_CLAIM, (WHOLE,)), threshold_bits=0.5)
+    assert budget.p0
+    assert budget.p0.value == pytest.approx(SCRUBBED, abs=1e-3)
+    assert budget.budget_gap is not None
+    assert budget.budget_gap > 0.5
+
+
+def test_unknown_citations_and_an_empty_context_cost_nothing(believer: Believer) -> None:
+    found = measured(believer, Cited(STATED_CLAIM, (), ("7",)))
+    found += measured(believer, Cited(STATED_CLAIM), sources=())
+    assert [budget.status for budget in found] == ["unknown_citation", "no_context"]
+    assert believer.calls == 0
+
+
+def test_claims_that_cite_the_same_are_asked_about_together(believer: Believer) -> None:
+    apart = [Cited(STATED_CLAIM, (WHOLE,)), Cited(DENIED_CLAIM, (WHOLE,)), Cited(SILENT_CLAIM), Cited(STATED_CLAIM)]
+    found = measured(believer, *apart)
+    assert [budget.status for budget in found] == ["supported", "contradicted", "not_entailed", "supported"]
+    asked = prompts(believer)
+    assert (4, 2, False) in asked
+    assert (2, 2, True) in asked
+    assert len([each for each in asked if each[0] > 1]) == 2
+
+
+def test_a_citation_beside_the_point_is_told(believer: Believer) -> None:
+    (budget,) = measured(believer, Cited(STATED_CLAIM, (WHOLE, WEATHER)))
+    assert (budget.status, budget.decorative) == ("decorative_citation", (1,))
+    assert believer.calls == 5  # p1, p0, without each, and the weather alone
+
+
+def test_two_sources_that_say_the_same_are_both_needed_for_nothing_and_neither_is_decorative(
+    believer: Believer,
+) -> None:
+    twice = (CONTEXT[0], Source("s2", "document", "An auditor agrees. The revenue of 2023 was $4.2 million."))
+    second = Citation("s2", 0, len(twice[1].text), twice[1].text, 1.0, "exact")
+    (budget,) = measured(believer, Cited(STATED_CLAIM, (WHOLE, second)), sources=twice)
+    assert (budget.status, budget.decorative) == ("supported", ())
+
+
+def test_samples_have_a_target_of_their_own(believer: Believer) -> None:
+    believer.manner = Manner(logprobs=False, known={STATED_CLAIM.text: 0.0})
+    (budget,) = measured(believer, Cited(SILENT_CLAIM), tells_logprobs=False)
+    assert (budget.target, budget.status) == (0.7, "ambiguous")
+
+
+@pytest.mark.parametrize(
+    ("manner", "cause"),
+    [
+        (Manner(busy=99), "rate_limited"),
+        (Manner(fails=99), "unreachable"),
+        (Manner(hangs=True), "timeout"),
+        (Manner(refuses=True), "no_verdict"),
+    ],
+)
+def test_a_budget_that_cannot_be_had_says_why(believer: Believer, manner: Manner, cause: str) -> None:
+    believer.manner = manner
+    found = measured(believer, Cited(STATED_CLAIM), Cited(DENIED_CLAIM), timeout=0.5)
+    assert [(budget.status, budget.missing and budget.missing.cause) for budget in found] == [
+        ("unavailable", cause)
+    ] * 2

@@ -1,0 +1,50 @@
+"""ST4, LB2: eval and calibrate with an encoder, as a user runs them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tiny_models import modernbert_folder
+from typer.testing import CliRunner
+
+from proxy.cli import app
+from proxy.config import Encoder
+from proxy.evaluation.rows import SAMPLE
+from proxy.evidence.loading import load_encoder
+from proxy.verification.alignment.model import Blend
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def sure(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An encoder that supports whatever it is asked about."""
+    return modernbert_folder(tmp_path_factory.mktemp("sure"), lean=20.0)
+
+
+def flagged(path: Path) -> int:
+    (result,) = json.loads(path.read_text())["datasets"].values()
+    return sum(outcome["flagged"] for outcome in result["outcomes"])
+
+
+def test_eval_measures_the_verdicts_that_an_encoder_takes_part_in(sure: Path, tmp_path: Path):
+    run("eval", "--json", str(tmp_path / "alone.json"))
+    run("eval", "--encoder", str(sure), "--json", str(tmp_path / "sure.json"))
+    assert flagged(tmp_path / "sure.json") < flagged(tmp_path / "alone.json")
+
+
+def test_calibrate_writes_what_the_encoder_is_used_with(sure: Path, tmp_path: Path):
+    lines = SAMPLE.read_text(encoding="utf-8").splitlines()
+    copies = [json.loads(line) | {"id": f"{n}-{k}"} for n, line in enumerate(lines) for k in range(4)]
+    (tmp_path / "mine.jsonl").write_text("\n".join(json.dumps(row) for row in copies))
+    out = tmp_path / "groundwire.json"
+    shown = run("calibrate", "--data", str(tmp_path), "--encoder", str(sure), "--out", str(out))
+    stored = json.loads(out.read_text())
+    assert json.loads(shown[shown.index("{") :])["encoder"] == stored["card"]["encoder"] == str(sure)
+    assert stored["card"]["asked"] > 0
+    _, blend = load_encoder(Encoder(model=str(sure), weights=str(out)))
+    assert blend == Blend(stored["model"], stored["encoder"], stored["bias"], stored["bars"])

@@ -1,0 +1,203 @@
+"""MG1–MG3: the memory gate ends in time whatever hangs, tells no words of what it rejects, and recalls what it kept."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from proxy.errors import MemoryUnavailable
+from proxy.gateway.estimators import Asker, Backend, Estimators, estimate_cache
+from proxy.gateway.memory import Answered, Memory, Offered
+from proxy.gateway.proving import Prover
+from proxy.gateway.workers import Workers
+from proxy.server.errors import error_reply
+from proxy.stores.facts import Fact, MemoryFacts
+from proxy.types import Claim, Estimate, Policy, Probability, Source
+from proxy.verification.information.scrub import MARKER
+from proxy.verification.memory import GatePolicy
+
+EVIDENCE = (Source("a", "source", "Costs were $3 million in 2023. Lee leads the team."),)
+STATED, INVENTED = "Costs were $3M in 2023.", "The secret recipe holds saffron."
+
+
+class Believes:
+    """Believes everything with evidence and nothing for sure without."""
+
+    async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
+        p = 0.5 if any(MARKER in source.text for source in context) else 0.99
+        return Probability(p, p, p, "logprobs")
+
+    async def batch_estimate(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
+        return [await self.estimate_probability(claim, context) for claim in claims]
+
+
+class Stubborn(Believes):
+    """Answers after so many seconds, and does not let itself be cancelled."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
+        until = time.monotonic() + self._seconds
+        while time.monotonic() < until:
+            try:
+                await asyncio.sleep(until - time.monotonic())
+            except asyncio.CancelledError:
+                continue
+        return await super().estimate_probability(claim, context)
+
+
+class Breaks(Believes):
+    async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
+        raise RuntimeError("of the backend")
+
+
+class Hangs(MemoryFacts):
+    """A store that never answers."""
+
+    async def put(self, subject: str, facts: Sequence[Fact]) -> None:
+        await asyncio.sleep(60)
+
+    async def of(self, subject: str) -> Sequence[Fact]:
+        await asyncio.sleep(60)
+        return ()
+
+
+class Fails(MemoryFacts):
+    """A store that is down."""
+
+    async def put(self, subject: str, facts: Sequence[Fact]) -> None:
+        raise OSError("disk full")
+
+    async def of(self, subject: str) -> Sequence[Fact]:
+        raise OSError("no such table")
+
+
+def memory(estimator: Believes | None = None, workers: Workers | None = None, **more: Any) -> Memory:
+    """A gate that asks this estimator, or none."""
+    backends = {"model": lambda asker, limits, meter: Backend(estimator or Believes(), "test")}
+    operations: Any = {"memory_gate": "model" if estimator else "local"}
+    estimators = Estimators(backends, operations, estimate_cache(0, 60), 8, 60.0)
+    prover = Prover(workers or Workers(1, 100), Policy(), estimators)
+    return Memory(prover, **{"facts": MemoryFacts(), "policy": GatePolicy(), "timeout": 60.0, **more})
+
+
+def admit(gate: Memory, *texts: str, subject: str | None = "acme", **more: Any) -> tuple[list[Answered], float]:
+    """What the gate says of these facts, and after how many seconds."""
+
+    async def work() -> tuple[list[Answered], float]:
+        start = time.monotonic()
+        offered = [Offered(text, **{"evidence": EVIDENCE, "confidence": 0.8, **more}) for text in texts]
+        return await gate.admit(offered, subject, Asker("m")), time.monotonic() - start
+
+    return asyncio.run(work())
+
+
+def recalled(gate: Memory, subject: str = "acme") -> list[str]:
+    return [source.text for source in asyncio.run(gate.sources(subject))]
+
+
+def test_accepted_facts_come_back_as_sources_of_their_subject() -> None:
+    gate = memory(Believes())
+    (answered,), _ = admit(gate, STATED)
+    assert (answered.admission.confidence, answered.admission.grounding) == (0.8, "grounded")
+    assert recalled(gate) == [STATED]
+    assert recalled(gate, "other") == []
+
+
+def test_a_backend_that_cannot_be_stopped_does_not_stop_the_gate() -> None:
+    async def work() -> tuple[list[Answered], float]:
+        start = time.monotonic()
+        found = await gate.admit([Offered(STATED, EVIDENCE, 0.8), Offered(INVENTED, EVIDENCE, 0.8)], "acme", Asker("m"))
+        return found, time.monotonic() - start
+
+    gate = memory(Stubborn(2.5))
+    found, took = asyncio.run(work())
+    assert took < 2.0
+    assert [each.admission.grounding for each in found] == ["unverified", "unverified"]
+    assert [each.admission.confidence for each in found] == [0.4, 0.4]
+    assert recalled(gate) == []
+
+
+def test_workers_that_are_busy_do_not_stop_the_gate() -> None:
+    async def work() -> tuple[list[Answered], float]:
+        workers = Workers(1, 100)
+        busy = asyncio.create_task(workers.run(time.sleep, 2.5))
+        await asyncio.sleep(0.01)
+        start = time.monotonic()
+        found = await memory(workers=workers).admit([Offered(STATED, EVIDENCE, 0.8)], None, Asker())
+        took = time.monotonic() - start
+        busy.cancel()
+        return found, took
+
+    (answered,), took = asyncio.run(work())
+    assert took < 2.0
+    assert answered.admission.grounding == "unverified"
+
+
+def test_no_room_for_checks_is_told_as_such() -> None:
+    (answered,), _ = admit(memory(workers=Workers(1, 0)), STATED)
+    assert answered.judgement.budget
+    assert answered.judgement.budget.missing
+    assert answered.judgement.budget.missing.cause == "overload"
+
+
+def test_a_backend_that_breaks_costs_confidence_and_nothing_else() -> None:
+    (answered,), _ = admit(memory(Breaks()), STATED)
+    assert (answered.admission.grounding, answered.admission.confidence) == ("unverified", 0.4)
+
+
+@pytest.mark.parametrize("store", [Hangs(), Fails()], ids=["hangs", "is down"])
+def test_a_store_that_does_not_keep_costs_the_keeping_and_nothing_else(store: MemoryFacts) -> None:
+    gate = memory(Believes(), facts=store)
+    (answered,), took = admit(gate, STATED)
+    assert took < 2.0
+    assert answered.admission.confidence == 0.8
+    assert answered.fact is None
+    assert recalled(gate) == []
+
+
+@pytest.mark.parametrize("store", [Hangs(), Fails()], ids=["hangs", "is down"])
+def test_that_a_store_cannot_be_read_is_told_to_who_asks_what_it_keeps(store: MemoryFacts) -> None:
+    start = time.monotonic()
+    with pytest.raises(MemoryUnavailable, match="cannot be reached just now"):
+        asyncio.run(memory(facts=store).about("acme"))
+    assert time.monotonic() - start < 2.0
+
+
+def test_a_store_that_cannot_be_read_is_a_503_of_a_code_of_its_own() -> None:
+    reply = error_reply(MemoryUnavailable("Please try again."))
+    assert (reply.status, b"memory_unavailable" in reply.body) == (503, True)
+
+
+def test_a_rejected_fact_is_logged_without_its_words_and_never_kept() -> None:
+    gate = memory()
+    with capture_logs() as lines:
+        (answered,), _ = admit(gate, INVENTED)
+    assert answered.admission.rejected == "fact_not_grounded"
+    (line,) = [line for line in lines if line["event"] == "fact_not_grounded"]
+    assert (line["chars"], len(line["sha256"]), line["status"]) == (len(INVENTED), 12, "not_entailed")
+    assert "saffron" not in str(lines)
+    assert "million" not in str(lines)
+    assert asyncio.run(gate.facts.of("acme")) == ()
+
+
+def test_a_fact_is_asserted_whatever_its_form() -> None:
+    (question, label), _ = admit(memory(), "Is the moon made of cheese?", "Team lead: Lee")
+    assert question.admission.rejected == "fact_not_grounded"
+    assert label.judgement.verdict.label != "not_checked"
+
+
+def test_without_a_stated_confidence_the_words_tell_it() -> None:
+    (plain, hedged), _ = admit(memory(), STATED, "Costs were probably $3M in 2023.", confidence=None)
+    assert hedged.stated < plain.stated <= 1.0
+
+
+def test_evidence_that_nobody_gave_grounds_nothing() -> None:
+    (answered,), _ = admit(memory(Believes()), STATED, unknown=("zz",))
+    assert answered.admission.rejected == "fact_not_grounded"

@@ -1,0 +1,89 @@
+"""CO1, CO2: an answer through the gateway, beside what its subject was told before."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from exchanges import choice, exchange, verification
+from stores.databases import Database as Place
+from stores.history.entries import entry, opened, stored
+
+from proxy.gateway.earlier import EarlierAnswers
+from proxy.gateway.verify import Recalled
+from proxy.stores.history.database import Database
+from proxy.stores.history.exchanges import Exchanges
+from proxy.types import Policy, Report
+from proxy.verification.consistency.compare import Earlier
+from proxy.verification.examine import Ask
+
+THEN = 1_750_000_000.0
+SAID = Earlier("gw-then", THEN, "The Pro plan costs $20 per month. Tickets are refundable.", "What does Pro cost?")
+CONTEXT = "The Pro plan costs $35 per month."
+
+
+def report(answer: str, *earlier: Earlier, **options: Any) -> Report:
+    """The report on an answer to a request about CONTEXT, with these earlier answers."""
+
+    async def recall() -> Recalled:
+        return Recalled(earlier=earlier)
+
+    async def work() -> Report:
+        parts = verification(now=lambda: THEN + 86_400.0, **options)
+        examination = parts.begin(lambda: exchange(CONTEXT), Ask(), Policy(), "gw-now", recall=recall)
+        return await examination.report([choice(answer)])
+
+    return asyncio.run(work())
+
+
+def test_an_answer_that_contradicts_history_is_flagged_with_both_statements() -> None:
+    found = report("Tickets are not refundable.", SAID)
+    assert found.consistency is not None
+    (told,) = found.consistency.contradictions
+    assert (told.statement, told.earlier) == ("Tickets are not refundable.", "Tickets are refundable.")
+    assert (told.exchange, told.kind) == ("gw-then", "semantic")
+    assert "inconsistent_with_history" in found.flags
+    assert found.confidence is not None
+    assert found.confidence.consistency == found.consistency.score
+
+
+def test_what_todays_sources_state_is_a_lesser_contradiction() -> None:
+    found = report(CONTEXT, SAID)
+    assert found.consistency is not None
+    assert [each.severity for each in found.consistency.contradictions] == ["medium"]
+
+
+def test_an_answer_that_agrees_with_history_is_not_flagged() -> None:
+    found = report("Tickets are refundable.", SAID)
+    assert found.consistency is not None
+    assert (found.consistency.score, found.consistency.contradictions) == (1.0, ())
+    assert "inconsistent_with_history" not in found.flags
+
+
+@pytest.mark.parametrize(
+    "earlier", [pytest.param((), id="none"), pytest.param((Earlier("gw-now", THEN, CONTEXT),), id="only this one")]
+)
+def test_without_history_nothing_is_said_of_consistency(earlier: tuple[Earlier, ...]) -> None:
+    found = report(CONTEXT, *earlier)
+    assert found.consistency is None
+    assert found.confidence is not None
+    assert found.confidence.consistency is None
+
+
+def test_the_newest_answers_of_a_subject_are_compared_and_no_others(tmp_path: Path) -> None:
+    async def work() -> tuple[Earlier, ...]:
+        async with opened(Place(f"sqlite:///{tmp_path}/history.db")) as history:
+            said = [entry(f"gw-{day}", at=THEN + day, answer=f"Answer {day}.", subject="acme") for day in range(4)]
+            await stored(history, *said, entry("gw-other", answer="Another.", subject="beta"))
+            return await EarlierAnswers(history.exchanges, most=3).of("acme")
+
+    assert [(each.exchange, each.answer) for each in asyncio.run(work())] == [
+        ("gw-3", "Answer 3."),
+        ("gw-2", "Answer 2."),
+        ("gw-1", "Answer 1."),
+    ]
+
+
+def test_a_history_that_fails_leaves_nothing_to_compare() -> None:
+    exchanges = Exchanges(Database("postgresql://127.0.0.1:9/nothing"))
+    assert asyncio.run(EarlierAnswers(exchanges).of("acme")) == ()

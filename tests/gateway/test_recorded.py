@@ -1,0 +1,167 @@
+"""HI1, RE1: what the house answers is recorded beside the answer, and found again; without a store nothing changes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from exchanges import ANSWER, FACTS, answered, asked, events, grounding_in, house, streaming, whole
+from structlog.testing import capture_logs
+
+from proxy.errors import StoreUnavailable
+from proxy.stores.history.exchange import Query, Stored
+from proxy.wiring import House
+
+
+def store(folder: Path, **more: Any) -> dict[str, Any]:
+    return {"url": f"sqlite:///{folder}/history.db", "interval": "0s", **more}
+
+
+async def stored(serving: House, id_: str) -> Stored:
+    """What is stored of an exchange, once it is."""
+    assert serving.history is not None
+    for _ in range(1000):
+        await serving.history.writer.flush()
+        try:
+            if found := await serving.history.exchanges.get(id_):
+                return found
+        except StoreUnavailable:
+            pass
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"{id_} was not stored")
+
+
+def one_exchange(serving: House, **request: Any) -> tuple[dict[str, Any], Stored]:
+    """The grounding of an answer, and what is stored of it."""
+
+    async def work() -> tuple[dict[str, Any], Stored]:
+        await serving.start()
+        _, raw = await answered(serving, asked(**request))
+        grounding = grounding_in(raw)
+        found = await stored(serving, grounding["id"])
+        await serving.close()
+        return grounding, found
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("model", [whole(), streaming(events([ANSWER[:50], ANSWER[50:]]))], ids=["body", "stream"])
+def test_an_answer_is_stored_with_its_report_question_and_sources(tmp_path: Path, model: Any) -> None:
+    options = {"subject": "acme", "session": "s-1"}
+    grounding, found = one_exchange(house(model, store=store(tmp_path)), grounding=options)
+    assert found.report == grounding
+    summary = found.summary
+    assert (summary.subject, summary.session, summary.model) == ("acme", "s-1", "m-1")
+    assert (summary.question, summary.answer) == ("What do you know?", ANSWER)
+    assert summary.quality == pytest.approx(grounding["quality"], abs=1e-4)
+    assert [choice.text for choice in found.choices] == [ANSWER]
+    for source in found.sources:
+        assert FACTS[source.offset : source.offset + len(source.text)] == source.text
+
+
+def test_a_citation_points_into_the_source_that_is_stored(tmp_path: Path) -> None:
+    _, found = one_exchange(house(whole(), store=store(tmp_path)))
+    sources = {source.id: source for source in found.sources}
+    cited = [each for claim in found.report["choices"][0]["claims"] for each in claim["citations"]]
+    assert cited
+    for each in cited:
+        source = sources[each["source"]]
+        assert source.text[each["start"] - source.offset : each["end"] - source.offset] == each["text"]
+
+
+def test_a_report_is_found_in_the_store_by_a_process_that_did_not_make_it(tmp_path: Path) -> None:
+    grounding, _ = one_exchange(house(whole(), store=store(tmp_path)))
+
+    async def work() -> None:
+        other = house(whole(), store=store(tmp_path))
+        await other.start()
+        await stored(other, grounding["id"])
+        found = await other.find_report(grounding["id"])
+        assert found is not None
+        assert json.loads(found) == grounding
+        assert await other.find_report("gw-none") is None
+        await other.close()
+
+    asyncio.run(work())
+
+
+def test_a_store_that_is_down_changes_no_answer_and_is_told(tmp_path: Path) -> None:
+    nowhere = {"url": f"sqlite:///{tmp_path}/none/history.db", "interval": "0s"}
+
+    async def work() -> None:
+        serving = house(whole(), store=nowhere)
+        await serving.start()
+        reply, raw = await answered(serving, asked())
+        assert reply.status == 200
+        assert grounding_in(raw)["status"] == "complete"
+        for _ in range(500):
+            if serving.degraded() and "1 exchanges wait" in serving.degraded()[0][1]:
+                break
+            await asyncio.sleep(0.01)
+        assert serving.degraded() == (("store", "unavailable; 1 exchanges wait, 0 are lost"),)
+        with pytest.raises(StoreUnavailable):
+            await serving.find_report("gw-other")
+        assert await serving.find_report(grounding_in(raw)["id"]) is not None
+        await serving.close()
+
+    with capture_logs() as logs:
+        asyncio.run(work())
+    assert [each["reason"] for each in logs if each["event"] == "history.lost"] == ["the process ends"]
+
+
+def test_samples_that_come_late_complete_what_is_stored(tmp_path: Path) -> None:
+    async def work() -> None:
+        serving = house(whole(), store=store(tmp_path), sampling={"enabled": True})
+        await serving.start()
+        _, raw = await answered(serving, asked(grounding={"samples": 3}))
+        for _ in range(1000):
+            found = await stored(serving, grounding_in(raw)["id"])
+            if found.report["self_consistency"]["status"] != "pending":
+                break
+            await asyncio.sleep(0.01)
+        assert found.report["self_consistency"]["status"] == "complete"
+        assert serving.history is not None
+        assert len((await serving.history.exchanges.page(Query())).items) == 1
+        await serving.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("options", "warned"),
+    [
+        ({"subject": "acme"}, ["subject"]),
+        ({"subject": "acme", "session": "s"}, ["subject", "session"]),
+        ({"session": "s"}, ["session"]),
+        ({}, []),
+    ],
+    ids=["subject", "both", "session", "none"],
+)
+def test_who_names_a_subject_is_told_when_nothing_is_stored(
+    tmp_path: Path, options: dict[str, str], warned: list[str]
+) -> None:
+    async def warnings(**sections: Any) -> list[str]:
+        serving = house(whole(), **sections)
+        await serving.start()
+        _, raw = await answered(serving, asked(grounding=options))
+        await serving.close()
+        return [each.partition(":")[0] for each in grounding_in(raw)["warnings"] if "nothing is stored" in each]
+
+    assert asyncio.run(warnings()) == warned
+    assert asyncio.run(warnings(store=store(tmp_path))) == []
+
+
+def test_nothing_of_a_passed_answer_is_stored(tmp_path: Path) -> None:
+    async def work() -> None:
+        serving = house(whole(), store=store(tmp_path), grounding={"enabled": False})
+        await serving.start()
+        await answered(serving, asked())
+        assert serving.history is not None
+        await serving.history.writer.flush()
+        assert serving.history.writer.written == serving.history.writer.waiting == 0
+        await serving.close()
+
+    asyncio.run(work())

@@ -1,0 +1,146 @@
+"""The pages and the API over a real store, with exchanges that were really verified, and admins to visit them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from proxy.config import Admin, Telemetry
+from proxy.dialects.jsonbytes import dumps
+from proxy.dialects.report import render
+from proxy.server.endpoints import Edge, Endpoint
+from proxy.server.stored import stored_routes
+from proxy.stores.history.database import Database
+from proxy.stores.history.exchange import Content, Entry
+from proxy.stores.history.history import History
+from proxy.stores.history.retention import Keep
+from proxy.stores.history.writer import WriterSettings
+from proxy.telemetry import build_telemetry
+from proxy.types import Choice, Exchange, Source
+from proxy.verification.context.gathering import gather
+from proxy.verification.context.index import Context
+from proxy.verification.examine import verify
+
+KEYS = {"ann": "the-key-of-ann-1234", "ben": "the-key-of-ben-5678"}
+SOURCE = "In 2023 revenue was $4.2 million. Profit fell to $700K. The board met in Oslo."
+ANSWER = "Revenue was $4.2M in 2023. Profit rose to $900K. Nobody lives on the moon of Titan."
+QUESTION = "How did we do in 2023?"
+
+
+def exchange(
+    id_: str = "gw-1",
+    *,
+    answer: str = ANSWER,
+    source: str = SOURCE,
+    title: str | None = None,
+    question: str = QUESTION,
+    model: str = "m-1",
+    subject: str | None = None,
+    at: float | None = None,
+) -> Entry:
+    """An exchange whose answer was verified against one source; two of the claims of the usual one are flagged."""
+    choices = [Choice(0, answer, "stop")]
+    given = Source("s1", "source", source, title=title)
+    report = replace(verify(choices, Context(gather(Exchange(sources=(given,))))), id=id_)
+    return Entry(at or time.time(), report, dumps(render(report)), model, question, tuple(choices), subject)
+
+
+@dataclass
+class Site:
+    """The application over a store, and the store."""
+
+    app: Starlette
+    history: History
+
+    def client(self) -> httpx.AsyncClient:
+        """A browser that has not been here yet."""
+        return httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.app), base_url="http://site", follow_redirects=False
+        )
+
+    def api(self, who: str = "ann") -> httpx.AsyncClient:
+        """A program with the key of an admin."""
+        client = self.client()
+        client.headers["authorization"] = f"Bearer {KEYS[who]}"
+        return client
+
+    async def signed_in(self, who: str = "ann") -> httpx.AsyncClient:
+        """A browser in which an admin has signed in."""
+        browser = self.client()
+        form = fields((await browser.get("/sign-in")).text)
+        reply = await post(browser, "/sign-in", {**form, "key": KEYS[who]})
+        assert reply.status_code == 303, reply.text
+        return browser
+
+
+def fields(page: str) -> dict[str, str]:
+    """The hidden fields of a page, those of its last form."""
+    found: dict[str, str] = {}
+    for tag in page.split("<input ")[1:]:
+        tag = tag.partition(">")[0]
+        if 'type="hidden"' in tag:
+            found[_attribute(tag, "name")] = unescape(_attribute(tag, "value"))
+    return found
+
+
+def _attribute(tag: str, name: str) -> str:
+    return tag.partition(f'{name}="')[2].partition('"')[0]
+
+
+async def post(browser: httpx.AsyncClient, path: str, form: dict[str, str], **headers: str) -> httpx.Response:
+    """A form sent as browsers send it."""
+    kind = {"content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin"}
+    return await browser.post(path, content=urlencode(form).encode(), headers={**kind, **headers})
+
+
+@asynccontextmanager
+async def site(
+    folder: Path, *entries: Entry, content: Content = "full", session_s: float = 3600.0
+) -> AsyncIterator[Site]:
+    """A site over a new SQLite file that holds these exchanges."""
+    database = Database(f"sqlite:///{folder}/history.db")
+    await database.migrate()
+    history = History(database, WriterSettings(content, interval=0.0), Keep())
+    history.start()
+    try:
+        for entry in entries:
+            history.record(entry)
+        assert await history.writer.flush()
+        yield Site(application(history, session_s), history)
+    finally:
+        await history.close()
+
+
+def application(history: History, session_s: float = 3600.0) -> Starlette:
+    """The paths of admins as an application of their own."""
+    edge = Edge(build_telemetry(Telemetry(log_level="error")), 2**20, 15.0)
+    keys = {who: f"sha256:{sha256(key.encode()).hexdigest()}" for who, key in KEYS.items()}
+    routes = stored_routes(history, Admin(keys=keys, session=session_s), {})
+    return Starlette(
+        routes=[Route(path, Endpoint(edge, path, handle), methods=[method]) for path, method, handle in routes]
+    )
+
+
+Work = Callable[[Site], Coroutine[Any, Any, None]]
+
+
+def visit(folder: Path, work: Work, *entries: Entry, **options: Any) -> None:
+    """Does some work on a site that holds these exchanges."""
+
+    async def run() -> None:
+        async with site(folder, *entries, **options) as here:
+            await work(here)
+
+    asyncio.run(run())

@@ -1,0 +1,383 @@
+"""RV1, RV3, SE1: what the pages show, to whom, and what becomes of a decision; what others wrote is inert in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from server.pages.site_of_tests import ANSWER, KEYS, QUESTION, Site, application, exchange, fields, post, visit
+
+from proxy.dialects.jsonbytes import dumps
+from proxy.dialects.report import render
+from proxy.stores.history.exchange import Content
+from proxy.stores.history.reviews import Wanted
+from proxy.types import Consistency, Contradiction
+
+ATTACKS = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "</textarea></title></svg><svg onload=alert(1)>",
+    "{{ 7 * 7 }}{% raw %}",
+    "javascript:alert(1)",
+]
+
+
+def test_a_visitor_is_asked_for_a_key_and_led_back(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        browser = site.client()
+        reply = await browser.get("/exchanges/gw-1?x=1")
+        assert (reply.status_code, reply.headers["location"]) == (303, "/sign-in?next=%2Fexchanges%2Fgw-1%3Fx%3D1")
+        form = fields((await browser.get(reply.headers["location"])).text)
+        reply = await post(browser, "/sign-in", {**form, "key": KEYS["ann"]})
+        assert (reply.status_code, reply.headers["location"]) == (303, "/exchanges/gw-1?x=1")
+        cookie = reply.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=Strict" in cookie
+        assert KEYS["ann"] not in cookie
+        assert (await browser.get("/exchanges/gw-1")).status_code == 200
+
+    visit(tmp_path, work, exchange())
+
+
+@pytest.mark.parametrize("key", ["", "the-key-of-ann-1235", "sha256:" + "0" * 64], ids=["none", "wrong", "a digest"])
+def test_another_key_opens_nothing(tmp_path: Path, key: str) -> None:
+    async def work(site: Site) -> None:
+        browser = site.client()
+        form = fields((await browser.get("/sign-in")).text)
+        assert (await post(browser, "/sign-in", {**form, "key": key})).status_code == 403
+        assert (await browser.get("/reviews")).status_code == 303
+        for path in ("/v1/reviews", "/v1/grounding", "/v1/grounding/metrics", "/v1/reviews/export"):
+            reply = await browser.get(path, headers={"authorization": f"Bearer {key}"})
+            assert (reply.status_code, reply.json()["error"]["code"]) == (401, "invalid_admin_key")
+
+    visit(tmp_path, work, exchange())
+
+
+@pytest.mark.parametrize(
+    "next_", ["//evil.example", "https://evil.example", "/\\evil.example", "/sign-out", "/reviews\r\nx: y"], ids=repr
+)
+def test_signing_in_leads_to_no_other_site(tmp_path: Path, next_: str) -> None:
+    async def work(site: Site) -> None:
+        browser = site.client()
+        form = fields((await browser.get("/sign-in")).text)
+        reply = await post(browser, "/sign-in", {**form, "next": next_, "key": KEYS["ann"]})
+        assert reply.headers["location"] == "/reviews"
+
+    visit(tmp_path, work)
+
+
+def test_a_session_ends_with_its_time_with_its_key_and_with_signing_out(tmp_path: Path) -> None:
+    async def short(site: Site) -> None:
+        browser = await site.signed_in()
+        assert (await browser.get("/reviews")).status_code == 303
+
+    async def work(site: Site) -> None:
+        browser = await site.signed_in()
+        page = await browser.get("/reviews")
+        assert page.status_code == 200
+        session = browser.cookies["groundwire_session"]
+        stranger = site.client()
+        for forged in (session.replace("ann", "ben", 1), session[:-1] + ("0" if session[-1] != "0" else "1"), "ann"):
+            reply = await stranger.get("/reviews", headers={"cookie": f"groundwire_session={forged}"})
+            assert reply.status_code == 303
+        elsewhere = Site(application(site.history), site.history).client()
+        assert (await elsewhere.get("/reviews", headers={"cookie": f"groundwire_session={session}"})).status_code == 303
+        assert (await post(browser, "/sign-out", fields(page.text))).status_code == 303
+        assert (await browser.get("/reviews")).status_code == 303
+
+    visit(tmp_path, work)
+    (tmp_path / "short").mkdir()
+    visit(tmp_path / "short", short, session_s=0.001)
+
+
+def test_a_flagged_answer_is_listed_opened_and_decided_on(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        browser = await site.signed_in()
+        page = (await browser.get("/reviews")).text
+        link = re.search(r'href="(/exchanges/gw-1)#finding-(\d+)"[^>]*>Profit rose to \$900K\.', page)
+        assert link, page
+        shown = (await browser.get(link[1])).text
+        assert QUESTION in shown
+        finding = int(link[2])
+        decided = {**fields(shown), "decision": "confirmed", "note": "It fell.\r\nSee the source.", "back": link[1]}
+        reply = await post(browser, f"/reviews/{finding}", decided)
+        assert reply.status_code == 303, reply.text
+        assert reply.headers["location"].startswith("/exchanges/gw-1#finding-")
+        found = await site.history.reviews.get(finding)
+        assert found is not None
+        assert found.decided is not None
+        assert (found.decided.decision, found.decided.who) == ("confirmed", "ann")
+        assert found.decided.note == "It fell.\nSee the source."
+        after = (await browser.get(link[1])).text
+        assert "Confirmed" in after
+        assert "See the source." in after
+        assert f"#finding-{finding}" not in (await browser.get("/reviews")).text
+        assert f"#finding-{finding}" in (await browser.get("/reviews?state=confirmed")).text
+
+    visit(tmp_path, work, exchange())
+
+
+def test_the_claims_stand_out_in_the_answer_and_their_evidence_in_its_source(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        page = (await (await site.signed_in()).get("/exchanges/gw-1")).text
+        links = re.findall(r'<a class="claim (\w+)" href="#([\w-]+)"[^>]*>([^<]*)', page)
+        assert [(label, text) for label, _, text in links] == [
+            ("supported", "Revenue was $4.2M in 2023."),
+            ("contradicted", "Profit rose to $900K."),
+            ("unsupported", "Nobody lives on the moon of Titan."),
+        ]
+        for _, anchor, _ in links:
+            assert f'id="{anchor}"' in page
+        assert re.search(r'<mark class="evidence" id="evidence-0-34-55"[^>]*>Profit fell to \$700K\.</mark>', page)
+        for anchor in re.findall(r'href="#(evidence-[\d-]+)"', page):
+            assert f'id="{anchor}"' in page
+
+    visit(tmp_path, work, exchange())
+
+
+def test_of_two_reviewers_the_second_is_shown_what_the_first_decided(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        ann, ben = await site.signed_in("ann"), await site.signed_in("ben")
+        finding = (await site.history.reviews.page(Wanted())).items[0]
+        forms = [fields((await browser.get("/exchanges/gw-1")).text) for browser in (ann, ben)]
+        path = f"/reviews/{finding.id}"
+        first = {**forms[0], "version": "0", "decision": "rejected", "note": "A figure of speech."}
+        assert (await post(ann, path, first)).status_code == 303
+        reply = await post(
+            ben, path, {**forms[1], "version": "0", "decision": "confirmed", "note": "Made up, <b>I</b> say."}
+        )
+        assert reply.status_code == 409
+        assert "A figure of speech." in reply.text
+        assert "Made up, &lt;b&gt;I&lt;/b&gt; say.</textarea>" in reply.text
+        found = await site.history.reviews.get(finding.id)
+        assert found is not None
+        assert found.decided is not None
+        assert (found.decided.who, found.version) == ("ann", 1)
+        again = {**forms[1], "version": "1", "decision": "confirmed"}
+        assert (await post(ben, path, again)).status_code == 303
+        assert "Before:" in (await ben.get("/exchanges/gw-1")).text
+
+    visit(tmp_path, work, exchange())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"token": ""}, {"token": "0" * 64}, {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}],
+    ids=["no token", "another token", "another site", "a neighbour"],
+)
+def test_a_form_that_is_not_ours_changes_nothing(tmp_path: Path, change: dict[str, str]) -> None:
+    async def work(site: Site) -> None:
+        browser = await site.signed_in()
+        finding = (await site.history.reviews.page(Wanted())).items[0]
+        form = fields((await browser.get("/exchanges/gw-1")).text) | {"decision": "confirmed", "version": "0"}
+        token = {name: value for name, value in change.items() if name == "token"}
+        headers = {name: value for name, value in change.items() if name != "token"}
+        reply = await post(browser, f"/reviews/{finding.id}", {**form, **token}, **headers)
+        assert reply.status_code == 403
+        found = await site.history.reviews.get(finding.id)
+        assert found is not None
+        assert found.decided is None
+
+    visit(tmp_path, work, exchange())
+
+
+def test_the_token_of_one_session_does_not_serve_another(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        ann, ben = await site.signed_in("ann"), await site.signed_in("ben")
+        finding = (await site.history.reviews.page(Wanted())).items[0]
+        form = fields((await ann.get("/exchanges/gw-1")).text) | {"decision": "confirmed", "version": "0"}
+        assert (await post(ben, f"/reviews/{finding.id}", form)).status_code == 403
+
+    visit(tmp_path, work, exchange())
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_what_others_wrote_is_inert_wherever_it_is_shown(tmp_path: Path, attack: str) -> None:
+    told = exchange(
+        answer=f"{ANSWER} Profit is {attack} and nobody knows why.",
+        source=f"Profit fell to $700K. {attack}",
+        title=attack,
+        question=attack,
+        model=attack,
+        subject=attack,
+    )
+
+    async def work(site: Site) -> None:
+        browser = await site.signed_in()
+        finding = (await site.history.reviews.page(Wanted())).items[0]
+        form = fields((await browser.get("/exchanges/gw-1")).text)
+        noted = {**form, "version": "0", "decision": "rejected", "note": attack}
+        assert (await post(browser, f"/reviews/{finding.id}", noted)).status_code == 303
+        pages = [
+            await browser.get("/exchanges/gw-1"),
+            await browser.get("/reviews", params={"state": "any"}),
+            await browser.get("/reviews", params={"model": attack, "subject": attack, "flag": attack}),
+            await browser.get("/reviews", params={"state": attack}),
+            await browser.get("/quality", params={"model": attack}),
+            await browser.get("/sign-in", params={"next": attack}),
+            await post(browser, f"/reviews/{finding.id}", {**noted, "version": "0"}),
+        ]
+        for page in pages:
+            body = page.text
+            assert re.findall(r"<script[^>]*>", body) == re.findall(
+                r'<script src="/assets/pages\.js\?v=\w+" defer>', body
+            )
+            assert not re.search(r"<(img|svg)[^>]*\son", body)
+            assert not re.search(r"<[a-z][^>]*\son[a-z]+\s*=\s*[\"']?alert", re.sub(r'"[^"]*"', '""', body))
+            assert "javascript:" not in "".join(re.findall(r'href="[^"]*"', body))
+            assert ">49<" not in body
+            policy = page.headers.get("content-security-policy", "")
+            assert page.status_code == 303 or ("default-src 'none'" in policy and "unsafe" not in policy)
+
+    visit(tmp_path, work, told)
+
+
+def test_no_page_needs_what_its_policy_forbids(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        browser = await site.signed_in()
+        for path in ("/reviews", "/exchanges/gw-1", "/quality"):
+            page = await browser.get(path)
+            assert page.status_code == 200
+            assert "style=" not in page.text
+            assert "<style" not in page.text
+            addresses = re.findall(r'(?:src|href|action)="([^"]*)"', page.text)
+            assert all(address.startswith(("/", "#")) and not address.startswith("//") for address in addresses)
+            for asset in {address for address in addresses if address.startswith("/assets/")}:
+                assert (await browser.get(asset)).status_code == 200
+
+    visit(tmp_path, work, exchange())
+
+
+def test_the_queue_is_walked_page_by_page_and_each_finding_seen_once(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        browser = await site.signed_in()
+        path, seen = "/reviews?model=m-1", []
+        while path:
+            page = (await browser.get(path)).text
+            seen += re.findall(r"data-open href=\"/exchanges/[\w-]+#finding-(\d+)\"", page)
+            older = re.search(r'rel="next" href="(/reviews\?[^"]*)"', page)
+            path = older[1].replace("&amp;", "&") if older else ""
+        wanted = [str(each.id) for each in (await site.history.reviews.page(Wanted(), limit=200)).items]
+        assert len(wanted) > 25
+        assert seen == wanted
+
+    visit(tmp_path, work, *(exchange(f"gw-{number}") for number in range(20)))
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("subject=acme", ["gw-2"]),
+        ("model=m-9", ["gw-3"]),
+        ("flag=numeric_mismatch", ["gw-1", "gw-2", "gw-3"]),
+        ("since=2026-01-02&until=2026-01-02", ["gw-2"]),
+        ("until=2026-01-01", ["gw-1"]),
+        ("since=2026-01-04", []),
+        ("flag=&model=&subject=&since=&until=", ["gw-1", "gw-2", "gw-3"]),
+    ],
+    ids=str,
+)
+def test_the_queue_is_filtered(tmp_path: Path, query: str, found: list[str]) -> None:
+    noon = 1_767_268_800.0  # 2026-01-01 12:00 UTC
+    entries = (
+        exchange("gw-1", at=noon),
+        exchange("gw-2", at=noon + 86_400, subject="acme"),
+        exchange("gw-3", at=noon + 2 * 86_400, model="m-9"),
+    )
+
+    async def work(site: Site) -> None:
+        page = (await (await site.signed_in()).get(f"/reviews?{query}")).text
+        assert sorted(set(re.findall(r'data-open href="/exchanges/([\w-]+)#', page))) == found
+
+    visit(tmp_path, work, *entries)
+
+
+def test_where_no_content_is_kept_the_pages_say_so(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        browser = await site.signed_in()
+        assert "its text is not kept" in (await browser.get("/reviews")).text
+        page = (await browser.get("/exchanges/gw-1")).text
+        assert "The text of the answer is not kept." in page
+        assert "Profit" not in page
+
+    visit(tmp_path, work, exchange(), content="hashes")
+
+
+@pytest.mark.parametrize("content", ["full", "hashes"])
+def test_what_was_said_otherwise_before_is_shown_where_content_is_kept(tmp_path: Path, content: Content) -> None:
+    told = exchange()
+    earlier = Contradiction(
+        0, "c2", "Profit rose <b>.", "Profit fell in Lima.", "gw-0", 0.0, "semantic", "high", "It fell, said the other."
+    )
+    report = replace(told.report, consistency=Consistency(0.5, (earlier,), 1))
+    contradicted = replace(told, report=report, kept=dumps(render(report)))
+
+    async def work(site: Site) -> None:
+        page = (await (await site.signed_in()).get("/exchanges/gw-1")).text
+        assert "Said otherwise before" in page
+        assert 'href="/exchanges/gw-0"' in page
+        for text in ("Profit rose &lt;b&gt;.", "Profit fell in Lima.", "It fell, said the other."):
+            assert (text in page) == (content == "full")
+
+    visit(tmp_path, work, contradicted, content=content)
+
+
+def test_what_is_not_there_is_told(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        browser = await site.signed_in()
+        form = fields((await browser.get("/reviews")).text)
+        assert (await browser.get("/exchanges/gw-none")).status_code == 404
+        for id_ in ("999", "abc", "9" * 30):
+            reply = await post(browser, f"/reviews/{id_}", {**form, "decision": "confirmed", "version": "0"})
+            assert reply.status_code == 404
+        for query in ("state=odd", "since=tomorrow", "after=-1", "odd=1"):
+            assert (await browser.get(f"/reviews?{query}")).status_code == 400
+
+    visit(tmp_path, work)
+
+
+def test_every_look_is_in_the_audit_log(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        browser = await site.signed_in()
+        await browser.get("/reviews?subject=acme")
+        await browser.get("/exchanges/gw-1")
+        await browser.get("/reviews/export?format=csv")
+        noted = (await site.history.audit.page()).items
+        assert [(each.who, each.action) for each in reversed(noted)] == [
+            ("ann", "list"),
+            ("ann", "read"),
+            ("ann", "export"),
+        ]
+        assert [each.subject for each in noted if each.action == "read"] == ["acme"]
+
+    visit(tmp_path, work, exchange(subject="acme"))
+
+
+def test_the_quality_page_shows_trends_models_and_live_precision(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        for finding in (await site.history.reviews.page(Wanted(), limit=200)).items:
+            if finding.label == "contradicted":
+                await site.history.reviews.decide(finding.id, 0, "confirmed", "ann")
+        page = (await (await site.signed_in()).get("/quality")).text
+        assert page.count("<svg") >= 4
+        assert "m-1" in page
+        assert "m-2" in page
+        assert "2 of 2" in page
+        assert "<title>" in page.partition('role="img"')[2]
+
+    visit(tmp_path, work, exchange("gw-1"), exchange("gw-2", model="m-2"))
+
+
+def test_answers_of_several_choices_and_offsets_in_utf16_are_marked_where_they_stand(tmp_path: Path) -> None:
+    told = exchange(answer="🎉 Yes. Profit rose to $900K.")
+    wide = replace(told, kept=told.kept.replace(b'"codepoint"', b'"utf16"'))
+
+    async def work(site: Site) -> None:
+        page = (await (await site.signed_in()).get("/exchanges/gw-1")).text
+        assert '<a class="claim contradicted"' in page
+        assert re.search(r'data-claim="0-c\d+"[^>]*>Profit rose to \$900K\.<', page)
+
+    visit(tmp_path, work, wide)

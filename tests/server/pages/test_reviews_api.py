@@ -1,0 +1,198 @@
+"""RV1, RV2, HI1, QM1: the HTTP API of what is stored: queue, decisions, exports, trends, search, forgetting."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from server.pages.site_of_tests import KEYS, Site, exchange, visit
+
+from proxy.stores.history.reviews import Wanted
+
+
+def test_the_queue_is_read_and_decided_on(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        async with site.api() as api:
+            listed = (await api.get("/v1/reviews", params={"flag": "contradicted_claims"})).json()
+            (review,) = listed["reviews"]
+            assert (review["text"], review["label"], review["exchange"]) == (
+                "Profit rose to $900K.",
+                "contradicted",
+                "gw-1",
+            )
+            assert review["citations"][0]["text"] == "Profit fell to $700K."
+            assert review["decision"] is None
+            path = f"/v1/reviews/{review['id']}"
+            decided = await api.post(path, json={"decision": "confirmed", "note": "It fell.", "version": 0})
+            assert decided.status_code == 200
+            found = (await api.get(path)).json()
+            assert found["decision"]["who"] == "ann"
+            assert [each["note"] for each in found["decisions"]] == ["It fell."]
+            assert (await api.get("/v1/reviews", params={"flag": "contradicted_claims"})).json()["reviews"] == []
+
+    visit(tmp_path, work, exchange())
+
+
+def test_pages_of_the_queue_follow_each_other(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        async with site.api() as api:
+            seen, after = [], ""
+            while after is not None:
+                page = (await api.get("/v1/reviews", params={"limit": 2, "after": after})).json()
+                seen += [each["id"] for each in page["reviews"]]
+                after = page["after"]
+            wanted = (await site.history.reviews.page(Wanted(), limit=200)).items
+            assert seen == [each.id for each in wanted]
+
+    visit(tmp_path, work, exchange("gw-1"), exchange("gw-2"), exchange("gw-3"))
+
+
+def test_of_reviewers_at_the_same_time_one_decides_and_the_others_learn_what(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        finding = (await site.history.reviews.page(Wanted())).items[0]
+        async with site.api("ann") as ann, site.api("ben") as ben:
+            replies = await asyncio.gather(
+                *(
+                    each.post(f"/v1/reviews/{finding.id}", json={"decision": decision, "version": 0, "note": decision})
+                    for each, decision in ((ann, "confirmed"), (ben, "rejected"), (ann, "rejected"))
+                )
+            )
+        assert sorted(reply.status_code for reply in replies) == [200, 409, 409]
+        kept = next(reply.json()["decision"] for reply in replies if reply.status_code == 200)
+        for reply in replies:
+            if reply.status_code == 409:
+                told = reply.json()
+                assert told["error"]["code"] == "review_conflict"
+                assert (told["decision"], told["version"]) == (kept, 1)
+
+    visit(tmp_path, work, exchange())
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"version": 0}, "decision"),
+        ({"decision": "confirmed"}, "version"),
+        ({"decision": "maybe", "version": 0}, "decision"),
+        ({"decision": "confirmed", "version": -1}, "version"),
+        ({"decision": "confirmed", "version": 0, "note": "x" * 4001}, "note"),
+        ({"decision": "confirmed", "version": 0, "who": "somebody"}, "who"),
+    ],
+    ids=["no decision", "no version", "another decision", "negative version", "long note", "another's name"],
+)
+def test_a_decision_of_another_shape_is_refused_by_name(tmp_path: Path, body: dict[str, object], param: str) -> None:
+    async def work(site: Site) -> None:
+        async with site.api() as api:
+            reply = await api.post("/v1/reviews/1", json=body)
+            assert (reply.status_code, reply.json()["error"]["param"]) == (400, param)
+            assert (await api.get("/v1/reviews/1")).json()["decision"] is None
+
+    visit(tmp_path, work, exchange())
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/reviews?state=odd",
+        "/v1/reviews?limit=0",
+        "/v1/reviews?odd=1",
+        "/v1/grounding/metrics?from=2026-02-02&to=2026-02-01",
+        "/v1/grounding/metrics?by=moon",
+        "/v1/reviews/export?format=xlsx",
+        "/v1/grounding?after=x",
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(tmp_path: Path, path: str) -> None:
+    async def work(site: Site) -> None:
+        async with site.api() as api:
+            assert (await api.get(path)).status_code == 400
+
+    visit(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/reviews"),
+        ("GET", "/v1/reviews/1"),
+        ("POST", "/v1/reviews/1"),
+        ("GET", "/v1/reviews/export"),
+        ("GET", "/v1/grounding"),
+        ("GET", "/v1/grounding/metrics"),
+        ("DELETE", "/v1/subjects/acme"),
+    ],
+)
+def test_nothing_is_told_without_an_admin_key_and_no_cookie_serves_for_one(
+    tmp_path: Path, method: str, path: str
+) -> None:
+    async def work(site: Site) -> None:
+        browser = await site.signed_in()
+        for headers in ({}, {"authorization": "Bearer nonsense"}, {"authorization": KEYS["ann"]}):
+            reply = await browser.request(method, path, headers=headers)
+            assert reply.status_code == 401
+            assert KEYS["ann"] not in reply.text
+
+    visit(tmp_path, work, exchange(subject="acme"))
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1"]
+
+
+def test_decisions_go_into_files_that_compute_nothing(tmp_path: Path) -> None:
+    entries = [exchange(f"gw-{at}", question=formula, model=formula) for at, formula in enumerate(FORMULAS)]
+
+    async def work(site: Site) -> None:
+        for finding in (await site.history.reviews.page(Wanted(), limit=200)).items:
+            await site.history.reviews.decide(finding.id, 0, "rejected", "ann", FORMULAS[finding.id % len(FORMULAS)])
+        async with site.api() as api:
+            reply = await api.get("/v1/reviews/export", params={"format": "csv"})
+            assert reply.headers["content-type"] == "text/csv; charset=utf-8"
+            rows = list(csv.DictReader(io.StringIO(reply.text, newline="")))
+            lines = (await api.get("/v1/reviews/export", params={"format": "jsonl"})).text.splitlines()
+        wanted = (await site.history.reviews.page(Wanted("any"), limit=200)).items
+        assert len(rows) == len(lines) == len(wanted) > len(FORMULAS)
+        for row in rows:
+            for name in ("question", "model", "note"):
+                assert row[name].startswith("'")
+                assert row[name][1:] in FORMULAS
+        assert {json.loads(line)["question"] for line in lines} == set(FORMULAS)
+
+    visit(tmp_path, work, *entries)
+
+
+def test_exchanges_are_searched_and_a_subject_forgotten(tmp_path: Path) -> None:
+    subject = "a/b ü"
+
+    async def work(site: Site) -> None:
+        async with site.api() as api:
+            found = (await api.get("/v1/grounding", params={"q": "titan", "subject": subject})).json()
+            assert [each["id"] for each in found["exchanges"]] == ["gw-1"]
+            gone = await api.delete("/v1/subjects/a%2Fb%20%C3%BC")
+            assert gone.json() == {"subject": subject, "deleted": 1}
+            left = (await api.get("/v1/grounding")).json()
+            assert [each["id"] for each in left["exchanges"]] == ["gw-2"]
+        noted = (await site.history.audit.page()).items
+        assert {each.action for each in noted} == {"search", "forget", "list"}
+        assert all("titan" not in each.what for each in noted)
+
+    visit(tmp_path, work, exchange("gw-1", subject=subject), exchange("gw-2"))
+
+
+def test_metrics_tell_trends_and_live_precision(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        for finding in (await site.history.reviews.page(Wanted(), limit=200)).items:
+            if "contradicted_claims" in finding.flags:
+                await site.history.reviews.decide(finding.id, 0, "confirmed", "ann")
+        async with site.api() as api:
+            told = (await api.get("/v1/grounding/metrics", params={"by": "model"})).json()
+        assert {each["key"]: each["exchanges"] for each in told["totals"]} == {"m-1": 2, "m-2": 1}
+        assert sum(each["exchanges"] for each in told["days"]) == 3
+        (of,) = [each for each in told["precision"] if each["flag"] == "contradicted_claims"]
+        assert (of["confirmed"], of["rejected"], of["precision"]) == (3, 0, 1.0)
+        assert of["interval"][0] < 1.0
+
+    visit(tmp_path, work, exchange("gw-1"), exchange("gw-2"), exchange("gw-3", model="m-2"))

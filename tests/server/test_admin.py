@@ -1,0 +1,76 @@
+"""SE1: admin keys from settings, a file and a variable; only their digests are kept, and sessions are signed."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.errors import ConfigError
+from proxy.server.admin import Sessions, cookie, read_keys
+
+KEY = "a-key-that-is-long"
+DIGEST = f"sha256:{sha256(KEY.encode()).hexdigest()}"
+
+
+def test_keys_come_from_settings_a_file_and_a_variable(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text(f"# reviewers\n\nben: bens-key-that-is-long\ncleo: {DIGEST.replace('a', 'A')}\n")
+    keys = read_keys({"ann": DIGEST.upper().replace("SHA", "sha")}, file, "the-key-in-a-variable")
+    assert keys.who("bens-key-that-is-long") == "ben"
+    assert keys.who("the-key-in-a-variable") == "admin"
+    assert keys.who(KEY) in ("ann", "cleo")
+    assert keys.who("") is None
+    assert "long" not in repr(keys)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("ann: short", "the key of 'ann' must have 16 characters or more"),
+        ("a nn: a-key-that-is-long", "'a nn' is no name"),
+        ("ann: a-key-that-is-long\nann: another-long-key-of-hers", "'ann' is given twice"),
+        ("nonsense", ":1: a line is written 'name: key'"),
+    ],
+    ids=["short", "name", "twice", "no colon"],
+)
+def test_a_file_that_makes_no_sense_is_refused_without_telling_a_key(tmp_path: Path, text: str, problem: str) -> None:
+    file = tmp_path / "keys"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read_keys({}, file)
+    assert problem in str(caught.value)
+    assert "that-is-long" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        read_keys({}, tmp_path / "keys")
+
+
+def test_a_session_lasts_its_time_and_no_longer() -> None:
+    sessions = Sessions(read_keys({"ann": DIGEST}), b"secret", 60.0)
+    session = sessions.open(KEY, 1000.0)
+    assert session is not None
+    assert sessions.who(session, 1059.0) == "ann"
+    assert sessions.who(session, 1060.0) is None
+    assert Sessions(read_keys({"ann": DIGEST}), b"another", 60.0).who(session, 1001.0) is None
+    changed = read_keys({"ann": "another-long-key-of-hers"})
+    assert Sessions(changed, b"secret", 60.0).who(session, 1001.0) is None
+
+
+@given(st.text(), st.text())
+def test_nothing_made_up_is_a_session_or_a_token(made_up: str, token: str) -> None:
+    sessions = Sessions(read_keys({"ann": DIGEST}), b"secret", 60.0)
+    assert sessions.who(made_up, 0.0) is None
+    assert not sessions.is_form_token(made_up, token)
+
+
+def test_a_cookie_is_found_among_others() -> None:
+    headers = ((b"cookie", b"a=1; groundwire_session=x:y=; b"), (b"cookie", b"c=2"))
+    assert cookie(headers, "groundwire_session") == "x:y="
+    assert cookie(headers, "c") == "2"
+    assert cookie(headers, "session") == ""

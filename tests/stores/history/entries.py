@@ -1,0 +1,119 @@
+"""Exchanges to be stored, made up to measure, and a history to store them in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from stores.databases import Database as Place
+
+from proxy.dialects.jsonbytes import dumps
+from proxy.dialects.report import render
+from proxy.stores.history.database import Database
+from proxy.stores.history.exchange import Entry
+from proxy.stores.history.exchanges import Exchanges
+from proxy.stores.history.history import History
+from proxy.stores.history.retention import Keep
+from proxy.stores.history.writer import WriterSettings
+from proxy.types import (
+    CacheUse,
+    Choice,
+    ChoiceReport,
+    Citation,
+    Claim,
+    Confidence,
+    Judgement,
+    Report,
+    Source,
+    Verdict,
+)
+
+DAY = 86_400.0
+NOON = 1_767_268_800.0  # 2026-01-01 12:00 UTC
+FLAGS = {"unsupported": "unsupported_claims", "contradicted": "contradicted_claims"}
+
+
+def judgement(label: str, text: str, start: int, *, flags: Sequence[str] = ()) -> Judgement:
+    """A claim that was given this label, with a citation unless it is unsupported."""
+    claim = Claim(f"c{start}", text, start, start + len(text))
+    found = () if label == "unsupported" else (Citation("m0", 0, 4, "Acme", 1.0, "exact"),)
+    verdict = Verdict("statement", label, 0.8, "semantic", f"It says: {text}", found, tuple(flags))  # type: ignore[arg-type]
+    return Judgement(claim, verdict, 0.7, (verdict,))
+
+
+def report(id_: str, labels: Sequence[str], answer: str, **more: Any) -> Report:
+    """A report whose claims are the words of the answer, as many as there are labels."""
+    judgements, at = [], 0
+    for label, word in zip(labels, answer.split(), strict=False):
+        at = answer.index(word, at)
+        judgements.append(judgement(label, word, at))
+        at += len(word)
+    checked = [label for label in labels if label != "not_checked"]
+    score = checked.count("supported") / len(checked) if checked else None
+    flags = tuple(flag for label, flag in FLAGS.items() if label in labels)
+    given: dict[str, Any] = {
+        "status": "complete",
+        "verdict": "not_applicable" if score is None else "grounded" if score == 1 else "partially_grounded",
+        "score": score,
+        "flags": flags,
+        "confidence": Confidence(0.75, "high", "Rely on it."),
+        "sources": (Source("m0", "system", "Acme earned $4.2 million.", 0, 0, 10, "Annual report", ("1",)),),
+        "cache": CacheUse(1, 2, 3.0),
+        "timing_ms": (("total", 12.5),),
+        **more,
+    }
+    return Report(id_, choices=(ChoiceReport(0, given["verdict"], score, tuple(judgements)),), **given)
+
+
+def entry(
+    id_: str = "gw-1",
+    *,
+    at: float = NOON,
+    question: str = "What did Acme earn?",
+    answer: str = "Acme earned $4.2 million in 2023 overall",
+    labels: Sequence[str] = ("supported",),
+    model: str = "m-1",
+    subject: str | None = None,
+    session: str | None = None,
+    **more: Any,
+) -> Entry:
+    """An exchange; `more` goes into its report."""
+    made = report(id_, labels, answer, **more)
+    kept = dumps(render(made))
+    choices = (Choice(0, answer, "stop"),)
+    return Entry(at, made, kept, model, question, choices, subject, session)
+
+
+def database(place: Place) -> Database:
+    """The database at a place, not opened yet."""
+    return Database(place.url, place.schema)
+
+
+@asynccontextmanager
+async def opened(place: Place, keep: Keep | None = None, **writing: Any) -> AsyncIterator[History]:
+    """A history at that place, which writes at once unless it is told otherwise."""
+    history = History(database(place), WriterSettings(**{"interval": 0.0, "timeout": 10.0, **writing}), keep or Keep())
+    history.start()
+    try:
+        yield history
+    finally:
+        await history.close()
+
+
+@asynccontextmanager
+async def reading(place: Place) -> AsyncIterator[Exchanges]:
+    """What a history at that place holds, to be read only."""
+    found = database(place)
+    try:
+        yield Exchanges(found)
+    finally:
+        await found.close()
+
+
+async def stored(history: History, *entries: Entry) -> None:
+    """Records exchanges, and waits until they are written."""
+    for each in entries:
+        history.record(each)
+    assert await history.writer.flush()
+    assert not history.writer.lost

@@ -1,0 +1,33 @@
+"""A process that records exchanges, for tests that kill it: `python recorder.py URL SCHEMA INTERVAL COUNT`.
+
+It records COUNT exchanges named gw-0, gw-1, …, ten at a time; whenever the writer says how many it has written, a line
+tells it. Then it waits to be killed.
+"""
+
+import asyncio
+import sys
+
+from entries import entry
+
+from proxy.stores.history.database import Database
+from proxy.stores.history.history import History
+from proxy.stores.history.retention import Keep
+from proxy.stores.history.writer import WriterSettings
+
+
+async def main(url: str, schema: str, interval: float, count: int) -> None:
+    """Records, and says how far it is."""
+    history = History(Database(url, schema), WriterSettings(interval=interval, batch=50), Keep())
+    history.start()
+    for n in range(count):
+        history.record(entry(f"gw-{n}", labels=("contradicted",)))
+        if n % 10 == 9:
+            await asyncio.sleep(0.01)
+            print(n + 1, history.writer.written, flush=True)
+    while True:
+        await asyncio.sleep(0.05)
+        print(count, history.writer.written, flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])))

@@ -1,0 +1,134 @@
+"""HI1: what is recorded comes back, once, and the last word on an exchange is the one that is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from entries import NOON, entry, opened, stored
+from stores.databases import Database
+
+from proxy.dialects.jsonbytes import loads
+from proxy.stores.history.exchange import Query
+from proxy.stores.history.reviews import Wanted
+from proxy.types import Choice
+
+
+def test_everything_that_is_recorded_of_an_exchange_comes_back(place: Database) -> None:
+    told = entry("gw-1", subject="acme", session="s-1", labels=("supported", "contradicted"), quality=0.5)
+
+    async def work() -> None:
+        async with opened(place) as history:
+            await stored(history, told)
+            found = await history.exchanges.get("gw-1")
+        assert found is not None
+        assert found.report == loads(told.kept)
+        assert found.choices == told.choices
+        assert found.sources == told.report.sources
+        summary = found.summary
+        assert (summary.subject, summary.session, summary.model) == ("acme", "s-1", "m-1")
+        assert (summary.question, summary.answer) == (told.question, told.choices[0].text)
+        assert (summary.score, summary.confidence, summary.quality, summary.risk) == (0.5, 0.75, 0.5, None)
+        assert (summary.verdict, summary.flags) == ("partially_grounded", ("contradicted_claims",))
+
+    asyncio.run(work())
+
+
+def test_an_id_that_nobody_stored_is_not_found(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            await stored(history, entry("gw-1"))
+            assert await history.exchanges.get("gw-0") is None
+
+    asyncio.run(work())
+
+
+def test_all_choices_and_their_arguments_are_stored_and_found(place: Database) -> None:
+    choices = (Choice(0, "One.", "stop"), Choice(1, "Two.", "tool_calls", 0.5, ('{"city": "Oslo"}',), 3))
+
+    async def work() -> None:
+        async with opened(place) as history:
+            await stored(history, replace(entry("gw-1"), choices=choices))
+            found = await history.exchanges.get("gw-1")
+            assert found is not None
+            assert found.choices == choices
+            page = await history.exchanges.page(Query(text="oslo"))
+            assert [each.id for each in page.items] == ["gw-1"]
+
+    asyncio.run(work())
+
+
+def test_what_no_database_takes_is_replaced_at_its_place(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            odd = replace(
+                entry("gw-1", subject="a\x00b"), choices=(Choice(0, "A\x00B \ud83d C", "stop"),), model="m\x00"
+            )
+            await stored(history, odd)
+            found = await history.exchanges.get("gw-1")
+        assert found is not None
+        assert found.choices[0].text == "A\ufffdB \ufffd C"
+        assert found.summary.subject == "a\ufffdb"
+
+    asyncio.run(work())
+
+
+def test_a_report_that_is_completed_later_takes_the_place_of_the_first(place: Database) -> None:
+    first = entry("gw-1", at=NOON, labels=("unsupported", "not_checked"), status="deferred")
+    last = entry("gw-1", at=NOON + 60, labels=("supported", "contradicted"))
+
+    async def work() -> None:
+        async with opened(place) as history:
+            await stored(history, first, entry("gw-2"))
+            before = await history.exchanges.get("gw-1")
+            await stored(history, last)
+            found = await history.exchanges.get("gw-1")
+            assert before is not None
+            assert found is not None
+            assert found.report == loads(last.kept)
+            assert (found.summary.seq, found.summary.at) == (before.summary.seq, NOON)
+            page = await history.exchanges.page(Query(flag="unsupported_claims"))
+            assert page.items == ()
+            assert [each.flags for each in await history.reviews.of_exchange("gw-1")] == [("contradicted_claims",)]
+
+    asyncio.run(work())
+
+
+def test_a_deferred_report_that_comes_late_changes_nothing(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            await stored(history, entry("gw-1", labels=("supported",)))
+            await stored(history, entry("gw-1", labels=("unsupported",), status="deferred"))
+            found = await history.exchanges.get("gw-1")
+        assert found is not None
+        assert (found.summary.status, found.summary.verdict) == ("complete", "grounded")
+
+    asyncio.run(work())
+
+
+def test_what_was_decided_stays_when_the_report_is_completed(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            await stored(history, entry("gw-1", labels=("contradicted", "not_checked"), status="deferred"))
+            (finding,) = await history.reviews.of_exchange("gw-1")
+            await history.reviews.decide(finding.id, 0, "confirmed", "ann")
+            await stored(history, entry("gw-1", labels=("contradicted", "unsupported")))
+            found = await history.reviews.of_exchange("gw-1")
+            assert [each.decided.who if each.decided else None for each in found] == ["ann", None]
+            page = await history.reviews.page(Wanted("open"))
+            assert [each.label for each in page.items] == ["unsupported"]
+
+    asyncio.run(work())
+
+
+def test_claims_at_one_place_are_findings_of_their_own(place: Database) -> None:
+    told = entry("gw-1", labels=("contradicted",))
+    (choice,) = told.report.choices
+    twice = replace(told.report, choices=(replace(choice, judgements=choice.judgements * 2),))
+
+    async def work() -> None:
+        async with opened(place) as history:
+            await stored(history, replace(told, report=twice))
+            assert len(await history.reviews.of_exchange("gw-1")) == 2
+
+    asyncio.run(work())

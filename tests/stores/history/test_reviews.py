@@ -1,0 +1,179 @@
+"""RV1, RV2: what is flagged waits for review once, decisions are kept and never overwritten unseen, and they count."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from entries import NOON, entry, opened, stored
+from hypothesis import given
+from hypothesis import strategies as st
+from stores.databases import Database
+
+from proxy.errors import ReviewConflict
+from proxy.stores.history.reviews import Precision, Wanted
+from proxy.types import Citation
+
+BAD = ("contradicted", "unsupported")
+
+
+def test_a_flagged_claim_waits_with_all_that_a_reviewer_needs(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            told = entry("gw-1", labels=("supported", "contradicted"), subject="acme")
+            await stored(history, told, told)
+            (found,) = (await history.reviews.page(Wanted())).items
+            assert (found.exchange, found.model, found.subject) == ("gw-1", "m-1", "acme")
+            assert found.question == told.question
+            assert (found.text, found.start, found.end, found.choice) == ("earned", 5, 11, 0)
+            assert (found.label, found.flags, found.verifier) == (
+                "contradicted",
+                ("contradicted_claims",),
+                "statement",
+            )
+            assert found.reason == "It says: earned"
+            assert found.citations == (Citation("m0", 0, 4, "Acme", 1.0, "exact"),)
+            assert (found.version, found.decided) == (0, None)
+
+    asyncio.run(work())
+
+
+def test_a_flag_without_a_claim_waits_too_unless_it_only_tells_how_the_check_went(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            await stored(history, entry("gw-1", flags=("low_confidence", "answer_truncated", "verifier_degraded")))
+            found = await history.reviews.of_exchange("gw-1")
+            assert [(each.flags, each.claim) for each in found] == [(("low_confidence",), None)]
+
+    asyncio.run(work())
+
+
+def test_the_queue_is_filtered_and_paged(place: Database) -> None:
+    async def ids(wanted: Wanted) -> list[tuple[str, str | None]]:
+        return [(each.exchange, each.label) for each in (await reviews.page(wanted)).items]
+
+    async def work() -> None:
+        nonlocal reviews
+        async with opened(place) as history:
+            reviews = history.reviews
+            first = entry("gw-1", labels=BAD, model="small", subject="acme")
+            await stored(history, first, entry("gw-2", labels=BAD, model="large"), entry("gw-3"))
+            all_ = [(id_, label) for id_ in ("gw-2", "gw-1") for label in reversed(BAD)]
+            assert await ids(Wanted()) == all_
+            assert await ids(Wanted(flag="unsupported_claims")) == [("gw-2", "unsupported"), ("gw-1", "unsupported")]
+            assert await ids(Wanted(model="small")) == all_[2:]
+            assert await ids(Wanted(subject="acme", verifier="statement")) == all_[2:]
+            assert await ids(Wanted(verifier="numeric")) == []
+            assert await ids(Wanted(exchange="gw-2")) == all_[:2]
+            assert await ids(Wanted(since=NOON, until=NOON + 10)) == all_
+            assert await ids(Wanted(since=NOON + 1)) == await ids(Wanted(until=NOON)) == []
+            decided = (await reviews.page(Wanted())).items[0]
+            await reviews.decide(decided.id, 0, "rejected", "ann", "It does say so.")
+            assert await ids(Wanted("open")) == all_[1:]
+            for state in ("decided", "rejected"):
+                assert await ids(Wanted(state)) == all_[:1]
+            assert await ids(Wanted("confirmed")) == []
+            page = await reviews.page(Wanted("any"), limit=3)
+            rest = await reviews.page(Wanted("any"), page.after, limit=3)
+            assert [(each.exchange, each.label) for each in (*page.items, *rest.items)] == all_
+            assert rest.after is None
+
+    reviews = None  # type: ignore[assignment]
+    asyncio.run(work())
+
+
+def test_a_decision_is_kept_with_who_and_when_and_may_be_changed(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            reviews = history.reviews
+            await stored(history, entry("gw-1", labels=BAD))
+            one, other = await reviews.of_exchange("gw-1")
+            first = await reviews.decide(one.id, 0, "confirmed", "ann", "Wrong year.")
+            assert first is not None
+            assert first.version == 1
+            changed = await reviews.decide(one.id, 1, "rejected", "bob", "Right after all.")
+            assert changed == await reviews.get(one.id)
+            made = await reviews.decisions(one.id)
+            assert [(each.decision, each.who, each.note) for each in made] == [
+                ("confirmed", "ann", "Wrong year."),
+                ("rejected", "bob", "Right after all."),
+            ]
+            assert made[0].at <= made[1].at
+            assert await reviews.get(other.id) == other
+            assert await reviews.decide(99, 0, "confirmed", "ann") is None
+
+    asyncio.run(work())
+
+
+def test_the_second_of_two_reviewers_is_told_what_the_first_decided(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            reviews = history.reviews
+            await stored(history, entry("gw-1", labels=("contradicted",)))
+            (finding,) = await reviews.of_exchange("gw-1")
+            both = await asyncio.gather(
+                reviews.decide(finding.id, 0, "confirmed", "ann", "Yes."),
+                reviews.decide(finding.id, 0, "rejected", "bob", "No."),
+                return_exceptions=True,
+            )
+            (conflict,) = [each for each in both if isinstance(each, ReviewConflict)]
+            found = await reviews.get(finding.id)
+            assert found is not None
+            assert found.decided is not None
+            assert (conflict.decision, conflict.who, conflict.note, conflict.at, conflict.version) == (
+                found.decided.decision,
+                found.decided.who,
+                found.decided.note,
+                found.decided.at,
+                1,
+            )
+            assert len(await reviews.decisions(finding.id)) == 1
+
+    asyncio.run(work())
+
+
+def test_decisions_make_the_precision_of_each_flag_and_verifier(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            reviews = history.reviews
+            await stored(
+                history, *(entry(f"gw-{n}", labels=BAD) for n in range(4)), entry("gw-9", flags=("high_risk",))
+            )
+            for finding in (await reviews.page(Wanted())).items:
+                right = finding.label == "contradicted" and finding.exchange != "gw-0"
+                if finding.exchange != "gw-3":
+                    await reviews.decide(finding.id, 0, "confirmed" if right else "rejected", "ann")
+            assert await reviews.precision() == (
+                Precision("contradicted_claims", "statement", 2, 1),
+                Precision("unsupported_claims", "statement", 0, 3),
+                Precision("high_risk", "", 0, 1),
+            )
+            assert await reviews.precision(since=4e9) == ()
+
+    asyncio.run(work())
+
+
+def test_every_decision_is_exported(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            reviews = history.reviews
+            await stored(history, *(entry(f"gw-{n}", labels=BAD) for n in range(3)))
+            decided = [
+                await reviews.decide(each.id, 0, "confirmed", "ann") for each in await reviews.of_exchange("gw-1")
+            ]
+            exported = [each async for each in reviews.export()]
+            assert exported == list(reversed(decided))
+            assert len([each async for each in reviews.export(Wanted("any"))]) == 6
+
+    asyncio.run(work())
+
+
+@given(st.integers(0, 500), st.integers(0, 500))
+def test_a_precision_lies_in_its_interval(confirmed: int, rejected: int) -> None:
+    found = Precision("f", "v", confirmed, rejected)
+    if confirmed + rejected:
+        low, high = found.interval
+        assert 0 <= low <= found.value + 1e-9
+        assert found.value - 1e-9 <= high <= 1
+        more = replace(found, confirmed=confirmed * 10, rejected=rejected * 10)
+        assert more.interval[1] - more.interval[0] <= high - low

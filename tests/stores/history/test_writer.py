@@ -1,0 +1,235 @@
+"""HI1, RE1, RE2: recording never holds anything up; what is lost is counted, and recording goes on after an outage."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+from entries import entry, opened, stored
+from sqlalchemy import make_url
+from stores.databases import SERVER, Database, postgresql, sqlite
+from structlog.testing import capture_logs
+
+from proxy.errors import StoreUnavailable
+from proxy.stores.history.exchange import Query
+from proxy.stores.history.history import History
+from proxy.types import Choice
+
+WITHIN_S = 20.0
+SECRET = "the patient is Mrs. Miller"
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {WITHIN_S} s"
+        await asyncio.sleep(0.02)
+
+
+async def ids(history: History) -> list[str]:
+    return [each.id for each in (await history.exchanges.page(Query())).items]
+
+
+def test_many_exchanges_are_written_in_the_order_in_which_they_came(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place, batch=7) as history:
+            await stored(history, *(entry(f"gw-{n}") for n in range(30)))
+            assert await ids(history) == [f"gw-{n}" for n in reversed(range(30))]
+            assert history.writer.written == 30
+            assert history.degraded() is None
+
+    asyncio.run(work())
+
+
+def test_an_exchange_is_written_within_the_interval_unasked(tmp_path: Path) -> None:
+    async def work(place: Database) -> None:
+        async with opened(place, interval=0.05) as history:
+            history.record(entry("gw-1"))
+            await until(lambda: history.writer.written == 1)
+            history.record(entry("gw-2"))
+            await until(lambda: history.writer.written == 2)
+
+    with sqlite(tmp_path) as place:
+        asyncio.run(work(place))
+
+
+def test_what_waits_at_the_end_is_written_before_it_closes(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place, interval=60.0) as history:
+            history.record(entry("gw-1"))
+        async with opened(place) as history:
+            await history.writer.flush()
+            await until(lambda: not history.writer.is_down)
+            assert await ids(history) == ["gw-1"]
+
+    asyncio.run(work())
+
+
+def test_a_full_queue_loses_what_comes_and_counts_it(tmp_path: Path) -> None:
+    async def work(place: Database) -> None:
+        async with opened(place, interval=60.0, batch=100, queue=5) as history:
+            for n in range(12):
+                history.record(entry(f"gw-{n}"))
+            assert (history.writer.waiting, history.writer.lost) == (5, 7)
+            assert history.degraded() == "7 exchanges are lost"
+            await history.writer.flush()
+            assert await ids(history) == [f"gw-{n}" for n in reversed(range(5))]
+
+    with sqlite(tmp_path) as place, capture_logs() as logs:
+        asyncio.run(work(place))
+    assert [each["count"] for each in logs if each["event"] == "history.lost"] == [1]
+
+
+def test_a_queue_is_bounded_by_its_text_too(tmp_path: Path) -> None:
+    async def work(place: Database) -> None:
+        async with opened(place, interval=60.0, queue_size=100_000) as history:
+            for n in range(4):
+                history.record(entry(f"gw-{n}", question="x" * 40_000))
+            assert (history.writer.waiting, history.writer.lost) == (2, 2)
+
+    with sqlite(tmp_path) as place:
+        asyncio.run(work(place))
+
+
+def test_recording_takes_no_time_whatever_the_database_does(tmp_path: Path) -> None:
+    """A database that takes connections and never answers is the worst of them."""
+
+    async def work(url: str) -> None:
+        async with opened(Database(url), queue=100_000, timeout=0.2) as history:
+            told = entry("gw-1")
+            start = time.perf_counter()
+            for _ in range(1000):
+                history.record(told)
+            assert time.perf_counter() - start < 0.5
+            await until(lambda: history.writer.is_down)
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        asyncio.run(work(f"postgresql://127.0.0.1:{silent.getsockname()[1]}/test"))
+
+
+def test_exchanges_wait_for_a_database_that_comes_up_later(tmp_path: Path) -> None:
+    folder = tmp_path / "not yet"
+
+    async def work() -> None:
+        async with opened(Database(f"sqlite:///{folder}/history.db")) as history:
+            history.record(entry("gw-1"))
+            await until(lambda: history.writer.is_down)
+            assert history.degraded() == "unavailable; 1 exchanges wait, 0 are lost"
+            with pytest.raises(StoreUnavailable):
+                await history.exchanges.get("gw-1")
+            folder.mkdir()
+            await until(lambda: not history.writer.waiting)
+            assert history.degraded() is None
+            assert await ids(history) == ["gw-1"]
+
+    asyncio.run(work())
+
+
+def test_recording_goes_on_after_the_server_has_cut_all_connections() -> None:
+    cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s"
+
+    async def work(place: Database) -> None:
+        named = Database(f"{place.url}?application_name={place.schema}", place.schema)
+        async with opened(named) as history:
+            await stored(history, entry("gw-1"))
+            with psycopg.connect(SERVER, autocommit=True) as admin:
+                assert admin.execute(cut, (place.schema,)).fetchall()
+            await stored(history, entry("gw-2"))
+            assert await ids(history) == ["gw-2", "gw-1"]
+
+    with postgresql() as place:
+        asyncio.run(work(place))
+
+
+def test_recording_goes_on_after_the_disk_was_full(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the disk."""
+    big = os.urandom(30_000).hex()
+
+    async def work(place: Database) -> None:
+        async with opened(place, batch=1, queue=10) as history:
+            await stored(history, entry("gw-0"))
+            with files_limited_to(1_000_000):
+                for n in range(1, 30):
+                    history.record(entry(f"gw-{n}", question=big))
+                    await asyncio.sleep(0.01)
+                await until(lambda: history.writer.is_down and history.writer.lost > 0)
+                assert "unavailable" in (history.degraded() or "")
+                assert "gw-0" in await ids(history)
+            await until(lambda: not history.writer.waiting)
+            assert not history.writer.is_down
+            lost = history.writer.lost
+            history.record(entry("gw-after"))
+            await until(lambda: not history.writer.waiting)
+            found = await ids(history)
+            assert found[0] == "gw-after"
+            assert len(found) == 31 - lost
+
+    with sqlite(tmp_path) as place:
+        asyncio.run(work(place))
+
+
+@contextmanager
+def files_limited_to(size: int) -> Iterator[None]:
+    """No file that this process writes may grow beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_one_exchange_that_the_database_refuses_takes_no_other_with_it(place: Database) -> None:
+    """A number that no integer column holds stands for whatever may be refused."""
+    odd = entry("gw-odd")
+    odd = replace(odd, report=replace(odd.report, cache=replace(odd.report.cache, hits=2**70)))
+
+    async def work() -> None:
+        async with opened(place, interval=60.0) as history:
+            for told in (entry("gw-1"), odd, entry("gw-2")):
+                history.record(told)
+            await history.writer.flush()
+            assert await ids(history) == ["gw-2", "gw-1"]
+            assert (history.writer.lost, history.writer.is_down) == (1, False)
+
+    asyncio.run(work())
+
+
+def test_one_exchange_that_cannot_be_made_rows_takes_no_other_with_it(tmp_path: Path) -> None:
+    async def work(place: Database) -> None:
+        async with opened(place) as history:
+            for told in (entry("gw-1"), replace(entry("gw-odd"), kept=b"no JSON"), entry("gw-2")):
+                history.record(told)
+            await history.writer.flush()
+            assert await ids(history) == ["gw-2", "gw-1"]
+            assert history.writer.lost == 1
+
+    with sqlite(tmp_path) as place:
+        asyncio.run(work(place))
+
+
+def test_no_log_line_holds_what_was_said_or_a_password(tmp_path: Path) -> None:
+    async def work(place: Database) -> None:
+        async with opened(place) as history:
+            odd = replace(entry("gw-1", question=SECRET), choices=(Choice(0, SECRET),))
+            history.record(replace(odd, report=replace(odd.report, cache=replace(odd.report.cache, hits=2**70))))
+            await history.writer.flush()
+        unreachable = make_url("postgresql://me:hunter2@127.0.0.1:1/none").render_as_string(hide_password=False)
+        async with opened(Database(unreachable)) as history:
+            history.record(odd)
+            await until(lambda: history.writer.is_down)
+
+    with sqlite(tmp_path) as place, capture_logs() as logs:
+        asyncio.run(work(place))
+    assert {"history.refused", "history.down", "history.lost"} <= {each["event"] for each in logs}
+    assert SECRET not in str(logs)
+    assert "hunter2" not in str(logs)

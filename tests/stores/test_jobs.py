@@ -1,0 +1,287 @@
+"""DQ2, RE1, RE2: jobs are kept, tried again and told of; a database that is down holds nothing up."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import psycopg
+import pytest
+from databases import SERVER, Database, postgresql, sqlite
+from hypothesis import given
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from proxy.errors import JobsUnavailable, TryLater
+from proxy.stores.jobs.jobs import Jobs
+from proxy.stores.jobs.work import JobStore, Outcome, Work
+
+SECRET = "the patient is Mrs. Miller"
+WITHIN_S = 15.0
+
+
+@asynccontextmanager
+async def working(
+    store: JobStore, run: Callable[[str, bytes], Awaitable[bytes]], **options: float
+) -> AsyncIterator[Jobs]:
+    """Jobs of one kind, started."""
+    jobs = Jobs(store, [Work("test", run, **{"first_wait": 0.05, **options})])  # type: ignore[arg-type]
+    await jobs.start()
+    try:
+        yield jobs
+    finally:
+        await jobs.close()
+
+
+def store(database: Database, **options: float) -> JobStore:
+    return JobStore(database.url, database.schema, **{"poll": 0.05, "sweep": 0.1, "drain": 1.0, **options})  # type: ignore[arg-type]
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not await condition():
+        assert time.monotonic() < deadline, f"not within {WITHIN_S} s"
+        await asyncio.sleep(0.05)
+
+
+async def is_up(jobs: Jobs) -> bool:
+    return not jobs.is_down
+
+
+async def settled(jobs: Jobs, *ids: str) -> list[Outcome]:
+    """What has become of these jobs, once all are done or have failed."""
+    found: list[Outcome] = []
+
+    async def look() -> bool:
+        found[:] = [await jobs.result("test", id_) for id_ in ids]
+        return all(each.state in ("done", "failed") for each in found)
+
+    await until(look)
+    return found
+
+
+class Tasks:
+    """Jobs that do what their ids say, and when they were begun."""
+
+    def __init__(self) -> None:
+        self.begun: dict[str, list[float]] = {}
+
+    async def run(self, id_: str, payload: bytes) -> bytes:
+        times = self.begun.setdefault(id_, [])
+        times.append(time.monotonic())
+        if id_ == "poisoned":
+            raise ValueError(SECRET)
+        if id_ == "hanging":
+            await asyncio.sleep(60)
+        if id_ == "told when" and len(times) == 1:
+            raise TryLater("too many requests", after=1.5)
+        if id_ == "never whole":
+            raise TryLater("only half of it", so_far=b'"half"')
+        return payload
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_jobs_come_to_what_they_come_to_and_none_waits_for_another(kind: str, tmp_path: Path) -> None:
+    """One scenario, for a start takes a second: the poisoned and the hanging come first and hold nothing up."""
+    tasks = Tasks()
+
+    async def work(database: Database) -> dict[str, Outcome]:
+        ids = ["poisoned", "hanging", "told when", "never whole", "easy"]
+        options = {"attempts": 3, "timeout": 0.5, "at_once": 1, "longest_wait": 0.1}
+        async with working(store(database), tasks.run, **options) as jobs:
+            for id_ in ids:
+                await jobs.defer("test", id_, f'{{"of": "{id_}", "odd": "\\u0000\\ud800"}}'.encode())
+            await jobs.defer("test", "easy", b'"another payload"')
+            found = dict(zip(ids, await settled(jobs, *ids), strict=True))
+            await jobs.defer("test", "easy", b'"another payload"')
+            return found | {"easy": (await settled(jobs, "easy"))[0], "unheard of": await jobs.result("test", "other")}
+
+    with capture_logs() as logs, sqlite(tmp_path) if kind == "sqlite" else postgresql() as database:
+        found = asyncio.run(work(database))
+
+    assert found == {
+        "easy": Outcome("done", b'{"of": "easy", "odd": "\\u0000\\ud800"}'),
+        "told when": Outcome("done", b'{"of": "told when", "odd": "\\u0000\\ud800"}'),
+        "never whole": Outcome("done", b'"half"'),
+        "poisoned": Outcome("failed", reason="ValueError"),
+        "hanging": Outcome("failed", reason="TimeoutError"),
+        "unheard of": Outcome("unknown"),
+    }
+    counts = {id_: len(times) for id_, times in tasks.begun.items()}
+    assert counts == {"poisoned": 3, "hanging": 3, "told when": 2, "never whole": 3, "easy": 1}
+    first, second = tasks.begun["told when"]
+    assert second - first >= 1.5
+    assert tasks.begun["easy"][0] < tasks.begun["hanging"][1]
+    assert SECRET not in str([{**event, "exc_info": None} for event in logs])  # which the log shows without its text
+
+
+async def echo(id_: str, payload: bytes) -> bytes:
+    return payload
+
+
+def test_what_is_kept_is_json_text_and_goes_when_its_time_is_over(tmp_path: Path) -> None:
+    def rows(path: Path) -> list[str]:
+        with closing(sqlite3.connect(path)) as connection:
+            tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            return [str(row) for table in tables for row in connection.execute(f'SELECT * FROM "{table}"')]
+
+    async def work(database: Database) -> tuple[list[str], list[str]]:
+        async with working(store(database, keep=1.5), echo) as jobs:
+            await jobs.defer("test", "a", f'"{SECRET}"'.encode())
+            await settled(jobs, "a")
+            kept = rows(tmp_path / "jobs.db")
+
+            async def gone() -> bool:
+                return (await jobs.result("test", "a")).state == "unknown"
+
+            await until(gone)
+            return kept, rows(tmp_path / "jobs.db")
+
+    with sqlite(tmp_path) as database:
+        kept, later = asyncio.run(work(database))
+    assert sum(SECRET in row for row in kept) == 2  # the payload, and the result that it is here
+    assert not any("pickle" in row for row in kept)
+    assert not any(SECRET in row for row in later)
+
+
+def test_a_job_that_is_too_large_is_refused_and_counted(tmp_path: Path) -> None:
+    async def work(database: Database) -> tuple[int, bool]:
+        async with working(store(database, max_payload=10), echo) as jobs:
+            with pytest.raises(JobsUnavailable, match="too large"):
+                await jobs.defer("test", "a", b'"0123456789"')
+            await jobs.defer("test", "b", b'"01234567"')
+            return jobs.lost, jobs.is_down
+
+    with sqlite(tmp_path) as database:
+        assert asyncio.run(work(database)) == (1, False)
+
+
+@pytest.mark.parametrize("url", ["sqlite:///{}/missing/jobs.db", "postgresql://127.0.0.1:9/test"])
+def test_a_database_that_cannot_be_reached_refuses_jobs_at_once(url: str, tmp_path: Path) -> None:
+    async def work() -> tuple[float, int, bool, float]:
+        async with working(JobStore(url.format(tmp_path)), echo) as jobs:
+            start = time.monotonic()
+            for number in range(10):
+                with pytest.raises(JobsUnavailable):
+                    await jobs.defer("test", str(number), b"{}")
+            took = time.monotonic() - start
+            with pytest.raises(JobsUnavailable):
+                await jobs.result("test", "1")
+            closing_at = time.monotonic()
+            lost, down = jobs.lost, jobs.is_down
+        return took, lost, down, time.monotonic() - closing_at
+
+    took, lost, down, closed_within = asyncio.run(work())
+    assert (lost, down) == (10, True)
+    assert took < 0.1
+    assert closed_within < 5
+
+
+def test_a_database_that_comes_up_later_is_used_from_then_on(tmp_path: Path) -> None:
+    async def work() -> Outcome:
+        async with working(JobStore(f"sqlite:///{tmp_path}/later/jobs.db", poll=0.05), echo) as jobs:
+            assert jobs.is_down
+            (tmp_path / "later").mkdir()
+            await until(lambda: is_up(jobs))
+            await jobs.defer("test", "a", b'"at last"')
+            return (await settled(jobs, "a"))[0]
+
+    assert asyncio.run(work()) == Outcome("done", b'"at last"')
+
+
+class Wire:
+    """A way to the PostgreSQL server that can be cut."""
+
+    def __init__(self) -> None:
+        info = psycopg.conninfo.conninfo_to_dict(SERVER)
+        self._server = (str(info.get("host", "127.0.0.1")), int(info.get("port", 5432)))
+        self._open: set[asyncio.StreamWriter] = set()
+        self.is_cut = False
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Passes one connection on."""
+        if self.is_cut:
+            writer.close()
+            return
+        theirs, ours = await asyncio.open_connection(*self._server)
+        self._open |= {writer, ours}
+        await asyncio.gather(self._pass(reader, ours), self._pass(theirs, writer))
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                writer.write(data)
+        except ConnectionError:
+            pass
+        writer.close()
+
+    def cut(self) -> None:
+        """Breaks every connection, and those to come."""
+        self.is_cut = True
+        for writer in self._open:
+            writer.transport.abort()
+
+
+def test_a_database_that_goes_away_loses_what_comes_meanwhile_and_nothing_else() -> None:
+    async def slow(id_: str, payload: bytes) -> bytes:
+        await asyncio.sleep(0.5)
+        return payload
+
+    async def work(database: Database) -> None:
+        wire = Wire()
+        server = await asyncio.start_server(wire, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        url = database.url.replace("127.0.0.1:5432", f"127.0.0.1:{port}")
+        async with working(JobStore(url, database.schema, poll=0.05), slow) as jobs:
+            await jobs.defer("test", "before", b'"before"')
+            await asyncio.sleep(0.4)
+            wire.cut()
+            start = time.monotonic()
+            for number in range(20):
+                with pytest.raises(JobsUnavailable):
+                    await jobs.defer("test", str(number), b"{}")
+            assert time.monotonic() - start < 1.5  # one wait of at most `patience`, and then none
+            assert jobs.is_down
+            assert jobs.lost == 20
+            wire.is_cut = False
+            await until(lambda: is_up(jobs))
+            await jobs.defer("test", "after", b'"after"')
+            assert await settled(jobs, "before", "after") == [
+                Outcome("done", b'"before"'),
+                Outcome("done", b'"after"'),
+            ]
+            wire.cut()
+            closing_at = time.monotonic()
+        assert time.monotonic() - closing_at < 15
+        server.close()
+
+    with postgresql() as database:
+        if "127.0.0.1:5432" not in database.url:
+            pytest.skip("the server is not where a wire to it could be cut")
+        asyncio.run(work(database))
+
+
+@pytest.mark.parametrize(
+    ("attempt", "asked", "wait"),
+    [
+        (1, None, 2.0),
+        (2, None, 4.0),
+        (5, None, 32.0),
+        (6, None, 60.0),
+        (99, None, 60.0),
+        (1, 30.0, 30.0),
+        (6, 30.0, 60.0),
+        (1, 1e9, 3600.0),
+    ],
+)
+def test_waits_double_up_to_a_limit_and_last_as_long_as_asked(attempt: int, asked: float | None, wait: float) -> None:
+    assert Work("test", echo, first_wait=2.0, longest_wait=60.0).wait_after(attempt, asked) == wait
+
+
+@given(st.integers(1, 1000), st.floats(0, 1e6) | st.none())
+def test_no_wait_is_longer_than_an_hour(attempt: int, asked: float | None) -> None:
+    assert 0 < Work("test", echo).wait_after(attempt, asked) <= 3600.0

@@ -1,0 +1,65 @@
+"""A process that works off jobs, for tests that kill it: `python worker.py URL SCHEMA LOG`.
+
+It is told what to do line by line: `keep ID` keeps a job and answers when it is kept, `outcome ID` answers with what
+has become of one. At the end of its input it closes. Standard output holds the answers and nothing else; logs go to
+standard error. Whenever a job begins or ends, a line in LOG tells it, with the process. What a job does depends on its
+id: `slow…` takes half a second, `long…` one second, `deadly…` takes the process down with it, and every other one is
+quick.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import structlog
+
+from proxy.stores.jobs.jobs import Jobs
+from proxy.stores.jobs.work import JobStore, Work
+
+TAKES_S = {"slow": 0.5, "long": 1.0}
+TIMEOUT_S = 2.0  # of one attempt; who has a job in hand for one and a half times that is taken for dead
+
+
+def work(log: Path) -> Work:
+    """The kind of work that is done here."""
+
+    def tell(what: str, id_: str) -> None:
+        with log.open("a") as lines:
+            lines.write(f"{what} {id_} {os.getpid()}\n")
+
+    async def run(id_: str, payload: bytes) -> bytes:
+        tell("begins", id_)
+        if id_.startswith("deadly"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        await asyncio.sleep(next((takes for kind, takes in TAKES_S.items() if id_.startswith(kind)), 0.0))
+        tell("ends", id_)
+        return json.dumps({"payload": json.loads(payload), "by": os.getpid()}).encode()
+
+    return Work("test", run, timeout=TIMEOUT_S, at_once=2, first_wait=0.1)
+
+
+async def main(url: str, schema: str, log: Path) -> None:
+    """Does what it is told until there is nothing more."""
+    jobs = Jobs(JobStore(url, schema, poll=0.05, sweep=0.2, patience=10, drain=5), [work(log)])
+    await jobs.start()
+    for _ in range(200):  # a machine under load may be slow
+        await asyncio.sleep(0.1 if jobs.is_down else 0)
+    print("up", flush=True)
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        command, id_ = line.split()
+        if command == "keep":
+            await jobs.defer("test", id_, json.dumps({"of": id_}).encode())
+            print(json.dumps({"kept": id_}), flush=True)
+        else:
+            outcome = await jobs.result("test", id_)
+            said = {"state": outcome.state, "result": outcome.result.decode(), "reason": outcome.reason}
+            print(json.dumps(said), flush=True)
+    await jobs.close()
+
+
+if __name__ == "__main__":
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    asyncio.run(main(sys.argv[1], sys.argv[2], Path(sys.argv[3])))

@@ -1,0 +1,35 @@
+"""Answers beside earlier answers, for the tests of consistency: what was asked and said before, and what is now."""
+
+from proxy.types import Claim, Consistency, Judgement, Label, Policy, Verdict
+from proxy.verification.claims.answer import find_claims
+from proxy.verification.consistency.compare import Ask, Earlier, Past, compare
+
+DAY = 86400.0
+THEN = 1_750_000_000.0  # a Sunday in June 2025
+
+
+def judged(claim: Claim, label: Label = "unsupported") -> Judgement:
+    verdict = Verdict("statement", label, 0.9 if label == "supported" else 0.1, "semantic", "")
+    return Judgement(claim, verdict, 0.9)
+
+
+def beside(
+    history: list[Earlier],
+    answer: str,
+    *,
+    question: str = "",
+    days: float = 1.0,
+    label: Label = "unsupported",
+    ask: Ask | None = None,
+) -> Consistency:
+    """The answer, given so many days after THEN, beside the history; every claim of it judged `label`."""
+    judgements = [judged(claim, label) for claim in find_claims(answer, Policy(), question).claims]
+    at = THEN + days * DAY
+    return compare([(0, judgements)], Past(history), Policy(), at=at, question=question, ask=ask)
+
+
+def after(
+    earlier: str, answer: str, *, asked: str = "", question: str = "", days: float = 1.0, label: Label = "unsupported"
+) -> Consistency:
+    """The answer beside one earlier answer."""
+    return beside([Earlier("x1", THEN, earlier, asked)], answer, question=question, days=days, label=label)

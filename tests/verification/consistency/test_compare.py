@@ -1,0 +1,231 @@
+"""CO1, CO2: which earlier answer counts, how grave a contradiction is, and the score."""
+
+import time
+
+import pytest
+from answers import DAY, THEN, after, beside, judged
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.types import Claim, Estimate, Policy, Probability, Unavailable
+from proxy.verification.consistency.compare import Earlier, Past, compare
+from proxy.verification.consistency.entities import entity_history
+from proxy.verification.consistency.times import relative_dates
+
+PRICE_20, PRICE_35 = "The Pro plan costs $20 per month.", "The Pro plan costs $35 per month."
+FACTS = (
+    "Acme has 50 employees.",
+    "Acme has 80 employees.",
+    "The CEO of Acme is Maria Lopez.",
+    "John Smith was CEO of Acme until 2020.",
+    "The Pro plan does not include phone support.",
+    "The Pro plan includes phone support.",
+    "The founders are Anna Weber and Bob Stone.",
+    "Acme was founded in 1998.",
+    "It costs $10.",
+    "Revenue rose in 2023.",
+)
+
+
+def earlier(name: str, day: int, answer: str) -> Earlier:
+    return Earlier(name, THEN + day * DAY, answer)
+
+
+def test_a_contradiction_names_both_statements_the_exchange_and_its_time() -> None:
+    (found,) = after(f"Hello. {PRICE_20}", f"It is simple. {PRICE_35}").contradictions
+    assert (found.statement, found.earlier, found.exchange, found.at) == (PRICE_35, PRICE_20, "x1", THEN)
+    assert found.reason.startswith("It says $35 where it said $20.")
+
+
+def test_the_newest_earlier_answer_that_says_anything_of_it_counts() -> None:
+    history = [earlier("old", 0, PRICE_20), earlier("new", 1, PRICE_35), earlier("beside", 2, "Acme has 50 employees.")]
+    assert beside(history, PRICE_35, days=3).contradictions == ()
+    assert [each.exchange for each in beside(history, PRICE_20, days=3).contradictions] == ["new"]
+
+
+def test_history_counts_by_its_times_and_not_by_its_order() -> None:
+    history = [earlier("new", 1, PRICE_35), earlier("old", 0, PRICE_20)]
+    assert beside(history, PRICE_35, days=3) == beside(history[::-1], PRICE_35, days=3)
+
+
+def test_without_history_there_is_no_score() -> None:
+    found = beside([], PRICE_20)
+    assert (found.score, found.compared) == (None, 0)
+
+
+def test_history_about_other_things_gives_no_score() -> None:
+    assert after("Water boils at 100 °C.", PRICE_20).score is None
+
+
+def test_the_score_falls_with_every_contradiction_among_what_could_be_compared() -> None:
+    agreeing = after(f"{PRICE_20} Acme has 50 employees.", f"{PRICE_20} Acme has 50 employees.")
+    half = after(f"{PRICE_20} Acme has 50 employees.", f"{PRICE_35} Acme has 50 employees.")
+    none = after(f"{PRICE_20} Acme has 50 employees.", f"{PRICE_35} Acme has 900 employees.")
+    assert agreeing.score == 1.0
+    assert half.score == pytest.approx(1 - 0.75 / 2)
+    assert none.score is not None
+    assert half.score > none.score >= 0.0
+
+
+@pytest.mark.parametrize(
+    ("severity", "earlier", "answer"),
+    [
+        pytest.param("low", "Acme has 1,013 employees.", "Acme has 1,031 employees.", id="a few per cent"),
+        pytest.param("medium", "Acme has 50 employees.", "Acme has 60 employees.", id="a sixth"),
+        pytest.param("high", "Acme has 50 employees.", "Acme has 80 employees.", id="far off"),
+        pytest.param("critical", "Revenue was $4 million in 2023.", "Revenue was $4 billion in 2023.", id="scale"),
+        pytest.param("high", "Tickets are refundable.", "Tickets are not refundable.", id="denied"),
+        pytest.param("medium", "Most plans include backups.", "Few plans include backups.", id="most and few"),
+        pytest.param("low", "The founders are Ann Ray and Bo Li.", "The founders are Ann Ray, Bo Li and Al Fox.",
+                     id="one item more"),
+        pytest.param("high", "The founders are Ann Ray and Bo Li.", "The founders are Cy Low and Al Fox.",
+                     id="no item in common"),
+    ],
+)  # fmt: skip
+def test_severity_follows_from_what_differs(severity: str, earlier: str, answer: str) -> None:
+    assert [each.severity for each in after(earlier, answer).contradictions] == [severity]
+
+
+def test_a_contradiction_that_the_sources_bear_out_is_less_grave_and_one_that_they_deny_is_graver() -> None:
+    graveness = [
+        after("Acme has 50 employees.", "Acme has 80 employees.", label=label).contradictions[0].severity
+        for label in ("supported", "unsupported", "contradicted")
+    ]
+    assert graveness == ["medium", "high", "critical"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "earlier", "question", "answer", "is_contradiction"),
+    [
+        pytest.param("How much is the basic plan?", "The plan costs $10.", "How much is the pro plan?",
+                     "The plan costs $20.", False, id="other plan in the question"),
+        pytest.param("How much is the plan?", "The plan costs $10.", "What does the plan cost?", "The plan costs $20.",
+                     True, id="same question in other words"),
+        pytest.param("How many people work at Acme?", "It has 50 employees.", "How large is Beta?",
+                     "It has 80 employees.", False, id="it is another company"),
+        pytest.param("How many people work at Acme?", "It has 50 employees.", "How large is Acme?",
+                     "It has 80 employees.", True, id="it is the same company"),
+        pytest.param("What was Acme's revenue in 2022?", "Revenue was $4 million.", "What was Acme's revenue in 2023?",
+                     "Revenue was $5 million.", False, id="year in the question"),
+        pytest.param("What was Acme's revenue in 2023?", "Revenue was $4 million.", "Tell me about Acme",
+                     "Revenue was $5 million in 2023.", True, id="year in one question"),
+    ],
+)  # fmt: skip
+def test_what_an_answer_leaves_unsaid_is_read_from_its_question(
+    asked: str, earlier: str, question: str, answer: str, is_contradiction: bool
+) -> None:
+    assert bool(after(earlier, answer, asked=asked, question=question).contradictions) == is_contradiction
+
+
+def test_what_is_said_of_today_holds_for_that_day() -> None:
+    warm, cold = "The temperature today is 25 degrees.", "The temperature today is 10 degrees."
+    assert after(cold, warm, days=1).contradictions == ()
+    assert len(after(cold, warm, days=0.01).contradictions) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [  # THEN is 15 June 2025, a Sunday
+        pytest.param("today", "2025-06-15", "2025-06-15", id="today"),
+        pytest.param("yesterday", "2025-06-14", "2025-06-14", id="yesterday"),
+        pytest.param("next week", "2025-06-16", "2025-06-22", id="next week"),
+        pytest.param("last month", "2025-05-01", "2025-05-31", id="last month"),
+        pytest.param("next quarter", "2025-07-01", "2025-09-30", id="next quarter"),
+        pytest.param("last year", "2024-01-01", "2024-12-31", id="last year"),
+    ],
+)
+def test_relative_dates_are_read_from_the_day_of_the_exchange(text: str, first: str, last: str) -> None:
+    from datetime import date
+
+    (found,) = relative_dates(f"It rained {text}.", THEN)
+    assert (date.fromordinal(int(found.low)).isoformat(), date.fromordinal(int(found.high)).isoformat()) == (
+        first,
+        last,
+    )
+
+
+def test_what_asserts_nothing_contradicts_nothing() -> None:
+    assert after(PRICE_20, "Does the Pro plan cost $35 per month?").contradictions == ()
+
+
+def test_a_name_has_a_history_of_all_that_was_said_of_it() -> None:
+    history = [earlier("b", 1, "Maria Lopez left Acme."), earlier("a", 0, "The CEO of Acme is Maria Lopez.")]
+    entities = {entity.name: entity for entity in entity_history(history)}
+    assert [mention.exchange for mention in entities["Maria Lopez"].mentions] == ["a", "b"]
+    assert entities["Maria Lopez"].mentions[0].statement == "The CEO of Acme is Maria Lopez."
+
+
+OPEN = ("The hotline is staffed around the clock.", "The hotline is staffed during office hours only.")
+
+
+def believed(value: float) -> Estimate:
+    return Probability(value, value, value, "logprobs")
+
+
+@pytest.mark.parametrize(
+    ("belief", "contradictions", "score"),
+    [
+        pytest.param(believed(0.02), 1, 0.5, id="disbelieved"),
+        pytest.param(believed(0.98), 0, 1.0, id="believed"),
+        pytest.param(believed(0.5), 0, None, id="undecided"),
+        pytest.param(Unavailable("timeout"), 0, None, id="not known"),
+    ],
+)
+def test_a_model_decides_where_words_leave_it_open(belief: Estimate, contradictions: int, score: float | None) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def ask(claim: str, context: str) -> Estimate:
+        asked.append((claim, context))
+        return belief
+
+    found = beside([earlier("a", 0, OPEN[0])], OPEN[1], ask=ask)
+    assert (len(found.contradictions), found.score) == (contradictions, score)
+    assert asked == [(OPEN[1], OPEN[0]), (OPEN[0], OPEN[1])]
+
+
+def test_a_model_is_not_asked_about_what_words_decide() -> None:
+    def ask(claim: str, context: str) -> Estimate:
+        raise AssertionError(claim)
+
+    assert len(beside([earlier("a", 0, PRICE_20)], PRICE_35, ask=ask).contradictions) == 1
+
+
+answers_of_facts = st.lists(st.sampled_from(FACTS), min_size=1, max_size=4, unique=True).map(" ".join)
+
+
+@settings(max_examples=40)
+@given(st.lists(answers_of_facts, max_size=4), answers_of_facts)
+def test_the_score_is_a_share_and_every_contradiction_is_of_this_answer(history: list[str], answer: str) -> None:
+    found = beside([earlier(str(day), day, text) for day, text in enumerate(history)], answer, days=9)
+    assert found.score is None or 0.0 <= found.score <= 1.0
+    assert all(
+        each.statement in answer and each.earlier in history[int(each.exchange)] for each in found.contradictions
+    )
+    assert (found.score is not None) == (found.compared > 0) >= bool(found.contradictions)
+
+
+@settings(max_examples=40)
+@given(answers_of_facts, st.sampled_from(FACTS))
+def test_an_answer_given_again_contradicts_nothing(answer: str, fact: str) -> None:
+    assert after(fact, fact, days=0.01).contradictions == ()
+
+
+@settings(max_examples=40)
+@given(st.text(max_size=300), st.text(max_size=300))
+def test_any_text_can_be_compared(one: str, other: str) -> None:
+    found = after(one, other)
+    assert found.score is None or 0.0 <= found.score <= 1.0
+
+
+def test_a_long_history_is_compared_quickly() -> None:
+    sites = "Rome Oslo Bern Lima Cairo Paris Tokyo Delhi Quito Lagos".split()
+    text = " ".join(
+        f"The {site} site of Acme has {at + 10} employees and opened in 1990." for at, site in enumerate(sites)
+    )
+    past = Past([earlier(str(day), day, text.replace("Acme", f"Company {day}")) for day in range(100)])
+    said = [f"The {site} site of Company 7 has {at + 50} employees." for at, site in enumerate(sites)]
+    judgements = [judged(Claim(f"c{at}", text, 0, len(text))) for at, text in enumerate(said)]
+    start = time.thread_time()
+    found = compare([(0, judgements)], past, Policy(), at=THEN + 200 * DAY)
+    assert time.thread_time() - start < 2.0
+    assert [each.exchange for each in found.contradictions] == ["7"] * len(sites)

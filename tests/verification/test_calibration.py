@@ -1,0 +1,39 @@
+"""CF1: what a score means, by the kind of verdict."""
+
+import pytest
+
+from proxy.types import Claim, Policy, Source, Verdict
+from proxy.verification.alignment.model import shipped
+from proxy.verification.calibration import calibrated
+from proxy.verification.context.index import Context
+from proxy.verification.judge import judge
+
+
+def verdict(verifier: str, label: str, score: float) -> Verdict:
+    return Verdict(verifier, label, score, "exact", "")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("label", ["contradicted", "unsupported"])
+def test_alarm_about_numbers_scores_how_often_such_alarms_are_wrong(label):
+    assert calibrated(verdict("numeric", label, 0.0)).score == shipped().alarms["numeric"][label]
+    assert 0 < shipped().alarms["numeric"][label] < 0.5
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(verdict("numeric", "supported", 0.87), id="supported_number"),
+        pytest.param(verdict("numeric", "not_checked", 0.0), id="unchecked_number"),
+        pytest.param(verdict("quote", "unsupported", 0.0), id="quotation_not_found"),
+        pytest.param(verdict("statement", "unsupported", 0.31), id="statement"),
+    ],
+)
+def test_other_verdicts_keep_their_scores(given):
+    assert calibrated(given) == given
+
+
+def test_claim_with_a_wrong_number_is_given_the_calibrated_score():
+    claim = Claim("c1", "The mill opened in 1907.", 0, 24, kind="numeric")
+    judged = judge(claim, Context((Source("s1", "source", "The mill opened in 1904."),)), Policy())
+    assert judged.verdict.label == "contradicted"
+    assert judged.verdict.score == shipped().alarms["numeric"]["contradicted"]
