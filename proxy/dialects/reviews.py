@@ -95,6 +95,14 @@ class ExchangeQuery(Asked):
     limit: Limit = 50
 
 
+class SimilarQuery(Asked):
+    """Whose questions are wanted: those that share the most words with `q`, of one subject or of all."""
+
+    q: Annotated[str, Field(min_length=1, max_length=4000)]
+    subject: Text = None
+    limit: Annotated[int, Field(ge=1, le=50)] = 10
+
+
 class MetricsQuery(Asked):
     """Of which days (the first and the last, in UTC) trends are wanted, and whether apart by model, subject or flag."""
 
@@ -189,6 +197,40 @@ class ExchangePage(BaseModel):
 
     exchanges: list[ExchangeOut]
     after: int | None
+
+
+class SimilarOut(ExchangeOut):
+    """An exchange, with the share of words (Dice's coefficient, 0–1) that its question has in common."""
+
+    similarity: float
+
+
+class SimilarPage(BaseModel):
+    """Exchanges with similar questions, the most similar first."""
+
+    exchanges: list[SimilarOut]
+
+
+class MentionOut(BaseModel):
+    """One statement about an entity, in the exchange and at the time that it was made."""
+
+    exchange: str
+    at: datetime
+    statement: str
+
+
+class EntityOut(BaseModel):
+    """A name, and what was said of it, oldest first."""
+
+    name: str
+    mentions: list[MentionOut]
+
+
+class EntityHistory(BaseModel):
+    """The names in the newest answers to a subject, the most mentioned first."""
+
+    subject: str
+    entities: list[EntityOut]
 
 
 class FiguresOut(BaseModel):

@@ -79,7 +79,7 @@ def _stored(
         return tuple((path, None, _nothing_stored) for path in paths)
     from proxy.server.stored import stored_routes  # with the database, which few need
 
-    return stored_routes(house.history, settings.admin, environ)
+    return stored_routes(house.history, house.reports, settings.admin, environ)
 
 
 async def _nothing_stored(_: Call, __: Mapping[str, str]) -> Reply:

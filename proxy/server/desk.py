@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import date
 
 from proxy.stores.history.audit import Action
-from proxy.stores.history.exchange import Page, Query, Stored, Summary
+from proxy.stores.history.exchange import Page, Query, Similar, Stored, Summary
 from proxy.stores.history.history import History
 from proxy.stores.history.reviews import Decided, Decision, Finding, Precision, Wanted
 from proxy.stores.history.trends import By, Figures, Trend
+from proxy.stores.reports import Reports
+from proxy.verification.consistency.compare import Earlier
+from proxy.verification.consistency.entities import Entity, entity_history
+
+_ANSWERS = 200  # of a subject, the newest, in which names are looked for
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """The history as admins use it; `who` is always the admin's name. Every method raises StoreUnavailable."""
+    """The history as admins use it; `who` is always the admin's name. Every method raises StoreUnavailable.
+
+    `reports` are those that this process still has in memory.
+    """
 
     history: History
+    reports: Reports = field(default_factory=lambda: Reports(0))
 
     async def queue(self, who: str, wanted: Wanted, after: int | None = None, limit: int = 50) -> Page[Finding]:
         """The findings that are wanted, newest first."""
@@ -45,6 +55,18 @@ class Desk:
         await self._note(who, "search" if query.text else "list", _told(query), query.subject)
         return await self.history.exchanges.page(query, after, limit)
 
+    async def similar(self, who: str, question: str, subject: str | None, limit: int) -> tuple[Similar, ...]:
+        """Exchanges whose questions are most like this one, the most similar first (HI1)."""
+        await self._note(who, "search", "similar questions", subject)
+        return await self.history.exchanges.similar(question, subject, limit)
+
+    async def entities(self, who: str, subject: str) -> tuple[Entity, ...]:
+        """What was said of each name in the newest answers to a subject (CO2)."""
+        await self._note(who, "list", "entities", subject)
+        page = await self.history.exchanges.page(Query(subject=subject), limit=_ANSWERS)
+        answers = [Earlier(each.id, each.at, each.answer, each.question or "") for each in page.items if each.answer]
+        return await asyncio.to_thread(entity_history, answers)
+
     async def decide(self, who: str, id_: int, version: int, decision: Decision, note: str) -> Finding | None:
         """Decides on a finding as it was at `version`; None when there is none. Raises ReviewConflict."""
         found = await self.history.reviews.decide(id_, version, decision, who, note)
@@ -60,6 +82,8 @@ class Desk:
     async def forget(self, who: str, subject: str) -> int:
         """Deletes everything about a subject, and says how many exchanges these were."""
         ids = await self.history.forget(subject)
+        for id_ in ids:
+            self.reports.drop(id_)
         await self._note(who, "forget", f"{len(ids)} exchanges")
         return len(ids)
 

@@ -16,6 +16,7 @@ from proxy.dialects.jsonbytes import dumps
 from proxy.dialects.reviews import (
     Asked,
     DecisionIn,
+    EntityHistory,
     ExchangePage,
     ExchangeQuery,
     ExportQuery,
@@ -26,6 +27,8 @@ from proxy.dialects.reviews import (
     ReviewOut,
     ReviewPage,
     ReviewQuery,
+    SimilarPage,
+    SimilarQuery,
 )
 from proxy.dialects.schema import Claim, FailureBody, GroundingReport, VerifyBody
 from proxy.server.endpoints import Handler
@@ -64,6 +67,13 @@ OPERATIONS = (
     Operation("get", "/v1/grounding/{id}", "A report by its id", GroundingReport, errors=(404, 503)),
     Operation("get", "/v1/grounding", "Find exchanges", ExchangePage, None, ExchangeQuery, (400, 401, 503), True),
     Operation("get", "/v1/grounding/metrics", "Quality trends", Metrics, None, MetricsQuery, (400, 401, 503), True),
+    Operation(
+        "get", "/v1/grounding/similar", "Similar past questions", SimilarPage, None, SimilarQuery, (400, 401, 503), True
+    ),
+    Operation(
+        "get", "/v1/subjects/{subject}/entities", "What was said of each name", EntityHistory, None, None, (401, 503),
+        True,
+    ),
     Operation("get", "/v1/reviews", "The review queue", ReviewPage, None, ReviewQuery, (400, 401, 503), True),
     Operation("get", "/v1/reviews/{id}", "One finding", ReviewDetail, None, None, (401, 404, 503), True),
     Operation(

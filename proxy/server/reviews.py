@@ -18,11 +18,14 @@ from proxy.dialects.reviews import (
     DayOut,
     DecisionIn,
     DecisionOut,
+    EntityHistory,
+    EntityOut,
     ExchangeOut,
     ExchangePage,
     ExchangeQuery,
     ExportQuery,
     Forgotten,
+    MentionOut,
     Metrics,
     MetricsQuery,
     PrecisionOut,
@@ -31,6 +34,9 @@ from proxy.dialects.reviews import (
     ReviewOut,
     ReviewPage,
     ReviewQuery,
+    SimilarOut,
+    SimilarPage,
+    SimilarQuery,
     TotalOut,
     flat,
     read_asked,
@@ -70,6 +76,8 @@ def review_routes(desk: Desk, keys: AdminKeys) -> tuple[tuple[str, str, Handler]
         ("/v1/reviews/{id}", "POST", admins(_decide(desk))),
         ("/v1/grounding", "GET", admins(_exchanges(desk))),
         ("/v1/grounding/metrics", "GET", admins(_metrics(desk))),
+        ("/v1/grounding/similar", "GET", admins(_similar(desk))),
+        ("/v1/subjects/{subject:path}/entities", "GET", admins(_entities(desk))),
         ("/v1/subjects/{subject:path}", "DELETE", admins(_forget(desk))),
     )
 
@@ -144,6 +152,37 @@ def _exchanges(desk: Desk) -> AdminHandler:
         )
         page = await desk.exchanges(who, asked, query.after, query.limit)
         return _json(ExchangePage(exchanges=[_exchange_out(each) for each in page.items], after=page.after))
+
+    return handle
+
+
+def _similar(desk: Desk) -> AdminHandler:
+    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+        query = read_asked(SimilarQuery, parameters(call))
+        found = await desk.similar(who, query.q, query.subject, query.limit)
+        told = [
+            SimilarOut(**_exchange_out(each.exchange).model_dump(), similarity=round(each.similarity, 4))
+            for each in found
+        ]
+        return _json(SimilarPage(exchanges=told))
+
+    return handle
+
+
+def _entities(desk: Desk) -> AdminHandler:
+    async def handle(_: Call, params: Mapping[str, str], who: str) -> Reply:
+        found = await desk.entities(who, params["subject"])
+        told = [
+            EntityOut(
+                name=entity.name,
+                mentions=[
+                    MentionOut(exchange=each.exchange, at=_time(each.at), statement=each.statement)
+                    for each in entity.mentions
+                ],
+            )
+            for entity in found
+        ]
+        return _json(EntityHistory(subject=params["subject"], entities=told))
 
     return handle
 

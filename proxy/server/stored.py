@@ -15,17 +15,18 @@ from proxy.server.pages.pages import Pages
 from proxy.server.pages.rendering import Rendering
 from proxy.server.reviews import review_routes
 from proxy.stores.history.history import History
+from proxy.stores.reports import Reports
 
 _SHORTEST_SECRET = 32
 
 
 def stored_routes(
-    history: History, settings: Admin, environ: Mapping[str, str]
+    history: History, reports: Reports, settings: Admin, environ: Mapping[str, str]
 ) -> tuple[tuple[str, str, Handler], ...]:
     """Path, method and handler of the API and the pages for admins. Raises ConfigError when a key cannot be read."""
     file = Path(settings.keys_file) if settings.keys_file else None
     keys = read_keys(settings.keys, file, environ.get(settings.key_env))
-    desk = Desk(history)
+    desk = Desk(history, reports)
     pages = Pages(desk, Sessions(keys, _secret(settings, environ), settings.session), Rendering())
     return (*review_routes(desk, keys), *pages.routes())
 

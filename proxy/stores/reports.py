@@ -17,6 +17,10 @@ class Reports:
         if len(report) <= self._kept.maxsize:
             self._kept[id_] = report
 
+    def drop(self, id_: str) -> None:
+        """Forgets a report, if it is here."""
+        self._kept.pop(id_, None)
+
     def get(self, id_: str) -> bytes | None:
         """The report under an id, or None when there is none (any more)."""
         return self._kept.get(id_)

@@ -53,6 +53,8 @@ def schema_of(path: str, method: str) -> dict[str, Any]:
         ("/v1/reviews/{id}", "/v1/reviews/1"),
         ("/v1/grounding", "/v1/grounding"),
         ("/v1/grounding/metrics", "/v1/grounding/metrics?by=flag"),
+        ("/v1/grounding/similar", "/v1/grounding/similar?q=How+did+we+do"),
+        ("/v1/subjects/{subject}/entities", "/v1/subjects/acme/entities"),
     ],
 )
 def test_what_is_stored_is_told_as_the_document_says(tmp_path: Path, path: str, url: str) -> None:

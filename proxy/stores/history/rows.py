@@ -22,6 +22,9 @@ _LABEL_FLAGS = {"unsupported": "unsupported_claims", "contradicted": "contradict
 _OPERATIONAL = ("verifier_degraded", "answer_truncated", "context_truncated")
 """Flags that tell how a check went, not what is wrong with the answer; nobody is asked to review them."""
 
+_SUMMED = ("low_confidence", "high_risk")
+"""Flags that sum up what else was found; who reviews the claims has reviewed them."""
+
 Row = dict[str, Any]
 
 
@@ -177,7 +180,10 @@ def _claim_counts(report: Report) -> Row:
 
 
 def _findings(report: Report, keeps: bool) -> Iterator[Row]:
-    """A row for each flagged claim, and one for each flag on the answer that no claim raises."""
+    """A row for each flagged claim, and one for each flag on the answer that no claim raises.
+
+    A flag that only sums up has a row where it is the sole reason to look at the answer.
+    """
     raised: set[str] = set()
     taken: Counter[str] = Counter()
     for choice in report.choices:
@@ -188,9 +194,10 @@ def _findings(report: Report, keeps: bool) -> Iterator[Row]:
                 taken[place] += 1
                 number = f"+{taken[place]}" if taken[place] > 1 else ""
                 yield _claim_finding(choice.index, judgement, flags, keeps) | {"place": _clean(place + number)}
-    for flag in report.flags:
-        if flag not in raised and flag not in _OPERATIONAL:
-            yield {**_NO_CLAIM, "place": flag, "flags": flag}
+    others = [flag for flag in report.flags if flag not in raised and flag not in _OPERATIONAL]
+    telling = [flag for flag in others if flag not in _SUMMED]
+    for flag in telling if raised or telling else others:
+        yield {**_NO_CLAIM, "place": flag, "flags": flag}
 
 
 def _claim_flags(judgement: Judgement, flags: Sequence[str]) -> tuple[str, ...]:

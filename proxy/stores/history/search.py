@@ -57,11 +57,14 @@ def search_for(text: str | None, keys: Iterable[str] = ()) -> Search | None:
 
 
 def narrowing(question: str, keys: Iterable[str] = ()) -> Iterator[Search]:
-    """Searches for questions like this one, the narrowest first. Long words come first, as they tend to be rare."""
+    """Searches for questions like this one, the narrowest first. Long words come first, as they tend to be rare.
+
+    Any two of the words may be new, such as another year or name: no search asks for more than what is left.
+    """
     words = sorted(words_of(question), key=lambda word: (-len(word), word))[:8]
-    for count in dict.fromkeys(min(count, len(words)) for count in (8, 5, 3, 2, 1)):
-        if count:
-            yield Search(tuple((word,) for word in words[:count]), tuple(keys), of_question=True)
+    wanted = (words[start : start + count] for count in (8, 5, 3, 1) for start in range(3))
+    for chosen in dict.fromkeys(tuple(each) for each in wanted if each):
+        yield Search(tuple((word,) for word in chosen), tuple(keys), of_question=True)
 
 
 def keys_of(exchange: Mapping[str, Any], flags: Iterable[str]) -> tuple[str, ...]:

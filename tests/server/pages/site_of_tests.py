@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
@@ -27,6 +27,7 @@ from proxy.stores.history.exchange import Content, Entry
 from proxy.stores.history.history import History
 from proxy.stores.history.retention import Keep
 from proxy.stores.history.writer import WriterSettings
+from proxy.stores.reports import Reports
 from proxy.telemetry import build_telemetry
 from proxy.types import Choice, Exchange, Source
 from proxy.verification.context.gathering import gather
@@ -63,6 +64,7 @@ class Site:
 
     app: Starlette
     history: History
+    reports: Reports = field(default_factory=lambda: Reports(0))
 
     def client(self) -> httpx.AsyncClient:
         """A browser that has not been here yet."""
@@ -118,16 +120,17 @@ async def site(
         for entry in entries:
             history.record(entry)
         assert await history.writer.flush()
-        yield Site(application(history, session_s), history)
+        reports = Reports(2**20)
+        yield Site(application(history, session_s, reports), history, reports)
     finally:
         await history.close()
 
 
-def application(history: History, session_s: float = 3600.0) -> Starlette:
+def application(history: History, session_s: float = 3600.0, reports: Reports | None = None) -> Starlette:
     """The paths of admins as an application of their own."""
     edge = Edge(build_telemetry(Telemetry(log_level="error")), 2**20, 15.0)
     keys = {who: f"sha256:{sha256(key.encode()).hexdigest()}" for who, key in KEYS.items()}
-    routes = stored_routes(history, Admin(keys=keys, session=session_s), {})
+    routes = stored_routes(history, reports or Reports(0), Admin(keys=keys, session=session_s), {})
     return Starlette(
         routes=[Route(path, Endpoint(edge, path, handle), methods=[method]) for path, method, handle in routes]
     )

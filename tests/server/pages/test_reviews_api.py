@@ -171,8 +171,10 @@ def test_exchanges_are_searched_and_a_subject_forgotten(tmp_path: Path) -> None:
         async with site.api() as api:
             found = (await api.get("/v1/grounding", params={"q": "titan", "subject": subject})).json()
             assert [each["id"] for each in found["exchanges"]] == ["gw-1"]
+            site.reports.put("gw-1", b"{}")
             gone = await api.delete("/v1/subjects/a%2Fb%20%C3%BC")
             assert gone.json() == {"subject": subject, "deleted": 1}
+            assert site.reports.get("gw-1") is None
             left = (await api.get("/v1/grounding")).json()
             assert [each["id"] for each in left["exchanges"]] == ["gw-2"]
         noted = (await site.history.audit.page()).items
@@ -180,6 +182,49 @@ def test_exchanges_are_searched_and_a_subject_forgotten(tmp_path: Path) -> None:
         assert all("titan" not in each.what for each in noted)
 
     visit(tmp_path, work, exchange("gw-1", subject=subject), exchange("gw-2"))
+
+
+def test_similar_questions_are_found_the_most_similar_first(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        async with site.api() as api:
+            found = (await api.get("/v1/grounding/similar", params={"q": "How did we do in 2024?"})).json()["exchanges"]
+            assert [each["id"] for each in found] == ["gw-1", "gw-2"]
+            assert 1.0 > found[0]["similarity"] > found[1]["similarity"]
+            narrowed = (
+                await api.get("/v1/grounding/similar", params={"q": "How did we do?", "subject": "acme"})
+            ).json()
+            assert [each["id"] for each in narrowed["exchanges"]] == ["gw-2"]
+            assert (await api.get("/v1/grounding/similar")).status_code == 400
+        (first, *_) = reversed((await site.history.audit.page()).items)
+        assert (first.action, first.what) == ("search", "similar questions")
+
+    visit(
+        tmp_path,
+        work,
+        exchange("gw-1", question="How did we do in 2023?"),
+        exchange("gw-2", question="How did the new office do in the end?", subject="acme"),
+        exchange("gw-3", question="Where is the key?"),
+    )
+
+
+def test_what_was_said_of_each_name_is_told_over_time(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        async with site.api() as api:
+            told = (await api.get("/v1/subjects/acme%2Feu/entities")).json()
+        assert told["subject"] == "acme/eu"
+        assert [each["name"] for each in told["entities"]] == ["Maria Lopez", "Oslo"]
+        assert [(each["exchange"], each["statement"]) for each in told["entities"][0]["mentions"]] == [
+            ("gw-1", "Maria Lopez leads the office in Oslo."),
+            ("gw-2", "Since May Maria Lopez leads the board."),
+        ]
+
+    visit(
+        tmp_path,
+        work,
+        exchange("gw-1", answer="Maria Lopez leads the office in Oslo.", subject="acme/eu", at=1_700_000_000.0),
+        exchange("gw-2", answer="Since May Maria Lopez leads the board.", subject="acme/eu", at=1_700_000_100.0),
+        exchange("gw-3", answer="John Smith leads the office.", subject="other"),
+    )
 
 
 def test_metrics_tell_trends_and_live_precision(tmp_path: Path) -> None:

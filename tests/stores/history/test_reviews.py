@@ -48,6 +48,25 @@ def test_a_flag_without_a_claim_waits_too_unless_it_only_tells_how_the_check_wen
     asyncio.run(work())
 
 
+def test_a_flag_that_sums_up_is_no_finding_beside_others(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            summed = ("low_confidence", "high_risk")
+            await stored(history, entry("gw-1", labels=("contradicted",), flags=("contradicted_claims", *summed)))
+            await stored(history, entry("gw-2", flags=("inconsistent_with_history", *summed)))
+            await stored(history, entry("gw-3", flags=summed))
+            found = {
+                id_: [each.flags for each in await history.reviews.of_exchange(id_)] for id_ in ("gw-1", "gw-2", "gw-3")
+            }
+            assert found == {
+                "gw-1": [("contradicted_claims",)],
+                "gw-2": [("inconsistent_with_history",)],
+                "gw-3": [("low_confidence",), ("high_risk",)],
+            }
+
+    asyncio.run(work())
+
+
 def test_the_queue_is_filtered_and_paged(place: Database) -> None:
     async def ids(wanted: Wanted) -> list[tuple[str, str | None]]:
         return [(each.exchange, each.label) for each in (await reviews.page(wanted)).items]
