@@ -1,81 +1,27 @@
-"""structlog and OpenTelemetry, set up once; the names of spans, events and attributes stand here and nowhere else.
+"""The spans of an exchange, and the event that tells what came of verifying its answer.
 
 Names follow OpenTelemetry's GenAI semantic conventions 1.41 (spans, and the `gen_ai.evaluation.result` event); ours are
-under `grounding.`. Neither logs nor traces hold text of requests or answers unless `capture_content` is set, nor a key.
+under `grounding.`. Spans hold no text of requests or answers unless `capture_content` is set, and never a key.
 """
 
 from __future__ import annotations
 
-import hashlib
-import logging
-import sys
-import threading
-import time
-import traceback
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
 from opentelemetry import trace
 from opentelemetry.context import Context as TraceContext
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from proxy.config import Telemetry as TelemetrySettings
 from proxy.types import Headers, Report
 
 _PROPAGATOR = TraceContextTextMapPropagator()
 _W3C = frozenset({b"traceparent", b"tracestate"})
 EVALUATION = "gen_ai.evaluation.result"
 EVALUATION_NAME = "grounding"
-_CLOSE_S = 2.0  # at most for sending what is left: a receiver that is down must not hold up the end
-
-
-def short_hash(text: str) -> str:
-    """The first 12 hexadecimal digits of a text's SHA-256: names a text in a log without showing it (QU5)."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-
-def configure_logs(settings: TelemetrySettings) -> None:
-    """One JSON line per event on standard error, with the trace it belongs to."""
-    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            _add_trace,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info if settings.capture_content else _WITHOUT_TEXT,
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
-    )
-
-
-def _places(exc_info: structlog.typing.ExcInfo) -> str:
-    """An exception, and those it came from, by class and places; its text may quote what it failed on."""
-    lines: list[str] = []
-    error: BaseException | None = exc_info[1]
-    while error is not None:
-        frames = traceback.extract_tb(error.__traceback__)
-        lines += [type(error).__name__, *(f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)]
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return "\n".join(lines)
-
-
-_WITHOUT_TEXT = structlog.processors.ExceptionRenderer(_places)
-
-
-def _add_trace(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    context = trace.get_current_span().get_span_context()
-    if context.is_valid:
-        event["trace_id"] = trace.format_trace_id(context.trace_id)
-        event["span_id"] = trace.format_span_id(context.span_id)
-    return event
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,33 +131,3 @@ _REQUEST_ATTRIBUTES = {
     "frequency_penalty": "frequency_penalty",
     "presence_penalty": "presence_penalty",
 }
-
-
-def build_telemetry(settings: TelemetrySettings) -> Telemetry:
-    """Telemetry that exports by OTLP over HTTP when an endpoint is configured, and otherwise records nothing."""
-    if settings.otlp_endpoint is None:
-        return Telemetry()
-    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk._logs import LoggerProvider
-    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
-    endpoint = settings.otlp_endpoint.rstrip("/")
-    resource = Resource.create({"service.name": settings.service_name})
-    spans = TracerProvider(resource=resource)
-    spans.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces")))
-    logs = LoggerProvider(resource=resource)
-    logs.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter(f"{endpoint}/v1/logs")))
-
-    def close() -> None:
-        closing = [threading.Thread(target=each.shutdown, daemon=True) for each in (spans, logs)]
-        for each in closing:
-            each.start()
-        until = time.monotonic() + _CLOSE_S
-        for each in closing:
-            each.join(max(0.0, until - time.monotonic()))
-
-    return Telemetry(spans.get_tracer("groundwire"), logs.get_logger("groundwire"), settings.capture_content, close)
