@@ -1,4 +1,4 @@
-"""Sends spans and log records to a collector by OTLP over HTTP; OpenTelemetry's SDK is imported only when that is on."""
+"""Sends spans and log records to a collector by OTLP over HTTP; the SDK for that is imported only where it is on."""
 
 from __future__ import annotations
 
