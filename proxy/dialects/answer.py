@@ -1,44 +1,13 @@
-"""An answer as it grows: one event after the other, or a whole body as a single one."""
+"""An answer as it grows, in any dialect: one event after the other, or a whole body as a single one."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from proxy.types import Choice, Message
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """What one choice of one event adds; `arguments` are fragments of tool-call arguments by the call's index."""
-
-    text: str = ""
-    finish_reason: str | None = None
-    probabilities: Sequence[float] = ()
-    arguments: Mapping[int, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """One wire shape, as pure functions of decoded JSON that read what they understand and never raise.
-
-    `operation` is its name in OpenTelemetry's GenAI conventions, `chunk` the `object` of its streamed events,
-    `messages` what a request says, and `piece` what one entry of `choices` says, whole or as a delta.
-    """
-
-    operation: Literal["chat", "text_completion"]
-    chunk: str
-    messages: Callable[[Mapping[str, Any]], tuple[Message, ...]]
-    piece: Callable[[Mapping[str, Any]], Piece]
-
-    def whole(self, body: Mapping[str, Any]) -> Answer:
-        """The answer that a body which did not stream holds."""
-        answer = Answer(self, expected=1)
-        answer.add(body)
-        return answer
-
+from proxy.dialects.dialect import Body, Dialect, Piece
+from proxy.types import Choice
 
 _KEPT = 4 * 2**20  # characters of an answer that are kept to be verified, over all its choices
 
@@ -58,17 +27,27 @@ class Answer:
         self._probabilities: dict[int, list[float]] = defaultdict(list)
         self._reasons: dict[int, str | None] = {}
         self._unread: dict[int, int] = defaultdict(int)
+        self._reason: str | None = None
         self.length = 0
         self.usage: Mapping[str, Any] = {}
 
-    def add(self, event: Mapping[str, Any]) -> None:
+    @classmethod
+    def whole(cls, dialect: Dialect, body: Body) -> Answer:
+        """The answer that a body which did not stream holds."""
+        answer = cls(dialect, expected=1)
+        answer.add(body)
+        return answer
+
+    def add(self, event: Body) -> None:
         """Takes in one decoded event."""
-        if not self._head:
-            self._head = {key: event[key] for key in ("id", "created", "model") if key in event}
-        if isinstance(usage := event.get("usage"), dict):
-            self.usage = usage
-        for at, choice in enumerate(dicts(event.get("choices"))):
-            self._add(index_of(choice, at), self._dialect.piece(choice))
+        said = self._dialect.hear(event)
+        if said.head and not self._head:
+            self._head = {key: said.head[key] for key in ("id", "created", "model") if key in said.head}
+        if said.usage is not None:
+            self.usage = {**self.usage, **said.usage}
+        for index, piece in said.pieces:
+            self._add(index, piece)
+        self._reason = said.finish_reason or self._reason
 
     def _add(self, index: int, piece: Piece) -> None:
         self._reasons.setdefault(index, None)
@@ -90,7 +69,7 @@ class Answer:
             Choice(
                 index,
                 "".join(self._texts.get(index, ())),
-                reason,
+                reason or self._reason,
                 _mean(self._probabilities.get(index, ())),
                 self._joined_arguments(index) if with_arguments else (),
                 self._unread[index],
@@ -114,32 +93,23 @@ class Answer:
     @property
     def finish_reasons(self) -> tuple[str, ...]:
         """The finish reasons that have come, by choice."""
-        return tuple(reason for _, reason in sorted(self._reasons.items()) if reason)
+        found = tuple(reason for _, reason in sorted(self._reasons.items()) if reason)
+        return found or ((self._reason,) if self._reason else ())
 
     @property
     def is_finished(self) -> bool:
         """Whether every choice that was asked for, and every other that has begun, has its finish reason."""
-        return len(self.finish_reasons) >= max(self._expected, len(self._reasons))
+        return self._reason is not None or len(self.finish_reasons) >= max(self._expected, len(self._reasons))
 
     @property
     def is_cut_short(self) -> bool:
         """Whether nothing came, or a choice began and never ended."""
-        return not self._reasons or None in self._reasons.values()
+        return self._reason is None and (not self._reasons or None in self._reasons.values())
 
-    def empty_event(self) -> dict[str, Any]:
-        """An event of this answer with no choices, for a verdict to ride on."""
-        return {**self._head, "object": self._dialect.chunk, "choices": []}
-
-
-def dicts(value: Any) -> list[dict[str, Any]]:
-    """The objects of a JSON array; nothing for any other value."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def index_of(value: Mapping[str, Any], default: int) -> int:
-    """The `index` that an object states, else `default`."""
-    index = value.get("index")
-    return index if isinstance(index, int) else default
+    @property
+    def own_event(self) -> Body:
+        """An event of this answer for a verdict alone."""
+        return self._dialect.own_event(self._head)
 
 
 def _mean(values: Sequence[float]) -> float | None:

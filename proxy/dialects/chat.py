@@ -2,22 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import partial
 from math import exp
 from typing import Any
 
-from proxy.dialects.answer import Dialect, Piece, dicts, index_of
-from proxy.dialects.parts import read_messages
+from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, dicts, index_of, member, string
+from proxy.dialects.parts import read_messages, unread_parts
 from proxy.types import Message
 
 _LEAST = -700.0  # the least log probability that is told apart from none; exp() refuses integers far below
+_NOT_AGAIN = ("stream", "stream_options", "n", "best_of", "grounding")
 
 
-def _messages(body: Mapping[str, Any]) -> tuple[Message, ...]:
+def _messages(body: Body) -> tuple[Message, ...]:
     return read_messages(body.get("messages"))
 
 
-def _piece(choice: Mapping[str, Any]) -> Piece:
+def _unread(body: Body) -> tuple[str, ...]:
+    unread = unread_parts(body.get("messages"))
+    return (f"messages: {unread} parts hold no text (images, audio, other files), so not read",) if unread else ()
+
+
+def _schema(body: Body) -> Body | None:
+    schema = member(body.get("response_format"), "json_schema").get("schema")
+    return schema if isinstance(schema, dict) else None
+
+
+def expected(body: Body) -> int:
+    """How many choices `n` asks for."""
+    n = body.get("n")
+    return n if isinstance(n, int) and n > 0 else 1
+
+
+def again(body: Body, temperature: float) -> Body:
+    """The same request for one choice that does not stream."""
+    return {key: value for key, value in body.items() if key not in _NOT_AGAIN} | {"temperature": temperature}
+
+
+def hear(piece: Callable[[Body], Piece], event: Body) -> Said:
+    """What an event or a body says in its `choices`, each of which says `piece`."""
+    usage, choices = event.get("usage"), dicts(event.get("choices"))
+    pieces = [(index_of(choice, at), piece(choice)) for at, choice in enumerate(choices)]
+    return Said(pieces, event, usage if isinstance(usage, dict) else None)
+
+
+def _piece(choice: Body) -> Piece:
     said = choice.get("delta") or choice.get("message")
     said = said if isinstance(said, dict) else {}
     content, reason = said.get("content"), choice.get("finish_reason")
@@ -29,10 +59,8 @@ def _piece(choice: Mapping[str, Any]) -> Piece:
     )
 
 
-def _arguments(call: Mapping[str, Any]) -> str:
-    function = call.get("function")
-    arguments = function.get("arguments") if isinstance(function, dict) else None
-    return arguments if isinstance(arguments, str) else ""
+def _arguments(call: Body) -> str:
+    return string(member(call, "function").get("arguments"))
 
 
 def _probabilities(logprobs: Any) -> list[float]:
@@ -41,4 +69,28 @@ def _probabilities(logprobs: Any) -> list[float]:
     return [exp(max(_LEAST, min(value, 0.0))) for value in values if isinstance(value, (int, float))]
 
 
-CHAT = Dialect("chat", "chat.completion.chunk", _messages, _piece)
+def last(event: Body, request: Body) -> Side | None:
+    """The usage event is the last where the request asks for one; SDKs that sum up a stream want nothing behind it."""
+    if member(request, "stream_options").get("include_usage") is not True:
+        return "after"
+    return "before" if event.get("usage") else None
+
+
+def own_event(kind: str, head: Body) -> Body:
+    """An event with no choices, as usage events have none."""
+    return {**head, "object": kind, "choices": []}
+
+
+CHAT = Dialect(
+    name="chat",
+    path="/v1/chat/completions",
+    operation="chat",
+    messages=_messages,
+    hear=partial(hear, _piece),
+    last=last,
+    own_event=partial(own_event, "chat.completion.chunk"),
+    unread=_unread,
+    schema=_schema,
+    expected=expected,
+    again=again,
+)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
-from proxy.dialects.answer import Dialect, Piece
+from proxy.dialects import chat
+from proxy.dialects.dialect import Body, Dialect, Piece
 from proxy.types import Message, Part
 
 
-def _messages(body: Mapping[str, Any]) -> tuple[Message, ...]:
+def _messages(body: Body) -> tuple[Message, ...]:
     """The prompt as one user message; a list of prompts as one part each. Token arrays hold no text."""
     prompt = body.get("prompt")
     prompts = prompt if isinstance(prompt, list) else [prompt]
@@ -17,9 +17,26 @@ def _messages(body: Mapping[str, Any]) -> tuple[Message, ...]:
     return (Message(0, "user", parts),) if parts else ()
 
 
-def _piece(choice: Mapping[str, Any]) -> Piece:
+def _expected(body: Body) -> int:
+    """`n` choices for each prompt; a list of numbers is one prompt."""
+    prompt = body.get("prompt")
+    prompts = len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
+    return chat.expected(body) * prompts
+
+
+def _piece(choice: Body) -> Piece:
     text, reason = choice.get("text"), choice.get("finish_reason")
     return Piece(text if isinstance(text, str) else "", reason if isinstance(reason, str) else None)
 
 
-COMPLETIONS = Dialect("text_completion", "text_completion", _messages, _piece)
+COMPLETIONS = Dialect(
+    name="text_completion",
+    path="/v1/completions",
+    operation="text_completion",
+    messages=_messages,
+    hear=partial(chat.hear, _piece),
+    last=chat.last,
+    own_event=partial(chat.own_event, "text_completion"),
+    expected=_expected,
+    again=chat.again,
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -55,8 +55,15 @@ def replaced(body: bytes, name: str, value: Any) -> bytes:
     return body
 
 
-def with_member(body: bytes, name: str, value: bytes) -> bytes:
-    """`body`, a JSON object, with one member added at its end; `value` is JSON already."""
+def with_member(body: bytes, name: str, value: bytes, inside: Sequence[str] = ()) -> bytes:
+    """`body`, a JSON object, with one member added at its end; `value` is JSON already.
+
+    It is added to the object that `inside` leads to from member to member, or where that leads nowhere, to `body`.
+    """
+    for member in _members(body) if inside else ():
+        if member.name == inside[0] and body[member.value : member.value + 1] == b"{":
+            added = with_member(body[member.value : member.end], name, value, inside[1:])
+            return body[: member.value] + added + body[member.end :]
     end = body.rindex(b"}")
     comma = b"" if body[:end].rstrip().endswith(b"{") else b","
     return body[:end] + comma + dumps(name) + b":" + value + body[end:]

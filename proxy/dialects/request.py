@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.dialects.answer import Answer, Dialect
+from proxy.dialects.answer import Answer
+from proxy.dialects.dialect import Dialect
 from proxy.dialects.jsonbytes import loads, replaced, without
 from proxy.dialects.options import Options, explicit_sources, read_options
-from proxy.dialects.parts import unread_parts
 from proxy.errors import BadRequest
 from proxy.types import Choice, Exchange
 from proxy.verification.examine import Ask
@@ -26,17 +26,9 @@ class Request:
     options: Options
 
     @property
-    def wants_usage(self) -> bool:
-        """Whether the stream is to end with a usage event."""
-        options = self.body.get("stream_options")
-        return isinstance(options, dict) and options.get("include_usage") is True
-
-    @property
     def expected_choices(self) -> int:
         """How many choices the answer will have."""
-        n, prompt = self.body.get("n"), self.body.get("prompt")
-        prompts = len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
-        return (n if isinstance(n, int) and n > 0 else 1) * prompts
+        return self.dialect.expected(self.body)
 
     def outgoing(self, model: str, forwards_documents: bool) -> bytes:
         """The bytes for an upstream that knows the model as `model`: those that came, less what is meant for us."""
@@ -49,22 +41,22 @@ class Request:
         return Exchange(
             messages=self.dialect.messages(self.body),
             sources=explicit_sources(self.options, self.body.get("documents")),
-            temperature=_temperature(self.body.get("temperature")),
+            temperature=_temperature(self.dialect.temperature(self.body)),
         )
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """One sentence for each thing in it that is not read."""
-        documents, unread = self.body.get("documents"), unread_parts(self.body.get("messages"))
+        documents = self.body.get("documents")
         return (
             *(() if documents is None or isinstance(documents, list) else ("documents: no array, so not read",)),
-            *((f"messages: {unread} parts hold no text (images, audio, other files), so not read",) if unread else ()),
+            *self.dialect.unread(self.body),
         )
 
     @property
     def ask(self) -> Ask:
         """What it asks about the answer besides its claims."""
-        return Ask(self.options.evidence_fields, _json_schema(self.body.get("response_format")))
+        return Ask(self.options.evidence_fields, self.dialect.schema(self.body))
 
     def examinable(self, answer: Answer) -> tuple[Choice, ...]:
         """The choices of an answer, with tool calls' arguments only when these are to be checked too."""
@@ -93,10 +85,3 @@ def read_object(raw: bytes) -> dict[str, Any]:
 
 def _temperature(value: Any) -> float | None:
     return float(value) if type(value) in (int, float) and 0 <= value <= 100 else None
-
-
-def _json_schema(response_format: Any) -> Mapping[str, Any] | None:
-    if not isinstance(response_format, dict) or not isinstance(response_format.get("json_schema"), dict):
-        return None
-    schema = response_format["json_schema"].get("schema")
-    return schema if isinstance(schema, dict) else None

@@ -8,29 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-DONE = b"[DONE]"
+from proxy.dialects.framing import Event, EventTooLarge, Framing
 
 _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
-
-
-class EventTooLarge(ValueError):
-    """An event grew over the limit without ending."""
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One event with its bytes as they came, and its data (None for one that carries none, such as a comment)."""
-
-    raw: bytes
-    data: bytes | None
-
-    @property
-    def is_done(self) -> bool:
-        """Whether this is OpenAI's end mark."""
-        return self.data is not None and self.data.strip() == DONE
 
 
 class Decoder:
@@ -81,3 +63,14 @@ def _data(raw: bytes) -> bytes | None:
         if name == b"data":
             values.append(value.removeprefix(b" "))
     return b"\n".join(values) if values else None
+
+
+def _event(data: bytes) -> bytes:
+    return b"data: " + data + b"\n\n"
+
+
+def _comment(text: bytes) -> bytes:
+    return b": " + text + b"\n"  # no blank line: openai-python would take it for an empty event
+
+
+SSE = Framing(b"text/event-stream", Decoder, _event, _comment)

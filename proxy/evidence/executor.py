@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from proxy.dialects.answer import Answer
 from proxy.dialects.chat import CHAT
 from proxy.evidence.asking import Asking, Refused
 from proxy.types import Unavailable
@@ -27,4 +28,4 @@ class ChatExecutor:
             return Unavailable("error")
         if isinstance(answer, Unavailable):
             return answer
-        return next((choice.text for choice in CHAT.whole(answer).choices()), "")
+        return next((choice.text for choice in Answer.whole(CHAT, answer).choices()), "")

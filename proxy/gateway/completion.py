@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from proxy.dialects.answer import Answer, Dialect
+from proxy.dialects.answer import Answer
+from proxy.dialects.dialect import Dialect
 from proxy.dialects.encoding import Decoder
 from proxy.dialects.jsonbytes import loads, with_member
 from proxy.dialects.options import Mode
@@ -64,7 +65,7 @@ class Completions:
                 grounding.abandon()
                 passed = forwarding.passed(reply)
                 return passed if decoder.known else _with_headers(passed, _UNREADABLE)
-            if (header(reply.headers, b"content-type") or b"").startswith(b"text/event-stream"):
+            if (header(reply.headers, b"content-type") or b"").startswith(dialect.framing.media_type):
                 return self._stream(request, grounding, forwarding, reply, decoder)
             return await self._body(request, grounding, forwarding, reply, decoder)
         except BaseException:
@@ -83,7 +84,7 @@ class Completions:
         unbuffered = tuple(pair for pair in _UNBUFFERED if header(headers, pair[0]) is None)
         ours = ((b"x-grounding-id", grounding.id.encode()), *unbuffered)
         body = forwarding.within(stream.events(chunks_of(reply)), stream.answer)
-        return Reply(reply.status, headers + ours, body, in_events=True)
+        return Reply(reply.status, headers + ours, body, in_events=request.dialect.framing.comment is not None)
 
     async def _body(
         self, request: Request, grounding: Grounding, forwarding: Forwarding, reply: Reply, decoder: Decoder
@@ -115,7 +116,7 @@ def _parsed(raw: bytes, decoder: Decoder, dialect: Dialect) -> tuple[bytes, Answ
         body = loads(decoded)
     except ValueError:
         return raw, None
-    return decoded, dialect.whole(body) if isinstance(body, dict) else None
+    return decoded, Answer.whole(dialect, body) if isinstance(body, dict) else None
 
 
 def _text(headers: Headers) -> dict[str, str]:

@@ -10,9 +10,8 @@ from typing import Any
 import structlog
 
 from proxy.dialects.answer import Answer
-from proxy.dialects.chat import CHAT
-from proxy.dialects.completions import COMPLETIONS
 from proxy.dialects.jsonbytes import dumps, loads
+from proxy.dialects.known import DIALECTS
 from proxy.dialects.options import HEADERS
 from proxy.dialects.report import render
 from proxy.dialects.request import Request, read_request
@@ -26,7 +25,7 @@ log = structlog.get_logger("groundwire.deferred")
 EXAMINATION = "examination"
 WEBHOOK = "webhook"
 
-_DIALECTS = {dialect.operation: dialect for dialect in (CHAT, COMPLETIONS)}
+_DIALECTS = {dialect.name: dialect for dialect in DIALECTS}
 _NO_ROOM = (("all", "overload"), ("all", "timeout"))
 _NOT_NOW = ("rate_limited", "unavailable")
 _NOT_FINAL = ("pending", "deferred")
@@ -109,7 +108,7 @@ def write(request: Request, heard: Heard) -> bytes:
     options = {header: getattr(request.options, name) for header, name in HEADERS.items()}
     return dumps(
         {
-            "dialect": request.dialect.operation,
+            "dialect": request.dialect.name,
             "request": request.raw.decode(),
             "headers": {header: value for header, value in options.items() if value is not None},
             "heard": asdict(heard),

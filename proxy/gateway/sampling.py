@@ -28,7 +28,6 @@ log = structlog.get_logger("groundwire.sampling")
 _STEP = 0.1  # between the temperature of a sample and that of the next, past those that are set
 _AT_ONCE = 8  # samples in flight, of all exchanges together
 _COMPARING_S = 0.02  # a comparison that is as quick as that still goes with the answer
-_NOT_SAMPLED = ("stream", "stream_options", "n", "best_of", "grounding")
 _NOT_REPEATED = frozenset({b"idempotency-key", b"accept", b"content-length"})
 
 
@@ -162,10 +161,12 @@ class Sampling:
             return _Sample(reason="error")
 
     async def _answered(self, asked: Mapping[str, Any], temperature: float) -> _Sample:
-        body = {key: value for key, value in asked.items() if key not in _NOT_SAMPLED} | {"temperature": temperature}
+        dialect = self._request.dialect
+        body = dialect.again(asked, temperature)
+        if body is None:
+            return _Sample(reason="not_repeatable")
         headers = tuple(pair for pair in self._call.headers if pair[0] not in _NOT_REPEATED)
         call = replace(self._call, headers=headers, body=await asyncio.to_thread(dumps, body))
-        dialect = self._request.dialect
         forwarding = Forwarding(self._parts.telemetry, dialect.operation, self._route.upstream, body)
         reply = await forwarding.send(call)
         answer = None
@@ -175,7 +176,7 @@ class Sampling:
                 return _Sample(reason=f"status {reply.status}")
             decoded = Decoder(header(reply.headers, b"content-encoding")).feed(raw) if is_whole else b""
             found = loads(decoded) if decoded else None
-            answer = dialect.whole(found) if isinstance(found, dict) else None
+            answer = Answer.whole(dialect, found) if isinstance(found, dict) else None
         finally:
             forwarding.end(answer)
         return _of(answer) if answer else _Sample(reason="unreadable")

@@ -1,4 +1,4 @@
-"""A streamed answer on its way to the client: every event as it came, and the verdict before `[DONE]`."""
+"""A streamed answer on its way to the client: every event as it came, and the verdict on or beside the last one."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from proxy.dialects import sse
 from proxy.dialects.answer import Answer
 from proxy.dialects.encoding import Decoder
-from proxy.dialects.error import error_event
+from proxy.dialects.error import Fault
+from proxy.dialects.framing import Event
 from proxy.dialects.jsonbytes import dumps, loads, with_member
 from proxy.dialects.request import Request
 from proxy.errors import RequestError, UpstreamBroken
@@ -38,6 +38,8 @@ class AnnotatedStream:
 
     def __init__(self, request: Request, grounding: Grounding, decoder: Decoder, settings: StreamSettings) -> None:
         self.answer = Answer(request.dialect, request.expected_choices)
+        self._dialect = request.dialect
+        self._framing = request.dialect.framing
         self._request = request
         self._grounding = grounding
         self._decoder = decoder
@@ -46,7 +48,7 @@ class AnnotatedStream:
 
     async def events(self, chunks: Chunks) -> Chunks:
         """What the client gets, in pieces that end where an event ends. Raises UpstreamBroken or UpstreamTimeout."""
-        split = sse.Decoder(self._settings.max_event)
+        split = self._framing.splitter(self._settings.max_event)
         try:
             async with aclosing(chunks):
                 async for chunk in chunks:
@@ -60,14 +62,15 @@ class AnnotatedStream:
                 yield await self._verdict()
         except (RequestError, ValueError) as error:
             self._grounding.conclude(self.answer, cut_short=True)
-            yield error_event(str(error), "upstream_error", "stream_broken")
+            fault = Fault(str(error), "upstream_error", None, "stream_broken")
+            yield self._framing.event(dumps(self._dialect.failure(fault)))
             raise error if isinstance(error, RequestError) else UpstreamBroken(str(error)) from error
         except BaseException:  # the client has gone; what it was promised a report of is still concluded
             if not (self._told and self._grounding.is_concluding):
                 self._grounding.abandon()
             raise
 
-    async def _passed(self, events: Iterable[sse.Event]) -> Chunks:
+    async def _passed(self, events: Iterable[Event]) -> Chunks:
         """The bytes of `events`, together where nothing is waited for, with the verdict where it belongs."""
         passing: list[bytes] = []
         for event in events:
@@ -84,7 +87,7 @@ class AnnotatedStream:
         if passing:
             yield b"".join(passing)
 
-    def _place(self, event: sse.Event) -> Literal["nowhere", "before", "on", "after"]:
+    def _place(self, event: Event) -> Literal["nowhere", "before", "on", "after"]:
         """Takes an event in, and says where the verdict goes relative to it."""
         if event.is_done:
             self._grounding.conclude(self.answer, cut_short=self.answer.is_cut_short)
@@ -96,22 +99,30 @@ class AnnotatedStream:
         if not self.answer.is_finished:
             return "nowhere"
         self._grounding.conclude(self.answer)
-        if self._told or (self._request.wants_usage and not body.get("usage")):
+        side = None if self._told else self._dialect.last(body, self._request.body)
+        if side is None:
             return "nowhere"
-        if self._settings.carrier == "last_event":
+        if self._carrier == "last_event":
             return "on" if event.raw.count(event.data or b"") == 1 else "nowhere"
-        return "before" if self._settings.carrier == "extra_event" and self._request.wants_usage else "after"
+        return side if self._carrier == "extra_event" else "after"
 
-    async def _verdict(self, carrier: sse.Event | None = None) -> bytes:
+    @property
+    def _carrier(self) -> Carrier:
+        """What is set, where the dialect's streams have it."""
+        carrier = self._settings.carrier
+        return "last_event" if carrier == "comment" and self._framing.comment is None else carrier
+
+    async def _verdict(self, carrier: Event | None = None) -> bytes:
         """The bytes that tell the verdict: `carrier` with `grounding` in it, or an event or comment of its own."""
         annotation = await self._grounding.annotation(within=self._settings.tail_budget)
         self._told = True
         shown = annotation.shown or b"null"
         if carrier is not None and carrier.data is not None:
-            return carrier.raw.replace(carrier.data, with_member(carrier.data, "grounding", shown))
-        if self._settings.carrier == "comment":
-            return b": grounding " + shown + b"\n"  # no blank line: openai-python would take it for an empty event
-        return b"data: " + with_member(dumps(self.answer.empty_event()), "grounding", shown) + b"\n\n"
+            told = with_member(carrier.data, "grounding", shown, self._dialect.inside)
+            return carrier.raw.replace(carrier.data, told)
+        if self._framing.comment is not None and self._carrier == "comment":
+            return self._framing.comment(b"grounding " + shown)
+        return self._framing.event(with_member(dumps(self.answer.own_event), "grounding", shown))
 
 
 def _object(data: bytes | None) -> Mapping[str, Any] | None:

@@ -15,10 +15,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from proxy.config import Settings
-from proxy.dialects.answer import Dialect
-from proxy.dialects.chat import CHAT
-from proxy.dialects.completions import COMPLETIONS
+from proxy.dialects.dialect import Dialect
 from proxy.dialects.error import error_body
+from proxy.dialects.known import DIALECTS
 from proxy.errors import ConfigError, UnknownReview
 from proxy.server.checks import check_routes
 from proxy.server.endpoints import Edge, Endpoint, Handler, alive, fetch_report, ready
@@ -41,13 +40,13 @@ def build_app(settings: Settings, house: House | None = None, environ: Mapping[s
     def at(path: str, handle: Handler, method: str | None = None, below: str = "") -> Route:
         return Route(path, Endpoint(edge, below + path, handle), methods=[method] if method else None)
 
-    def completion(dialect: Dialect) -> Handler:
-        return lambda call, _: completions.complete(dialect, call)
+    def completion(dialect: Dialect) -> Route:
+        endpoint = Endpoint(edge, dialect.path, lambda call, _: completions.complete(dialect, call), dialect.error)
+        return Route(dialect.path, endpoint, methods=["POST"])
 
     return Starlette(
         routes=[
-            at("/v1/chat/completions", completion(CHAT), "POST"),
-            at("/v1/completions", completion(COMPLETIONS), "POST"),
+            *map(completion, DIALECTS),
             at("/v1/embeddings", lambda call, _: passage.embeddings(call), "POST"),
             at("/v1/models", lambda call, _: passage.models(call), "GET"),
             at("/v1/models/{model:path}", lambda call, params: passage.one_model(call, params["model"]), "GET"),

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import structlog
 from starlette.types import Receive, Scope, Send
 
+from proxy.dialects.error import openai_error
 from proxy.dialects.jsonbytes import dumps
 from proxy.errors import JobsUnavailable, ReportUnavailable, RequestError, StoreUnavailable, UnknownReport
-from proxy.server.errors import JSON, error_reply, unexpected_reply
+from proxy.server.errors import JSON, ErrorShape, error_reply, unexpected_reply
 from proxy.server.exchange import ClientGone, cancelled_when_gone, read_call, send_reply
 from proxy.telemetry import Telemetry
 from proxy.types import Call, Reply
@@ -35,13 +36,14 @@ class Edge:
 class Endpoint:
     """One path as an ASGI application: reads the call, has it handled, sends the reply, writes one line to the log."""
 
-    def __init__(self, edge: Edge, route: str, handle: Handler) -> None:
+    def __init__(self, edge: Edge, route: str, handle: Handler, shape: ErrorShape = openai_error) -> None:
         self._edge = edge
         self._route = route
         self._handle = handle
+        self._shape = shape
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request. What is wrong with it, and what goes wrong, is told in OpenAI's shape."""
+        """Answers one request. What is wrong with it, and what goes wrong, is told in the shape of its dialect."""
         start = time.perf_counter()
         told: dict[str, int | str] = {"status": "client_gone"}
         with self._edge.telemetry.server_span(scope["method"], self._route, tuple(scope["headers"])) as span:
@@ -77,11 +79,11 @@ class Endpoint:
             return self._refusal(error)
         except Exception:
             log.exception("request.failed", route=self._route)
-            return unexpected_reply()
+            return unexpected_reply(self._shape)
 
     def _refusal(self, error: RequestError) -> Reply:
         log.info("request.refused", route=self._route, error=type(error).__name__, reason=error.operator)
-        return error_reply(error)
+        return error_reply(error, self._shape)
 
 
 def _told(reply: Reply) -> dict[str, int | str]:

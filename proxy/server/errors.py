@@ -1,8 +1,12 @@
-"""Errors as HTTP: which status, type and code each kind has, in OpenAI's shape (GW7)."""
+"""Errors as HTTP: which status, type and code each kind has, in OpenAI's words and the dialect's shape (GW7)."""
 
 from __future__ import annotations
 
-from proxy.dialects.error import error_body
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from proxy.dialects.error import Fault, openai_error
+from proxy.dialects.jsonbytes import dumps
 from proxy.errors import (
     BadRequest,
     BodyTooLarge,
@@ -39,15 +43,23 @@ _ANSWERS: tuple[tuple[type[RequestError], int, str, str | None], ...] = (
 JSON: Headers = ((b"content-type", b"application/json"),)
 
 
-def error_reply(error: RequestError) -> Reply:
+ErrorShape = Callable[[Fault], Mapping[str, Any]]
+"""How the body of an error is shaped for the clients of a dialect."""
+
+
+def error_reply(error: RequestError, shape: ErrorShape = openai_error) -> Reply:
     """What a client is told of an error."""
     status, type_, code = next(
         ((status, type_, code) for kind, status, type_, code in _ANSWERS if isinstance(error, kind)),
         (500, "server_error", None),
     )
-    return Reply(status, JSON, error_body(str(error), type_, error.param, code))
+    return _reply(Fault(str(error), type_, error.param, code, status), shape)
 
 
-def unexpected_reply() -> Reply:
+def unexpected_reply(shape: ErrorShape = openai_error) -> Reply:
     """What a client is told when the fault is ours."""
-    return Reply(500, JSON, error_body("The proxy failed to handle the request.", "server_error"))
+    return _reply(Fault("The proxy failed to handle the request.", "server_error"), shape)
+
+
+def _reply(fault: Fault, shape: ErrorShape) -> Reply:
+    return Reply(fault.status, JSON, dumps(shape(fault)))

@@ -26,7 +26,8 @@ def streamed(*events: dict[str, Any], expected: int = 1) -> Answer:
 
 
 def test_a_whole_body_is_an_answer() -> None:
-    answer = CHAT.whole(
+    answer = Answer.whole(
+        CHAT,
         {
             "id": "a",
             "model": "m",
@@ -35,7 +36,7 @@ def test_a_whole_body_is_an_answer() -> None:
                 {"index": 0, "message": {"content": "one"}, "finish_reason": "length"},
             ],
             "usage": {"prompt_tokens": 3},
-        }
+        },
     )
     assert answer.choices() == (Choice(0, "one", "length"), Choice(1, "two", "stop"))
     assert (answer.id, answer.model, answer.usage, answer.length) == ("a", "m", {"prompt_tokens": 3}, 6)
@@ -69,7 +70,7 @@ def test_deltas_add_up_to_the_whole(text: str, cuts: list[int]) -> None:
     edges = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     pieces = [text[start:end] for start, end in pairwise(edges)]
     answer = streamed(*(delta(content=piece) for piece in pieces), delta(finish="stop"))
-    whole = CHAT.whole({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
+    whole = Answer.whole(CHAT, {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
     assert answer.choices() == whole.choices()
     assert answer.length == len(text)
 
@@ -101,7 +102,7 @@ def test_certainty_is_the_mean_token_probability() -> None:
 
 def test_the_event_for_a_verdict_names_its_answer() -> None:
     answer = streamed({**delta(content="x"), "created": 5, "usage": None})
-    assert answer.empty_event() == {
+    assert answer.own_event == {
         "id": "a",
         "model": "m",
         "created": 5,
@@ -111,7 +112,9 @@ def test_the_event_for_a_verdict_names_its_answer() -> None:
 
 
 def test_older_completions_are_read_too() -> None:
-    answer = COMPLETIONS.whole({"choices": [{"text": "a", "index": 0, "finish_reason": "stop", "logprobs": None}]})
+    answer = Answer.whole(
+        COMPLETIONS, {"choices": [{"text": "a", "index": 0, "finish_reason": "stop", "logprobs": None}]}
+    )
     assert answer.choices() == (Choice(0, "a", "stop"),)
 
 

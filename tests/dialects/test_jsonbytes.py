@@ -187,3 +187,18 @@ def test_loads_raises_nothing_but_value_error(raw: bytes) -> None:
         loads(raw)
     except ValueError:
         pass
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"type":"x","response":{"id":"a"}}', b'{"type":"x","response":{"id":"a","grounding":1}}'),
+        (b'{ "response" : { } , "n":{"response":{}} }', b'{ "response" : { "grounding":1} , "n":{"response":{}} }'),
+        (b'{"type":"x"}', b'{"type":"x","grounding":1}'),
+        (b'{"response":null}', b'{"response":null,"grounding":1}'),
+        (b'{"response":[{}]}', b'{"response":[{}],"grounding":1}'),
+    ],
+    ids=["inside", "spaced", "no such member", "null", "array"],
+)
+def test_a_member_is_added_inside_an_object(body: bytes, told: bytes) -> None:
+    assert with_member(body, "grounding", b"1", ("response",)) == told
