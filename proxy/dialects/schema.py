@@ -101,6 +101,108 @@ class VerifyBody(AnswerCheck, Options):
     """An answer to be verified, with what else `grounding` takes beside it."""
 
 
+class FoundClaim(Told):
+    """One assertion of a text; `skip_reason` says why it would not be checked."""
+
+    id: str
+    text: str
+    start: int
+    end: int
+    kind: ClaimKind
+    cited: list[str]
+    stated_confidence: Share
+    pointer: str | None = None
+    skip_reason: str | None = None
+
+
+class FoundClaims(Told):
+    """The claims of a text, without verdicts."""
+
+    offset_unit: Literal["codepoint"]
+    claims: list[FoundClaim]
+
+
+class QuotesFound(Told):
+    """What became of the quotations of a JSON answer: those accepted by field, counts, violations of its shape."""
+
+    accepted: dict[str, list[str]]
+    quotes: dict[str, Any] | None = None
+    schema_: Annotated[dict[str, list[dict[str, Any]]], Field(alias="schema")]
+
+
+class TraceStep(Told):
+    """One step of a trace with its verdict."""
+
+    id: str
+    text: str
+    status: Literal["ENTAILED", "CONTRADICTED", "NOT_IN_CONTEXT", "UNVERIFIABLE"]
+    reason: str
+    citations: list[Citation]
+    budget: dict[str, Any] | None = None
+
+
+class AuditedTrace(Told):
+    """An audited trace; `post_hoc` tells whether its answer follows, where there is one."""
+
+    sound: bool
+    counts: dict[str, int]
+    steps: list[TraceStep]
+    post_hoc: dict[str, Any] | None = None
+
+
+class DecidedFact(Told):
+    """What the memory gate decided on a fact; `id` is null where it is not kept."""
+
+    id: str | None
+    text: str
+    status: Literal["accepted", "rejected"]
+    reason: str | None = None
+    grounding: str
+    confidence: Share | None
+    stated_confidence: Share
+    stored: bool
+    claim: Claim
+
+
+class DecidedFacts(Told):
+    """What the memory gate decided on some facts."""
+
+    subject: str | None
+    accepted: int
+    rejected: int
+    facts: list[DecidedFact]
+
+
+class KeptFact(Told):
+    """A fact in memory; `at` is in Unix seconds, `is_source` says whether it may serve as evidence."""
+
+    id: str
+    text: str
+    confidence: Share
+    at: float
+    is_source: bool
+
+
+class KeptFacts(Told):
+    """What memory holds of a subject."""
+
+    subject: str
+    facts: list[KeptFact]
+
+
+class Alive(Told):
+    """That the process lives."""
+
+    status: Literal["ok"]
+
+
+class Readiness(Told):
+    """Whether requests are served, and which parts work less than fully, each with its reason."""
+
+    status: str
+    degraded: list[dict[str, str]]
+
+
 class Failure(BaseModel):
     """An error in OpenAI's shape."""
 

@@ -30,7 +30,19 @@ from proxy.dialects.reviews import (
     SimilarPage,
     SimilarQuery,
 )
-from proxy.dialects.schema import Claim, FailureBody, GroundingReport, VerifyBody
+from proxy.dialects.schema import (
+    Alive,
+    AuditedTrace,
+    Claim,
+    DecidedFacts,
+    FailureBody,
+    FoundClaims,
+    GroundingReport,
+    KeptFacts,
+    QuotesFound,
+    Readiness,
+    VerifyBody,
+)
 from proxy.server.endpoints import Handler
 from proxy.server.errors import JSON
 from proxy.types import Call, Reply
@@ -58,12 +70,12 @@ class Operation:
 
 OPERATIONS = (
     Operation("post", "/v1/grounding/verify", "Verify an answer", GroundingReport, VerifyBody, errors=(400, 413)),
-    Operation("post", "/v1/grounding/claims", "Find the claims of a text", body=TextCheck, errors=(400, 413)),
+    Operation("post", "/v1/grounding/claims", "Find the claims of a text", FoundClaims, TextCheck, errors=(400, 413)),
     Operation("post", "/v1/grounding/claim", "Verify one claim", Claim, ClaimCheck, errors=(400, 413)),
-    Operation("post", "/v1/grounding/evidence", "Check quotations of a JSON answer", body=EvidenceCheck, errors=(400,)),
-    Operation("post", "/v1/grounding/trace", "Audit steps of reasoning", body=TraceCheck, errors=(400, 413)),
-    Operation("post", "/v1/grounding/memory", "Let grounded facts into memory", body=MemoryCheck, errors=(400, 413)),
-    Operation("get", "/v1/grounding/memory", "What memory holds of a subject", errors=(400, 503)),
+    Operation("post", "/v1/grounding/evidence", "Check a JSON answer's quotations", QuotesFound, EvidenceCheck, errors=(400,)),
+    Operation("post", "/v1/grounding/trace", "Audit steps of reasoning", AuditedTrace, TraceCheck, errors=(400, 413)),
+    Operation("post", "/v1/grounding/memory", "Let facts into memory", DecidedFacts, MemoryCheck, errors=(400, 413)),
+    Operation("get", "/v1/grounding/memory", "What memory holds of a subject", KeptFacts, errors=(400, 503)),
     Operation("get", "/v1/grounding/{id}", "A report by its id", GroundingReport, errors=(404, 503)),
     Operation("get", "/v1/grounding", "Find exchanges", ExchangePage, None, ExchangeQuery, (400, 401, 503), True),
     Operation("get", "/v1/grounding/metrics", "Quality trends", Metrics, None, MetricsQuery, (400, 401, 503), True),
@@ -86,8 +98,8 @@ OPERATIONS = (
     Operation(
         "delete", "/v1/subjects/{subject}", "Forget a subject", Forgotten, None, None, (401, 503), True,
     ),
-    Operation("get", "/healthz", "Whether the process lives"),
-    Operation("get", "/readyz", "Whether requests are served, and what works less than fully"),
+    Operation("get", "/healthz", "Whether the process lives", Alive),
+    Operation("get", "/readyz", "Whether requests are served, and what works less than fully", Readiness),
     Operation("get", "/openapi.json", "This document"),
 )  # fmt: skip
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Any
 
+import httpx
 import jsonschema
 import pytest
 from server.pages.site_of_tests import ANSWER, SOURCE, Site, exchange, visit
@@ -67,6 +69,40 @@ def test_what_is_stored_is_told_as_the_document_says(tmp_path: Path, path: str, 
 
 def test_a_report_is_as_the_document_says() -> None:
     jsonschema.validate(loads(exchange(answer=ANSWER, source=SOURCE).kept), schema_of("/v1/grounding/{id}", "get"))
+
+
+GIVEN = ["Revenue was $4.2 million in 2023.", "Profit fell."]
+OWN = (
+    ("/v1/grounding/claims", {"text": "Revenue was $4.2M. Is that good?"}),
+    ("/v1/grounding/claim", {"claim": "Revenue was $4.2M.", "evidence": GIVEN}),
+    ("/v1/grounding/evidence", {"answer": {"q": ["Profit fell", "It rose"]}, "fields": ["q"], "sources": GIVEN}),
+    ("/v1/grounding/evidence", {"answer": {"q": "Profit fell"}, "fields": ["q"], "sources": GIVEN}),
+    ("/v1/grounding/verify", {"answer": "Revenue was $4.2M.", "sources": [{"text": GIVEN[0]}]}),
+    ("/v1/grounding/trace", {"steps": ["Profit fell.", "Profit rose."], "context": GIVEN, "answer": "Profit fell."}),
+    ("/v1/grounding/memory", {"subject": "acme", "evidence": GIVEN, "facts": [{"text": "Profit fell."}, {"text": "It rained."}]}),
+    ("/v1/grounding/memory", None),
+    ("/healthz", None),
+    ("/readyz", None),
+)  # fmt: skip
+
+
+def test_every_check_is_told_as_the_document_says() -> None:
+    on = {"enabled": True}
+    app = build_app(Settings.model_validate({"hallucination": {**on, "memory_gate": on, "trace_auditing": on}}))
+
+    async def work() -> None:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://site") as client:
+            for path, body in OWN:
+                asked = client.get(path, params={"subject": "acme"}) if body is None else client.post(path, json=body)
+                reply = await asked
+                assert reply.status_code == 200, (path, reply.text)
+                jsonschema.validate(reply.json(), schema_of(path, "get" if body is None else "post"))
+
+    asyncio.run(work())
+    assert {(each.method, each.path) for each in OPERATIONS if not each.gives} == {
+        ("get", "/openapi.json"),
+        ("get", "/v1/reviews/export"),
+    }
 
 
 def test_every_reference_of_the_document_leads_somewhere() -> None:
