@@ -72,6 +72,7 @@ def test_a_report_is_as_the_document_says() -> None:
 
 
 GIVEN = ["Revenue was $4.2 million in 2023.", "Profit fell."]
+FACTS = [{"text": "Profit fell."}, {"text": "It rained."}]
 OWN = (
     ("/v1/grounding/claims", {"text": "Revenue was $4.2M. Is that good?"}),
     ("/v1/grounding/claim", {"claim": "Revenue was $4.2M.", "evidence": GIVEN}),
@@ -79,7 +80,7 @@ OWN = (
     ("/v1/grounding/evidence", {"answer": {"q": "Profit fell"}, "fields": ["q"], "sources": GIVEN}),
     ("/v1/grounding/verify", {"answer": "Revenue was $4.2M.", "sources": [{"text": GIVEN[0]}]}),
     ("/v1/grounding/trace", {"steps": ["Profit fell.", "Profit rose."], "context": GIVEN, "answer": "Profit fell."}),
-    ("/v1/grounding/memory", {"subject": "acme", "evidence": GIVEN, "facts": [{"text": "Profit fell."}, {"text": "It rained."}]}),
+    ("/v1/grounding/memory", {"subject": "acme", "evidence": GIVEN, "facts": FACTS}),
     ("/v1/grounding/memory", None),
     ("/healthz", None),
     ("/readyz", None),
