@@ -1,10 +1,16 @@
-"""What a proxy costs: the same load against the model server directly, through Groundwire and through LiteLLM's proxy.
+"""What a gateway costs: nginx, Groundwire, Portkey's gateway and LiteLLM's proxy side by side in one run.
 
-All four stand side by side in one run and take turns at every load, so that a busy machine is busy for all of them.
-The LiteLLM proxy lives in a virtual environment of its own, .bench/litellm-venv, which is made when it is missing.
+All run on one core, the load and the model server on another; they and the model server itself take turns at every load
+for several rounds, of which the medians count: so a busy machine is busy for all of them. CPU time is user and system,
+of children and of work after the last answer too. Every request differs from all others, and a run fails unless the
+model server has counted each.
 
-    python -m bench.overhead            a few minutes, of which the first installation is the longest
-    python -m bench.overhead --quick    half a minute, less precise
+    python -m bench.overhead                     all of it in eight minutes, besides the first installation
+    python -m bench.overhead --quick             a minute, less precise, and writes nothing
+    python -m bench.overhead --only cpu,store    some of: cpu, latency, tokens, start, store
+
+`tokens` are streams of 50 tokens a second. `store` is what it costs to record every exchange in SQLite: the CPU time
+per verified body with `store.url` set above that without it, as a share of the latter (forwarding and verification).
 """
 
 from __future__ import annotations
@@ -15,111 +21,90 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
-from bench.client import MODELS
-from bench.processes import Server, free_port, running
+from bench.client import STALL_MS
+from bench.peers import (
+    DIRECT,
+    LITELLM,
+    LOAD_ON,
+    NGINX,
+    OFF,
+    PORTKEY,
+    ROOT,
+    STORE,
+    SYNC,
+    WORK,
+    Missing,
+    gateway,
+    model_server,
+    pinned,
+    versions,
+)
+from bench.processes import Server
 from bench.report import heading, machine, markdown, write
+from bench.upstream import EVENTS
 
-ROOT = Path(__file__).resolve().parent.parent
-WORK = ROOT / ".bench"
-VENV = WORK / "litellm-venv"
-
-DIRECT, OFF, SYNC, LITELLM = "direct", "groundwire off", "groundwire sync", "litellm"
-LOADS = tuple((shape, concurrency) for shape in MODELS for concurrency in (1, 16, 64))
-QUICK_LOADS = (("body", 16), ("stream", 16), ("paced", 16))
-_WARM_UP_S = 0.7
-_LOOK_S = 0.25  # between two looks at whether a process has become quiet
+SECTIONS = ("cpu", "latency", "tokens", "start", "store")
+GATEWAYS = (NGINX, OFF, SYNC, PORTKEY, LITELLM)
+STREAMS = (64, 128, 256)
+_CONTEXT_OF_STREAMS = 1000  # tokens: 4 KB
+_WARM_UP_S = 0.5
+_LOOK_S = 0.2  # between two looks at whether a process has become quiet
 _QUIET = 0.04  # of a core
 
-_GROUNDWIRE = """\
-server: {{host: 127.0.0.1, port: {port}}}
-upstreams:
-  bench: {{base_url: "http://127.0.0.1:{upstream}/v1", dialect: openai, models: ["*"]}}
-grounding: {{mode: "{mode}"}}
-"""
-
-_LITELLM = """\
-litellm_settings: {telemetry: false, set_verbose: false, num_retries: 0}
-model_list:
-"""
-_LITELLM_MODEL = """\
-  - model_name: {model}
-    litellm_params: {{model: openai/{model}, api_base: "http://127.0.0.1:{upstream}/v1", api_key: sk-bench}}
-"""
-_LITELLM_ENVIRON = {
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    "LITELLM_MODE": "PRODUCTION",
-    "LITELLM_LOG": "ERROR",
-    "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",  # spares it a check that Groundwire has not either
-    "NO_PROXY": "127.0.0.1",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One target under one load. Times are in milliseconds; `cpu_ms` is the proxy's CPU time per request.
-
-    `verified` is the share of answers that came with a complete report. Where it is below 1 more was asked of the
-    workers than they can do; the answers came all the same, their reports as pending, partial or skipped.
-    """
-
-    shape: str
-    concurrency: int
-    target: str
-    requests: int
-    verified: float
-    per_second: float
-    cpu_ms: float
-    first_p50: float
-    p50: float
-    p99: float
+Figures = dict[str, float]
+ByTarget = dict[str, Figures]
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent: a shape of `bench.client`, over so many connections, with a context of so many tokens."""
+    """What is sent: a shape of `bench.client`, over so many connections opened within `ramp` seconds."""
 
     shape: str
     concurrency: int
     tokens: int
+    seconds: float
+    ramp: float = 0.0
 
     def put_on(self, target: Server, seconds: float) -> dict[str, Any]:
         """Sends requests for some seconds from a process of its own; gives what `bench.client` prints."""
         command = [sys.executable, "-m", "bench.client", "--port", str(target.port), "--shape", self.shape]
         command += ["--concurrency", str(self.concurrency), "--context-tokens", str(self.tokens)]
-        command += ["--seconds", str(seconds)]
-        printed: dict[str, Any] = json.loads(subprocess.check_output(command, cwd=ROOT, timeout=seconds + 90))
+        command += ["--seconds", str(seconds), "--ramp", str(self.ramp)]
+        command += [f"--header={name}: {value}" for name, value in target.headers.items()]
+        done = subprocess.check_output(pinned(command, LOAD_ON), cwd=ROOT, timeout=seconds + 90)
+        printed: dict[str, Any] = json.loads(done)
         return printed
 
 
-def measure(target: Server, upstream: Server, load: Load, seconds: float) -> Figure:
-    """Puts a load on `target`. Raises RuntimeError when not every request reached the model server and came back."""
+def measure(target: Server, upstream: Server, load: Load) -> Figures:
+    """What the client saw, and `cpu_ms` per request. Raises RuntimeError when a request was not served or failed."""
     load.put_on(target, _WARM_UP_S)
     _await_quiet(target)
     served, cpu = _served(upstream), target.cpu_s()
-    result = load.put_on(target, seconds)
+    result = load.put_on(target, load.seconds)
     _await_quiet(target)
     cpu, served = target.cpu_s() - cpu, _served(upstream) - served
     sent = result["requests"]
     if served != sent or result["failures"]:
         raise RuntimeError(f"{target.name}: {sent} sent, {served} served, first failure: {result['first_failure']}")
-    return Figure(
-        shape=load.shape,
-        concurrency=load.concurrency,
-        target=target.name,
-        requests=sent,
-        verified=result["verified"] / sent,
-        per_second=sent / result["seconds"],
-        cpu_ms=cpu / sent * 1000,
-        first_p50=result["first_p50"],
-        p50=result["p50"],
-        p99=result["p99"],
-    )
+    figures = {name: value for name, value in result.items() if isinstance(value, (int, float))}
+    return {**figures, "verified": result["verified"] / sent, "cpu_ms": cpu / sent * 1000}
+
+
+def in_turns(targets: Sequence[Server], upstream: Server, load: Load, rounds: int) -> ByTarget:
+    """The medians of every target's figures over some rounds."""
+    found: dict[str, list[Figures]] = {target.name: [] for target in targets}
+    for _ in range(rounds):
+        for target in targets:
+            found[target.name].append(measure(target, upstream, load))
+            _tell(target.name, load, found[target.name][-1])
+    return {name: {key: median(each[key] for each in figures) for key in figures[0]} for name, figures in found.items()}
 
 
 def _await_quiet(target: Server, within_s: float = 20) -> None:
@@ -139,131 +124,246 @@ def _served(upstream: Server) -> int:
         return int(response.read())
 
 
-def litellm_venv() -> Path:
-    """The virtual environment with LiteLLM's proxy, made when it is missing."""
-    if not (VENV / "bin" / "litellm").exists():
-        subprocess.check_call([sys.executable, "-m", "venv", str(VENV)])
-        subprocess.check_call([str(VENV / "bin" / "pip"), "install", "--quiet", "litellm[proxy]"])
-    return VENV
+def _tell(name: str, load: Load, figures: Figures) -> None:
+    times = ", ".join(f"{key} {figures[key]:.2f}" for key in ("cpu_ms", "first_p50", "whole_p50", "whole_p99"))
+    print(f"{load.shape} ×{load.concurrency:<4}{name:26}{times}", file=sys.stderr, flush=True)
 
 
-def start_all(stack: ExitStack) -> tuple[Server, list[Server]]:
-    """The model server, and the targets: itself reached directly, Groundwire twice, LiteLLM."""
-    port = free_port()
-    command = [sys.executable, "-m", "bench.upstream", "--port", str(port)]
-    upstream = stack.enter_context(running(DIRECT, command, port, WORK / "upstream.log", {}))
-    return upstream, [
-        upstream,
-        stack.enter_context(_groundwire(OFF, "off", port)),
-        stack.enter_context(_groundwire(SYNC, "sync", port)),
-        stack.enter_context(_litellm(port)),
-    ]
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What is measured: how long under each load, how often, with how many tokens of context."""
+
+    upstream: Server
+    gateways: Mapping[str, Server]
+    seconds: float
+    rounds: int
+    tokens: int
+
+    @property
+    def all(self) -> list[Server]:
+        """The model server reached directly, and every gateway."""
+        return [self.upstream, *self.gateways.values()]
+
+    def cpu(self) -> dict[str, ByTarget]:
+        """CPU time at concurrency 16: of bodies, of streams whose events come all at once, and every 2 ms."""
+        return {shape: self._in_turns(shape, 16) for shape in ("body", "stream", "paced")}
+
+    def latency(self) -> dict[str, ByTarget]:
+        """Latency at concurrency 1 of the same."""
+        return {shape: self._in_turns(shape, 1) for shape in ("body", "stream", "paced")}
+
+    def tokens_a_second(self) -> dict[str, dict[int, Figures]]:
+        """Streams of 50 tokens a second; a gateway that stalls is spared greater numbers of them."""
+        found: dict[str, dict[int, Figures]] = {target.name: {} for target in self.all}
+        for streams in STREAMS:
+            load = Load("tokens", streams, _CONTEXT_OF_STREAMS, self.seconds + 2, ramp=1)
+            for target in self.all:
+                if all(not each["stalled"] for each in found[target.name].values()):
+                    found[target.name][streams] = measure(target, self.upstream, load)
+                    _tell(target.name, load, found[target.name][streams])
+        return found
+
+    def start(self) -> ByTarget:
+        """Seconds from a gateway's start until it answers, and its memory then, in MB."""
+        names, found = list(self.gateways), {name: list[Figures]() for name in self.gateways}
+        for _ in range(self.rounds):
+            for name in names:
+                with gateway(name, self.upstream) as started:
+                    time.sleep(0.2)
+                    found[name].append({"first_answer_s": started.first_answer_s, "rss_mb": started.rss_mb()})
+        return {name: {key: median(each[key] for each in some) for key in some[0]} for name, some in found.items()}
+
+    def store(self) -> ByTarget:
+        """CPU time of verified bodies without and with a store."""
+        with gateway(STORE, self.upstream) as storing:
+            targets = [self.gateways[OFF], self.gateways[SYNC], storing]
+            load = Load("body", 8, self.tokens, self.seconds * 2)
+            return in_turns(targets, self.upstream, load, self.rounds)
+
+    def _in_turns(self, shape: str, concurrency: int) -> ByTarget:
+        return in_turns(self.all, self.upstream, Load(shape, concurrency, self.tokens, self.seconds), self.rounds)
 
 
-def _groundwire(name: str, mode: str, upstream: int) -> AbstractContextManager[Server]:
-    port = free_port()
-    config = WORK / f"groundwire-{mode}.yaml"
-    config.write_text(_GROUNDWIRE.format(port=port, upstream=upstream, mode=mode))
-    command = [str(Path(sys.executable).parent / "groundwire"), "serve", "--config", str(config)]
-    return running(name, command, port, WORK / f"groundwire-{mode}.log", {})
-
-
-def _litellm(upstream: int) -> AbstractContextManager[Server]:
-    port = free_port()
-    config = WORK / "litellm.yaml"
-    models = (_LITELLM_MODEL.format(model=model, upstream=upstream) for model in sorted(set(MODELS.values())))
-    config.write_text(_LITELLM + "".join(models))
-    command = [str(litellm_venv() / "bin" / "litellm"), "--config", str(config), "--host", "127.0.0.1"]
-    command += ["--port", str(port), "--num_workers", "1"]
-    return running(LITELLM, command, port, WORK / "litellm.log", _LITELLM_ENVIRON)
-
-
-def run(loads: Sequence[tuple[str, int]], seconds: float, tokens: int) -> dict[str, Any]:
-    """Every target under every load, as the result that is written to a file."""
+def run(sections: Sequence[str], seconds: float, rounds: int, tokens: int) -> dict[str, Any]:
+    """Every gateway that there is under every load, as the result that is written to a file."""
     WORK.mkdir(exist_ok=True)
-    figures: list[Figure] = []
     with ExitStack() as stack:
-        upstream, targets = start_all(stack)
-        at_start = {target.name: target.rss_mb() for target in targets}
-        for shape, concurrency in loads:
-            for target in targets:
-                figures.append(measure(target, upstream, Load(shape, concurrency, tokens), seconds))
-                print(_progress(figures[-1]), file=sys.stderr, flush=True)
-        memory = {target.name: {"start": at_start[target.name], "end": target.rss_mb()} for target in targets}
+        upstream = stack.enter_context(model_server())
+        gateways, left_out = {}, {}
+        for name in (OFF, SYNC) if sections == ("store",) else GATEWAYS:
+            try:
+                gateways[name] = stack.enter_context(gateway(name, upstream))
+            except Missing as missing:
+                left_out[name] = str(missing)
+                print(f"{name} is left out: {missing}", file=sys.stderr)
+        bench = Bench(upstream, gateways, seconds, rounds, tokens)
+        does: Mapping[str, Callable[[], Any]] = {
+            "cpu": bench.cpu,
+            "latency": bench.latency,
+            "tokens": bench.tokens_a_second,
+            "start": bench.start,
+            "store": bench.store,
+        }
+        measured = {section: does[section]() for section in sections}
     return {
         "command": " ".join(["python -m bench.overhead", *sys.argv[1:]]),
         "machine": machine(),
-        "litellm": _litellm_version(),
+        "versions": versions(list(gateways)),
+        "left_out": left_out,
         "context_tokens": tokens,
         "seconds_per_load": seconds,
-        "rss_mb": memory,
-        "figures": [asdict(figure) for figure in figures],
+        "rounds": rounds,
+        **measured,
     }
 
 
-def _progress(figure: Figure) -> str:
-    load = f"{figure.shape} ×{figure.concurrency}"
-    return (
-        f"{load:12}{figure.target:16}{figure.per_second:8.0f} /s {figure.cpu_ms:8.3f} ms CPU, p50 {figure.p50:.2f} ms"
-    )
-
-
 def as_table(result: Mapping[str, Any]) -> str:
-    """The figures as Markdown, each beside how many times less CPU it takes than LiteLLM under the same load."""
-    litellm = {_load_of(each): each for each in result["figures"] if each["target"] == LITELLM}
-    rows = [_row(each, litellm[_load_of(each)]) for each in result["figures"]]
-    memory = [(name, f"{mb['start']:.0f}", f"{mb['end']:.0f}") for name, mb in result["rss_mb"].items()]
-    tokens, litellm_version = result["context_tokens"], result["litellm"]
-    sections = (
-        heading("What a proxy costs", result),
-        f"Requests of {tokens} tokens, answers of 200 words; LiteLLM {litellm_version}, one worker each.\n",
-        markdown(
-            ("load", "target", "requests/s", "CPU ms", "LiteLLM ÷ this", "verified", "first ms", "p50 ms", "p99 ms"),
-            rows,
-        ),
-        "\nResident memory, MB:\n",
-        markdown(("target", "at start", "at the end"), memory),
-    )
-    return "\n".join(sections)
-
-
-def _load_of(figure: Mapping[str, Any]) -> tuple[str, int]:
-    return figure["shape"], figure["concurrency"]
-
-
-def _row(figure: Mapping[str, Any], litellm: Mapping[str, Any]) -> tuple[str, ...]:
-    ratio = litellm["cpu_ms"] / figure["cpu_ms"]
-    times = (f"{figure[name]:.2f}" for name in ("first_p50", "p50", "p99"))
-    load = f"{figure['shape']} ×{figure['concurrency']}"
-    verified = f"{figure['verified']:.0%}" if figure["target"] == SYNC else "–"
-    return (
-        load,
-        figure["target"],
-        f"{figure['per_second']:.0f}",
-        f"{figure['cpu_ms']:.3f}",
-        f"{ratio:.1f}",
-        verified,
-        *times,
+    """The figures and how they stand to the goals, as Markdown."""
+    others = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    left_out = "".join(f" Left out: {name} ({why})." for name, why in result["left_out"].items())
+    tables = {"cpu": _cpu_table, "latency": _latency_table, "tokens": _tokens_table, "start": _start_table}
+    tables["store"] = _store_table
+    return "\n".join(
+        [
+            heading("What a gateway costs", result),
+            f"Requests of {result['context_tokens']} tokens, answers of 200 words or {EVENTS} events, one process each "
+            f"on one core, medians of {result['rounds']} rounds; {others}.{left_out}",
+            *(part for section in SECTIONS if section in result for part in tables[section](result[section])),
+            "\n## Goals\n",
+            markdown(("goal", "measured", ""), list(_goals(result))),
+        ]
     )
 
 
-def _litellm_version() -> str:
-    command = [str(VENV / "bin" / "python"), "-c", "from importlib.metadata import version as v; print(v('litellm'))"]
-    return subprocess.check_output(command, text=True).strip()
+def _cpu_table(cpu: Mapping[str, ByTarget]) -> Iterator[str]:
+    for shape, title, divisor in (
+        ("body", "CPU time per body, 16 connections", 1),
+        ("paced", "CPU time per streamed event, 16 streams of an event every 2 ms", EVENTS),
+        ("stream", "CPU time per stream whose events come all at once, 16 connections", 1),
+    ):
+        rows = []
+        for target, figures in cpu[shape].items():
+            ratios = (
+                _ratio(cpu, shape, target, NGINX),
+                *(_ratio(cpu, shape, each, target) for each in (LITELLM, PORTKEY)),
+            )
+            shown = [_number(figures["cpu_ms"] / divisor * 1000), *map(_number, ratios)]
+            rows.append((target, *map(_number, shown), "–" if target != SYNC else f"{figures['verified']:.0%}"))
+        yield f"\n## {title}\n"
+        yield markdown(("", "µs", "÷ nginx", "LiteLLM ÷ this", "Portkey ÷ this", "verified"), rows)
+
+
+def _latency_table(latency: Mapping[str, ByTarget]) -> Iterator[str]:
+    yield "\n## Latency at one connection, ms; in brackets what is added to the way without a gateway\n"
+    rows = []
+    for target in latency["body"]:
+        cells = []
+        for shape, name in _LATENCIES:
+            added = _added(latency, shape, target, name)
+            cells.append("–" if added is None else f"{latency[shape][target][name]:.2f} ({added:+.2f})")
+        rows.append((target, *cells))
+    titles = ("", "body p50", "body p99", "first byte of a stream p50", "p99", "an event on its way p50")
+    yield markdown(titles, rows)
+
+
+_LATENCIES = (
+    ("body", "whole_p50"),
+    ("body", "whole_p99"),
+    ("stream", "first_p50"),
+    ("stream", "first_p99"),
+    ("paced", "event_p50"),
+)
+
+
+def _tokens_table(tokens: Mapping[str, Mapping[int, Figures]]) -> Iterator[str]:
+    yield f"\n## Streams of 50 tokens a second\n\nHow many of so many at once had a gap of over {STALL_MS} ms\n"
+    rows = []
+    for target, by_streams in tokens.items():
+        found = (by_streams.get(streams) for streams in STREAMS)
+        rows.append((target, *(f"{each['stalled']:.0f} of {each['requests']:.0f}" if each else "–" for each in found)))
+    yield markdown(("", *(f"{streams} streams" for streams in STREAMS)), rows)
+
+
+def _start_table(start: ByTarget) -> Iterator[str]:
+    yield "\n## Start\n"
+    rows = [(name, f"{each['first_answer_s']:.2f}", f"{each['rss_mb']:.0f}") for name, each in start.items()]
+    yield markdown(("", "first answer after, s", "resident memory, MB"), rows)
+
+
+def _store_table(store: ByTarget) -> Iterator[str]:
+    yield "\n## What recording costs: CPU time per verified body, 8 connections, SQLite\n"
+    rows = [(name, f"{each['cpu_ms']:.2f}", f"{each['verified']:.0%}") for name, each in store.items()]
+    yield markdown(("", "ms", "verified"), rows)
+
+
+def _goals(result: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Every goal that this run can tell of: what it is, what was measured, whether it is met."""
+    for text, value, limit, unit in _targets(result):
+        if value is not None:
+            yield f"{text} ≤ {limit:g}{unit}", f"{_number(value)}{unit}", "met" if value <= limit else "missed"
+
+
+def _targets(result: Mapping[str, Any]) -> Iterator[tuple[str, float | None, float, str]]:
+    if cpu := result.get("cpu"):
+        for shape, what, goals in (
+            ("body", "CPU time per body", ((NGINX, 12), (LITELLM, 1 / 35), (PORTKEY, 1 / 8))),
+            ("paced", "CPU time per event", ((NGINX, 3.5), (LITELLM, 1 / 8))),
+        ):
+            for other, limit in goals:
+                yield f"{what}, of that of {other}", _ratio(cpu, shape, OFF, other), round(limit, 4), " ×"
+    if latency := result.get("latency"):
+        yield "added latency p50", _added(latency, "body", OFF, "whole_p50"), 0.6, " ms"
+        yield "added latency p99", _added(latency, "body", OFF, "whole_p99"), 3, " ms"
+        yield "added to the first byte of a stream p99", _added(latency, "stream", OFF, "first_p99"), 4, " ms"
+        yield "added per event", _added(latency, "paced", OFF, "event_p50"), 0.2, " ms"
+        off, sync = (_added(latency, "paced", each, "event_p50") for each in (OFF, SYNC))
+        yield "verification's part of that", None if off is None or sync is None else sync - off, 0.05, " ms"
+    if tokens := result.get("tokens"):
+        yield "stalled of 128 streams with verification", tokens[SYNC].get(128, {}).get("stalled"), 0, ""
+        yield "stalled of 256 streams without", tokens[OFF].get(256, {}).get("stalled"), 0, ""
+    if start := result.get("start"):
+        yield "memory at the start", start[OFF]["rss_mb"], 90, " MB"
+        yield "start to first answer", start[OFF]["first_answer_s"], 1, " s"
+    if store := result.get("store"):
+        share = store[STORE]["cpu_ms"] / store[SYNC]["cpu_ms"] - 1
+        yield "recording, of forwarding and verification", share * 100, 5, " %"
+
+
+def _ratio(cpu: Mapping[str, ByTarget], shape: str, one: str, other: str) -> float | None:
+    figures = cpu[shape]
+    if one not in figures or other not in figures or not figures[other]["cpu_ms"]:
+        return None
+    return figures[one]["cpu_ms"] / figures[other]["cpu_ms"]
+
+
+def _added(latency: Mapping[str, ByTarget], shape: str, target: str, name: str) -> float | None:
+    figures = latency[shape]
+    if name not in figures.get(target, {}) or name not in figures[DIRECT]:
+        return None
+    return figures[target][name] - figures[DIRECT][name]
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="concurrency 16 only, and little of it")
-    parser.add_argument("--seconds", type=float, default=4.0, help="for one target under one load (default: 4)")
+    parser.add_argument("--quick", action="store_true", help="one short round of CPU times and latencies")
+    parser.add_argument("--only", help=f"sections, by comma: {', '.join(SECTIONS)}")
+    parser.add_argument("--seconds", type=float, default=2.0, help="for one target under one load (default: 2)")
+    parser.add_argument("--rounds", type=int, default=3, help="of which the medians count (default: 3)")
     parser.add_argument("--context-tokens", type=int, default=4000, help="of a request (default: 4000)")
     parser.add_argument("--name", default="overhead", help="of the files under bench/results (default: overhead)")
     given = parser.parse_args()
-    loads, seconds = (QUICK_LOADS, 1.5) if given.quick else (LOADS, given.seconds)
-    result = run(loads, seconds, given.context_tokens)
+    sections = tuple(given.only.split(",")) if given.only else ("cpu", "start") if given.quick else SECTIONS
+    if unknown := set(sections) - set(SECTIONS):
+        parser.error(f"no section {', '.join(sorted(unknown))}")
+    seconds, rounds = (1.0, 1) if given.quick else (given.seconds, given.rounds)
+    result = run(sections, seconds, rounds, given.context_tokens)
     table = as_table(result)
     print(table)
-    if not given.quick:
+    if sections == SECTIONS:
         write(given.name, result, table)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -18,11 +19,16 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server process that listens on a port of the loopback interface."""
+    """A server process that listens on a port of the loopback interface; it wants these headers in every request.
+
+    `first_answer_s` is the time from its start until it first answered anything.
+    """
 
     name: str
     pid: int
     port: int
+    headers: Mapping[str, str]
+    first_answer_s: float
 
     def cpu_s(self) -> float:
         """User and system time so far, in seconds, of the process, its threads and its children."""
@@ -42,32 +48,46 @@ def free_port() -> int:
 
 @contextmanager
 def running(
-    name: str, command: Sequence[str], port: int, log: Path, environ: Mapping[str, str], within_s: float = 90
+    name: str,
+    command: Sequence[str],
+    port: int,
+    log: Path,
+    environ: Mapping[str, str],
+    headers: Mapping[str, str] = MappingProxyType({}),
+    within_s: float = 90,
 ) -> Iterator[Server]:
     """Runs a server while the block runs. Raises TimeoutError or RuntimeError when it does not come up."""
+    begun = time.monotonic()
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, env={**os.environ, **environ}, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
         )
     try:
-        _await_port(process, port, log, within_s)
-        yield Server(name, process.pid, port)
+        _await_answer(process, port, log, within_s)
+        yield Server(name, process.pid, port, headers, time.monotonic() - begun)
     finally:
         _end(process)
 
 
-def _await_port(process: subprocess.Popen[bytes], port: int, log: Path, within_s: float) -> None:
+def _await_answer(process: subprocess.Popen[bytes], port: int, log: Path, within_s: float) -> None:
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise RuntimeError(f"{process.args} ended with {process.returncode}: {log.read_text()[-2000:]}")
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            time.sleep(0.1)
-        else:
+        if _answers(port):
             return
+        time.sleep(0.02)
     raise TimeoutError(f"{process.args} did not listen on port {port} within {within_s} s, see {log}")
+
+
+def _answers(port: int) -> bool:
+    """Whether anything is said on the port, whatever it is."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as asking:
+            asking.sendall(b"GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
+            return bool(asking.recv(1))
+    except OSError:
+        return False
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import json
 import re
+import time
 from collections.abc import Iterator
 from typing import cast
 
@@ -25,6 +26,7 @@ _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _STREAM = re.compile(rb'"stream": *true')
 _PACE = re.compile(rb'"model": *"bench-paced-(\d+)"')
 _END = b"0\r\n\r\n"
+_UNSTAMPED = "fp_" + "0" * 16
 
 
 def _body() -> bytes:
@@ -49,7 +51,8 @@ def _events() -> Iterator[bytes]:
 
 def _event(delta: dict[str, str], finish_reason: str | None) -> bytes:
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-    return b"data: " + json.dumps({**_head("chat.completion.chunk"), "choices": [choice]}).encode() + b"\n\n"
+    chunk = {**_head("chat.completion.chunk"), "system_fingerprint": _UNSTAMPED, "choices": [choice]}
+    return b"data: " + json.dumps(chunk).encode() + b"\n\n"
 
 
 def _chunk(data: bytes) -> bytes:
@@ -115,7 +118,8 @@ class ModelServer(asyncio.Protocol):
         if at == len(_CHUNKS):
             self._write(_END)
             return
-        self._write(_CHUNKS[at])
+        stamp = f"fp_{time.monotonic_ns() // 1000:016d}"
+        self._write(_CHUNKS[at].replace(_UNSTAMPED.encode(), stamp.encode()))
         asyncio.get_running_loop().call_later(pace, self._next, at + 1, pace)
 
     def _write(self, data: bytes) -> None:
