@@ -189,6 +189,94 @@ def show_config(config: ConfigFile = None) -> None:
     typer.echo(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True), nl=False)
 
 
+keys = typer.Typer(no_args_is_help=True, help="Create, list and revoke the keys that clients need: server.keys.")
+app.add_typer(keys, name="keys")
+
+KeyFile = Annotated[Path | None, typer.Option("--file", help="The file of keys. Without it, server.keys says which.")]
+
+
+@keys.command("create")
+def create_key(
+    name: Annotated[str, typer.Argument(help="By which logs, traces and limits know the client.")],
+    requests_per_minute: Annotated[
+        int | None, typer.Option(help="How many it may ask; else any number.", min=1)
+    ] = None,
+    concurrent: Annotated[
+        int | None, typer.Option(help="How many of its requests may run at once; a stream runs to its end.", min=1)
+    ] = None,
+    expires: Annotated[str | None, typer.Option(help="After how long the key ends, such as 90d; else never.")] = None,
+    file: KeyFile = None,
+    config: ConfigFile = None,
+) -> None:
+    """Make a key and print it: the only time that it is shown, as the file holds its digest. It counts at once."""
+    from datetime import UTC, datetime
+
+    from proxy.server.clients import create_key as create
+    from proxy.stores.limits import Limits
+
+    file = _key_file(file, config)
+    lasts = None if expires is None else _duration(expires)
+    key, client = create(file, name, Limits(requests_per_minute, concurrent), datetime.now(UTC), lasts)
+    until = f", until {client.expires:%Y-%m-%d %H:%M} UTC" if client.expires else ""
+    typer.echo(f"The key of '{name}'{until}, kept as a digest in {file}. Note it down: it is shown only now.", err=True)
+    typer.echo(key)
+
+
+@keys.command("list")
+def list_keys(
+    file: KeyFile = None,
+    config: ConfigFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
+) -> None:
+    """Show whose keys there are, what each may do, and until when. Keys themselves nobody can be shown."""
+    import json
+
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from proxy.server.clients import known_of, read_clients
+
+    known = {client.name: known_of(client) for client in read_clients(_key_file(file, config))}
+    if as_json:
+        typer.echo(json.dumps(known, indent=2))
+        return
+    table = Table("name", "per minute", "at once", "created", "expires", box=box.SIMPLE_HEAD)
+    for name, each in known.items():
+        table.add_row(name, *(str(value if value is not None else "–") for value in each.values()))
+    Console().print(table)
+
+
+@keys.command("revoke")
+def revoke_key(
+    name: Annotated[str, typer.Argument(help="Whose key is to end.")],
+    file: KeyFile = None,
+    config: ConfigFile = None,
+) -> None:
+    """End a key. Running proxies notice within a second; what is being answered is still answered."""
+    from proxy.server.clients import revoke_key as revoke
+
+    file = _key_file(file, config)
+    revoke(file, name)
+    typer.echo(f"The key of '{name}' is revoked in {file}.", err=True)
+
+
+def _key_file(file: Path | None, config: Path | None) -> Path:
+    named = file or _settings(config).server.keys
+    if named is None:
+        raise ConfigError(["server.keys: it names no file; set it, or give one by --file"])
+    return Path(named)
+
+
+def _duration(text: str) -> float:
+    from proxy.config import seconds
+
+    try:
+        return seconds(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 @app.callback()
 def _options(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,

@@ -36,6 +36,11 @@ def _duration(value: Any, bare: str = "s") -> Any:
     return value
 
 
+def seconds(duration: str) -> float:
+    """How long a duration is, such as 90d. Raises ValueError when it is none."""
+    return float(_duration(duration))
+
+
 def _days(value: Any) -> Any:
     return _duration(value, bare="d") / _UNITS["d"] if isinstance(value, str) else value
 
@@ -56,6 +61,10 @@ def _share(value: Any) -> Any:
             raise ValueError("a share is written like 5% or 0.05")
         return float(match[1]) / (100 if match[2] else 1)
     return value
+
+
+def _none(value: Any) -> Any:
+    return None if value == "none" else value
 
 
 def _write_duration(seconds: float) -> str:
@@ -95,6 +104,7 @@ class Server(Section):
 
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65535)
+    keys: Annotated[str | None, BeforeValidator(_none)] = None
     max_body: Size = 32 * 2**20
 
 

@@ -16,6 +16,8 @@
         ├── UnknownReport            no report is kept under that id
         ├── ReportUnavailable        whether there is a report cannot be known just now
         ├── MemoryUnavailable        which facts are kept cannot be known just now
+        ├── UnknownKey               it brings no client key, or none that is good
+        ├── TooManyRequests          its client has asked for more than its key may
         ├── UpstreamUnreachable      no connection to the model server came about
         ├── UpstreamTimeout          the model server did not answer in time
         └── UpstreamBroken           the connection broke before the answer was whole
@@ -27,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proxy.types import Violation
+from proxy.types import Headers, Violation
 
 
 class GroundwireError(Exception):
@@ -136,6 +138,18 @@ class UnknownReview(RequestError):
 
 class NotAdmin(RequestError):
     """What is stored is shown to those with an admin key only."""
+
+
+class UnknownKey(RequestError):
+    """The request brings no client key, or none that is good."""
+
+
+class TooManyRequests(RequestError):
+    """A client has asked for more than its key may; `headers` tell it when it may ask again."""
+
+    def __init__(self, message: str, headers: Headers) -> None:
+        super().__init__(message)
+        self.headers = headers
 
 
 class UpstreamUnreachable(RequestError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import httpx
@@ -41,6 +41,7 @@ from proxy.gateway.workers import Workers
 from proxy.stores.facts import MemoryFacts
 from proxy.stores.jobs.jobs import Jobs
 from proxy.stores.jobs.work import JobStore, Work
+from proxy.stores.limits import Limiter, LocalLimits
 from proxy.stores.reports import Reports
 from proxy.stores.verdicts import VerdictCache
 from proxy.telemetry import Telemetry, build_telemetry
@@ -73,6 +74,7 @@ class House:
     later: Later | None = None
     facts: FactsDatabase | None = None
     history: History | None = None
+    limiter: Limiter = field(default_factory=LocalLimits)
 
     def degraded(self) -> tuple[tuple[str, str], ...]:
         """Which parts work less than fully just now, each with its reason."""

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import hmac
-import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from proxy.errors import ConfigError, NotAdmin
 from proxy.server.endpoints import Handler
+from proxy.server.keys import NAME, NO_NAME, bearer, digest_of, is_same, named_lines, read_digest
 from proxy.types import Call, Headers, Reply
 from proxy.upstream.headers import header
 
-_NAME = re.compile(r"[\w.@-]{1,64}", re.ASCII)
-_DIGEST = re.compile(r"sha256:([0-9a-f]{64})", re.IGNORECASE)
 _SHORTEST_KEY = 16
 
 AdminHandler = Callable[[Call, Mapping[str, str], str], Awaitable[Reply]]
@@ -31,8 +29,8 @@ class AdminKeys:
 
     def who(self, key: str) -> str | None:
         """The admin whose key this is. Every digest is compared, each in constant time."""
-        given = sha256(key.encode("utf-8", "surrogatepass")).digest()
-        found = [name for name, digest in self.digests.items() if hmac.compare_digest(given, digest)]
+        given = digest_of(key)
+        found = [name for name, digest in self.digests.items() if is_same(given, digest)]
         return found[0] if found else None
 
 
@@ -42,12 +40,12 @@ def read_keys(given: Mapping[str, str], file: Path | None = None, key: str | Non
     A key is written plainly, in 16 characters or more, or as `sha256:` and its digest. Raises ConfigError.
     """
     problems: list[str] = []
-    pairs = [*given.items(), *([("admin", key)] if key else []), *(_lines(file, problems) if file else ())]
+    pairs = [*given.items(), *([("admin", key)] if key else []), *_lines(file, problems)]
     digests: dict[str, bytes] = {}
     for name, written in pairs:
         digest = _digest(written)
-        if not _NAME.fullmatch(name):
-            problems.append(f"admin.keys: '{name}' is no name: letters, digits and . _ @ - make one")
+        if not NAME.fullmatch(name):
+            problems.append(f"admin.keys: '{name}' {NO_NAME}")
         elif digest is None:
             problems.append(f"admin.keys: the key of '{name}' must have {_SHORTEST_KEY} characters or more")
         elif name in digests:
@@ -59,34 +57,20 @@ def read_keys(given: Mapping[str, str], file: Path | None = None, key: str | Non
     return AdminKeys(digests)
 
 
-def _lines(file: Path, problems: list[str]) -> Iterable[tuple[str, str]]:
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        problems.append(f"admin.keys_file: {file}: {getattr(error, 'strerror', None) or 'is not UTF-8'}")
-        return
-    for number, line in enumerate(text.splitlines(), start=1):
-        name, colon, written = line.partition(":")
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        if colon:
-            yield name.strip(), written.strip()
-        else:
-            problems.append(f"admin.keys_file: {file}:{number}: a line is written 'name: key'")
+def _lines(file: Path | None, problems: list[str]) -> list[tuple[str, str]]:
+    return list(named_lines(file, "admin.keys_file", problems)) if file else []
 
 
 def _digest(written: str) -> bytes | None:
-    if match := _DIGEST.fullmatch(written):
-        return bytes.fromhex(match[1])
-    return sha256(written.encode("utf-8", "surrogatepass")).digest() if len(written) >= _SHORTEST_KEY else None
+    return read_digest(written) or (digest_of(written) if len(written) >= _SHORTEST_KEY else None)
 
 
 def admins_only(keys: AdminKeys, handle: AdminHandler) -> Handler:
     """Lets those in who bring an admin key as `Authorization: Bearer …`, and refuses all others with NotAdmin."""
 
     async def handler(call: Call, params: Mapping[str, str]) -> Reply:
-        scheme, _, key = (header(call.headers, b"authorization") or b"").decode("latin-1").partition(" ")
-        who = keys.who(key.strip()) if scheme.lower() == "bearer" else None
+        key = bearer(header(call.headers, b"authorization"))
+        who = keys.who(key) if key is not None else None
         if who is None:
             raise NotAdmin("This needs an admin key, sent as 'Authorization: Bearer …'.")
         return await handle(call, params, who)

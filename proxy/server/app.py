@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -20,7 +21,9 @@ from proxy.dialects.error import error_body
 from proxy.dialects.known import DIALECTS
 from proxy.errors import ConfigError, UnknownReview
 from proxy.server.checks import check_routes
+from proxy.server.clients import Clients
 from proxy.server.endpoints import Edge, Endpoint, Handler, alive, fetch_report, ready
+from proxy.server.guard import Guard, guarded
 from proxy.server.openapi import document
 from proxy.types import Call, Reply
 from proxy.wiring import House, build_house
@@ -29,16 +32,21 @@ from proxy.wiring import House, build_house
 def build_app(settings: Settings, house: House | None = None, environ: Mapping[str, str] = os.environ) -> Starlette:
     """The ASGI application for `settings`, over the house that they describe unless another one is given.
 
-    Raises ConfigError when the house cannot be built, or an admin key cannot be read.
+    Raises ConfigError when the house cannot be built, or a key cannot be read.
     """
     house = house or build_house(settings, environ)
-    edge = Edge(house.telemetry, settings.server.max_body, settings.stream.keepalive)
+    guard = _guard(settings, house)
+    edge = Edge(house.telemetry, settings.server.max_body, settings.stream.keepalive, guard)
+    unguarded = replace(edge, guard=None)
     passage, completions = house.passage, house.completions
-    agents = _agents(settings, house)
+    agents = _agents(settings, house, guard)
     ours = "/v1/grounding"
 
     def at(path: str, handle: Handler, method: str | None = None, below: str = "") -> Route:
         return Route(path, Endpoint(edge, below + path, handle), methods=[method] if method else None)
+
+    def open_at(path: str, handle: Handler, method: str | None = None) -> Route:
+        return Route(path, Endpoint(unguarded, path, handle), methods=[method] if method else None)
 
     def completion(dialect: Dialect) -> Route:
         endpoint = Endpoint(edge, dialect.path, lambda call, _: completions.complete(dialect, call), dialect.error)
@@ -50,7 +58,7 @@ def build_app(settings: Settings, house: House | None = None, environ: Mapping[s
             at("/v1/embeddings", lambda call, _: passage.embeddings(call), "POST"),
             at("/v1/models", lambda call, _: passage.models(call), "GET"),
             at("/v1/models/{model:path}", lambda call, params: passage.one_model(call, params["model"]), "GET"),
-            *(at(path, handle, method) for path, method, handle in _stored(settings, house, environ)),
+            *(open_at(path, handle, method) for path, method, handle in _stored(settings, house, environ)),
             Mount(
                 ours,
                 routes=[
@@ -59,14 +67,20 @@ def build_app(settings: Settings, house: House | None = None, environ: Mapping[s
                 ],
             ),
             at("/v1/{path:path}", lambda call, _: passage.to_default(call)),
-            at("/healthz", alive, "GET"),
-            at("/openapi.json", document(), "GET"),
-            at("/readyz", ready(house.degraded), "GET"),
+            open_at("/healthz", alive, "GET"),
+            open_at("/openapi.json", document(), "GET"),
+            open_at("/readyz", ready(lambda: (*house.degraded(), *(guard.degraded() if guard else ()))), "GET"),
             *(agents.routes if agents else ()),
         ],
         exception_handlers={HTTPException: _http_error},
         lifespan=partial(_lifespan, house, agents),
     )
+
+
+def _guard(settings: Settings, house: House) -> Guard | None:
+    """What asks for client keys, where there are any. Raises ConfigError when they cannot be read."""
+    file = settings.server.keys
+    return None if file is None else Guard(Clients(Path(file)), house.limiter)
 
 
 def _stored(
@@ -101,7 +115,7 @@ class Agents:
     running: Callable[[], AbstractAsyncContextManager[None]]
 
 
-def _agents(settings: Settings, house: House) -> Agents | None:
+def _agents(settings: Settings, house: House, guard: Guard | None) -> Agents | None:
     """The MCP server, where it is switched on. Raises ConfigError when its extra is not installed."""
     if not settings.mcp.enabled:
         return None
@@ -111,6 +125,9 @@ def _agents(settings: Settings, house: House) -> Agents | None:
         raise ConfigError(["mcp.enabled: it needs groundwire[mcp], which is not installed"]) from error
     server = mcp_server(house.checks)
     routes = tuple(mounted(server, settings.mcp).routes)
+    for route in routes:
+        if guard is not None and isinstance(route, Route):
+            route.app = guarded(guard, route.app)
     return Agents(routes, server.session_manager.run)
 
 

@@ -7,14 +7,17 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import structlog
+from opentelemetry.trace import Span
 from starlette.types import Receive, Scope, Send
+from structlog.contextvars import bind_contextvars, unbind_contextvars
 
 from proxy.dialects.error import openai_error
 from proxy.dialects.jsonbytes import dumps
 from proxy.errors import JobsUnavailable, ReportUnavailable, RequestError, StoreUnavailable, UnknownReport
 from proxy.server.errors import JSON, ErrorShape, error_reply, unexpected_reply
 from proxy.server.exchange import ClientGone, cancelled_when_gone, read_call, send_reply
-from proxy.telemetry import Telemetry
+from proxy.server.guard import Guard
+from proxy.telemetry import CLIENT, Telemetry
 from proxy.types import Call, Reply
 from proxy.upstream.headers import header
 
@@ -26,11 +29,12 @@ Handler = Callable[[Call, Mapping[str, str]], Awaitable[Reply]]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What every endpoint needs. `max_body` is in bytes, `keepalive` in seconds."""
+    """What every endpoint needs. `max_body` is in bytes, `keepalive` in seconds; with no guard all may come in."""
 
     telemetry: Telemetry
     max_body: int
     keepalive: float
+    guard: Guard | None = None
 
 
 class Endpoint:
@@ -48,7 +52,7 @@ class Endpoint:
         told: dict[str, int | str] = {"status": "client_gone"}
         with self._edge.telemetry.server_span(scope["method"], self._route, tuple(scope["headers"])) as span:
             try:
-                reply = await self._answer(scope, receive, send)
+                reply = await self._guarded(scope, receive, send, span)
                 told = _told(reply)
                 span.set_attribute("http.response.status_code", reply.status)
             except ClientGone:
@@ -58,19 +62,37 @@ class Endpoint:
             finally:
                 took = round((time.perf_counter() - start) * 1000, 2)
                 log.info("request", method=scope["method"], route=self._route, ms=took, **told)
+                if self._edge.guard is not None:
+                    unbind_contextvars("client")
+
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send, span: Span) -> Reply:
+        """As `_answer`, for those whom the guard lets in, as whom logs and spans know them; others are refused."""
+        if self._edge.guard is None:
+            return await self._answer(scope, receive, send)
+        try:
+            visit = await self._edge.guard.admit(scope["headers"])
+        except RequestError as error:
+            return await self._refuse(error, send)
+        bind_contextvars(client=visit.client)
+        span.set_attribute(CLIENT, visit.client)
+        with visit:
+            return await self._answer({**scope, "headers": visit.headers}, receive, visit.telling(send))
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply:
         """Sends the reply and returns it. Raises RequestError only when the reply has begun."""
         try:
             call = await read_call(scope, receive, self._edge.max_body)
         except RequestError as error:
-            reply = self._refusal(error)
-            await send_reply(reply, send, self._edge.keepalive)
-            return reply
+            return await self._refuse(error, send)
         async with cancelled_when_gone(receive):
             reply = await self._reply(call, scope.get("path_params", {}))
             await send_reply(reply, send, self._edge.keepalive)
             return reply
+
+    async def _refuse(self, error: RequestError, send: Send) -> Reply:
+        reply = self._refusal(error)
+        await send_reply(reply, send, self._edge.keepalive)
+        return reply
 
     async def _reply(self, call: Call, params: Mapping[str, str]) -> Reply:
         try:

@@ -14,6 +14,8 @@ from proxy.errors import (
     NotAdmin,
     ReportUnavailable,
     RequestError,
+    TooManyRequests,
+    UnknownKey,
     UnknownModel,
     UnknownReport,
     UnknownReview,
@@ -33,6 +35,8 @@ _ANSWERS: tuple[tuple[type[RequestError], int, str, str | None], ...] = (
     (UnknownReport, 404, _INVALID, "report_not_found"),
     (UnknownReview, 404, _INVALID, "review_not_found"),
     (NotAdmin, 401, _INVALID, "invalid_admin_key"),
+    (UnknownKey, 401, _INVALID, "invalid_api_key"),
+    (TooManyRequests, 429, "requests", "rate_limit_exceeded"),
     (ReportUnavailable, 503, "server_error", "report_unavailable"),
     (MemoryUnavailable, 503, "server_error", "memory_unavailable"),
     (UpstreamUnreachable, 502, _UPSTREAM, "upstream_unreachable"),
@@ -53,7 +57,8 @@ def error_reply(error: RequestError, shape: ErrorShape = openai_error) -> Reply:
         ((status, type_, code) for kind, status, type_, code in _ANSWERS if isinstance(error, kind)),
         (500, "server_error", None),
     )
-    return _reply(Fault(str(error), type_, error.param, code, status), shape)
+    told = error.headers if isinstance(error, TooManyRequests) else ()
+    return _reply(Fault(str(error), type_, error.param, code, status), shape, told)
 
 
 def unexpected_reply(shape: ErrorShape = openai_error) -> Reply:
@@ -61,5 +66,5 @@ def unexpected_reply(shape: ErrorShape = openai_error) -> Reply:
     return _reply(Fault("The proxy failed to handle the request.", "server_error"), shape)
 
 
-def _reply(fault: Fault, shape: ErrorShape) -> Reply:
-    return Reply(fault.status, JSON, dumps(shape(fault)))
+def _reply(fault: Fault, shape: ErrorShape, told: Headers = ()) -> Reply:
+    return Reply(fault.status, JSON + told, dumps(shape(fault)))

@@ -112,6 +112,8 @@ _ERRORS = {
     503: "What is stored cannot be reached just now.",
 }
 
+_GUARD = {401: "A client key is needed, where keys are on.", 429: "The key has asked for more than it may."}
+
 
 def openapi() -> dict[str, Any]:
     """The document."""
@@ -135,7 +137,10 @@ def openapi() -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": defined.get("$defs", {}),
-            "securitySchemes": {"admin": {"type": "http", "scheme": "bearer", "description": "An admin key."}},
+            "securitySchemes": {
+                "admin": {"type": "http", "scheme": "bearer", "description": "An admin key."},
+                "client": {"type": "http", "scheme": "bearer", "description": "A client key, where keys are on."},
+            },
         },
     }
 
@@ -167,6 +172,11 @@ def _operation(each: Operation, refs: Mapping[Any, dict[str, Any]]) -> dict[str,
         told["requestBody"] = {"required": True, "content": content}
     if each.for_admins:
         told["security"] = [{"admin": []}]
+    elif each.path.startswith("/v1/"):
+        told["security"] = [{}, {"client": []}]
+        told["responses"] |= {
+            str(status): {"description": description, "content": failed} for status, description in _GUARD.items()
+        }
     return told
 
 

@@ -3,4 +3,5 @@
 from proxy.telemetry.export import build_telemetry as build_telemetry
 from proxy.telemetry.logs import configure_logs as configure_logs
 from proxy.telemetry.logs import short_hash as short_hash
+from proxy.telemetry.traces import CLIENT as CLIENT
 from proxy.telemetry.traces import Telemetry as Telemetry

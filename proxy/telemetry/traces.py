@@ -22,6 +22,7 @@ _PROPAGATOR = TraceContextTextMapPropagator()
 _W3C = frozenset({b"traceparent", b"tracestate"})
 EVALUATION = "gen_ai.evaluation.result"
 EVALUATION_NAME = "grounding"
+CLIENT = "grounding.client"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,233 @@
+"""Client keys: a file of them that is read anew whenever it changes, and how keys are added to it and taken away (SE1).
+
+A line of the file is `name: sha256:…`, followed by what is known of the key, such as `requests_per_minute=600`,
+`concurrent=20`, `created=2026-11-21T09:30:00Z` and `expires=2027-02-19T09:30:00Z`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import secrets
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import structlog
+
+from proxy.errors import ConfigError, GroundwireError
+from proxy.server.keys import NAME, NO_NAME, digest_of, is_same, named_lines, read_digest, write_digest
+from proxy.stores.limits import Limits
+
+log = structlog.get_logger("groundwire.keys")
+
+SETTING = "server.keys"
+_PREFIX = "gw-"
+_LOOK_EVERY_S = 1.0
+_COUNTS = ("requests_per_minute", "concurrent")
+_TIMES = ("created", "expires")
+_HEADING = "# Client keys by name: digests and limits. `groundwire keys` writes them; changes count at once.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Whoever has one of the keys: its name, and what it may do until when."""
+
+    name: str
+    digest: bytes
+    limits: Limits = field(default_factory=Limits)
+    created: datetime | None = None
+    expires: datetime | None = None
+
+    def is_expired(self, now: datetime) -> bool:
+        """Whether the key has had its time."""
+        return self.expires is not None and self.expires <= now
+
+
+class Clients:
+    """The clients of a file, which is looked at every second at most, so that keys come and go without a restart.
+
+    A file that cannot be read any more leaves the keys as they were; `problem` says so. Raises ConfigError when it
+    cannot be read to begin with.
+    """
+
+    def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self.problem: str | None = None
+        self._file = file
+        self._clock = clock
+        self._next_look = clock() + _LOOK_EVERY_S
+        self._seen = _fingerprint(file)
+        self._by_digest = _by_digest(read_clients(file))
+
+    async def who(self, key: str) -> Client | None:
+        """Whose key it is.
+
+        It is found by its digest, about which the time that takes tells nothing of use: who could guess a digest's
+        beginning would still know no key that has it.
+        """
+        if self._clock() >= self._next_look:
+            self._next_look = self._clock() + _LOOK_EVERY_S
+            await asyncio.to_thread(self._look)
+        digest = digest_of(key)
+        found = self._by_digest.get(digest)
+        return found if found is not None and is_same(found.digest, digest) else None
+
+    def _look(self) -> None:
+        seen = _fingerprint(self._file)
+        if seen == self._seen and self.problem is None:
+            return
+        try:
+            clients = read_clients(self._file)
+        except ConfigError as error:
+            if self.problem is None:
+                log.warning("keys.unreadable", problems=list(error.problems))
+            self.problem = "unreadable; the keys are as they were"
+            return
+        self.problem, self._seen, self._by_digest = None, seen, _by_digest(clients)
+        log.info("keys.read", keys=len(clients))
+
+
+def read_clients(file: Path) -> tuple[Client, ...]:
+    """The clients of a file. Raises ConfigError, with every line that makes no sense."""
+    problems: list[str] = []
+    clients: dict[str, Client] = {}
+    for name, written in named_lines(file, SETTING, problems):
+        client = _client(name, written)
+        if isinstance(client, str):
+            problems.append(f"{SETTING}: {file}: '{name}' {client}")
+        elif name in clients:
+            problems.append(f"{SETTING}: {file}: '{name}' is given twice")
+        else:
+            clients[name] = client
+    if problems:
+        raise ConfigError(problems)
+    return tuple(clients.values())
+
+
+def _by_digest(clients: tuple[Client, ...]) -> Mapping[bytes, Client]:
+    return {client.digest: client for client in clients}
+
+
+def _client(name: str, written: str) -> Client | str:
+    """The client of a line, or what is wrong with it; a key that somebody wrote there is not repeated."""
+    if not NAME.fullmatch(name):
+        return NO_NAME
+    first, *pairs = written.split() or [""]
+    digest = read_digest(first)
+    if digest is None:
+        return "must be followed by sha256: and 64 hexadecimal digits; `groundwire keys create` writes such lines"
+    known = dict(pair.partition("=")[::2] for pair in pairs)
+    if unknown := known.keys() - {*_COUNTS, *_TIMES}:
+        return f"has an unknown '{min(unknown)}'"
+    try:
+        counts = {each: _count(known[each]) for each in _COUNTS if each in known}
+        times = {each: _moment(known[each]) for each in _TIMES if each in known}
+    except ValueError as error:
+        return f"has a value that cannot be: {error}"
+    return Client(name, digest, Limits(**counts), **times)
+
+
+def _count(written: str) -> int:
+    if not written.isdecimal() or int(written) < 1:
+        raise ValueError("a limit is a number from 1")
+    return int(written)
+
+
+def _moment(written: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError as error:
+        raise ValueError("a time is written like 2027-02-19 or 2027-02-19T09:30:00Z") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _fingerprint(file: Path) -> tuple[int, ...] | None:
+    with suppress(OSError):
+        found = file.stat()
+        return found.st_mtime_ns, found.st_ino, found.st_size
+    return None
+
+
+def create_key(file: Path, name: str, limits: Limits, now: datetime, lasts: float | None = None) -> tuple[str, Client]:
+    """A new key, which nobody can be told again, and its client as the file now has it; `lasts` is in seconds.
+
+    Raises GroundwireError when the name is taken or the file makes no sense.
+    """
+    if not NAME.fullmatch(name):
+        raise GroundwireError(f"'{name}' {NO_NAME}")
+    now = now.replace(microsecond=0)
+    expires = datetime.fromtimestamp(now.timestamp() + lasts, UTC) if lasts else None
+    key = _PREFIX + secrets.token_urlsafe(32)
+    client = Client(name, digest_of(key), limits, now, expires)
+    with _rewriting(file) as lines:
+        if lines and any(each.name == name for each in read_clients(file)):
+            raise GroundwireError(f"{file}: there is a key '{name}' already; revoke it, or choose another name")
+        lines += [_line(client)] if lines else [_HEADING, _line(client)]
+    return key, client
+
+
+def revoke_key(file: Path, name: str) -> None:
+    """Takes a key away. Raises GroundwireError when there is none of that name."""
+    with _rewriting(file) as lines:
+        kept = [line for line in lines if line.partition(":")[0].strip() != name]
+        if len(kept) == len(lines):
+            raise GroundwireError(f"{file}: there is no key '{name}'")
+        lines[:] = kept
+
+
+def known_of(client: Client) -> dict[str, int | str | None]:
+    """What is known of a client beside its name and digest, as its line says it."""
+    return {
+        "requests_per_minute": client.limits.requests_per_minute,
+        "concurrent": client.limits.concurrent,
+        "created": _written(client.created) if client.created else None,
+        "expires": _written(client.expires) if client.expires else None,
+    }
+
+
+def _line(client: Client) -> str:
+    said = "".join(f" {name}={value}" for name, value in known_of(client).items() if value is not None)
+    return f"{client.name}: {write_digest(client.digest)}{said}\n"
+
+
+def _written(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@contextmanager
+def _rewriting(file: Path) -> Iterator[list[str]]:
+    """The lines of a file, written back whole and at once; who else would write meanwhile waits."""
+    file = file.resolve()
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
+        if lines and not lines[-1].endswith("\n"):
+            lines[-1] += "\n"
+        yield lines
+        _replace(file, "".join(lines))
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _replace(file: Path, text: str) -> None:
+    """Puts a file that its owner alone may read in the place of another, whose owner it keeps where it may."""
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as new:
+            new.write(text)
+            new.flush()
+            os.fsync(new.fileno())
+        with suppress(OSError):
+            before = file.stat()
+            os.chown(name, before.st_uid, before.st_gid)
+        os.replace(name, file)
+    except BaseException:
+        os.unlink(name)
+        raise

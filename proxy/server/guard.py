@@ -1,0 +1,136 @@
+"""Who may come in: the key of a request becomes a client, whose turn it must be, and goes no further (SE1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from proxy.errors import RequestError, TooManyRequests, UnknownKey
+from proxy.server.clients import Client, Clients
+from proxy.server.errors import error_reply
+from proxy.server.exchange import send_reply
+from proxy.server.keys import bearer
+from proxy.stores.limits import Limiter, Turn
+from proxy.types import Headers
+
+_KEYS = frozenset({b"authorization", b"x-api-key", b"api-key"})
+_NONE = "You need an API key of this proxy, sent as 'Authorization: Bearer …' or 'x-api-key: …'."
+_WRONG = "Incorrect API key provided: it is none of this proxy's, or none any more."
+_EXPIRED = "Your API key has expired."
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request that was let in, until it has its whole answer: who asks, and its headers without any key."""
+
+    client: str
+    headers: Headers
+    turn: Turn | None
+    limiter: Limiter
+
+    def __enter__(self) -> Visit:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if self.turn is not None:
+            self.limiter.give_back(self.turn)
+
+    def telling(self, send: Send) -> Send:
+        """Sends what it is given, and tells the client in its headers how much it may still ask."""
+        told = rate_headers(self.turn) if self.turn is not None else ()
+        if not told:
+            return send
+        names = {name for name, _ in told}
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                kept = (pair for pair in message["headers"] if pair[0] not in names)
+                message = {**message, "headers": (*kept, *told)}
+            await send(message)
+
+        return sending
+
+
+class Guard:
+    """Lets in whoever brings a good key, as often as its limits allow."""
+
+    def __init__(self, clients: Clients, limiter: Limiter) -> None:
+        self._clients = clients
+        self._limiter = limiter
+
+    async def admit(self, headers: Iterable[tuple[bytes, bytes]]) -> Visit:
+        """What a request with these headers becomes. Raises UnknownKey and TooManyRequests."""
+        lowered = tuple((name.lower(), value) for name, value in headers)
+        client = await self._client(tuple(pair for pair in lowered if pair[0] in _KEYS))
+        turn = None
+        if client.limits.any:
+            turn = await self._limiter.take(client.name, client.limits)
+            if not turn.granted:
+                raise _too_many(turn)
+        return Visit(client.name, tuple(pair for pair in lowered if pair[0] not in _KEYS), turn, self._limiter)
+
+    async def _client(self, shown: Headers) -> Client:
+        """Whose key is among those that are shown: SDKs send others beside it, or send it twice."""
+        expired = False
+        for name, value in shown:
+            key = bearer(value) if name == b"authorization" else value.decode("latin-1").strip()
+            client = await self._clients.who(key) if key else None
+            if client is not None and not client.is_expired(datetime.now(UTC)):
+                return client
+            expired = expired or client is not None
+        raise UnknownKey(_EXPIRED if expired else _WRONG if shown else _NONE)
+
+    def degraded(self) -> tuple[tuple[str, str], ...]:
+        """Which parts of it work less than fully, each with its reason."""
+        return (("keys", self._clients.problem),) if self._clients.problem else ()
+
+
+def guarded(guard: Guard, app: ASGIApp) -> ASGIApp:
+    """An application that is no endpoint of ours, behind the same guard."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            visit = await guard.admit(scope["headers"])
+        except RequestError as error:
+            await send_reply(error_reply(error), send, keepalive=0.0)
+            return
+        with visit:
+            await app({**scope, "headers": list(visit.headers)}, receive, visit.telling(send))
+
+    return answer
+
+
+def rate_headers(turn: Turn) -> Headers:
+    """A client's requests per minute, as OpenAI's servers tell them."""
+    if turn.remaining is None or turn.reset is None:
+        return ()
+    return (
+        (b"x-ratelimit-limit-requests", b"%d" % (turn.limits.requests_per_minute or 0)),
+        (b"x-ratelimit-remaining-requests", b"%d" % turn.remaining),
+        (b"x-ratelimit-reset-requests", _span(turn.reset).encode()),
+    )
+
+
+def _too_many(turn: Turn) -> TooManyRequests:
+    limits = turn.limits
+    if turn.remaining is None:
+        said = f"Your key may have {limits.concurrent} requests running at once. Please try again when one has ended."
+    else:
+        wait = _span(turn.wait)
+        said = f"Your key may ask {limits.requests_per_minute} requests per minute. Please try again in {wait}."
+    after = b"%d" % max(1, math.ceil(turn.wait))
+    return TooManyRequests(said, ((b"retry-after", after), *rate_headers(turn)))
+
+
+def _span(seconds: float) -> str:
+    """A time as OpenAI's servers write it: 120ms, 1.5s, 1m0s."""
+    if seconds < 1:
+        return f"{math.ceil(seconds * 1000)}ms"
+    if seconds < 60:
+        return f"{seconds:.1f}".removesuffix(".0") + "s"
+    return f"{int(seconds // 60)}m{math.ceil(seconds % 60)}s"

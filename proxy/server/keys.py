@@ -1,0 +1,61 @@
+"""Keys by name, of admins and of clients alike: how files hold them, and how one that is shown is compared (SE1).
+
+Keys themselves are never kept, only their SHA-256 digests. A key of 256 random bits cannot be found by trying, so a
+slow hash would add nothing but work for every request.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+NAME = re.compile(r"[\w.@-]{1,64}", re.ASCII)
+NO_NAME = "is no name: letters, digits and . _ @ - make one"
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})", re.IGNORECASE)
+
+
+def digest_of(key: str) -> bytes:
+    """The digest by which a key is known."""
+    return sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
+def is_same(one: bytes, other: bytes) -> bool:
+    """Whether two digests are the same, found in constant time."""
+    return hmac.compare_digest(one, other)
+
+
+def read_digest(written: str) -> bytes | None:
+    """The digest that is written as `sha256:` and 64 hexadecimal digits, or None."""
+    match = _DIGEST.fullmatch(written)
+    return bytes.fromhex(match[1]) if match else None
+
+
+def write_digest(digest: bytes) -> str:
+    """A digest as files hold it."""
+    return f"sha256:{digest.hex()}"
+
+
+def bearer(authorization: bytes | None) -> str | None:
+    """The key in a header `Authorization: Bearer …`, or None when it holds no such thing."""
+    scheme, _, key = (authorization or b"").decode("latin-1").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else None
+
+
+def named_lines(file: Path, setting: str, problems: list[str]) -> Iterator[tuple[str, str]]:
+    """What a file of keys says, line by line `name: …`; what is wrong with it is added to `problems`."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"{setting}: {file}: {getattr(error, 'strerror', None) or 'is not UTF-8'}")
+        return
+    for number, line in enumerate(text.splitlines(), start=1):
+        name, colon, written = line.partition(":")
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if colon:
+            yield name.strip(), written.strip()
+        else:
+            problems.append(f"{setting}: {file}:{number}: a line is written 'name: key'")

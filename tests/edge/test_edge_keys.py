@@ -1,0 +1,259 @@
+"""SE1, GW3: with client keys on nobody comes in without one; it goes no further, and has its limits."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+
+import httpx
+import openai
+import pytest
+import structlog
+from clients import JSON_HEADERS, RawClient, sdk
+from conftest import Proxy
+from structlog.testing import LogCapture
+from upstream import Stall, Upstream, body_reply, chat_body, chat_events, stream_reply
+
+from proxy.server.clients import create_key, revoke_key
+from proxy.stores.limits import Limits
+
+CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
+ADMIN = "an-admin-key-that-is-long"
+PATIENCE_S = 20.0
+
+Keys = Callable[..., str]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "client-keys"
+
+
+@pytest.fixture
+def new_key(file: Path) -> Keys:
+    """Makes a key, for the client of a name with limits."""
+
+    def make(name: str = "app", limits: Limits = Limits(), lasts: float | None = None, ago: float = 0.0) -> str:  # noqa: B008
+        return create_key(file, name, limits, datetime.now(UTC) - timedelta(seconds=ago), lasts)[0]
+
+    return make
+
+
+@pytest.fixture
+def start(start_proxy: Callable[..., Proxy], file: Path) -> Callable[..., Proxy]:
+    """Starts a proxy that asks for the keys of the file."""
+
+    def starting(**sections: object) -> Proxy:
+        return start_proxy(**{"server": {"keys": str(file)}, **sections})
+
+    return starting
+
+
+def ask(proxy: Proxy, key: str | None = None, header: str = "authorization", **request: object) -> httpx.Response:
+    value = {} if key is None else {header: f"Bearer {key}" if header == "authorization" else key}
+    return httpx.post(f"{proxy.base_url}/chat/completions", json=CHAT | request, headers=value, timeout=PATIENCE_S)
+
+
+def until(is_so: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("header", ["authorization", "x-api-key", "api-key"])
+def test_a_key_lets_in_by_every_header_that_clients_use(start, new_key: Keys, header: str) -> None:
+    key = new_key()
+    proxy = start()
+    assert ask(proxy, key, header).json()["grounding"]["status"] == "complete"
+
+
+@pytest.mark.parametrize("key", [None, "gw-made-up", ADMIN], ids=["none", "made up", "an admin's"])
+def test_without_a_good_key_nobody_is_served(start, new_key: Keys, upstream: Upstream, key: str | None) -> None:
+    new_key()
+    proxy = start()
+    reply = ask(proxy, key)
+    error = reply.json()["error"]
+    assert (reply.status_code, error["type"], error["code"]) == (401, "invalid_request_error", "invalid_api_key")
+    assert key is None or key not in reply.text
+    assert upstream.requests == []
+
+
+def test_the_sdk_raises_what_it_raises_at_openai(start, new_key: Keys) -> None:
+    key = new_key(limits=Limits(requests_per_minute=1))
+    proxy = start()
+    with sdk(proxy.base_url) as client, pytest.raises(openai.AuthenticationError) as caught:
+        client.chat.completions.create(**CHAT)
+    assert caught.value.code == "invalid_api_key"
+    with sdk(proxy.base_url, api_key=key) as client:
+        assert client.chat.completions.create(**CHAT).choices
+        with pytest.raises(openai.RateLimitError) as limited:
+            client.chat.completions.create(**CHAT)
+    assert (limited.value.code, limited.value.type) == ("rate_limit_exceeded", "requests")
+    assert 0 < int(limited.value.response.headers["retry-after"]) <= 60
+
+
+def test_an_expired_key_is_told_that_it_is(start, new_key: Keys) -> None:
+    key = new_key(lasts=60, ago=61)
+    reply = ask(start(), key)
+    assert (reply.status_code, reply.json()["error"]["message"]) == (401, "Your API key has expired.")
+
+
+OPEN = ("/healthz", "/readyz", "/openapi.json")
+
+
+@pytest.mark.parametrize("path", OPEN)
+def test_probes_need_no_key(start, new_key: Keys, path: str) -> None:
+    new_key()
+    assert httpx.get(start().url + path).status_code == 200
+
+
+GUARDED = [
+    *(("POST", f"/v1/{each}") for each in ("chat/completions", "completions", "embeddings", "responses", "messages")),
+    *(("GET", f"/v1/{each}") for each in ("models", "models/m", "grounding/gw-0", "anything/else?x=1")),
+    *(("POST", f"/v1/grounding/{each}") for each in ("verify", "claims", "claim", "evidence", "trace", "memory")),
+    *(("GET", "/v1/grounding/memory?subject=x"), ("POST", "/mcp")),
+]
+
+
+def test_everything_else_does(start, new_key: Keys, upstream: Upstream) -> None:
+    key = new_key()
+    proxy = start(mcp={"enabled": True})
+    asked = [*GUARDED, ("GET", "/mcp"), ("DELETE", "/v1/chat/completions")]
+    refused = {(method, path): httpx.request(method, proxy.url + path).status_code for method, path in asked}
+    assert refused == dict.fromkeys(asked, 401)
+    assert upstream.requests == []
+    shown = {"authorization": f"Bearer {key}"}
+    with_key = {(method, path): httpx.request(method, proxy.url + path, headers=shown) for method, path in GUARDED}
+    assert [call for call, reply in with_key.items() if reply.status_code == 401] == []
+
+
+def test_admin_keys_and_client_keys_are_two_kinds(start, new_key: Keys, tmp_path: Path) -> None:
+    key = new_key()
+    admin = {"keys": {"ann": f"sha256:{sha256(ADMIN.encode()).hexdigest()}"}}
+    proxy = start(admin=admin, store={"url": f"sqlite:///{tmp_path}/history.db"})
+
+    def reviews(shown: str) -> httpx.Response:
+        return httpx.get(f"{proxy.base_url}/reviews", headers={"authorization": f"Bearer {shown}"}, timeout=PATIENCE_S)
+
+    assert (reviews(ADMIN).status_code, ask(proxy, key).status_code) == (200, 200)
+    assert (reviews(key).status_code, ask(proxy, ADMIN).status_code) == (401, 401)
+    assert reviews(key).json()["error"]["code"] == "invalid_admin_key"
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/embeddings", "/v1/anything"])
+def test_a_key_goes_no_further(start, new_key: Keys, upstream: Upstream, path: str) -> None:
+    key = new_key()
+    shown = {"authorization": f"Bearer {key}", "x-api-key": key, "api-key": "sk-another", "x-custom": "stays"}
+    body = CHAT | {"input": "x"}
+    assert httpx.post(start().url + path, json=body, headers=shown, timeout=PATIENCE_S).status_code == 200
+    received = upstream.last
+    assert received.header("x-custom") == "stays"
+    assert key not in repr(received)
+    assert [received.header(name) for name in shown if name != "x-custom"] == [None, None, None]
+
+
+def test_an_upstreams_own_key_is_sent_in_its_place(
+    start_proxy: Callable[..., Proxy], file: Path, new_key: Keys, upstream: Upstream
+) -> None:
+    key = new_key()
+    upstreams = {"up": {"base_url": upstream.base_url, "api_key_env": "UP_KEY"}}
+    proxy = start_proxy({"UP_KEY": "sk-upstream"}, server={"keys": str(file)}, upstreams=upstreams)
+    assert ask(proxy, key).status_code == 200
+    assert upstream.last.header("authorization") == "Bearer sk-upstream"
+
+
+def test_without_keys_of_ours_the_clients_key_goes_on(proxy: Proxy, upstream: Upstream) -> None:
+    assert ask(proxy, "sk-of-the-client").status_code == 200
+    assert upstream.last.header("authorization") == "Bearer sk-of-the-client"
+
+
+def test_requests_per_minute_are_told_and_kept(start, new_key: Keys, upstream: Upstream) -> None:
+    key = new_key(limits=Limits(requests_per_minute=2))
+    proxy = start()
+    upstream.reply = body_reply(chat_body("Blue."), headers=(("x-ratelimit-remaining-requests", "9999"),))
+    replies = [ask(proxy, key) for _ in range(3)]
+    assert [reply.status_code for reply in replies] == [200, 200, 429]
+    assert [reply.headers["x-ratelimit-limit-requests"] for reply in replies] == ["2"] * 3
+    assert [reply.headers.get_list("x-ratelimit-remaining-requests") for reply in replies] == [["1"], ["0"], ["0"]]
+    assert replies[2].headers["x-ratelimit-reset-requests"].endswith("s")
+    assert len(upstream.requests) == 2
+
+
+def test_a_key_without_limits_is_told_none_of_ours(start, new_key: Keys, upstream: Upstream) -> None:
+    key = new_key()
+    upstream.reply = body_reply(chat_body("Blue."), headers=(("x-ratelimit-remaining-requests", "9999"),))
+    assert ask(start(), key).headers.get_list("x-ratelimit-remaining-requests") == ["9999"]
+
+
+@contextmanager
+def streaming(proxy: Proxy, key: str) -> Iterator[RawClient]:
+    """A client whose stream has begun and does not end."""
+    with RawClient(proxy.port) as client:
+        headers = (*JSON_HEADERS[:1], ("authorization", f"Bearer {key}"))
+        client.send("POST", "/v1/chat/completions", headers, json.dumps(CHAT | {"stream": True}).encode())
+        client.read_head()
+        client.read_until(b"data:")
+        yield client
+
+
+def test_a_stream_holds_its_place_until_its_client_leaves(start, new_key: Keys, upstream: Upstream) -> None:
+    key, other = new_key(limits=Limits(concurrent=1)), new_key("other", Limits(concurrent=1))
+    proxy = start()
+    upstream.reply = stream_reply([*chat_events("The sky is blue.")[:3], Stall()])
+    with streaming(proxy, key):
+        upstream.reply = body_reply(chat_body("Blue."))
+        refused = ask(proxy, key)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "rate_limit_exceeded")
+        assert refused.headers["retry-after"] == "1"
+        assert ask(proxy, other).status_code == 200
+    until(lambda: ask(proxy, key).status_code == 200, "the place is not free though the client has left")
+
+
+def test_a_place_is_free_after_every_ending(start, new_key: Keys, upstream: Upstream) -> None:
+    key = new_key(limits=Limits(concurrent=1))
+    proxy = start()
+    for request in ({}, {"stream": True}, {"grounding": {"nonsense": 1}}, {"stream": True}):
+        assert ask(proxy, key, **request).status_code in (200, 400)
+    upstream.reply = stream_reply(chat_events("The sky is blue.")[:3])
+    ask(proxy, key, stream=True)
+    until(lambda: ask(proxy, key).status_code == 200, "the place is not free")
+
+
+def test_keys_are_made_and_revoked_under_way(start, new_key: Keys, file: Path) -> None:
+    first = new_key("first")
+    proxy = start()
+    assert ask(proxy, first).status_code == 200
+    second = new_key("second")
+    until(lambda: ask(proxy, second).status_code == 200, "a new key is not taken up")
+    revoke_key(file, "first")
+    until(lambda: ask(proxy, first).status_code == 401, "a revoked key goes on")
+    file.write_text("nonsense")
+    until(lambda: ask(proxy, second).is_success and is_degraded(proxy), "nothing is said of a file that broke")
+
+
+def is_degraded(proxy: Proxy) -> bool:
+    return "keys" in [each["part"] for each in httpx.get(f"{proxy.url}/readyz").json()["degraded"]]
+
+
+def test_logs_know_the_client_by_name(start, new_key: Keys) -> None:
+    key = new_key("the-app")
+    proxy = start()
+    logged = LogCapture()
+    before = structlog.get_config()["processors"]
+    structlog.configure(processors=[structlog.contextvars.merge_contextvars, logged])
+    try:
+        assert ask(proxy, key).status_code == 200
+        assert ask(proxy).status_code == 401
+        until(lambda: sum(each["event"] == "request" for each in logged.entries) == 2, "no line in the log")
+    finally:
+        structlog.configure(processors=before)
+    told = [each.get("client") for each in logged.entries if each["event"] == "request"]
+    assert told == ["the-app", None]
+    assert "the-app" in [each.get("client") for each in logged.entries if each["event"] == "grounding.report"]
+    assert key not in repr(logged.entries)
