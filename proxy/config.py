@@ -108,6 +108,34 @@ class Server(Section):
     max_body: Size = 32 * 2**20
 
 
+Status = Annotated[int, Field(ge=400, le=599)]
+
+
+class Retries(Section):
+    """When a model server is asked once more, before the first byte of an answer."""
+
+    count: int = Field(default=0, ge=0, le=20)
+    statuses: tuple[Status, ...] = (429, 502, 503, 504)
+    first_wait: Duration = 0.5
+    longest_wait: Duration = 8.0
+    within: Duration = 30.0
+    after_timeout: bool = False
+
+
+class Limits(Section):
+    """How much a model server is asked for at most, and how long what is over that may wait."""
+
+    max_concurrent: int | None = Field(default=None, ge=1)
+    per_minute: int | None = Field(default=None, ge=1)
+    queue: int = Field(default=64, ge=0)
+    queue_timeout: Duration = 10.0
+
+
+HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
+HeaderValue = Annotated[str, Field(pattern=r"^[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?$")]
+_NOT_TO_BE_SET = ("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect")
+
+
 class Upstream(Section):
     """One model server, and the models it is asked for."""
 
@@ -120,6 +148,14 @@ class Upstream(Section):
     timeout: Duration = 600.0
     connect_timeout: Duration = 10.0
     forwards_documents: bool = False
+    retries: Retries = Retries()
+    fallbacks: tuple[str, ...] | dict[str, tuple[str, ...]] = ()
+    fallback_on: tuple[Status, ...] = (429, 500, 502, 503, 504, 529)
+    limits: Limits = Limits()
+    request_headers: tuple[HeaderName, ...] | None = None
+    response_headers: tuple[HeaderName, ...] | None = None
+    headers: dict[HeaderName, HeaderValue] = {}
+    headers_env: dict[HeaderName, str] = {}
 
     @model_validator(mode="after")
     def _complete(self) -> Upstream:
@@ -127,9 +163,18 @@ class Upstream(Section):
             raise ValueError("base_url must be given and begin with http:// or https://")
         if self.dialect == "litellm" and not self.litellm_model:
             raise ValueError("litellm_model must be given, such as anthropic/* or gemini/gemini-2.5-flash")
-        if self.dialect == "litellm" and (idle := self.model_fields_set & {"connect_timeout", "forwards_documents"}):
+        of_openai = {"connect_timeout", "forwards_documents", "request_headers", "response_headers"}
+        if self.dialect == "litellm" and (idle := self.model_fields_set & of_openai):
             raise ValueError(f"{' and '.join(sorted(idle))} can be set for dialect openai only")
+        for name in (*self.headers, *self.headers_env):
+            if name.lower() in _NOT_TO_BE_SET or name.lower().startswith("x-grounding-"):
+                raise ValueError(f"the header {name} cannot be set")
         return self
+
+    @property
+    def instead(self) -> dict[str, tuple[str, ...]]:
+        """The fallbacks by name or glob of the model that is asked for."""
+        return self.fallbacks if isinstance(self.fallbacks, dict) else {"*": self.fallbacks} if self.fallbacks else {}
 
 
 DEFAULT_UPSTREAMS = {"ollama": {"base_url": "http://127.0.0.1:11434/v1"}}
@@ -486,6 +531,10 @@ class Settings(Section):
     def _together(self) -> Settings:
         if self.webhook.url is not None and self.jobs.url is None:
             raise ValueError("webhook.url needs jobs.url: only reports that jobs finish are told")
+        for name, upstream in self.upstreams.items():
+            for target in chain.from_iterable(upstream.instead.values()):
+                if not any(target.startswith(f"{each}/") and target != f"{each}/" for each in self.upstreams):
+                    raise ValueError(f"upstreams.{name}.fallbacks: '{target}' must be upstream/model, or upstream/*")
         return self
 
     @property

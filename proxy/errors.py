@@ -19,7 +19,9 @@
         ├── UnknownKey               it brings no client key, or none that is good
         ├── TooManyRequests          its client has asked for more than its key may
         ├── UpstreamUnreachable      no connection to the model server came about
+        ├── UpstreamBusy             its limits leave no room for one more request
         ├── UpstreamTimeout          the model server did not answer in time
+        │   └── UpstreamConnectTimeout   it did not even accept a connection in time
         └── UpstreamBroken           the connection broke before the answer was whole
 
 `str(error)` is the text for the caller and never holds a secret or an address; `operator` is the text for the log.
@@ -28,6 +30,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 from proxy.types import Headers, Violation
 
@@ -156,8 +159,25 @@ class UpstreamUnreachable(RequestError):
     """No connection to the model server came about."""
 
 
+class UpstreamBusy(RequestError):
+    """The limits that are set for the model server leave no room; there may be some in `after` seconds."""
+
+    def __init__(self, message: str, *, after: float) -> None:
+        super().__init__(message)
+        self.after = after
+
+    @property
+    def headers(self) -> Headers:
+        """What tells a client when to come again."""
+        return ((b"retry-after", str(max(1, ceil(self.after))).encode()),)
+
+
 class UpstreamTimeout(RequestError):
     """The model server did not answer in time."""
+
+
+class UpstreamConnectTimeout(UpstreamTimeout):
+    """The model server did not accept a connection in time, so it never saw the request."""
 
 
 class UpstreamBroken(RequestError):

@@ -499,10 +499,24 @@ class SelfConsistency:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """One upstream that was asked for an answer, the model's name there, and how that ended.
+
+    `outcome` is `answered`, `unreachable`, `connect_timeout`, `timeout`, `broken`, `busy`, `refused` or `status_` and a
+    number.
+    """
+
+    upstream: str
+    model: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """All verdicts of one answer and their aggregate; `wire.md` gives the meaning of every field.
 
-    `timing_ms` maps context, claims, verify and total to milliseconds. `stages` are told when a model may be asked.
+    `timing_ms` maps context, claims, verify and total to milliseconds. `stages` are told when a model may be asked,
+    `attempts` when the answer is not that of the first.
     `config` is the digest of the policy used.
     """
 
@@ -527,6 +541,7 @@ class Report:
     self_consistency: SelfConsistency | None = None
     timing_ms: tuple[tuple[str, float], ...] = ()
     degraded: tuple[tuple[str, str], ...] = ()
+    attempts: tuple[Attempt, ...] = ()
     config: str = ""
 
 

@@ -46,8 +46,11 @@ from proxy.stores.reports import Reports
 from proxy.stores.verdicts import VerdictCache
 from proxy.telemetry import Telemetry, build_telemetry
 from proxy.types import Headers
+from proxy.upstream.headers import AllowList, HeaderRules
+from proxy.upstream.limits import LimitedUpstream, UpstreamLimits
 from proxy.upstream.litellm import LitellmUpstream
 from proxy.upstream.openai import OpenAIUpstream
+from proxy.upstream.retries import Retries
 from proxy.upstream.router import Route, Router, Served
 from proxy.upstream.transport import AiohttpTransport
 from proxy.upstream.upstream import Upstream
@@ -333,9 +336,34 @@ def _webhook(settings: Settings, environ: Mapping[str, str], transport: httpx.As
 def _router(settings: Settings, environ: Mapping[str, str], transport: httpx.AsyncBaseTransport) -> Router:
     return Router(
         [
-            Served(_upstream(name, each, environ, transport), each.models, each.aliases)
+            Served(
+                _limited(_upstream(name, each, environ, transport), each),
+                each.models,
+                each.aliases,
+                Retries(**{**dict(each.retries), "statuses": frozenset(each.retries.statuses)}),
+                each.instead,
+                frozenset(each.fallback_on),
+            )
             for name, each in settings.upstreams.items()
         ]
+    )
+
+
+def _limited(upstream: Upstream, settings: UpstreamSettings) -> Upstream:
+    limits = UpstreamLimits(**dict(settings.limits))
+    return LimitedUpstream(upstream, limits) if limits.max_concurrent or limits.per_minute else upstream
+
+
+def _headers(name: str, settings: UpstreamSettings, environ: Mapping[str, str]) -> HeaderRules:
+    """Which headers pass to an upstream and back, and which are added. Raises ConfigError when a secret is missing."""
+    unset = [variable for variable in settings.headers_env.values() if not environ.get(variable)]
+    if unset:
+        raise ConfigError([f"upstreams.{name}.headers_env: the variable {each} is not set" for each in unset])
+    secret = {header: environ[variable] for header, variable in settings.headers_env.items()}
+    return HeaderRules(
+        None if settings.request_headers is None else AllowList(settings.request_headers),
+        None if settings.response_headers is None else AllowList(settings.response_headers),
+        tuple((header.lower().encode(), value.encode()) for header, value in {**settings.headers, **secret}.items()),
     )
 
 
@@ -347,9 +375,15 @@ def _upstream(
         key = environ.get(settings.api_key_env)
         if not key:
             raise ConfigError([f"upstreams.{name}.api_key_env: the variable {settings.api_key_env} is not set"])
+    headers = _headers(name, settings, environ)
     if settings.dialect == "litellm":
         return LitellmUpstream(
-            name, settings.litellm_model or "", key=key, base_url=settings.base_url, timeout=settings.timeout
+            name,
+            settings.litellm_model or "",
+            key=key,
+            base_url=settings.base_url,
+            timeout=settings.timeout,
+            headers=headers.added,
         )
     return OpenAIUpstream(
         name,
@@ -359,4 +393,5 @@ def _upstream(
         timeout=settings.timeout,
         connect_timeout=settings.connect_timeout,
         forwards_documents=settings.forwards_documents,
+        headers=headers,
     )

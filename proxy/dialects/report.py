@@ -110,6 +110,8 @@ def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:
         wire["stages"] = [asdict(stage) | {"ms": round(stage.ms, 2)} for stage in report.stages]
     wire["timing_ms"] = {name: round(value, 2) for name, value in report.timing_ms}
     wire["degraded"] = [{"verifier": verifier, "reason": reason} for verifier, reason in report.degraded]
+    if report.attempts:
+        wire["attempts"] = [asdict(attempt) for attempt in report.attempts]
     wire["config"] = report.config
     return wire
 

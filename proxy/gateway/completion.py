@@ -20,7 +20,7 @@ from proxy.gateway.stream import AnnotatedStream, StreamSettings
 from proxy.telemetry import Telemetry
 from proxy.types import Call, Headers, Reply
 from proxy.upstream.headers import header
-from proxy.upstream.router import Router
+from proxy.upstream.router import Route, Router
 
 _SKIPPED: Headers = ((b"x-grounding-status", b"skipped"), (b"x-grounding-verdict", b"not_checked"))
 _UNREADABLE: Headers = ((b"x-grounding-status", b"failed"), (b"x-grounding-verdict", b"not_checked"))
@@ -51,15 +51,19 @@ class Completions:
         """The upstream's answer to `call`, with its grounding. Raises RequestError when there is no answer to give."""
         request = read_request(dialect, call.body, _text(call.headers))
         route = self.router.choose(request.model)
-        outgoing = replace(call, body=request.outgoing(route.model, route.upstream.forwards_documents))
-        forwarding = Forwarding(self.telemetry, dialect.operation, route.upstream, request.body)
+
+        def outgoing(to: Route) -> Call:
+            return replace(call, body=request.outgoing(to.model, to.upstream.forwards_documents))
+
+        forwarding = Forwarding(self.telemetry, dialect.operation, request.body)
         mode = self._mode(request)
         if mode == "off":
-            return _with_headers(forwarding.passed(await forwarding.send(outgoing)), _SKIPPED)
+            return _with_headers(forwarding.passed(await forwarding.send(route, outgoing)), _SKIPPED)
         grounding = self.grounder.begin(request, mode, call.headers)
         try:
-            grounding.sample(self.sampler.begin(request, route, outgoing) if self.sampler else None)
-            reply = await forwarding.send(outgoing)
+            grounding.sample(self.sampler.begin(request, route, outgoing(route)) if self.sampler else None)
+            reply = await forwarding.send(route, outgoing)
+            grounding.attempted(forwarding.attempts)
             decoder = Decoder(header(reply.headers, b"content-encoding"))
             if reply.status != 200 or not decoder.known:
                 grounding.abandon()

@@ -18,7 +18,7 @@ from proxy.dialects.request import Request, read_request
 from proxy.errors import JobsUnavailable
 from proxy.stores.jobs.jobs import Jobs
 from proxy.stores.reports import Reports
-from proxy.types import Choice, Report
+from proxy.types import Attempt, Choice, Report
 
 log = structlog.get_logger("groundwire.deferred")
 
@@ -33,17 +33,21 @@ _NOT_FINAL = ("pending", "deferred")
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What of an answer is examined: its choices, whether it broke off, and the ids that its upstream gave."""
+    """What of an answer is examined: its choices, whether it broke off, and the ids that its upstream gave.
+
+    `attempts` tell what it took to get it, where that was more than asking for it.
+    """
 
     choices: Sequence[Choice]
     cut_short: bool = False
     answer_id: str | None = None
     model: str | None = None
+    attempts: tuple[Attempt, ...] = ()
 
     @staticmethod
-    def of(answer: Answer, request: Request, cut_short: bool) -> Heard:
+    def of(answer: Answer, request: Request, cut_short: bool, attempts: tuple[Attempt, ...] = ()) -> Heard:
         """What `request` wants to have examined of an answer."""
-        return Heard(request.examinable(answer), cut_short, answer.id, answer.model)
+        return Heard(request.examinable(answer), cut_short, answer.id, answer.model, attempts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,4 +126,5 @@ def read(payload: bytes) -> tuple[Request, Heard]:
     request = read_request(_DIALECTS[found["dialect"]], found["request"].encode(), found["headers"])
     heard = found["heard"]
     choices = tuple(Choice(**{**each, "arguments": tuple(each["arguments"])}) for each in heard["choices"])
-    return request, Heard(choices, heard["cut_short"], heard["answer_id"], heard["model"])
+    attempts = tuple(Attempt(**each) for each in heard.get("attempts", ()))  # jobs of earlier versions have none
+    return request, Heard(choices, heard["cut_short"], heard["answer_id"], heard["model"], attempts)

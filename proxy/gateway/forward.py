@@ -2,36 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
+from opentelemetry.trace import INVALID_SPAN, Span
+
 from proxy.dialects.answer import Answer
 from proxy.errors import RequestError
 from proxy.telemetry import Telemetry
-from proxy.types import Call, Chunks, Reply
-from proxy.upstream.upstream import Upstream
+from proxy.types import Attempt, Call, Chunks, Headers, Reply
+from proxy.upstream.attempts import Attempts
+from proxy.upstream.headers import without_keys
+from proxy.upstream.router import Route
 
 
 class Forwarding:
     """One call on its way. `operation` is its name in the GenAI conventions, `body` what its request says."""
 
-    def __init__(self, telemetry: Telemetry, operation: str, upstream: Upstream, body: Mapping[str, Any]) -> None:
+    def __init__(self, telemetry: Telemetry, operation: str, body: Mapping[str, Any]) -> None:
         self._telemetry = telemetry
-        self._upstream = upstream
-        self._span = telemetry.upstream_span(operation, upstream.provider, upstream.name, body)
+        self._operation = operation
+        self._body = body
+        self._span: Span = INVALID_SPAN
+        self.attempts: tuple[Attempt, ...] = ()
 
-    async def send(self, call: Call) -> Reply:
-        """The upstream's reply; see `Upstream.send`."""
+    async def send(self, route: Route, outgoing: Callable[[Route], Call]) -> Reply:
+        """The reply to what is `outgoing` on a route, or on one of its fallbacks; see `Upstream.send`.
+
+        Each attempt has a span of its own; the last one's stays open until `end`. `attempts` are kept when the reply is
+        not that of the first, and told in its headers.
+        """
+        if route.is_plain:
+            return await self._send(route, outgoing(route))
+
+        async def attempt(instead: Route) -> Reply:
+            call = outgoing(instead)
+            is_other = instead.upstream is not route.upstream  # which the client's keys are not meant for
+            return await self._send(instead, replace(call, headers=without_keys(call.headers)) if is_other else call)
+
+        reply, attempts = await Attempts(attempt, self._failed).answer(route)
+        if len(attempts) == 1:
+            return reply
+        self.attempts = attempts
+        return replace(reply, headers=reply.headers + told(attempts))
+
+    async def _send(self, route: Route, call: Call) -> Reply:
+        upstream = route.upstream
+        self._span = self._telemetry.upstream_span(self._operation, upstream.provider, upstream.name, self._body)
         try:
-            return await self._upstream.send(
-                replace(call, headers=self._telemetry.propagated(call.headers, self._span))
-            )
+            return await upstream.send(replace(call, headers=self._telemetry.propagated(call.headers, self._span)))
         except BaseException as error:
             self._telemetry.failed(self._span, error)
             self._span.end()
             raise
+
+    def _failed(self, outcome: str) -> None:
+        """Ends the span of an attempt that another one follows."""
+        if self._span.is_recording():
+            self._telemetry.passed_over(self._span, outcome)
+            self._span.end()
+        self._span = INVALID_SPAN
 
     def passed(self, reply: Reply) -> Reply:
         """The reply as it is."""
@@ -57,6 +89,13 @@ class Forwarding:
             raise
         finally:
             self.end(answer)
+
+
+def told(attempts: Sequence[Attempt]) -> Headers:
+    """The headers that tell of attempts: how each ended, and whose reply this is."""
+    whose = next((each for each in reversed(attempts) if each.outcome == "answered"), attempts[0])
+    listed = ", ".join(f"{attempt.upstream}={attempt.outcome}" for attempt in attempts)
+    return (b"x-grounding-upstream", whose.upstream.encode()), (b"x-grounding-attempts", listed.encode())
 
 
 def chunks_of(reply: Reply) -> Chunks:

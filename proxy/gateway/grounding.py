@@ -24,7 +24,7 @@ from proxy.gateway.sampling import Sampling
 from proxy.gateway.verify import Examination, Recall, Recalled, Verification, failed_report, new_id
 from proxy.stores.reports import Reports
 from proxy.telemetry import Telemetry, short_hash
-from proxy.types import Choice, Headers, Policy, Report
+from proxy.types import Attempt, Choice, Headers, Policy, Report
 from proxy.verification.aggregate import rate
 
 if TYPE_CHECKING:  # it brings SQLAlchemy, which only those need who name a database
@@ -148,6 +148,7 @@ class Grounder:
         try:
             warnings = self._warnings(request)
             report = await examination.report(heard.choices, cut_short=heard.cut_short, warnings=warnings)
+            report = replace(report, attempts=heard.attempts) if heard.attempts else report
             if self.later and is_unfinished(report) and await self.later.take(report.id, request, heard):
                 report = replace(report, status="deferred")
             if sampling is not None:
@@ -216,6 +217,7 @@ class Grounding:
         self._concluding: asyncio.Task[Annotation] | None = None
         self._concluded_length = 0
         self._sampling: Sampling | None = None
+        self._attempts: tuple[Attempt, ...] = ()
 
     def sample(self, sampling: Sampling | None) -> None:
         """Takes on samples of the same request; a job that examines the answer later has no use for them."""
@@ -223,6 +225,10 @@ class Grounding:
             sampling.cancel()
         else:
             self._sampling = sampling
+
+    def attempted(self, attempts: tuple[Attempt, ...]) -> None:
+        """Takes note of what it took to get the answer, where that was more than asking for it."""
+        self._attempts = attempts
 
     def look_ahead(self, answer: Answer) -> None:
         """Has the claims of a growing answer judged, whenever enough of it is new."""
@@ -241,7 +247,7 @@ class Grounding:
                 return
             self._concluding.cancel()
         self._concluded_length = answer.length
-        heard = Heard.of(answer, self._request, cut_short)
+        heard = Heard.of(answer, self._request, cut_short, self._attempts)
         self._concluding = self._parts.start(self._leave(later, heard) if later else self._conclude(heard))
 
     @property

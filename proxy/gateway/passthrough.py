@@ -15,8 +15,11 @@ from proxy.errors import BadRequest, RequestError
 from proxy.gateway.forward import Forwarding
 from proxy.telemetry import Telemetry
 from proxy.types import Call, Reply
-from proxy.upstream.router import Router
+from proxy.upstream.attempts import Attempts
+from proxy.upstream.router import Route, Router
 from proxy.upstream.upstream import Upstream
+
+_SAFE = ("GET", "HEAD", "OPTIONS")
 
 log = structlog.get_logger("groundwire.gateway")
 
@@ -30,7 +33,7 @@ class PassThrough:
 
     async def to_default(self, call: Call) -> Reply:
         """The default upstream's reply."""
-        return await self.router.default.send(call)
+        return await self._forwarded(self.router.default, call)
 
     async def embeddings(self, call: Call) -> Reply:
         """The reply of the upstream that serves the model which the body names; `grounding` never reaches it."""
@@ -40,14 +43,18 @@ class PassThrough:
             raise BadRequest("you must provide a model parameter", param="model")
         route = self.router.choose(model)
         raw = without(call.body, {"grounding"}) if "grounding" in body else call.body
-        raw = raw if route.model == model else replaced(raw, "model", route.model)
-        forwarding = Forwarding(self.telemetry, "embeddings", route.upstream, body)
-        return forwarding.passed(await forwarding.send(replace(call, body=raw)))
+
+        def outgoing(to: Route) -> Call:
+            return replace(call, body=raw if to.model == model else replaced(raw, "model", to.model))
+
+        forwarding = Forwarding(self.telemetry, "embeddings", body)
+        return forwarding.passed(await forwarding.send(route, outgoing))
 
     async def one_model(self, call: Call, model: str) -> Reply:
         """What the upstream that serves a model says of it."""
         upstreams = self.router.upstreams
-        return await (self.router.choose(model).upstream if len(upstreams) > 1 else upstreams[0]).send(call)
+        route = self.router.choose(model) if len(upstreams) > 1 else self.router.default
+        return await self._forwarded(replace(route, fallbacks=()), call)
 
     async def models(self, call: Call) -> Reply:
         """The models of all upstreams in one list; with a single upstream, its own reply.
@@ -56,7 +63,7 @@ class PassThrough:
         """
         upstreams = self.router.upstreams
         if len(upstreams) == 1:
-            return await upstreams[0].send(call)
+            return await self._forwarded(self.router.default, call)
         plain = replace(call, headers=tuple(pair for pair in call.headers if pair[0] != b"accept-encoding"))
         listed = await asyncio.gather(*(_listed(each, plain) for each in upstreams), return_exceptions=True)
         models = [model for each in listed if isinstance(each, list) for model in each]
@@ -68,6 +75,14 @@ class PassThrough:
         unique = {str(model.get("id")): model for model in reversed(models)}
         body = dumps({"object": "list", "data": list(reversed(unique.values()))})
         return Reply(200, ((b"content-type", b"application/json"),), body)
+
+    async def _forwarded(self, route: Route, call: Call) -> Reply:
+        """The reply to a call that goes on as it is. One that may change something is not sent twice."""
+        if route.is_plain:
+            return await route.upstream.send(call)
+        attempts = Attempts(lambda to: to.upstream.send(call), lambda _: None, repeatable=call.method in _SAFE)
+        reply, _ = await attempts.answer(route)
+        return reply
 
 
 async def _listed(upstream: Upstream, call: Call) -> Sequence[dict[str, Any]]:

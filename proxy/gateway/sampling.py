@@ -167,8 +167,8 @@ class Sampling:
             return _Sample(reason="not_repeatable")
         headers = tuple(pair for pair in self._call.headers if pair[0] not in _NOT_REPEATED)
         call = replace(self._call, headers=headers, body=await asyncio.to_thread(dumps, body))
-        forwarding = Forwarding(self._parts.telemetry, dialect.operation, self._route.upstream, body)
-        reply = await forwarding.send(call)
+        forwarding = Forwarding(self._parts.telemetry, dialect.operation, body)
+        reply = await forwarding.send(self._route.once(), lambda _: call)
         answer = None
         try:
             raw, is_whole = await read(chunks_of(reply), self._parts.settings.max_answer)

@@ -20,6 +20,7 @@ from proxy.errors import (
     UnknownReport,
     UnknownReview,
     UpstreamBroken,
+    UpstreamBusy,
     UpstreamTimeout,
     UpstreamUnreachable,
 )
@@ -39,6 +40,7 @@ _ANSWERS: tuple[tuple[type[RequestError], int, str, str | None], ...] = (
     (TooManyRequests, 429, "requests", "rate_limit_exceeded"),
     (ReportUnavailable, 503, "server_error", "report_unavailable"),
     (MemoryUnavailable, 503, "server_error", "memory_unavailable"),
+    (UpstreamBusy, 429, "requests", "upstream_busy"),
     (UpstreamUnreachable, 502, _UPSTREAM, "upstream_unreachable"),
     (UpstreamTimeout, 504, _UPSTREAM, "upstream_timeout"),
     (UpstreamBroken, 502, _UPSTREAM, "upstream_broken"),
@@ -57,7 +59,7 @@ def error_reply(error: RequestError, shape: ErrorShape = openai_error) -> Reply:
         ((status, type_, code) for kind, status, type_, code in _ANSWERS if isinstance(error, kind)),
         (500, "server_error", None),
     )
-    told = error.headers if isinstance(error, TooManyRequests) else ()
+    told = error.headers if isinstance(error, (TooManyRequests, UpstreamBusy)) else ()
     return _reply(Fault(str(error), type_, error.param, code, status), shape, told)
 
 

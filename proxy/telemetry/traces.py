@@ -117,6 +117,11 @@ class Telemetry:
             context = trace.set_span_in_context(span)
             self.events.emit(event_name=EVALUATION, attributes=attributes, context=context)
 
+    def passed_over(self, span: Span, outcome: str) -> None:
+        """Marks the span of an attempt that came to nothing and that another one follows."""
+        span.set_attribute("error.type", outcome)
+        span.set_status(Status(StatusCode.ERROR))
+
     def failed(self, span: Span, error: BaseException) -> None:
         """Marks a span as failed by an error's class; its text may hold an address and stays out."""
         span.set_attribute("error.type", type(error).__name__)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import httpx
 
-from proxy.errors import RequestError, UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
+from proxy.errors import RequestError, UpstreamBroken, UpstreamConnectTimeout, UpstreamTimeout, UpstreamUnreachable
 
 _MEANINGS: tuple[tuple[type[httpx.TransportError], type[RequestError], str], ...] = (
-    (httpx.ConnectTimeout, UpstreamTimeout, "upstream '{}' did not accept a connection in time"),
+    (httpx.ConnectTimeout, UpstreamConnectTimeout, "upstream '{}' did not accept a connection in time"),
     (httpx.ConnectError, UpstreamUnreachable, "upstream '{}' cannot be reached"),
     (httpx.TimeoutException, UpstreamTimeout, "upstream '{}' did not answer in time"),
     (httpx.UnsupportedProtocol, UpstreamUnreachable, "upstream '{}' cannot be reached"),

@@ -15,7 +15,7 @@ import httpx
 from proxy.dialects.error import error_body
 from proxy.dialects.jsonbytes import dumps, loads
 from proxy.errors import BadRequest
-from proxy.types import Call, Chunks, Reply
+from proxy.types import Call, Chunks, Headers, Reply
 from proxy.upstream.failures import failure
 
 _JSON = ((b"content-type", b"application/json"),)
@@ -47,13 +47,19 @@ class LitellmUpstream:
         key: str | None = None,
         base_url: str | None = None,
         timeout: float = 600.0,
+        headers: Headers = (),
     ) -> None:
         self.name = name
         self.provider = litellm_model.partition("/")[0]
         self._model = litellm_model
         self._fixed = {
             name: value
-            for name, value in (("api_key", key), ("api_base", base_url), ("timeout", timeout))
+            for name, value in (
+                ("api_key", key),
+                ("api_base", base_url),
+                ("timeout", timeout),
+                ("extra_headers", {name.decode(): value.decode() for name, value in headers} or None),
+            )
             if value is not None
         }
 

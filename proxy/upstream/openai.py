@@ -10,7 +10,7 @@ import httpx
 
 from proxy.types import Call, Chunks, Reply
 from proxy.upstream.failures import failure
-from proxy.upstream.headers import request_headers, response_headers
+from proxy.upstream.headers import HeaderRules
 
 _UNSAFE = re.compile(r"[^\x21-\x7e]|#")
 
@@ -30,12 +30,14 @@ class OpenAIUpstream:
         timeout: float = 600.0,
         connect_timeout: float = 10.0,
         forwards_documents: bool = False,
+        headers: HeaderRules | None = None,
     ) -> None:
         self.name = name
         self.forwards_documents = forwards_documents
         self._base_url = base_url.rstrip("/")
         self._transport = transport
         self._key = key
+        self._headers = headers or HeaderRules()
         self._extensions = {"timeout": {"connect": connect_timeout, "read": timeout, "write": timeout, "pool": timeout}}
         self._url = lru_cache(maxsize=256)(self._build_url)
 
@@ -44,7 +46,7 @@ class OpenAIUpstream:
         request = httpx.Request(
             call.method,
             self._url(call.target),
-            headers=list(request_headers(call.headers, self._key)),
+            headers=list(self._headers.outgoing(call.headers, self._key)),
             content=call.body or None,
             extensions=self._extensions,
         )
@@ -52,7 +54,7 @@ class OpenAIUpstream:
             response = await self._transport.handle_async_request(request)
         except httpx.TransportError as error:
             raise failure(error, self.name, self._base_url) from error
-        return Reply(response.status_code, response_headers(tuple(response.headers.raw)), self._chunks(response))
+        return Reply(response.status_code, self._headers.incoming(tuple(response.headers.raw)), self._chunks(response))
 
     async def _chunks(self, response: httpx.Response) -> Chunks:
         assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - what every async transport returns

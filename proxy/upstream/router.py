@@ -1,4 +1,4 @@
-"""Which upstream serves a model, and under which name."""
+"""Which upstream serves a model, under which name, and what is tried in its place. Pure: it asks no one."""
 
 from __future__ import annotations
 
@@ -7,24 +7,51 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from proxy.errors import UnknownModel
+from proxy.upstream.retries import ONCE, Outcome, Retries, is_no_answer
 from proxy.upstream.upstream import Upstream
+
+NO_ANSWER = frozenset({429, 500, 502, 503, 504, 529})
+"""The statuses that a fallback stands in for, unless others are set; 529 is Anthropic's "overloaded"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """An upstream with what it serves: model names or globs, and aliases (the client's name → the upstream's)."""
+    """An upstream with what it serves: model names or globs, and aliases (the client's name → the upstream's).
+
+    `fallbacks` maps names or globs of models to the `upstream/model` that are tried, in order, when it gives no answer;
+    `*` as such a model stands for the one that it was asked for. `fallback_on` are statuses that count as none.
+    """
 
     upstream: Upstream
     models: Sequence[str]
     aliases: Mapping[str, str] = field(default_factory=dict)
+    retries: Retries = ONCE
+    fallbacks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    fallback_on: frozenset[int] = NO_ANSWER
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a request goes, and the model's name there."""
+    """Where a request goes, the model's name there, how often it is tried, and where it goes instead."""
 
     upstream: Upstream
     model: str
+    retries: Retries = ONCE
+    fallbacks: tuple[Route, ...] = ()
+    fallback_on: frozenset[int] = NO_ANSWER
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a single attempt is all there is to it."""
+        return not (self.retries.count or self.fallbacks)
+
+    def is_passed_over(self, outcome: Outcome) -> bool:
+        """Whether a fallback is tried after this outcome."""
+        return bool(self.fallbacks) and is_no_answer(outcome, self.fallback_on)
+
+    def once(self) -> Route:
+        """The same route for a single attempt."""
+        return Route(self.upstream, self.model)
 
 
 class Router:
@@ -39,23 +66,48 @@ class Router:
         return tuple(each.upstream for each in self._served)
 
     @property
-    def default(self) -> Upstream:
-        """The first, which also gets every path that Groundwire does not know."""
-        return self._served[0].upstream
+    def default(self) -> Route:
+        """The first, which also gets every path that Groundwire does not know; there no other can stand in for it."""
+        return Route(self._served[0].upstream, "", self._served[0].retries)
 
     def choose(self, model: str) -> Route:
         """The route of a model. Raises UnknownModel."""
+        served, there = self._find(model)
+        if not served.fallbacks and not served.retries.count:
+            return Route(served.upstream, there)
+        return Route(served.upstream, there, served.retries, self._instead(served, model, there), served.fallback_on)
+
+    def _find(self, model: str) -> tuple[Served, str]:
         for each in self._served:
             if model in each.aliases:
-                return Route(each.upstream, each.aliases[model])
+                return each, each.aliases[model]
         for each in self._served:
             if model in each.models:
-                return Route(each.upstream, model)
+                return each, model
         prefix, slash, rest = model.partition("/")
         for each in self._served:
             if slash and rest and prefix == each.upstream.name:
-                return Route(each.upstream, rest)
+                return each, rest
         for each in self._served:
             if any(fnmatchcase(model, glob) for glob in each.models):
-                return Route(each.upstream, model)
+                return each, model
         raise UnknownModel(f"The model '{model}' is served by no upstream of this proxy", param="model")
+
+    def _instead(self, served: Served, model: str, there: str) -> tuple[Route, ...]:
+        """The fallbacks of a model, each with its own retries and no fallbacks of its own."""
+        targets = next(
+            (
+                targets
+                for glob, targets in served.fallbacks.items()
+                if fnmatchcase(model, glob) or fnmatchcase(there, glob)
+            ),
+            (),
+        )
+        return tuple(self._target(target, there) for target in targets)
+
+    def _target(self, target: str, there: str) -> Route:
+        for each in self._served:
+            if target.startswith(f"{each.upstream.name}/"):
+                model = target.removeprefix(f"{each.upstream.name}/")
+                return Route(each.upstream, there if model == "*" else model, each.retries)
+        raise LookupError(f"'{target}' names no upstream")  # the settings have been checked for that

@@ -12,12 +12,11 @@ import hashlib
 import hmac
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from email.utils import parsedate_to_datetime
 
 import httpx
 
 from proxy.errors import TryLater
+from proxy.upstream.retries import seconds_to_wait
 
 _KEPT = b'{"delivered":true}'
 _SECRET_PREFIX = "whsec_"  # noqa: S105 - of secrets as Standard Webhooks write them
@@ -77,14 +76,3 @@ def signature(key: bytes, id_: str, timestamp: str, body: bytes) -> str:
     """What stands in `webhook-signature`."""
     digest = hmac.new(key, f"{id_}.{timestamp}.".encode() + body, hashlib.sha256).digest()
     return "v1," + base64.b64encode(digest).decode()
-
-
-def seconds_to_wait(retry_after: str | None, now: float) -> float | None:
-    """What a Retry-After header asks for, in seconds from `now` (since 1970); None when it says nothing."""
-    if retry_after is None:
-        return None
-    if retry_after.strip().isdecimal():
-        return float(retry_after)
-    with suppress(ValueError):
-        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - now)
-    return None

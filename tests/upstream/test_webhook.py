@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import TryLater
-from proxy.upstream.webhook import Webhook, seconds_to_wait, signature, signing_key
+from proxy.upstream.retries import seconds_to_wait
+from proxy.upstream.webhook import Webhook, signature, signing_key
 
 URL = "https://example.com/hook?of=ours"
 GUIDE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")

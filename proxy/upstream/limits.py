@@ -1,0 +1,138 @@
+"""How much is asked of one upstream: requests in flight and per minute, and a line for those that are over it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from bisect import bisect_right, insort
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, replace
+
+from proxy.errors import UpstreamBusy
+from proxy.types import Call, Chunks, Reply
+from proxy.upstream.upstream import Upstream
+
+_WINDOW_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamLimits:
+    """What one upstream is asked for at most; None: no limit. Up to `queue` requests wait `queue_timeout` (seconds)."""
+
+    max_concurrent: int | None = None
+    per_minute: int | None = None
+    queue: int = 64
+    queue_timeout: float = 10.0
+
+
+class LimitedUpstream:
+    """An upstream within its limits. A request is in flight until its reply's last byte, or until that is left."""
+
+    def __init__(self, upstream: Upstream, limits: UpstreamLimits) -> None:
+        self.name = upstream.name
+        self.provider = upstream.provider
+        self.forwards_documents = upstream.forwards_documents
+        self._upstream = upstream
+        self._limits = limits
+        self._room = asyncio.Semaphore(limits.max_concurrent) if limits.max_concurrent else None
+        self._pace = Pace(limits.per_minute) if limits.per_minute else None
+        self._waiting = 0
+
+    async def send(self, call: Call) -> Reply:
+        """Sends one call on once there is room; see `Upstream.send`. Raises UpstreamBusy when there is none in time."""
+        until = time.monotonic() + self._limits.queue_timeout
+        await self._enter(until)
+        try:
+            await self._keep_pace(until)
+            reply = await self._upstream.send(call)
+        except BaseException:
+            self._leave()
+            raise
+        if isinstance(reply.body, bytes):
+            self._leave()
+            return reply
+        body = self._until_its_end(reply.body)
+        await anext(body)  # past its first line: from here on it is ended with whatever holds it, read or not
+        return replace(reply, body=body)
+
+    async def aclose(self) -> None:
+        """Closes the upstream."""
+        await self._upstream.aclose()
+
+    async def _until_its_end(self, chunks: Chunks) -> Chunks:
+        try:
+            yield b""
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    yield chunk
+        finally:
+            self._leave()
+
+    async def _enter(self, until: float) -> None:
+        """Waits for room in flight."""
+        if self._room is None:
+            return
+        if not self._room.locked():
+            await self._room.acquire()
+            return
+        with self._in_line():
+            try:
+                async with asyncio.timeout(until - time.monotonic()):
+                    await self._room.acquire()
+            except TimeoutError:
+                raise self._busy(self._limits.queue_timeout) from None
+
+    def _leave(self) -> None:
+        if self._room is not None:
+            self._room.release()
+
+    async def _keep_pace(self, until: float) -> None:
+        """Waits for the minute to have room."""
+        if self._pace is None:
+            return
+        now = time.monotonic()
+        at = self._pace.reserve(now)
+        if at <= now:
+            return
+        try:
+            if at > until:
+                raise self._busy(at - now)
+            with self._in_line():
+                await asyncio.sleep(at - now)
+        except BaseException:
+            self._pace.give_up(at)
+            raise
+
+    @contextmanager
+    def _in_line(self) -> Iterator[None]:
+        if self._waiting >= self._limits.queue:
+            raise self._busy(self._limits.queue_timeout)
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+
+    def _busy(self, after: float) -> UpstreamBusy:
+        return UpstreamBusy(f"upstream '{self.name}' has no room for another request just now", after=after)
+
+
+class Pace:
+    """The starts of the last minute, and those to come. In no 60 seconds are there more of them than `per_minute`."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._most = per_minute
+        self._starts: list[float] = []
+
+    def reserve(self, now: float) -> float:
+        """When the next request may start, which is taken for certain from then on."""
+        del self._starts[: bisect_right(self._starts, now - _WINDOW_S)]
+        full = len(self._starts) >= self._most
+        at = max(now, self._starts[-self._most] + _WINDOW_S) if full else now
+        insort(self._starts, at)
+        return at
+
+    def give_up(self, at: float) -> None:
+        """Frees a start that is not made."""
+        self._starts.remove(at)

@@ -1,0 +1,113 @@
+"""When an upstream is asked once more, and after which wait. Pure: clock, chance and outcomes reach it as values."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+from proxy.errors import (
+    RequestError,
+    UpstreamBroken,
+    UpstreamBusy,
+    UpstreamConnectTimeout,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
+from proxy.types import Headers, Reply
+from proxy.upstream.headers import header
+
+Outcome = Reply | RequestError
+"""How one attempt ended: with a reply, whatever its status, or with the reason why there is none."""
+
+_NO_ANSWER = (UpstreamUnreachable, UpstreamTimeout, UpstreamBroken, UpstreamBusy)
+_NEVER_ARRIVED = (UpstreamUnreachable, UpstreamConnectTimeout)
+_NAMES: tuple[tuple[type[RequestError], str], ...] = (
+    (UpstreamUnreachable, "unreachable"),
+    (UpstreamConnectTimeout, "connect_timeout"),
+    (UpstreamTimeout, "timeout"),
+    (UpstreamBroken, "broken"),
+    (UpstreamBusy, "busy"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How often an upstream is asked again before the first byte of an answer. Times are in seconds.
+
+    `statuses` are those of replies that are not taken for an answer. No attempt is begun later than `within` after the
+    first. `after_timeout`: also when a request arrived and nothing came back in time, so that a completion may be under
+    way already, and be paid for twice.
+    """
+
+    count: int = 0
+    statuses: frozenset[int] = frozenset({429, 502, 503, 504})
+    first_wait: float = 0.5
+    longest_wait: float = 8.0
+    within: float = 30.0
+    after_timeout: bool = False
+
+    def wait(self, outcome: Outcome, made: int, elapsed: float, now: float, chance: float) -> float | None:
+        """Seconds until the next attempt, when `made` were made in `elapsed` seconds; None when there is to be none.
+
+        The wait is a random share (`chance`, 0–1) of one that doubles each time, after what a server's Retry-After asks
+        for. When that is over `longest_wait`, no attempt follows: an earlier one would be in vain. `now` is Unix time.
+        """
+        if made > self.count or not self._is_worth_another(outcome):
+            return None
+        asked = wait_asked_for(outcome.headers, now) if isinstance(outcome, Reply) else 0.0
+        wait = asked + chance * min(self.longest_wait, self.first_wait * 2.0 ** (made - 1))
+        return None if asked > self.longest_wait or elapsed + wait > self.within else wait
+
+    def _is_worth_another(self, outcome: Outcome) -> bool:
+        if isinstance(outcome, Reply):
+            return outcome.status in self.statuses and header(outcome.headers, b"x-should-retry") != b"false"
+        if isinstance(outcome, UpstreamBusy):
+            return False  # it has been waited for already
+        return isinstance(outcome, (*_NEVER_ARRIVED, UpstreamBroken)) or (
+            self.after_timeout and isinstance(outcome, UpstreamTimeout)
+        )
+
+
+ONCE = Retries()
+"""No retries."""
+
+
+def never_arrived(outcome: Outcome) -> bool:
+    """Whether it is certain that the upstream never saw the request."""
+    return isinstance(outcome, _NEVER_ARRIVED)
+
+
+def is_no_answer(outcome: Outcome, statuses: frozenset[int]) -> bool:
+    """Whether an upstream gave no answer: none at all, or one with a status that is not taken for one."""
+    return outcome.status in statuses if isinstance(outcome, Reply) else isinstance(outcome, _NO_ANSWER)
+
+
+def named(outcome: Outcome) -> str:
+    """A word for an outcome, for headers, reports, logs and traces."""
+    if isinstance(outcome, Reply):
+        return "answered" if outcome.status < 400 else f"status_{outcome.status}"
+    return next((name for kind, name in _NAMES if isinstance(outcome, kind)), "refused")
+
+
+def wait_asked_for(headers: Headers, now: float) -> float:
+    """Seconds that a reply asks to be left alone for, by OpenAI's `retry-after-ms` or by Retry-After; 0 without either.
+
+    `now` is Unix time.
+    """
+    exact = (header(headers, b"retry-after-ms") or b"").strip()
+    if exact.isdigit():
+        return int(exact) / 1000
+    asked = header(headers, b"retry-after")
+    return (asked is not None and seconds_to_wait(asked.decode("latin-1"), now)) or 0.0
+
+
+def seconds_to_wait(retry_after: str | None, now: float) -> float | None:
+    """What a Retry-After header asks for, in seconds from `now` (since 1970); None when it says nothing."""
+    if retry_after is None:
+        return None
+    if retry_after.strip().isdecimal():
+        return float(retry_after)
+    with suppress(ValueError):
+        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - now)
+    return None
