@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from proxy.dialects.jsonbytes import dumps
 from proxy.dialects.report import Utf16, render, render_budget, summary
 from proxy.types import (
+    Attempt,
     BudgetStatus,
     CacheUse,
     Cause,
@@ -178,6 +179,7 @@ SHAPE: dict[str, Any] = {
     },
     "timing_ms": {str: NUMBER},
     "degraded": [{"verifier": str, "reason": str}],
+    "attempts?": [{"upstream": str, "model": str, "outcome": str}],
     "config": str,
 }
 """What wire.md documents: a key that may be missing ends in "?", a tuple of words lists what is allowed."""
@@ -259,6 +261,7 @@ REPORT = Report(
     stages=(StageUse("embedded", 1, ms=1.234567), StageUse("model", 1, 2, 200, 8, 51.5)),
     timing_ms=(("context", 0.123456), ("total", 2.0)),
     degraded=(("numeric", "timeout"),),
+    attempts=(Attempt("cloud", "gpt-4o", "status_503"), Attempt("local", "llama3", "answered")),
     config="abc",
 )
 

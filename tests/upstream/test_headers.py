@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.types import Headers
-from proxy.upstream.headers import header, request_headers, response_headers
+from proxy.upstream.headers import AllowList, HeaderRules, header, request_headers, response_headers, without_keys
 
 HOP_BY_HOP = (
     *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
@@ -68,3 +68,39 @@ def test_names_of_responses_are_read_in_any_case() -> None:
 def test_the_first_of_a_header_is_its_value() -> None:
     assert header(((b"a", b"1"), (b"a", b"2")), b"a") == b"1"
     assert header((), b"a") is None
+
+
+ALLOWED = AllowList(["Accept", "x-trace-*", "cookie", "host", "authorization", "x-grounding-mode", "connection", "te"])
+
+
+def test_with_a_list_only_what_is_on_it_passes_and_what_says_how_to_read_the_body() -> None:
+    sent = headers("accept", "x-trace-id", "user-agent", "content-type", "content-encoding", "x-request-id")
+    passed = headers("accept", "x-trace-id", "content-type", "content-encoding")
+    assert request_headers(sent, None, ALLOWED) == response_headers(sent, ALLOWED) == passed
+
+
+def test_a_list_can_let_pass_what_would_not() -> None:
+    assert request_headers(headers("cookie"), None, ALLOWED) == headers("cookie")
+    assert request_headers(headers("authorization"), None, ALLOWED) == headers("authorization")
+    assert request_headers(headers("authorization"), None, AllowList([])) == ()
+
+
+@pytest.mark.parametrize("name", ["host", "x-grounding-mode", "connection", "te", "content-length"])
+def test_these_pass_with_no_list(name: str) -> None:
+    assert request_headers(headers(name), None, ALLOWED) == ()
+    assert name == "content-length" or response_headers(headers(name), ALLOWED) == ()
+
+
+def test_a_clients_key_does_not_pass_where_there_is_one_whatever_the_list_says() -> None:
+    assert request_headers(headers("authorization"), "secret", ALLOWED) == ((b"authorization", b"Bearer secret"),)
+
+
+def test_headers_of_the_settings_take_the_place_of_the_clients() -> None:
+    rules = HeaderRules(added=((b"openai-organization", b"ours"), (b"api-key", b"secret")))
+    sent = headers("openai-organization", "accept", "api-key")
+    assert rules.outgoing(sent, None) == (*headers("accept"), *rules.added)
+    assert rules.incoming(headers("date")) == headers("date")
+
+
+def test_the_clients_keys_can_be_left_behind() -> None:
+    assert without_keys(headers(*KEYS, "accept")) == headers("accept")

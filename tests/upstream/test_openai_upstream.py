@@ -8,7 +8,7 @@ import httpx
 import pytest
 import respx
 
-from proxy.errors import RequestError, UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
+from proxy.errors import RequestError, UpstreamBroken, UpstreamConnectTimeout, UpstreamTimeout, UpstreamUnreachable
 from proxy.types import Call, Headers, Reply
 from proxy.upstream.openai import OpenAIUpstream
 
@@ -106,7 +106,7 @@ def test_every_status_is_the_upstreams(status: int) -> None:
 
 MEANINGS: dict[str, tuple[Callable[..., httpx.TransportError], type[RequestError]]] = {
     "refused": (httpx.ConnectError, UpstreamUnreachable),
-    "connect timeout": (httpx.ConnectTimeout, UpstreamTimeout),
+    "connect timeout": (httpx.ConnectTimeout, UpstreamConnectTimeout),
     "read timeout": (httpx.ReadTimeout, UpstreamTimeout),
     "write timeout": (httpx.WriteTimeout, UpstreamTimeout),
     "pool timeout": (httpx.PoolTimeout, UpstreamTimeout),

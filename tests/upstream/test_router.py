@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from proxy.errors import UnknownModel
+from proxy.errors import UnknownModel, UpstreamBusy, UpstreamUnreachable
 from proxy.types import Call, Reply
+from proxy.upstream.retries import Retries
 from proxy.upstream.router import Router, Served
 
 
@@ -82,7 +83,7 @@ def test_globs(models: list[str], model: str, serves: bool) -> None:
 
 
 def test_the_first_upstream_is_the_default() -> None:
-    assert ROUTER.default.name == "ollama"
+    assert ROUTER.default.upstream.name == "ollama"
     assert [upstream.name for upstream in ROUTER.upstreams] == ["ollama", "claude", "openai", "team/gpu"]
 
 
@@ -91,3 +92,50 @@ def test_no_name_is_a_trouble(model: str) -> None:
     router: Any = Router([Served(Named("up"), ["*a*b*c*d*e*"])])
     with pytest.raises(UnknownModel):
         router.choose(model)
+
+
+ROUTER_WITH_FALLBACKS = Router(
+    [
+        Served(
+            Named("cloud"),
+            ["gpt-*"],
+            {"best": "gpt-4o"},
+            Retries(count=2),
+            {"gpt-4o": ["spare/gpt-4o-eu", "team/gpu/llama"], "gpt-5*": [], "*": ["spare/*"]},
+            frozenset({503}),
+        ),
+        Served(Named("spare"), ["*"], retries=Retries(count=1)),
+        Served(Named("team/gpu"), []),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "instead"),
+    [
+        pytest.param("gpt-4o", [("spare", "gpt-4o-eu"), ("team/gpu", "llama")], id="those of the model, in order"),
+        pytest.param("best", [("spare", "gpt-4o-eu"), ("team/gpu", "llama")], id="of the model behind an alias"),
+        pytest.param("cloud/gpt-3", [("spare", "gpt-3")], id="those of all others, under the same name"),
+        pytest.param("gpt-5-mini", [], id="none for these"),
+        pytest.param("spare/gpt-4o", [], id="none for another upstream"),
+    ],
+)
+def test_a_model_has_its_fallbacks(model: str, instead: list[tuple[str, str]]) -> None:
+    route = ROUTER_WITH_FALLBACKS.choose(model)
+    assert [(each.upstream.name, each.model) for each in route.fallbacks] == instead
+    assert all(each.fallbacks == () for each in route.fallbacks)
+
+
+def test_each_is_tried_as_often_as_its_own_upstream_says() -> None:
+    route = ROUTER_WITH_FALLBACKS.choose("gpt-4o")
+    assert [each.retries.count for each in (route, *route.fallbacks)] == [2, 1, 0]
+    assert route.is_passed_over(Reply(503, (), b""))
+    assert not route.is_passed_over(Reply(429, (), b""))
+    assert route.is_passed_over(UpstreamBusy("x", after=1))
+    assert route.once().is_plain
+
+
+def test_what_has_no_fallbacks_is_never_passed_over() -> None:
+    assert not ROUTER_WITH_FALLBACKS.choose("spare/m").is_passed_over(UpstreamUnreachable("x"))
+    assert ROUTER_WITH_FALLBACKS.default.retries.count == 2
+    assert ROUTER_WITH_FALLBACKS.default.fallbacks == ()
