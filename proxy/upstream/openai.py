@@ -8,9 +8,11 @@ from urllib.parse import quote
 
 import httpx
 
-from proxy.types import Call, Chunks, Reply
+from proxy.errors import RequestError
+from proxy.types import Call, Reply
 from proxy.upstream.failures import failure
 from proxy.upstream.headers import HeaderRules
+from proxy.upstream.wire import Timeouts, wire_over
 
 _UNSAFE = re.compile(r"[^\x21-\x7e]|#")
 
@@ -35,43 +37,28 @@ class OpenAIUpstream:
         self.name = name
         self.forwards_documents = forwards_documents
         self._base_url = base_url.rstrip("/")
-        self._transport = transport
+        self._wire = wire_over(transport)
         self._key = key
         self._headers = headers or HeaderRules()
-        self._extensions = {"timeout": {"connect": connect_timeout, "read": timeout, "write": timeout, "pool": timeout}}
+        self._timeouts = Timeouts(connect_timeout, timeout)
         self._url = lru_cache(maxsize=256)(self._build_url)
 
     async def send(self, call: Call) -> Reply:
         """Sends one call on; see `Upstream.send`."""
-        request = httpx.Request(
-            call.method,
-            self._url(call.target),
-            headers=list(self._headers.outgoing(call.headers, self._key)),
-            content=call.body or None,
-            extensions=self._extensions,
-        )
-        try:
-            response = await self._transport.handle_async_request(request)
-        except httpx.TransportError as error:
-            raise failure(error, self.name, self._base_url) from error
-        return Reply(response.status_code, self._headers.incoming(tuple(response.headers.raw)), self._chunks(response))
-
-    async def _chunks(self, response: httpx.Response) -> Chunks:
-        assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - what every async transport returns
-        try:
-            async for chunk in response.stream:
-                yield chunk
-        except httpx.TransportError as error:
-            raise failure(error, self.name, self._base_url) from error
-        finally:
-            await response.stream.aclose()
+        headers = self._headers.outgoing(call.headers, self._key)
+        url = self._url(call.target)
+        reply = await self._wire.exchange(call.method, url, headers, call.body, self._timeouts, self._failure)
+        return Reply(reply.status, self._headers.incoming(reply.headers), reply.body)
 
     async def aclose(self) -> None:
         """Closes the transport."""
-        await self._transport.aclose()
+        await self._wire.aclose()
 
-    def _build_url(self, target: str) -> httpx.URL:
+    def _failure(self, error: httpx.TransportError) -> RequestError:
+        return failure(error, self.name, self._base_url)
+
+    def _build_url(self, target: str) -> str:
         """The URL of a target, its path and query as the client wrote them; only what no URL may hold is quoted."""
         base = httpx.URL(self._base_url)
         raw = base.raw_path.decode("ascii").rstrip("/") + _UNSAFE.sub(lambda match: quote(match.group()), target)
-        return base.copy_with(raw_path=raw.encode("ascii"))
+        return str(base.copy_with(raw_path=raw.encode("ascii")))
