@@ -22,7 +22,7 @@ _LABEL_FLAGS = {"unsupported": "unsupported_claims", "contradicted": "contradict
 _OPERATIONAL = ("verifier_degraded", "answer_truncated", "context_truncated")
 """Flags that tell how a check went, not what is wrong with the answer; nobody is asked to review them."""
 
-_SUMMED = ("low_confidence", "high_risk")
+_SUMMED = ("quotes_all_rejected", "low_confidence", "high_risk")
 """Flags that sum up what else was found; who reviews the claims has reviewed them."""
 
 Row = dict[str, Any]
