@@ -106,6 +106,17 @@ class Server(Section):
     port: int = Field(default=8080, ge=0, le=65535)
     keys: Annotated[str | None, BeforeValidator(_none)] = None
     max_body: Size = 32 * 2**20
+    max_head: Size = 64 * 2**10
+    max_bodies: Size = 2**30
+    max_concurrent: int = Field(default=1000, ge=1)
+    queue: int = Field(default=1000, ge=0)
+    queue_timeout: Duration = 5.0
+    read_timeout: Duration = Field(default=60.0, gt=0)
+    write_timeout: Duration = Field(default=600.0, gt=0)
+    keep_alive: Duration = 75.0
+    drain_delay: Duration = 0.0
+    drain: Duration = 30.0
+    watch: bool = False
 
 
 Status = Annotated[int, Field(ge=400, le=599)]

@@ -12,6 +12,8 @@
     └── RequestError                 the request cannot be answered, and whose fault it is:
         ├── BadRequest               its body is not what the API takes
         ├── BodyTooLarge             its body is over the limit
+        ├── TooBusy                  there is no room for it just now
+        ├── Leaving                  the process is about to stop
         ├── UnknownModel             no upstream serves its model
         ├── UnknownReport            no report is kept under that id
         ├── ReportUnavailable        whether there is a report cannot be known just now
@@ -117,6 +119,28 @@ class BadRequest(RequestError):
 
 class BodyTooLarge(RequestError):
     """The body is over the limit of `server.max_body`."""
+
+
+class TooBusy(RequestError):
+    """There is no room for the request just now; there may be in `after` seconds."""
+
+    def __init__(self, message: str, *, after: int) -> None:
+        super().__init__(message)
+        self.after = after
+
+    @property
+    def headers(self) -> Headers:
+        """What tells a client when to come again."""
+        return ((b"retry-after", str(self.after).encode()),)
+
+
+class Leaving(TooBusy):
+    """The process is about to stop and takes no new requests; another one may."""
+
+    @property
+    def headers(self) -> Headers:
+        """What tells a client to come again, and that nobody will answer on this connection."""
+        return (*super().headers, (b"connection", b"close"))
 
 
 class UnknownModel(RequestError):

@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from proxy.evidence.facts import FactsDatabase
     from proxy.stores.history.history import History
 
+_SETTLE_S = 5.0  # at the end, for reports that are still being made
+
 
 @dataclass(frozen=True, slots=True)
 class House:
@@ -106,6 +108,7 @@ class House:
 
     async def close(self) -> None:
         """Ends jobs, writes what is to be stored, closes connections, ends workers, sends what is still to be told."""
+        await self.completions.grounder.settle(_SETTLE_S)
         if self.later is not None:
             await self.later.jobs.close()
         if self.history is not None:

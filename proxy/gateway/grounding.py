@@ -75,6 +75,11 @@ class Grounder:
         if not task.cancelled():
             task.exception()  # marks it as seen
 
+    async def settle(self, within: float) -> None:
+        """Waits for reports that are being made, and for their recording, `within` seconds at most."""
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks), timeout=within)
+
     def policy_of(self, request: Request) -> Policy:
         """The policy for one request, which may ask for fewer verifiers than are enabled."""
         wanted = request.options.verifiers

@@ -25,19 +25,28 @@ from proxy.server.clients import Clients
 from proxy.server.endpoints import Edge, Endpoint, Handler, alive, fetch_report, ready
 from proxy.server.guard import Guard, guarded
 from proxy.server.openapi import document
+from proxy.server.standing import Standing, standing_of
 from proxy.types import Call, Reply
 from proxy.wiring import House, build_house
 
 
-def build_app(settings: Settings, house: House | None = None, environ: Mapping[str, str] = os.environ) -> Starlette:
+def build_app(
+    settings: Settings,
+    house: House | None = None,
+    environ: Mapping[str, str] = os.environ,
+    standing: Standing | None = None,
+) -> Starlette:
     """The ASGI application for `settings`, over the house that they describe unless another one is given.
 
-    Raises ConfigError when the house cannot be built, or a key cannot be read.
+    `standing` is that of the process which serves it, where there is more to that than this application. Raises
+    ConfigError when the house cannot be built, or a key cannot be read.
     """
     house = house or build_house(settings, environ)
+    standing = standing or standing_of(settings.server)
     guard = _guard(settings, house)
-    edge = Edge(house.telemetry, settings.server.max_body, settings.stream.keepalive, guard)
+    edge = Edge(house.telemetry, settings.server.max_body, settings.stream.keepalive, guard, standing.admission)
     unguarded = replace(edge, guard=None)
+    always = replace(unguarded, admission=None)
     passage, completions = house.passage, house.completions
     agents = _agents(settings, house, guard)
     ours = "/v1/grounding"
@@ -47,6 +56,9 @@ def build_app(settings: Settings, house: House | None = None, environ: Mapping[s
 
     def open_at(path: str, handle: Handler, method: str | None = None) -> Route:
         return Route(path, Endpoint(unguarded, path, handle), methods=[method] if method else None)
+
+    def sign(path: str, handle: Handler) -> Route:
+        return Route(path, Endpoint(always, path, handle), methods=["GET"])
 
     def completion(dialect: Dialect) -> Route:
         endpoint = Endpoint(edge, dialect.path, lambda call, _: completions.complete(dialect, call), dialect.error)
@@ -67,9 +79,9 @@ def build_app(settings: Settings, house: House | None = None, environ: Mapping[s
                 ],
             ),
             at("/v1/{path:path}", lambda call, _: passage.to_default(call)),
-            open_at("/healthz", alive, "GET"),
+            sign("/healthz", alive),
+            sign("/readyz", ready(standing, lambda: (*house.degraded(), *(guard.degraded() if guard else ())))),
             open_at("/openapi.json", document(), "GET"),
-            open_at("/readyz", ready(lambda: (*house.degraded(), *(guard.degraded() if guard else ()))), "GET"),
             *(agents.routes if agents else ()),
         ],
         exception_handlers={HTTPException: _http_error},

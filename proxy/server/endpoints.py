@@ -14,9 +14,11 @@ from structlog.contextvars import bind_contextvars, unbind_contextvars
 from proxy.dialects.error import openai_error
 from proxy.dialects.jsonbytes import dumps
 from proxy.errors import JobsUnavailable, ReportUnavailable, RequestError, StoreUnavailable, UnknownReport
+from proxy.server.admission import Admission, Place
 from proxy.server.errors import JSON, ErrorShape, error_reply, unexpected_reply
-from proxy.server.exchange import ClientGone, cancelled_when_gone, read_call, send_reply
+from proxy.server.exchange import ClientGone, cancelled_when_gone, read_call, send_reply, stated_length
 from proxy.server.guard import Guard
+from proxy.server.standing import Standing
 from proxy.telemetry import CLIENT, Telemetry
 from proxy.types import Call, Reply
 from proxy.upstream.headers import header
@@ -29,12 +31,14 @@ Handler = Callable[[Call, Mapping[str, str]], Awaitable[Reply]]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What every endpoint needs. `max_body` is in bytes, `keepalive` in seconds; with no guard all may come in."""
+    """What every endpoint needs. `max_body` is in bytes, `keepalive` in seconds; with no guard all may come in,
+    and with no admission however many they are."""
 
     telemetry: Telemetry
     max_body: int
     keepalive: float
     guard: Guard | None = None
+    admission: Admission | None = None
 
 
 class Endpoint:
@@ -80,14 +84,25 @@ class Endpoint:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply:
         """Sends the reply and returns it. Raises RequestError only when the reply has begun."""
+        place = Place(self._edge.admission)
         try:
-            call = await read_call(scope, receive, self._edge.max_body)
-        except RequestError as error:
-            return await self._refuse(error, send)
-        async with cancelled_when_gone(receive):
-            reply = await self._reply(call, scope.get("path_params", {}))
-            await send_reply(reply, send, self._edge.keepalive)
-            return reply
+            try:
+                call = await self._received(scope, receive, place)
+            except RequestError as error:
+                return await self._refuse(error, send)
+            async with cancelled_when_gone(receive):
+                reply = await self._reply(call, scope.get("path_params", {}))
+                await send_reply(reply, send, self._edge.keepalive)
+                return reply
+        finally:
+            place.leave()
+
+    async def _received(self, scope: Scope, receive: Receive, place: Place) -> Call:
+        """The call, once there is a place for it. Raises TooBusy, BodyTooLarge and ClientGone."""
+        await place.enter(stated_length(scope, self._edge.max_body))
+        call = await read_call(scope, receive, self._edge.max_body)
+        place.shrink(len(call.body))
+        return call
 
     async def _refuse(self, error: RequestError, send: Send) -> Reply:
         reply = self._refusal(error)
@@ -136,11 +151,13 @@ async def alive(_: Call, __: Mapping[str, str]) -> Reply:
     return Reply(200, JSON, dumps({"status": "ok"}))
 
 
-def ready(degraded: Callable[[], Iterable[tuple[str, str]]]) -> Handler:
-    """Says that requests are served, and which parts work less than fully. It calls no model."""
+def ready(standing: Standing, degraded: Callable[[], Iterable[tuple[str, str]]]) -> Handler:
+    """Says whether requests are served, and which parts work less than fully. It calls no model."""
 
     async def answer(_: Call, __: Mapping[str, str]) -> Reply:
-        reasons = [{"part": part, "reason": reason} for part, reason in degraded()]
+        reasons = [{"part": part, "reason": reason} for part, reason in (*standing.degraded(), *degraded())]
+        if standing.is_draining:
+            return Reply(503, JSON, dumps({"status": "draining", "degraded": reasons}))
         return Reply(200, JSON, dumps({"status": "degraded" if reasons else "ready", "degraded": reasons}))
 
     return answer

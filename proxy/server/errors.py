@@ -10,10 +10,12 @@ from proxy.dialects.jsonbytes import dumps
 from proxy.errors import (
     BadRequest,
     BodyTooLarge,
+    Leaving,
     MemoryUnavailable,
     NotAdmin,
     ReportUnavailable,
     RequestError,
+    TooBusy,
     TooManyRequests,
     UnknownKey,
     UnknownModel,
@@ -38,6 +40,8 @@ _ANSWERS: tuple[tuple[type[RequestError], int, str, str | None], ...] = (
     (NotAdmin, 401, _INVALID, "invalid_admin_key"),
     (UnknownKey, 401, _INVALID, "invalid_api_key"),
     (TooManyRequests, 429, "requests", "rate_limit_exceeded"),
+    (Leaving, 503, "server_error", "server_leaving"),
+    (TooBusy, 503, "server_error", "server_busy"),
     (ReportUnavailable, 503, "server_error", "report_unavailable"),
     (MemoryUnavailable, 503, "server_error", "memory_unavailable"),
     (UpstreamBusy, 429, "requests", "upstream_busy"),
@@ -59,7 +63,7 @@ def error_reply(error: RequestError, shape: ErrorShape = openai_error) -> Reply:
         ((status, type_, code) for kind, status, type_, code in _ANSWERS if isinstance(error, kind)),
         (500, "server_error", None),
     )
-    told = error.headers if isinstance(error, (TooManyRequests, UpstreamBusy)) else ()
+    told = error.headers if isinstance(error, (TooBusy, TooManyRequests, UpstreamBusy)) else ()
     return _reply(Fault(str(error), type_, error.param, code, status), shape, told)
 
 

@@ -13,7 +13,6 @@ from starlette.types import Receive, Scope, Send
 
 from proxy.errors import BodyTooLarge, RequestError
 from proxy.types import Call, Chunks, Headers, Reply
-from proxy.upstream.headers import header
 
 _PING = b":\n"  # a comment with no blank line after it: openai-python takes comment + blank line for an empty event
 
@@ -22,12 +21,26 @@ class ClientGone(Exception):
     """The client went away before it had its reply."""
 
 
+def stated_length(scope: Scope, max_body: int) -> int:
+    """How long the body is said to be, `max_body` when that cannot be known. Raises BodyTooLarge."""
+    length = is_chunked = None
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            length = value
+        elif name == b"transfer-encoding":
+            is_chunked = value
+    if is_chunked is not None:
+        return max_body
+    if length is None:
+        return 0
+    if not length.isdigit() or int(length) > max_body:
+        raise _too_large(max_body)
+    return int(length)
+
+
 async def read_call(scope: Scope, receive: Receive, max_body: int) -> Call:
     """The request as a call, its target below `/v1`. Raises BodyTooLarge, and ClientGone."""
     headers: Headers = tuple((name.lower(), value) for name, value in scope["headers"])
-    length = header(headers, b"content-length")
-    if length is not None and length.isdigit() and int(length) > max_body:
-        raise _too_large(max_body)
     body = bytearray()
     more = True
     while more:

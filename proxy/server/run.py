@@ -5,46 +5,67 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import math
+import resource
 import socket
 import sys
 
 import uvicorn
+from starlette.types import ASGIApp
 
+from proxy.config import Server as ServerSettings
 from proxy.config import Settings
 from proxy.errors import ConfigError
 from proxy.server.app import build_app
+from proxy.server.connection import Limits, connections_within
+from proxy.server.drain import Drain, Server
+from proxy.server.standing import standing_of
 from proxy.telemetry import configure_logs
 from proxy.wiring import build_house
 
 _SWITCH_S = 0.001  # how long a worker thread may keep the event loop waiting; Python's default is 5 ms
-_DRAIN_S = 30
+_FILES = 2**16  # where the system sets no bound
 _COLLECT_AFTER = (5_000, 20, 20)  # Python's 700, 10, 10 spends a twentieth of the time and stops all streams for 75 ms
 
 
+_UNSAID = ("without completing response", "Invalid HTTP request", "upgrade request", "No supported WebSocket")
+
+
 class _Quiet(logging.Filter):
-    """Drops uvicorn's complaint about responses that we left unfinished on purpose, as their upstream did."""
+    """Drops uvicorn's complaints about responses that we leave unfinished as their upstream did, and about clients."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return "without completing response" not in record.getMessage()
+        return not any(each in record.getMessage() for each in _UNSAID)
 
 
-def server(settings: Settings) -> uvicorn.Server:
+def server(settings: Settings) -> Server:
     """The server for `settings`, not started yet. Raises ConfigError when the house cannot be built."""
+    standing = standing_of(settings.server)
     configure_logs(settings.telemetry)
     logging.getLogger("uvicorn.error").addFilter(_Quiet())
     sys.setswitchinterval(_SWITCH_S)
-    config = uvicorn.Config(
-        build_app(settings),
-        host=settings.server.host,
-        port=settings.server.port,
+    config = uvicorn_config(build_app(settings, standing=standing), settings.server)
+    running = Server(config, standing)
+    running.drain = Drain(settings.server.drain_delay, settings.server.drain)
+    return running
+
+
+def uvicorn_config(app: ASGIApp, settings: ServerSettings) -> uvicorn.Config:
+    """How uvicorn serves: connections within our limits, headers and logs of nobody but us."""
+    limits = Limits(settings.max_head, settings.read_timeout, settings.write_timeout)
+    return uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        http=connections_within(limits),
+        ws="none",
         log_config=None,
         log_level="warning",
         access_log=False,
         server_header=False,
         date_header=False,
-        timeout_graceful_shutdown=_DRAIN_S,
+        timeout_keep_alive=math.ceil(settings.keep_alive),
     )
-    return uvicorn.Server(config)
 
 
 def run(settings: Settings) -> None:
@@ -52,6 +73,8 @@ def run(settings: Settings) -> None:
     running = server(settings)
     family = socket.AF_INET6 if ":" in settings.server.host else socket.AF_INET
     listening = socket.create_server((settings.server.host, settings.server.port), backlog=2048, family=family)
+    _notice_the_vanished(listening)
+    _open_files()
     host, port = listening.getsockname()[:2]
     name, upstream = next(iter(settings.upstreams.items()))
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -78,6 +101,22 @@ async def _serve_mcp(settings: Settings) -> None:
         await mcp_server(house.checks).run_stdio_async()
     finally:
         await house.close()
+
+
+def _notice_the_vanished(listening: socket.socket) -> None:
+    """Has the system ask clients that are silent for a minute whether they are there; what it accepts inherits that."""
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+        if hasattr(socket, name):
+            listening.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _open_files() -> None:
+    """Takes all the files that the process may have: shells often grant 1024, and each request takes two."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = hard if hard != resource.RLIM_INFINITY else _FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _spare_the_collector() -> None:

@@ -17,10 +17,12 @@ import pytest
 import uvicorn
 import yaml
 from clients import Comparison, sdk
+from processes import Process
 from upstream import Upstream
 
 from proxy.config import load_settings
 from proxy.server.app import build_app
+from proxy.server.run import uvicorn_config
 from proxy.verification.judge import VERIFIERS, Verifier
 from proxy.wiring import build_house
 
@@ -77,20 +79,20 @@ def second_upstream() -> Iterator[Upstream]:
 
 @contextlib.contextmanager
 def serving(
-    config: Mapping[str, Any],
+    sections: Mapping[str, Any],
     folder: Path,
     environ: Mapping[str, str],
     verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
 ) -> Iterator[Proxy]:
     """The proxy with this config, as its own users build it, on a free port in a thread."""
     path = folder / "config.yaml"
-    path.write_text(yaml.safe_dump(dict(config)), encoding="utf-8")
+    path.write_text(yaml.safe_dump(dict(sections)), encoding="utf-8")
     settings = load_settings(path, environ)
     app = build_app(settings, build_house(settings, environ, verifiers=verifiers))
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1, server_header=False, date_header=False)
-    )
+    config = uvicorn_config(app, settings.server)
+    config.timeout_graceful_shutdown = 1
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],), name="proxy", daemon=True)
     thread.start()
     try:
@@ -143,6 +145,24 @@ def start_proxy(upstream: Upstream, tmp_path: Path) -> Iterator[Callable[..., Pr
             return stack.enter_context(serving(_config(upstream.base_url, sections), folder, environ or {}, verifiers))
 
         yield start
+
+
+@pytest.fixture
+def start_process(upstream: Upstream, tmp_path: Path) -> Iterator[Callable[..., Process]]:
+    """Start `groundwire serve`: sections of `config.yaml` by keyword, and an environment if need be."""
+    started: list[Process] = []
+
+    def start(environ: Mapping[str, str] | None = None, **sections: Any) -> Process:
+        process = Process(tmp_path, _config(upstream.base_url, sections), environ or {})
+        started.append(process)
+        process.wait_until_up()
+        return process
+
+    try:
+        yield start
+    finally:
+        for process in started:
+            process.end()
 
 
 @pytest.fixture

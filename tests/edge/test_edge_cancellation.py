@@ -1,11 +1,13 @@
 """GW6: a client that goes away cancels the upstream call within a second."""
 
 import json
+import re
+import socket
 import time
 
 import pytest
 from clients import JSON_HEADERS, RawClient, post_chat, sdk
-from upstream import Pause, Reply, Stall, Step, Upstream, chat_body, chat_events, delta_events, stream_reply
+from upstream import Pause, Reply, Stall, Step, Upstream, body_reply, chat_body, chat_events, delta_events, stream_reply
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
 WITHIN_S = 1.0
@@ -44,6 +46,65 @@ def test_a_stream_that_flows_is_cancelled_too(upstream: Upstream, proxy) -> None
             pass
         stream.close()
     assert upstream.exchanges[0].left.wait(WITHIN_S)
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/responses", "/v1/models/m", "/v1/models"])
+def test_a_gone_client_cancels_whatever_it_asked_for(upstream: Upstream, proxy, path: str) -> None:
+    upstream.reply = Reply((chat_body("Blue."),), before=(Stall(),))
+    with RawClient(proxy.port) as client:
+        method = "GET" if "models" in path else "POST"
+        client.send(method, path, JSON_HEADERS, json.dumps(CHAT | {"input": "x"}).encode() if method == "POST" else b"")
+        upstream.wait_for_requests(1)
+    assert upstream.exchanges[0].left.wait(WITHIN_S)
+
+
+def test_a_client_that_closes_its_half_counts_as_gone(upstream: Upstream, proxy) -> None:
+    """As it does with nginx: nothing tells it from one that has closed both."""
+    upstream.reply = STALLED["before the first event"]
+    with RawClient(proxy.port) as client:
+        client.send("POST", "/v1/chat/completions", JSON_HEADERS, json.dumps(CHAT | {"stream": True}).encode())
+        upstream.wait_for_requests(1)
+        assert client._socket is not None
+        client._socket.shutdown(socket.SHUT_WR)
+        assert upstream.exchanges[0].left.wait(WITHIN_S)
+
+
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_a_gone_client_that_sent_requests_ahead_cancels_the_one_at_work(upstream: Upstream, proxy, ahead: int) -> None:
+    upstream.reply = STALLED["before the head"]
+    with RawClient(proxy.port) as client:
+        for _ in range(1 + ahead):
+            client.send("POST", "/v1/chat/completions", JSON_HEADERS, json.dumps(CHAT).encode())
+        upstream.wait_for_requests(1)
+    assert upstream.exchanges[0].left.wait(WITHIN_S)
+    assert len(upstream.exchanges) == 1
+
+
+def test_requests_sent_ahead_are_answered_in_order(upstream: Upstream, proxy) -> None:
+    upstream.reply = lambda received: body_reply(chat_body(received.json()["messages"][1]["content"]))
+    with RawClient(proxy.port) as client:
+        for said in ("first.", "second.", "third."):
+            asked = CHAT | {"messages": [*CHAT["messages"], {"role": "user", "content": said}]}
+            client.send("POST", "/v1/chat/completions", JSON_HEADERS, json.dumps(asked).encode())
+        client.read_head()
+        while b"third." not in client.body:
+            client.ended = False  # of the first; the others follow
+            client.read_some()
+        said = re.findall(rb"(first|second|third)\.", client.body)
+    assert list(dict.fromkeys(said)) == [b"first", b"second", b"third"]
+
+
+def test_a_gone_client_gives_its_place_in_line_away(upstream: Upstream, start_proxy) -> None:
+    proxy = start_proxy(server={"max_concurrent": 1, "queue": 5, "queue_timeout": "20s"})
+    upstream.reply = STALLED["before the head"]
+    with RawClient(proxy.port) as at_work:
+        at_work.send("POST", "/v1/chat/completions", JSON_HEADERS, json.dumps(CHAT).encode())
+        upstream.wait_for_requests(1)
+        with RawClient(proxy.port) as in_line:
+            in_line.send("POST", "/v1/chat/completions", JSON_HEADERS, json.dumps(CHAT).encode())
+    upstream.reset()
+    assert post_chat(proxy.port, CHAT).status == 200
+    assert len(upstream.exchanges) == 1
 
 
 def test_a_gone_client_leaves_the_proxy_serving(upstream: Upstream, proxy) -> None:

@@ -1,0 +1,208 @@
+"""One connection with a client: uvicorn's, with the limits that it lacks. What is refused here is refused before ASGI.
+
+uvicorn's parser bounds neither how long a head is nor how long a request takes to arrive, and a client that reads
+nothing could hold its model server for ever. While a request arrives in one piece this costs a few comparisons.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from proxy.dialects.error import error_body
+
+_LEAST_GAIN = 2**16  # bytes of a body that must have come after `read_timeout`, unless it has ended
+_AHEAD = 16  # requests that may be sent ahead on one connection while an earlier one is answered
+
+_REFUSALS = {
+    400: ("The request is not valid HTTP/1.1.", "invalid_http"),
+    408: ("The request took too long to arrive.", "request_timeout"),
+    414: ("The URL of the request is over the limit of {max_head} bytes.", "url_too_long"),
+    431: ("The headers of the request are over the limit of {max_head} bytes.", "headers_too_large"),
+    503: ("The proxy stops before the model has answered. Please try again.", "server_leaving"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a connection may do. `max_head` is in bytes, of URL and headers together; the times are in seconds.
+
+    `read_timeout` is how long a head may take to arrive, and the next 64 KiB of a body; `write_timeout` is how long a
+    client may take none of what is there for it.
+    """
+
+    max_head: int = 2**16
+    read_timeout: float = 60.0
+    write_timeout: float = 600.0
+
+
+def connections_within(limits: Limits) -> type[asyncio.Protocol]:
+    """What uvicorn makes connections with."""
+    return cast(type[asyncio.Protocol], partial(Connection, limits=limits))
+
+
+class Connection(HttpToolsProtocol):
+    """A connection whose requests arrive in bounded size and time, and whose answers are taken."""
+
+    def __init__(self, *args: Any, limits: Limits, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._limits = limits
+        self._head = 0  # bytes that came since the head began which is being read
+        self._is_within = False  # a request, that is: some of one has come, and not all
+        self._refusal = 400
+        self._body = self._body_before = 0  # bytes of the body that is being read, now and when last looked at
+        self._reading: asyncio.TimerHandle | None = None
+        self._writing: asyncio.TimerHandle | None = None
+        self._unsent = 0
+        self._earlier: list[RequestResponseCycle] = []  # of those that are answered while the next one is here already
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client is there, and has `read_timeout` for its first request."""
+        super().connection_made(transport)
+        self._await_more()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has gone; every request of its hears of that, and not the last one only."""
+        for timer in (self._reading, self._writing):
+            if timer is not None:
+                timer.cancel()
+        for cycle in self._earlier:
+            _tell(cycle)
+        super().connection_lost(exc)
+
+    # --- what comes in ------------------------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        """Some of a request, all of one, or several."""
+        self._head += len(data)
+        super().data_received(data)
+        if self._head > self._limits.max_head:
+            self._refuse(414 if len(self.url) > self._limits.max_head else 431)
+        elif self._reading is None and (self._is_within or self._is_idle):
+            self._await_more()
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self._is_within = True
+
+    def on_headers_complete(self) -> None:
+        """A head is there. It is measured where it came along with so much else that it may be too large."""
+        if self._head > self._limits.max_head and (status := self._excess()):
+            self._refusal = status
+            raise ValueError(status)  # which ends the parser, and calls send_400_response
+        self._head = self._body = self._body_before = 0
+        before, ahead = self.cycle, len(self.pipeline)
+        super().on_headers_complete()
+        if len(self.pipeline) > ahead:
+            self._earlier = [cycle for cycle in (*self._earlier, before) if not cycle.response_complete]
+            if ahead < _AHEAD:
+                self.flow.resume_reading()  # or nobody would notice that the client has gone
+
+    def on_body(self, body: bytes) -> None:
+        """Some of a body."""
+        self._head = 0
+        self._body += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """A request is all there."""
+        self._head = 0
+        self._is_within = False
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+        super().on_message_complete()
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether nothing is going on that has a time limit of its own, after blank lines for instance."""
+        return (self.cycle is None or self.cycle.response_complete) and self.timeout_keep_alive_task is None
+
+    def _excess(self) -> int | None:
+        """The status that refuses the head, if it is too large."""
+        if len(self.url) > self._limits.max_head:
+            return 414
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        return 431 if size > self._limits.max_head else None
+
+    def _await_more(self) -> None:
+        self._reading = self.loop.call_later(self._limits.read_timeout, self._look_for_more)
+
+    def _look_for_more(self) -> None:
+        """Ends a connection that brings too little of its request, unless it is we who do not read, or still answer."""
+        self._reading = None
+        if self.transport.is_closing():
+            return
+        gain, self._body_before = self._body - self._body_before, self._body
+        is_early = self.cycle is not None and not self.cycle.response_complete and self._head
+        if self.flow.read_paused or gain >= _LEAST_GAIN or is_early:
+            self._await_more()
+        elif self._is_within:
+            self._refuse(408)
+        elif self._is_idle:
+            self.transport.close()
+
+    # --- what goes out ------------------------------------------------------------------------------------------------
+
+    def pause_writing(self) -> None:
+        """The client takes less than there is for it."""
+        super().pause_writing()
+        if self._writing is None:
+            self._await_taking()
+
+    def resume_writing(self) -> None:
+        """It has taken most of it."""
+        super().resume_writing()
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+
+    def _await_taking(self) -> None:
+        self._unsent = self.transport.get_write_buffer_size()
+        self._writing = self.loop.call_later(self._limits.write_timeout, self._look_for_taking)
+
+    def _look_for_taking(self) -> None:
+        """Ends a connection whose client takes nothing."""
+        self._writing = None
+        if self.transport.get_write_buffer_size() < self._unsent:
+            self._await_taking()
+        else:
+            self.transport.abort()
+
+    # --- what is refused ----------------------------------------------------------------------------------------------
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers what is no HTTP in OpenAI's shape; uvicorn comes here for heads that are too large, too."""
+        self._refuse(self._refusal)
+
+    def cut_off(self) -> None:
+        """Ends a connection whose answer has taken too long to be waited for."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._refuse(503)
+
+    def _refuse(self, status: int) -> None:
+        """Answers and closes; where another answer has begun already there is only the closing."""
+        if self.transport.is_closing():
+            return
+        cycle = self.cycle
+        if cycle is None or not cycle.response_started or cycle.response_complete:
+            text, code = _REFUSALS[status]
+            kind = "invalid_request_error" if status < 500 else "server_error"
+            body = error_body(text.format(max_head=self._limits.max_head), kind, None, code)
+            head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
+            self.transport.write(STATUS_LINE[status] + head + body)
+        for unanswered in (*self._earlier, *([cycle] if cycle else [])):
+            _tell(unanswered)
+        self.transport.close()
+
+
+def _tell(cycle: RequestResponseCycle) -> None:
+    """Says to a request that is being answered that its client has gone."""
+    if not cycle.response_complete:
+        cycle.disconnected = True
+        cycle.message_event.set()

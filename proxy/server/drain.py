@@ -1,0 +1,86 @@
+"""The end of the process in good order (GW9): load balancers hear of it, streams come to their end, then it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import structlog
+import uvicorn
+
+from proxy.server.connection import Connection
+from proxy.server.standing import Standing
+
+log = structlog.get_logger("groundwire.server")
+
+_FLUSH_S = 1.0  # at least, for what has been answered to reach slow readers
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """How the end goes, in seconds: requests are taken for `delay` more, then answers may go on for `limit`."""
+
+    delay: float = 0.0
+    limit: float = 30.0
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which stops as `drain` says on the first SIGTERM or SIGINT, and on the second one at once.
+
+    `hang_up` is called on SIGHUP.
+    """
+
+    def __init__(self, config: uvicorn.Config, standing: Standing, hang_up: Callable[[], None] | None = None) -> None:
+        super().__init__(config)
+        self.drain = Drain()
+        self._standing = standing
+        self._hang_up = hang_up
+        self._stopping: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Hears signals while it serves. uvicorn would raise them again at the end, and so end with an error."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(each, self._asked_to_stop, each)
+        if self._hang_up is not None:
+            loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        try:
+            yield
+        finally:
+            for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                loop.remove_signal_handler(each)
+
+    def _asked_to_stop(self, asked: signal.Signals) -> None:
+        if self._stopping is not None:
+            log.warning("server.stopped_at_once", requests=self._standing.admission.inside)
+            os._exit(128 + asked)
+        self._stopping = asyncio.get_running_loop().create_task(self.stop())
+
+    async def stop(self) -> None:
+        """Takes leave of clients, and has the server shut down."""
+        admission, drain = self._standing.admission, self.drain
+        self._standing.is_draining = True
+        log.info("server.draining", requests=admission.inside, delay_s=drain.delay, limit_s=drain.limit)
+        await asyncio.sleep(drain.delay)
+        admission.close()
+        until = asyncio.get_running_loop().time() + drain.limit
+        try:
+            async with asyncio.timeout_at(until):
+                await admission.emptied()
+        except TimeoutError:
+            log.warning("server.cut_off", requests=admission.inside)
+            for connection in tuple(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.cut_off()
+        rest = max(_FLUSH_S, until - asyncio.get_running_loop().time())
+        self.config.timeout_graceful_shutdown = round(rest + 0.5)
+        self.should_exit = True

@@ -1,0 +1,97 @@
+"""`groundwire serve` in a process of its own, as a user starts it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+COMMAND = [sys.executable, "-c", "from proxy.cli import main; main()"]
+PATIENCE_S = 40.0
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Returns once the condition holds; fails when that takes too long."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.02)
+
+
+class Process:
+    """A running `groundwire serve`, with its settings file and its log."""
+
+    def __init__(self, folder: Path, config: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.config = folder / "config.yaml"
+        self.log = folder / "log"
+        self.configure(config)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port: int = free.getsockname()[1]
+        with self.log.open("wb") as sink:
+            self._process = subprocess.Popen(
+                [*COMMAND, "serve", "--config", str(self.config), "--host", "127.0.0.1", "--port", str(self.port)],
+                stdout=sink,
+                stderr=sink,
+                cwd=folder,
+                env={**os.environ, **environ},
+            )
+
+    def configure(self, config: Mapping[str, Any] | str) -> None:
+        """Writes the settings file, in place of an earlier one as editors do."""
+        text = config if isinstance(config, str) else yaml.safe_dump(dict(config))
+        fresh = self.config.with_suffix(".new")
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(self.config)
+
+    def wait_until_up(self) -> None:
+        """Returns once it answers."""
+
+        def is_up() -> bool:
+            assert self.is_running, self.said
+            try:
+                return httpx.get(f"http://127.0.0.1:{self.port}/healthz", timeout=5).status_code == 200
+            except httpx.TransportError:
+                return False
+
+        until(is_up)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._process.poll() is None
+
+    @property
+    def said(self) -> str:
+        """All that it has written to its log."""
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends it a signal."""
+        self._process.send_signal(number)
+
+    def wait(self) -> int:
+        """Its exit status, once it has ended."""
+        return self._process.wait(PATIENCE_S)
+
+    def stored(self) -> int:
+        """How many exchanges are in its history."""
+        with closing(sqlite3.connect(self.folder / "history.db")) as database:
+            (count,) = database.execute("SELECT count(*) FROM exchanges").fetchone()
+            return int(count)
+
+    def end(self) -> None:
+        """Ends it, whatever it is doing."""
+        self._process.kill()
+        self._process.wait(PATIENCE_S)
