@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from proxy.verification.alignment.lexicon import CALENDAR, UNIT_WORDS
-from proxy.verification.alignment.vetoes import Reading, is_negator, opposed
+from proxy.verification.alignment.vetoes import Reading, opposed
 from proxy.verification.words import Word
 
 
@@ -59,9 +59,9 @@ def _comparable(reading: Reading) -> list[str]:
 def matters(change: Change) -> bool:
     """Whether a difference changes what is said: a number, unit, negation, name, date or opposite."""
     both = change.quoted + change.found
-    if change.named or any(word.is_number or is_negator(word) or word.stem in CALENDAR for word in both):
+    if change.named or any(word.is_number or word.is_negator or word.stem in CALENDAR for word in both):
         return True
-    if any(word.text.lower() in UNIT_WORDS for word in both):
+    if any(word.lower in UNIT_WORDS for word in both):
         return True
     if any(one.text[0].isupper() and other.text[0].isupper() for one in change.quoted for other in change.found):
         return True

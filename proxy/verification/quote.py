@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from proxy.errors import EvidenceGroundingError
 from proxy.types import Citation, Claim, Policy, QuoteCounts, QuotePolicy, Source, Verdict
-from proxy.verification.alignment.vetoes import is_negator
 from proxy.verification.context.index import Context, cite
 from proxy.verification.differences import changes, changes_meaning
 from proxy.verification.folding import Folded, fold
@@ -140,7 +139,7 @@ def _segments(text: str) -> list[str]:
 def _adds_meaning(insertion: str) -> bool:
     """Whether brackets add to a quotation what an editor may not add: a negation, or a number among words."""
     inside = words(insertion)
-    return any(is_negator(word) for word in inside) or (len(inside) > 1 and any(word.is_number for word in inside))
+    return any(word.is_negator for word in inside) or (len(inside) > 1 and any(word.is_number for word in inside))
 
 
 def _in_order(segments: Sequence[str], folded: Folded) -> list[tuple[int, int]]:
@@ -198,7 +197,7 @@ def _tail_of(text: str) -> str:
 
 def _elides_negation(gap: str) -> bool:
     left_out = words(gap)
-    return 0 < len(left_out) <= 3 and any(is_negator(word) for word in left_out)
+    return 0 < len(left_out) <= 3 and any(word.is_negator for word in left_out)
 
 
 def _fuzzy(text: str, source: Source, context: Context, threshold: float) -> Citation | None:

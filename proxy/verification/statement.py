@@ -33,7 +33,7 @@ from proxy.verification.alignment.lexicon import (
 )
 from proxy.verification.alignment.model import shipped
 from proxy.verification.alignment.thesaurus import related
-from proxy.verification.alignment.vetoes import Reading, Veto, carries_meaning, find_vetoes
+from proxy.verification.alignment.vetoes import Reading, Veto, find_vetoes
 from proxy.verification.context.index import Context, Passage
 from proxy.verification.folding import fold
 from proxy.verification.numbers.grammar import find_quantities
@@ -165,7 +165,7 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
     if not units or (measured and all(unit.weight < 1 for unit in units)):
         return None  # "It lasts 30 minutes" says nothing but its number
     cited, unknown = _cited_sources(claim, context)
-    lead = frozenset(word.stem for word in words(claim.lead) if carries_meaning(word)) if claim.lead else frozenset()
+    lead = frozenset(word.stem for word in words(claim.lead) if word.carries_meaning) if claim.lead else frozenset()
     windows = _windows(units, lead, context, None)
     if cited:
         own = _windows(units, lead, context, {source.id for source in cited})
@@ -272,14 +272,14 @@ def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
     units: dict[str, _Unit] = {}
     attributed = _attributed_from(reading)
     for place, word in enumerate(reading.words):
-        if not carries_meaning(word) or word.stem in FRAME_WORDS or place in reading.measured:
+        if not word.carries_meaning or word.stem in FRAME_WORDS or place in reading.measured:
             continue
         before = reading.words[place - 1] if place else word
         is_labelled = before.is_content and reading.text[before.end : word.start] == " " and before.stem not in CALENDAR
         is_named = place > 0 and (reading.is_name(place - 1) or is_labelled) and before.stem not in _PARTS
         if word.is_number and not numbers and len(word.text) < _IDENTIFYING and not is_named:
             continue  # the number of a step or a passage
-        is_name = reading.is_name(place) and word.text.lower() not in TITLES and word.stem not in CALENDAR
+        is_name = reading.is_name(place) and word.lower not in TITLES and word.stem not in CALENDAR
         is_name = is_name or (word.is_number and is_named)
         weight = _NAME_WEIGHT if is_name else _weight(word.stem)
         if reading.measured and word.stem in _CHANGES | _COSTS:
@@ -483,7 +483,7 @@ def _core_missing(units: Sequence[_Unit], found: int) -> int:
 
 def _verb(reading: Reading) -> int | None:
     """The place of the first "is" or "has"."""
-    return next((place for place, word in enumerate(reading.words) if word.text.lower() in _SAYING_OF), None)
+    return next((place for place, word in enumerate(reading.words) if word.lower in _SAYING_OF), None)
 
 
 def _predicate(reading: Reading, units: Sequence[_Unit], found: int) -> float:

@@ -21,28 +21,42 @@ STOPWORDS = frozenset(
 )
 
 
-class Word(NamedTuple):
-    """One word: as written, its stem, and its span in the text."""
+NEGATORS = frozenset(
+    "not no never none neither nor nobody nothing nowhere cannot without unable fail failed fails failing lacks "
+    "lacked".split()
+)
 
-    text: str
-    stem: str
+
+class Word(NamedTuple):
+    """One word: its span in the text, the word as written and in lower case, its stem, and what sort of word it is.
+
+    `is_content`: it is no function word; `is_number`: it is written in digits; `is_negator`: it denies what follows
+    ("not", "never", "isn't"); `carries_meaning`: it has content of its own, neither a function word nor a negator.
+    """
+
     start: int
     end: int
-
-    @property
-    def is_content(self) -> bool:
-        """Whether it carries meaning of its own (not a function word)."""
-        return self.stem not in STOPWORDS
-
-    @property
-    def is_number(self) -> bool:
-        """Whether it is written in digits."""
-        return self.text[0].isdigit()
+    text: str
+    lower: str
+    stem: str
+    is_content: bool
+    is_number: bool
+    is_negator: bool
+    carries_meaning: bool
 
 
 def words(text: str) -> tuple[Word, ...]:
     """The words of `text` in order. Linear in its length."""
-    return tuple(Word(m.group(), stem(m.group()), m.start(), m.end()) for m in _WORD.finditer(text))
+    return tuple([Word._make((*match.span(), *_form(match.group()))) for match in _WORD.finditer(text)])
+
+
+@lru_cache(maxsize=65536)
+def _form(text: str) -> tuple[str, str, str, bool, bool, bool, bool]:
+    """What every occurrence of a word has in common: the fields of `Word` from `text` on."""
+    lower, stemmed = text.lower(), stem(text)
+    plain, is_content = lower.replace("\u2019", "'"), stemmed not in STOPWORDS
+    is_negator = plain in NEGATORS or plain.endswith("n't")
+    return text, lower, stemmed, is_content, text[0].isdigit(), is_negator, is_content and not is_negator
 
 
 def content_stems(text: str) -> frozenset[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from proxy.types import Claim
 from proxy.verification.alignment.lexicon import FRAME_WORDS, concept, root
 from proxy.verification.alignment.thesaurus import related
-from proxy.verification.alignment.vetoes import Reading, carries_meaning
+from proxy.verification.alignment.vetoes import Reading
 from proxy.verification.context.index import Context, Passage
 from proxy.verification.words import Word
 
@@ -56,7 +56,7 @@ def features(claim: Claim, alignment: Alignment, context: Context, *, by_rule: b
     """The features of an aligned claim; `by_rule` is what the rules make of the same alignment."""
     reading = Reading(claim.text)
     content = [
-        place for place, word in enumerate(reading.words) if carries_meaning(word) and word.stem not in FRAME_WORDS
+        place for place, word in enumerate(reading.words) if word.carries_meaning and word.stem not in FRAME_WORDS
     ]
     window = _Text(alignment.window)
     about = _Text(_about(reading, content, context, alignment.window))
@@ -113,7 +113,7 @@ def _triples(spoken: Sequence[Word], text: _Text) -> float:
 
 
 def _triples_of(spoken: Sequence[Word]) -> set[tuple[str, str, str]]:
-    lowered = [word.text.lower() for word in spoken]
+    lowered = [word.lower for word in spoken]
     return set(zip(lowered, lowered[1:], lowered[2:], strict=False))
 
 

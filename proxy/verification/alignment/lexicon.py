@@ -173,10 +173,6 @@ good great excellent bad poor terrible successful unsuccessful impressive disapp
 wonderful awful perfect mediocre superb
 """
 
-_NEGATORS = """
-not no never none neither nor nobody nothing nowhere cannot without unable fail failed fails failing lacks lacked
-"""
-
 # Behind a negator these make it no negation of what follows: "not only", "no more than", "no doubt".
 NOT_NEGATED = frozenset("such only just merely simply more less fewer later earlier doubt until mention".split())
 
@@ -304,7 +300,6 @@ FRAME_WORDS = frozenset(stem(word) for word in _FRAME.split())
 REFERENTS = _with_forms(_REFERENTS)
 LIGHT_WORDS = _with_forms(_LIGHT) | _with_forms(_GRAMMAR)
 EVALUATIVE = frozenset(stem(word) for word in _EVALUATIVE.split())
-NEGATORS = frozenset(_NEGATORS.split())
 TITLES = frozenset(_TITLES.split())
 UNIT_WORDS = frozenset(_UNITS.split())
 CALENDAR = frozenset(stem(word) for word in _CALENDAR.split())

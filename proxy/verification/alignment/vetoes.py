@@ -22,7 +22,6 @@ from proxy.verification.alignment.lexicon import (
     LIGHT_WORDS,
     LINKING,
     NAME_CONCEPTS,
-    NEGATORS,
     NOT_NEGATED,
     QUANTIFIER_CONFLICTS,
     QUANTIFIERS,
@@ -96,8 +95,8 @@ class Reading:
         """The places of the verbs whose subject is "nobody" or "nothing": nobody else did it either."""
         verbs: set[int] = set()
         for place in range(len(self.words) - 1):
-            lower, after = self.words[place].text.lower(), place + 1
-            if lower == "no" and self.words[after].text.lower() == "one":
+            lower, after = self.words[place].lower, place + 1
+            if lower == "no" and self.words[after].lower == "one":
                 after += 1
             elif lower not in _NOBODY:
                 continue
@@ -118,7 +117,7 @@ class Reading:
     def _fields_that_say(self, values: frozenset[str]) -> frozenset[int]:
         named: set[int] = set()
         for name, value in self.attributes:
-            while self.words[value].text.lower() in values and name >= 0 and name not in named:
+            while self.words[value].lower in values and name >= 0 and name not in named:
                 named.add(name)
                 end = self.words[name].start
                 name -= 1
@@ -137,23 +136,23 @@ class Reading:
             gap = self.text[before.end : self.words[place].start]
             if gap.startswith((": ", '": ')) and before.is_content:
                 yield place - 1, place
-            elif self.words[place].text.lower() in LINKING:
+            elif self.words[place].lower in LINKING:
                 value = self.head(place)
-                names = [at for at in range(max(0, place - _REACH), place) if carries_meaning(self.words[at])]
+                names = [at for at in range(max(0, place - _REACH), place) if self.words[at].carries_meaning]
                 if value is not None and names:
                     yield names[-1], value
 
     def _negates(self, place: int) -> bool:
-        if not is_negator(self.words[place]) or self.words[place].text.lower() in _PRONOUNS:
+        if not self.words[place].is_negator or self.words[place].lower in _PRONOUNS:
             return False
-        if self.words[place].text.lower() == "without" and self._denies_besides(place):
+        if self.words[place].lower == "without" and self._denies_besides(place):
             return False  # "no entry without a ticket": the ticket is asked for
-        return not (place + 1 < len(self.words) and self.words[place + 1].text.lower() in NOT_NEGATED)
+        return not (place + 1 < len(self.words) and self.words[place + 1].lower in NOT_NEGATED)
 
     def _denies_besides(self, place: int) -> bool:
         """Whether the sentence has another negator."""
         return any(
-            is_negator(word) and at != place and not self._is_cut(*sorted((at, place)))
+            word.is_negator and at != place and not self._is_cut(*sorted((at, place)))
             for at, word in enumerate(self.words)
         )
 
@@ -163,7 +162,7 @@ class Reading:
             word = self.words[near]
             if _CLAUSE_BREAK.search(self.text, self.words[near - 1].end, word.start) or word.text in _TURNS:
                 return None
-            if carries_meaning(word) and not word.text.lower().endswith("ly") and word.stem not in _UNHEADED:
+            if word.carries_meaning and not word.lower.endswith("ly") and word.stem not in _UNHEADED:
                 return near
         return None
 
@@ -171,7 +170,7 @@ class Reading:
         """Whether anything in the word's neighbourhood, within its sentence, is denied."""
         near = range(max(0, place - 2 * _REACH), min(len(self.words), place + _REACH))
         return place in self.set_apart or any(
-            is_negator(self.words[at]) and not self._is_cut(*sorted((at, place))) for at in near
+            self.words[at].is_negator and not self._is_cut(*sorted((at, place))) for at in near
         )
 
     @cached_property
@@ -186,7 +185,7 @@ class Reading:
     def is_hypothetical(self, place: int) -> bool:
         """Whether the words before it make of an assertion a possibility, a condition or a wish."""
         return any(
-            self.words[near].text.lower() in _HYPOTHETICAL and not is_negator(self.words[near + 1])
+            self.words[near].lower in _HYPOTHETICAL and not self.words[near + 1].is_negator
             for near in range(max(0, place - _REACH), place)
         )
 
@@ -201,7 +200,7 @@ class Reading:
 
     def is_capital(self, place: int) -> bool:
         """Whether the word is a content word with a capital, for whatever reason."""
-        return self.words[place].text[:1].isupper() and carries_meaning(self.words[place])
+        return self.words[place].text[:1].isupper() and self.words[place].carries_meaning
 
     def name_run(self, place: int) -> range:
         """The places of the capitalised words that stand together with the one at `place`."""
@@ -213,7 +212,7 @@ class Reading:
         return range(first, last + 1)
 
     def _is_name_part(self, place: int) -> bool:
-        return self.is_capital(place) and self.words[place].text.lower() not in TITLES
+        return self.is_capital(place) and self.words[place].lower not in TITLES
 
     def starts_sentence(self, place: int) -> bool:
         """Whether the word opens a sentence, a quotation or a line, where anything is capitalised."""
@@ -221,7 +220,7 @@ class Reading:
             return True
         before = self.words[place - 1]
         gap = self.text[before.end : self.words[place].start]
-        if gap == ". " and (len(before.text) == 1 or before.text.lower() in TITLES):
+        if gap == ". " and (len(before.text) == 1 or before.lower in TITLES):
             return False  # Dr. Smith, J. Smith
         return any(mark in gap for mark in '.!?:\n"“*#|')
 
@@ -279,17 +278,6 @@ def inside(text_words: Sequence[Word], quantities: Sequence[Quantity]) -> frozen
     return frozenset(places)
 
 
-def is_negator(word: Word) -> bool:
-    """Whether the word denies what follows: "not", "never", "isn't"."""
-    lower = word.text.lower().replace("\u2019", "'")
-    return lower in NEGATORS or lower.endswith("n't")
-
-
-def carries_meaning(word: Word) -> bool:
-    """Whether the word has content of its own: neither a function word nor a negator."""
-    return word.is_content and not is_negator(word)
-
-
 def opposed(one: str, other: str) -> bool:
     """Whether two stems deny each other: "rise" and "fell", "effective" and "ineffective"."""
     return other in _denying(one) or _prefixed(one, other) or _prefixed(other, one)
@@ -333,7 +321,7 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """The same word denied on one side and asserted on the other, and nowhere asserted or denied alike."""
     for place, meaning in enumerate(claim.concepts):
         found = evidence.places.get(meaning)
-        if not found or not carries_meaning(claim.words[place]) or claim.places[meaning].index(place) >= _MOST_PLACES:
+        if not found or not claim.words[place].carries_meaning or claim.places[meaning].index(place) >= _MOST_PLACES:
             continue
         denied, found = place in claim.negated, found[:_MOST_PLACES]
         if all((near in evidence.negated) == denied for near in found):
@@ -354,7 +342,9 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
         if any((near in claim.negated) != denied for near in claim.places[meaning]):
             continue
         if not is_refuted and (
-            all(evidence.has_negator_near(near) for near in found) if denied else any(map(is_negator, claim.words))
+            all(evidence.has_negator_near(near) for near in found)
+            if denied
+            else any(word.is_negator for word in claim.words)
         ):
             continue  # both deny something here, each in its own way
         word = claim.words[place].text
@@ -400,7 +390,7 @@ def _exclusion(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     for apart in _SET_APART.finditer(evidence.text):
         name, cue = apart["name"], apart["cue"].lower()
         said = re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", claim.text, re.IGNORECASE)
-        if said is None or (cue == "but not" and any(map(is_negator, claim.words))):
+        if said is None or (cue == "but not" and any(word.is_negator for word in claim.words)):
             continue
         sentence = evidence.text[
             _sentence_start(evidence.text, apart.start()) : _sentence_end(evidence.text, apart.end())
@@ -439,7 +429,7 @@ def _number(claim: Reading, evidence: Reading) -> Iterator[Veto]:
 def _is_numbered(reading: Reading, place: int) -> bool:
     """Whether a number stands right behind a noun, and nothing behind it that it counts."""
     noun, number = reading.words[place - 1], reading.words[place]
-    if not number.is_number or noun.is_number or not carries_meaning(noun) or noun.stem in CALENDAR:
+    if not number.is_number or noun.is_number or not noun.carries_meaning or noun.stem in CALENDAR:
         return False
     return reading.text[noun.end : number.start] == " " and noun.stem not in _PARTS_OF_AN_ANSWER
 
@@ -468,8 +458,8 @@ def _complement(claim: Reading, evidence: Reading) -> Iterator[Veto]:
 def _complements(reading: Reading) -> Iterator[tuple[int, str, int]]:
     """`(verb, preposition, name)` wherever a name stands right behind a preposition and that behind a verb."""
     for at in range(1, len(reading.words) - 1):
-        link = reading.words[at].text.lower()
-        if link in _PREPOSITIONS and carries_meaning(reading.words[at - 1]) and not reading.is_capital(at - 1):
+        link = reading.words[at].lower
+        if link in _PREPOSITIONS and reading.words[at - 1].carries_meaning and not reading.is_capital(at - 1):
             name = at + 2 if reading.words[at + 1].stem == "the" and at + 2 < len(reading.words) else at + 1
             if reading.is_capital(name) and reading.words[name].stem not in CALENDAR and name not in reading.measured:
                 yield at - 1, link, name
@@ -479,7 +469,7 @@ def _reaches(reading: Reading, first: int, last: int) -> bool:
     """Whether only names, commas and conjunctions stand between two places: they are one list or one address."""
     low, high = sorted((first, last))
     return all(reading.is_capital(at) or not reading.words[at].is_content for at in range(low, high + 1)) and not any(
-        reading.words[at].text.lower() in _PREPOSITIONS for at in range(low, high)
+        reading.words[at].lower in _PREPOSITIONS for at in range(low, high)
     )
 
 
@@ -490,7 +480,7 @@ def _attribute(claim: Reading, evidence: Reading) -> Iterator[Veto]:
         return
     yield from _opposite_values(claim, evidence, said)
     for place, word in enumerate(claim.words):
-        if not _lacks(evidence, claim, place) or not carries_meaning(word):
+        if not _lacks(evidence, claim, place) or not word.carries_meaning:
             continue
         if place in claim.negated or place in claim.measured or word.is_number:
             continue
@@ -569,11 +559,11 @@ def _quantified(reading: Reading) -> dict[str, dict[str, tuple[int, str]]]:
     """For each noun: the amounts it stands under, with the word that says so and its place."""
     found: dict[str, dict[str, tuple[int, str]]] = defaultdict(dict)
     for place, word in enumerate(reading.words):
-        amount = QUANTIFIERS.get(word.text.lower())
-        if any(map(is_negator, reading.words[place + 1 : place + 3])):
+        amount = QUANTIFIERS.get(word.lower)
+        if any(near.is_negator for near in reading.words[place + 1 : place + 3]):
             continue  # "usually not"
         if amount and (head := reading.head(place)) is not None:
-            if place and is_negator(reading.words[place - 1]):
+            if place and reading.words[place - 1].is_negator:
                 amount = "some" if amount == "all" else "few"
             found[reading.concepts[head]].setdefault(amount, (place, word.text))
     return found
@@ -591,7 +581,7 @@ def _comparator(claim: Reading, evidence: Reading) -> Iterator[Veto]:
 
 
 def _bounds(reading: Reading) -> Iterator[tuple[int, int, str]]:
-    lowered = [word.text.lower() for word in reading.words]
+    lowered = [word.lower for word in reading.words]
     for place, word in enumerate(reading.words):
         if not place or not (word.is_number or reading.concepts[place] in _NUMBER_WORDS):
             continue
@@ -628,7 +618,7 @@ def _is_unknown_name(reading: Reading, place: int, other: Reading) -> bool:
     """Whether a name stands there that is not in the other text."""
     if not reading.is_name(place) or place in reading.measured or reading.concepts[place] in other.places:
         return False
-    return len(reading.words[place].text) > 2 and reading.words[place].text.lower() not in TITLES
+    return len(reading.words[place].text) > 2 and reading.words[place].lower not in TITLES
 
 
 def _replaces(claim: Reading, place: int, evidence: Reading, near: int) -> bool:
@@ -686,7 +676,7 @@ def _turned_round(claim: Reading, place: int, evidence: Reading, near: int) -> b
     around = [
         claim.concepts[at]
         for at in range(max(0, place - _REACH), min(len(claim.words), place + _REACH + 1))
-        if at != place and carries_meaning(claim.words[at]) and claim.words[at].stem not in LIGHT_WORDS
+        if at != place and claim.words[at].carries_meaning and claim.words[at].stem not in LIGHT_WORDS
     ]
     return len(around) > 1 and all(
         any(abs(other - near) <= _REACH for other in evidence.places.get(meaning, ())) for meaning in around
@@ -696,7 +686,7 @@ def _turned_round(claim: Reading, place: int, evidence: Reading, near: int) -> b
 def _anchored(claim: Reading, place: int, evidence: Reading, near: int, step: int, reach: int) -> bool | None:
     anchor = place + step
     while 0 <= anchor < len(claim.words) and abs(anchor - place) <= reach:
-        is_telling = carries_meaning(claim.words[anchor]) and claim.words[anchor].text.lower() not in QUANTIFIERS
+        is_telling = claim.words[anchor].carries_meaning and claim.words[anchor].lower not in QUANTIFIERS
         if is_telling and (found := evidence.places.get(claim.concepts[anchor])):
             return any(0 < (other - near) * step <= reach for other in found)
         anchor += step
@@ -722,7 +712,7 @@ def _role(claim: Reading, evidence: Reading) -> Iterator[Veto]:
 
 def _actions(reading: Reading) -> Iterator[tuple[int, frozenset[str], frozenset[str]]]:
     """`(verb, actor, target)` wherever one content word stands closely between two names, given by meanings."""
-    content = [place for place, word in enumerate(reading.words) if carries_meaning(word)]
+    content = [place for place, word in enumerate(reading.words) if word.carries_meaning]
     for at, (before, verb) in enumerate(pairwise(content)):
         ahead = content[at + 2 : at + 2 + _REACH - 1]  # "acquired the bakery chain Brotzeit"
         after = next((place for place in ahead if reading.is_capital(place)), None)
@@ -732,7 +722,7 @@ def _actions(reading: Reading) -> Iterator[tuple[int, frozenset[str], frozenset[
             continue
         if _CLAUSE_BREAK.search(reading.text, reading.words[before].end, reading.words[after].start):
             continue
-        between = {word.text.lower() for word in reading.words[before + 1 : after]}
+        between = {word.lower for word in reading.words[before + 1 : after]}
         if not between.isdisjoint(("and", "or", "of")):
             continue
         names = _name_around(reading, before), _name_around(reading, after)

@@ -47,7 +47,7 @@ def _names(said: Said) -> dict[str, None]:
     reading = said.reading
     names: dict[str, None] = {}
     for place, word in enumerate(reading.words):
-        is_telling = word.text.lower() not in TITLES and word.stem not in CALENDAR
+        is_telling = word.lower not in TITLES and word.stem not in CALENDAR
         if reading.is_name(place) and is_telling and place not in reading.measured:
             run = reading.name_run(place)
             names[reading.text[reading.words[run[0]].start : reading.words[run[-1]].end]] = None

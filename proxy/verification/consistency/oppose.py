@@ -152,7 +152,7 @@ def _sole_name(said: Said) -> range | None:
     for place in reversed(range(len(reading.words))):
         if not reading.is_capital(place) or place in reading.measured or (place and not reading.is_name(place)):
             continue
-        if reading.words[place].text.lower() in TITLES:
+        if reading.words[place].lower in TITLES:
             continue
         run = reading.name_run(place)
         start, end = reading.words[run[0]].start, reading.words[run[-1]].end
@@ -193,9 +193,7 @@ def _words(new: Said, old: Said) -> Opposition | None:
 
 def _is_of_some(new: Said, old: Said) -> bool:
     """Whether either speaks of a part only: some do, and some do not."""
-    return any(
-        QUANTIFIERS.get(word.text.lower()) in ("some", "few") for said in (new, old) for word in said.reading.words
-    )
+    return any(QUANTIFIERS.get(word.lower) in ("some", "few") for said in (new, old) for word in said.reading.words)
 
 
 def _are_two_times_of_day(new: Said, old: Said) -> bool:

@@ -22,7 +22,7 @@ from proxy.verification.alignment.lexicon import (
     same_meaning,
 )
 from proxy.verification.alignment.thesaurus import related
-from proxy.verification.alignment.vetoes import Reading, carries_meaning
+from proxy.verification.alignment.vetoes import Reading
 from proxy.verification.consistency.times import relative_dates
 from proxy.verification.numbers.grammar import Quantity, find_quantities
 from proxy.verification.statement import without_markup
@@ -97,7 +97,7 @@ class Said:
         return tuple(
             place
             for place in _telling(self.reading)
-            if not (words[place].text.lower() in UNIT_WORDS and any(0 <= words[place].start - end < 16 for end in ends))
+            if not (words[place].lower in UNIT_WORDS and any(0 <= words[place].start - end < 16 for end in ends))
         )
 
     @property
@@ -170,10 +170,10 @@ def _has(one: Reading, other: Reading, place: int) -> bool:
 
 def _telling(reading: Reading) -> Iterator[int]:
     for place, word in enumerate(reading.words):
-        if not carries_meaning(word) or place in reading.measured or word.stem in FRAME_WORDS:
+        if not word.carries_meaning or place in reading.measured or word.stem in FRAME_WORDS:
             continue
-        lower = word.text.lower()
-        if lower == "longer" and place and reading.words[place - 1].text.lower() in ("no", "any"):
+        lower = word.lower
+        if lower == "longer" and place and reading.words[place - 1].lower in ("no", "any"):
             continue
         is_named = reading.is_name(place) and lower not in _UNTELLING
         if is_named or word.is_number or not (word.stem in LIGHT_WORDS | REFERENTS | STOPWORDS or lower in _UNTELLING):
@@ -188,7 +188,7 @@ def _names(reading: Reading) -> frozenset[str]:
         if (reading.is_name(place) or _opens_with_name(reading, place)) and place not in reading.measured
     )
     words = (reading.words[place] for place in islice(places, _MOST_NAMES))
-    return frozenset(word.stem for word in words if word.text.lower() not in TITLES and word.stem not in CALENDAR)
+    return frozenset(word.stem for word in words if word.lower not in TITLES and word.stem not in CALENDAR)
 
 
 def _opens_with_name(reading: Reading, place: int) -> bool:

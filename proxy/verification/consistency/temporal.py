@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from proxy.verification.alignment.vetoes import is_negator
 from proxy.verification.consistency.said import Said
 from proxy.verification.consistency.sameness import is_same
 from proxy.verification.words import stem
@@ -57,7 +56,7 @@ def is_superseded(new: Said, old: Said) -> bool:
 def returns(new: Said, old: Said) -> str:
     """The words by which the old statement ended what the new one says is going on; "" where there are none."""
     ended = _ended(old)
-    if ended is None or _ended(new) or new.is_past is True or any(map(is_negator, new.reading.words)):
+    if ended is None or _ended(new) or new.is_past is True or any(word.is_negator for word in new.reading.words):
         return ""
     if new.dates() and not old.dates():
         return ""

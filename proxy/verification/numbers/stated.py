@@ -323,7 +323,7 @@ def _names(text: str, quantities: Sequence[Quantity]) -> frozenset[str]:
     return frozenset(
         word.stem
         for place, word in enumerate(reading.words)
-        if reading.is_name(place) and place not in reading.measured and word.text.lower() not in TITLES
+        if reading.is_name(place) and place not in reading.measured and word.lower not in TITLES
     )
 
 
