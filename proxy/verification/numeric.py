@@ -121,7 +121,7 @@ def _judge(asked: Asked, mine: Binding, passages: Sequence[Read], context: Conte
     stated = list(all_stated(mine, passages, tolerance))
     if matching := [each for each in stated if each.relation.is_match]:
         if selects_period:
-            return _matched(mine, matching)
+            return _matched(mine, max(matching, key=lambda each: (_stands_beside(each), each.rank)))
         found = _of_matching(mine, matching, stated)
         if found.label != "supported" and (decided := follow_limit(asked, mine, passages)):
             return _follows(quantity, decided)
@@ -177,13 +177,12 @@ def _comparable(claim: Claim, quantity: Quantity, differing: Sequence[Stated]) -
 
 def _of_matching(mine: Binding, matching: Sequence[Stated], stated: Sequence[Stated]) -> _Finding:
     """The number stands in a source: supported, unless something speaks against every such place."""
-    objections = [
-        (each, objection(each, stated)) for each in sorted(matching, key=lambda each: each.rank, reverse=True)
-    ]
-    sound = [each for each, objected in objections if objected is None]
-    if sound:
-        return _matched(mine, sound)
-    found, objected = objections[0]
+    ranked = sorted(matching, key=lambda each: each.rank, reverse=True)
+    for each in sorted(ranked, key=_stands_beside, reverse=True):
+        if objection(each, stated) is None:
+            return _matched(mine, each)
+    found = ranked[0]
+    objected = objection(found, stated)
     said = f"it says {objected.instead.value}" if objected and objected.instead else objected.says if objected else ""
     cited = [objected.instead.cite()] if objected and objected.instead else []
     cited += [] if found.cite() in cited else [found.cite()]
@@ -191,10 +190,14 @@ def _of_matching(mine: Binding, matching: Sequence[Stated], stated: Sequence[Sta
     return _Finding("contradicted", "misattributed", reason, 0.1, tuple(cited), "misattributed")
 
 
-def _matched(mine: Binding, matching: Sequence[Stated]) -> _Finding:
-    best = max(matching, key=lambda each: (each.coverage > 0 or each.scoped > 0, each.rank))
+def _stands_beside(stated: Stated) -> bool:
+    """Whether a number stands in a passage, or with a word, of the claim."""
+    return stated.coverage > 0 or stated.scoped > 0
+
+
+def _matched(mine: Binding, best: Stated) -> _Finding:
     asked, claimed = best.read.asked, mine.quantity
-    if asked.subject and best.coverage == 0 and best.scoped == 0 and not _is_distinctive(claimed):
+    if asked.subject and not _stands_beside(best) and not _is_distinctive(claimed):
         return _absent(claimed, "stands in the sources only beside other things")
     if best.relation is Relation.UNSCALED:
         reason = f"{claimed.text}: the digits are as stated, in a scale that the source leaves open."

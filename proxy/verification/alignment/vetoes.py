@@ -198,6 +198,15 @@ class Reading:
             return True  # NASA, McDonald
         return not self.starts_sentence(place) or self._in_name_run(place)
 
+    def names(self, quantities: Sequence[Quantity]) -> frozenset[str]:
+        """The stems of the proper names that lie in none of `quantities`."""
+        measured = inside(self.words, quantities)
+        return frozenset(
+            word.stem
+            for place, word in enumerate(self.words)
+            if self.is_name(place) and place not in measured and word.lower not in TITLES
+        )
+
     def is_capital(self, place: int) -> bool:
         """Whether the word is a content word with a capital, for whatever reason."""
         return self.words[place].text[:1].isupper() and self.words[place].carries_meaning

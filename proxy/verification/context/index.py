@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from proxy.types import Citation, Match, Source
+from proxy.verification.alignment.vetoes import Reading
 from proxy.verification.context.passages import cut
 from proxy.verification.folding import Folded, fold
+from proxy.verification.numbers.binding import Binding, bind
 from proxy.verification.numbers.grammar import Quantity, find_quantities
-from proxy.verification.words import Word, content_stems, words
+from proxy.verification.words import Word, content_stems
 
 _COMMON = frozenset(
     "able about according after all also among any around back based because become before begin between call case "
@@ -51,10 +53,15 @@ class Passage:
     place: int
     heading: str = ""
 
-    @cached_property
+    @property
     def words(self) -> tuple[Word, ...]:
-        """The words of `text`, once."""
-        return words(self.text)
+        """The words of `text`."""
+        return self.reading.words
+
+    @cached_property
+    def reading(self) -> Reading:
+        """`text` read for its vetoes, once."""
+        return Reading(self.text)
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -65,6 +72,21 @@ class Passage:
     def quantities(self) -> tuple[Quantity, ...]:
         """The quantities of `text`, once."""
         return find_quantities(self.text)
+
+    @cached_property
+    def bindings(self) -> tuple[Binding, ...]:
+        """What each of its quantities measures, as they are written."""
+        return bind(self.text, self.words, self.quantities)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The stems of its proper names, as far as they lie in no quantity."""
+        return self.reading.names(self.quantities)
+
+    @cached_property
+    def is_row(self) -> bool:
+        """Whether it is a row of a table or a record."""
+        return "|" in self.text or "\t" in self.text
 
     def cite(self, score: float, match: Match) -> Citation:
         """This passage as a citation, its offsets in the original message text."""
@@ -138,6 +160,11 @@ class Context:
         """`passage` with its neighbours in the same source, in reading order."""
         low, high = max(0, passage.place - before), passage.place + after + 1
         return [near for near in self.passages[low:high] if near.source is passage.source]
+
+    def before(self, passage: Passage) -> Passage | None:
+        """The passage right before `passage` in the same source."""
+        near = self.passages[passage.place - 1] if passage.place else None
+        return near if near and near.source is passage.source else None
 
     def folded(self, source: Source) -> Folded:
         """The text of a source as quotations are compared with it (QU1), folded once."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from proxy.types import Citation, Claim
-from proxy.verification.alignment.lexicon import REFERENTS, TITLES, same_meaning
+from proxy.verification.alignment.lexicon import REFERENTS, same_meaning
 from proxy.verification.alignment.vetoes import Reading, inside
 from proxy.verification.context.cells import cell_at, is_in_name
 from proxy.verification.context.index import Context, Passage
@@ -30,7 +30,7 @@ class Asked:
     subject: frozenset[str]
     is_scaled: bool
 
-    @property
+    @cached_property
     def is_counting(self) -> bool:
         """Whether a few of something are counted."""
         return any(is_enumeration(each) for each in self.quantities)
@@ -53,7 +53,7 @@ class Asked:
     @cached_property
     def names(self) -> frozenset[str]:
         """The stems of the proper names of the claim: what is said of another name contradicts nothing."""
-        return _names(self.claim.text, self.quantities)
+        return Reading(self.claim.text).names(self.quantities)
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,9 @@ class Read:
         """Its quantities as the names around them mean them, with "one" as a count where the claim counts a few."""
         found = self.passage.quantities
         if self.is_row:
-            return tuple(
-                as_given(each, given) if given else each for each, given in zip(found, self.given, strict=True)
+            pairs = zip(found, self.given, strict=True)
+            return (
+                tuple([as_given(each, given) if given else each for each, given in pairs]) if any(self.given) else found
             )
         return _with_ones(self.passage.text, found) if self.asked.is_counting else found
 
@@ -86,12 +87,14 @@ class Read:
     @cached_property
     def bindings(self) -> tuple[Binding, ...]:
         """What each of its quantities measures."""
+        if self.quantities is self.passage.quantities:
+            return self.passage.bindings
         return bind(self.passage.text, self.passage.words, self.quantities)
 
-    @cached_property
+    @property
     def is_row(self) -> bool:
         """Whether it is a row of a table or a record."""
-        return "|" in self.passage.text or "\t" in self.passage.text
+        return self.passage.is_row
 
     @cached_property
     def note(self) -> Given | None:
@@ -106,7 +109,9 @@ class Read:
     @cached_property
     def names(self) -> frozenset[str]:
         """The stems of its proper names."""
-        return _names(self.passage.text, self.quantities)
+        if self.quantities is self.passage.quantities:
+            return self.passage.names
+        return self.passage.reading.names(self.quantities)
 
     @cached_property
     def is_named(self) -> bool:
@@ -185,7 +190,7 @@ class Stated:
             return cell_at(self.passage.text, quantity.start)
         return sign + " ".join(quantity.text.split())
 
-    @property
+    @cached_property
     def rank(self) -> tuple[bool, float, float, int]:
         """How likely it is the one that is meant, the likeliest the greatest."""
         return self.fits_period is not False, self.coverage + self.scoped, self.coverage, -self.passage.place
@@ -211,10 +216,7 @@ def subject_of(claim: Claim, quantities: Sequence[Quantity]) -> frozenset[str]:
 
 def read(asked: Asked, passage: Passage, context: Context) -> Read:
     """A passage read for a claim."""
-    looked_at = Read(asked, passage, None, 0.0)
-    before = None
-    if not looked_at.is_row:  # the rows around a row name other things
-        before = next((each for each in context.around(passage, 1, 0) if each is not passage), None)
+    before = None if passage.is_row else context.before(passage)  # the rows around a row name other things
     missing = asked.subject - passage.stems
     beside = len(missing & before.stems) if before else 0
     covered = len(asked.subject) - len(missing) + 0.5 * beside
@@ -225,7 +227,7 @@ def all_stated(mine: Binding, passages: Iterable[Read], tolerance: float | None)
     """Every quantity of the passages that can be held against the claimed one."""
     for each in passages:
         for place, quantity in enumerate(each.quantities):
-            if quantity.kind != "date" and is_in_name(each.passage.text, quantity.start):
+            if each.is_row and quantity.kind != "date" and is_in_name(each.passage.text, quantity.start):
                 continue
             relation = _compare(mine.quantity, quantity, each, place, tolerance)
             if relation is not Relation.APART:
@@ -234,8 +236,9 @@ def all_stated(mine: Binding, passages: Iterable[Read], tolerance: float | None)
 
 def is_enumeration(quantity: Quantity) -> bool:
     """Whether a small bare count, as in "three main reasons", may only count what the answer itself lists."""
-    is_small = quantity.low == quantity.high and quantity.low in range(13)
-    return quantity.kind == "count" and is_small and not quantity.is_bare
+    if quantity.kind != "count" or quantity.low != quantity.high or not 0 <= quantity.low <= 12:
+        return False
+    return quantity.low == int(quantity.low) and not quantity.is_bare
 
 
 def _compare(claimed: Quantity, stated: Quantity, read: Read, place: int, tolerance: float | None) -> Relation:
@@ -316,15 +319,6 @@ def _with_ones(text: str, quantities: tuple[Quantity, ...]) -> tuple[Quantity, .
         and not any(low < one.end() and one.start() < high for low, high in taken)
     ]
     return tuple(sorted((*quantities, *ones), key=lambda each: each.start)) if ones else quantities
-
-
-def _names(text: str, quantities: Sequence[Quantity]) -> frozenset[str]:
-    reading = Reading(text, quantities)
-    return frozenset(
-        word.stem
-        for place, word in enumerate(reading.words)
-        if reading.is_name(place) and place not in reading.measured and word.lower not in TITLES
-    )
 
 
 def _note(passage: Passage, is_row: bool) -> Given | None:
