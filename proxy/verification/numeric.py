@@ -248,7 +248,7 @@ def _differs_but_for_bounds(stated: Stated) -> bool:
     claimed, other = stated.mine.quantity, stated.quantity
     if stated.relation is not Relation.OPEN or not (claimed.bound or other.bound):
         return False
-    return compare(replace(claimed, bound=""), replace(other, bound="")) is Relation.DIFFERENT
+    return compare(claimed._replace(bound=""), other._replace(bound="")) is Relation.DIFFERENT
 
 
 def _is_counted_by(stated: Stated, nouns: Sequence[str]) -> bool:
@@ -345,7 +345,7 @@ def _both_ends(claimed: Quantity, stated: Sequence[Stated], tolerance: float | N
     if claimed.low == claimed.high or claimed.kind == "date":
         return None
     found = []
-    for end in (replace(claimed, high=claimed.low), replace(claimed, low=claimed.high)):
+    for end in (claimed._replace(high=claimed.low), claimed._replace(low=claimed.high)):
         at = [each for each in stated if compare(end, each.quantity, tolerance).is_match]
         if not at:
             return None

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from proxy.verification.numbers.grammar import Quantity
 from proxy.verification.words import Word
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(NamedTuple):
     """A quantity with the stems that stand with it alone, those that it shares, and the dates it is of.
 
     `own` lies between the neighbouring quantities, up to where the clause turns, with the subject of the verb before it
@@ -85,12 +84,12 @@ def _bind(
         if _PART_OF.fullmatch(
             text, part.quantity.end, whole.quantity.start
         ):  # of the same thing: "nine of the 20 acids"
-            bindings[place] = replace(part, own=part.own | whole.own)
+            bindings[place] = part._replace(own=part.own | whole.own)
         elif part.quantity.kind == whole.quantity.kind == "time" and _TO_END.fullmatch(
             text, part.quantity.end, whole.quantity.start
         ):  # the two ends of one stretch: "from 10 am to 4 pm on Saturdays"
             bindings[place : place + 2] = (
-                replace(each, own=part.own | whole.own, has_subject=whole.has_subject) for each in (part, whole)
+                each._replace(own=part.own | whole.own, has_subject=whole.has_subject) for each in (part, whole)
             )
     return _one_by_one(text, stems, bindings, dates)
 
@@ -112,9 +111,9 @@ def _one_by_one(
         names = _listed_names(text, stems, low, run[0].start) if same is None and len(run) > 1 else []
         for step, place in enumerate(values):
             if same:
-                bindings[place] = replace(bindings[place], dates=(same[step],), has_own_dates=True)
+                bindings[place] = bindings[place]._replace(dates=(same[step],), has_own_dates=True)
             elif len(names) == len(run):
-                bindings[place] = replace(bindings[place], own=names[step], shared=frozenset(), has_subject=True)
+                bindings[place] = bindings[place]._replace(own=names[step], shared=frozenset(), has_subject=True)
     return bindings
 
 

@@ -7,7 +7,7 @@ their true bounds are rarely written beside them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date
 from typing import NamedTuple
 
@@ -28,6 +28,8 @@ class DateReading(NamedTuple):
 
 def read_date(text: str, position: int, *, at_digit: bool) -> DateReading | None:
     """The longest date that starts at `position`, or None. Bare years are read by `read_year`."""
+    if at_digit and not _ANY_AT_DIGIT.match(text, position):
+        return None
     for pattern, build in _AT_DIGIT if at_digit else _AT_WORD:
         if match := pattern.match(text, position):
             try:
@@ -260,3 +262,12 @@ _AT_WORD = _compiled(
     (rf"{_FISCAL}[ -]?['’]?{_SHORT_YEAR}", _year),
     (r"CY[ -]?['’]?(?P<year>[12]\d{3}|\d\d)(?!\w)", _year),
 )
+
+
+def _any_of(rules: Iterable[tuple[re.Pattern[str], object]]) -> re.Pattern[str]:
+    """A pattern that matches wherever one of the rules does: separators need not be alike for it."""
+    patterns = (re.sub(r"\(\?P<\w+>", "(?:", rule.pattern).replace(r"\2", "[-/.]") for rule, _ in rules)
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+
+
+_ANY_AT_DIGIT = _any_of(_AT_DIGIT)

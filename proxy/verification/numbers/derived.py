@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import NamedTuple
 
@@ -76,7 +76,7 @@ def derive_whole(
     if len(values) < 2 or not all(are_alike(values[0], each) for each in values[1:]):
         return None
     if claimed.low >= 0 and all(each.high < 0 for each in values):
-        values = [replace(each, low=-each.high, high=-each.low) for each in values]  # costs in brackets
+        values = [each._replace(low=-each.high, high=-each.low) for each in values]  # costs in brackets
     total = point(values[0], sum(each.low for each in values), sum(each.slack for each in values))
     terms = [*map(as_written, values[:3]), *(["…"] if len(values) > 4 else []), *map(as_written, values[3:][-1:])]
     formula, places = " + ".join(terms), tuple(range(len(values)))
@@ -100,7 +100,7 @@ def multiple(claimed: Quantity, stated: Quantity, text: str) -> str | None:
     if said is None or claimed.kind != stated.kind or claimed.unit != stated.unit:
         return None
     factor = _FACTORS[said["factor"].lower()]
-    result = replace(stated, low=stated.low / factor, high=stated.high / factor, slack=stated.slack / factor)
+    result = stated._replace(low=stated.low / factor, high=stated.high / factor, slack=stated.slack / factor)
     return f"{as_written(stated)} is {said['factor']} that" if compare(claimed, result).is_match else None
 
 
@@ -111,7 +111,7 @@ _Result = tuple[Quantity, str, tuple[int, ...]]
 def _exact(operand: Quantity) -> Quantity:
     """A count of whole things is not rounded."""
     is_whole = operand.kind == "count" and operand.nouns and operand.slack == 0.5 and operand.low == int(operand.low)
-    return replace(operand, slack=0.0) if is_whole else operand
+    return operand._replace(slack=0.0) if is_whole else operand
 
 
 def agrees(claimed: Quantity, result: Quantity, tolerance: float | None) -> bool:
@@ -119,7 +119,7 @@ def agrees(claimed: Quantity, result: Quantity, tolerance: float | None) -> bool
 
     Operands are rounded themselves, so a result may miss the claim by a little of what their digits allow.
     """
-    relation = compare(replace(claimed, bound="", other=None), result, tolerance)
+    relation = compare(claimed._replace(bound="", other=None), result, tolerance)
     return relation.is_match or (relation is Relation.OPEN and result.slack <= 2 * claimed.slack)
 
 
@@ -178,12 +178,12 @@ def _changes(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator
         value = _signs(claimed, direction, new.low - old.low)
         if value is not None:
             unit = "pp" if new.kind == "percentage" and claimed.unit == "pp" else new.unit
-            result = replace(point(new, value, new.slack + old.slack), unit=unit)
+            result = point(new, value, new.slack + old.slack)._replace(unit=unit)
             yield result, f"{as_written(new)} − {as_written(old)}", (i, j)
 
 
 def _lost(quantity: Quantity) -> Quantity:
-    return replace(quantity, low=-quantity.low, high=-quantity.high, text=f"(−{as_written(quantity)})")
+    return quantity._replace(low=-quantity.low, high=-quantity.high, text=f"(−{as_written(quantity)})")
 
 
 def _pairs(operands: _Numbered) -> Iterator[tuple[int, int, Quantity, Quantity]]:
@@ -232,7 +232,7 @@ def _ratios(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[
         value = above.low / below.low
         slack = (above.slack + below.slack * abs(value)) / abs(below.low)
         if claimed.kind == "ratio" and are_alike(above, below):
-            ratio = replace(percentage(value, slack), kind="ratio", unit="")
+            ratio = percentage(value, slack)._replace(kind="ratio", unit="")
             yield ratio, _formula(f"{as_written(above)} / {as_written(below)}", value, ""), (i, j)
         elif claimed.kind in ("currency", "quantity", "count") and below.kind == "count":
             yield point(above, value, slack), _formula(f"{as_written(above)} / {as_written(below)}", value, ""), (i, j)
@@ -249,7 +249,7 @@ def are_alike(first: Quantity, second: Quantity) -> bool:
 
 def point(like: Quantity, value: float, slack: float) -> Quantity:
     """A computed value in the kind and unit of `like`."""
-    return replace(like, low=value, high=value, slack=slack, other=None, bound="", is_approximate=False)
+    return like._replace(low=value, high=value, slack=slack, other=None, bound="", is_approximate=False)
 
 
 def percentage(value: float, slack: float) -> Quantity:

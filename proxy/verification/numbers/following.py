@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from proxy.verification.alignment.lexicon import concept
@@ -178,11 +177,11 @@ def _at_scale(stated: Quantity, read: Read, place: int, claimed: Quantity) -> Qu
     stated = in_money(stated, read) if claimed.kind == "currency" else stated
     if claimed.scale == 1.0 and given and given.scale != 1.0:
         plain = read.passage.quantities[place]
-        return replace(plain, kind=stated.kind, unit=stated.unit) if stated.kind == "currency" else plain
+        return plain._replace(kind=stated.kind, unit=stated.unit) if stated.kind == "currency" else plain
     if claimed.scale == 1.0 or stated.scale != 1.0 or not (stated.is_bare or stated.kind == "currency"):
         return stated
     scale = read.scale if read.scale != 1.0 or not read.is_row else claimed.scale
-    return replace(stated, low=stated.low * scale, high=stated.high * scale, slack=stated.slack * scale, scale=scale)
+    return stated._replace(low=stated.low * scale, high=stated.high * scale, slack=stated.slack * scale, scale=scale)
 
 
 def _is_of_claim(asked: Asked, mine: Binding, value: _Value) -> bool:

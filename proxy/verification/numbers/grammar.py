@@ -7,7 +7,6 @@ pattern is bounded or consumes what it has read, so the time is linear in the te
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -22,8 +21,7 @@ Kind = Literal["currency", "percentage", "ratio", "date", "time", "count", "quan
 Bound = Literal["", "least", "most"]
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(NamedTuple):
     """A quantity as it is written at `text[start:end]`.
 
     `low` and `high` are its value in the base unit (equal for a point, days for a date, minutes for a time of day), and
@@ -73,23 +71,20 @@ def find_quantities(text: str) -> tuple[Quantity, ...]:
         return _find(plain) if plain is text else tuple(_placed(text, each) for each in _find(plain))
     seen = [place for place, char in enumerate(plain) if not _INVISIBLE.match(char)]
     return tuple(
-        _placed(text, replace(each, start=seen[each.start], end=seen[each.end - 1] + 1))
+        _placed(text, each._replace(start=seen[each.start], end=seen[each.end - 1] + 1))
         for each in _find("".join(plain[place] for place in seen))
     )
 
 
 def _placed(text: str, quantity: Quantity) -> Quantity:
-    return replace(quantity, text=text[quantity.start : quantity.end])
+    return quantity._replace(text=text[quantity.start : quantity.end])
 
 
 def _find(text: str) -> tuple[Quantity, ...]:
     found: list[Quantity] = []
     position = 0
-    while match := _TOKEN.search(text, position):
-        position = match.end()
+    while match := _next_token(text, position):
         kind = match.lastgroup
-        if kind == "skip" or (kind == "word" and not _may_begin(match.group())):
-            continue
         if kind == "word":
             read, position = _at_word(text, match)
         elif kind == "money":
@@ -100,11 +95,20 @@ def _find(text: str) -> tuple[Quantity, ...]:
     return tuple(found)
 
 
+def _next_token(text: str, position: int) -> re.Match[str] | None:
+    """The first token from `position` on that a quantity may begin with."""
+    for match in _TOKEN.finditer(text, position):
+        kind = match.lastgroup
+        if kind != "skip" and (kind != "word" or _may_begin(match.group())):
+            return match
+    return None
+
+
 def _with_period(text: str, quantity: Quantity) -> Quantity:
     if quantity.kind not in ("currency", "quantity") or quantity.unit == "time":
         return quantity
     per = read_per(text, quantity.end)
-    return replace(quantity, per=per) if per else quantity
+    return quantity._replace(per=per) if per else quantity
 
 
 @lru_cache(maxsize=16384)
@@ -166,7 +170,7 @@ def _half_of_unit(text: str, match: re.Match[str], unit: Unit) -> tuple[list[Qua
         return [], match.start("unit")
     amount = _Amount(match.end(), share * unit.factor, 0.05 * unit.factor, is_spelled=True)
     found = _quantity(text, match.start(), match.end(), "quantity", [amount], 1.0, unit=unit.dimension)
-    return _one(replace(found, written=match["unit"], worth=unit.factor))
+    return _one(found._replace(written=match["unit"], worth=unit.factor))
 
 
 def _multiplied(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
@@ -198,7 +202,7 @@ def _at_money(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
     quantity = _quantity(text, start, end, "currency", amounts, sign, unit=code)
     if opening["bracket"] and text[end : end + 1] == ")":
         low, high = quantity.low, quantity.high
-        quantity = replace(quantity, low=-high, high=-low, other=(low, high), end=end + 1, text=text[start : end + 1])
+        quantity = quantity._replace(low=-high, high=-low, other=(low, high), end=end + 1, text=text[start : end + 1])
     return [quantity], quantity.end
 
 
@@ -231,7 +235,7 @@ def _measured(text: str, start: int, amount: _Amount) -> tuple[list[Quantity], i
         unit = _PERCENT_UNITS.get(percent["unit"].lower().replace(" ", "").replace("-", ""), "%")
         amounts = [each.times(0.01) for each in amounts] if unit == "bps" else amounts
         read = _quantity(text, start, percent.end(), "percentage", amounts, sign, unit=unit)
-        return _one(replace(read, worth=0.01) if unit == "bps" else read)
+        return _one(read._replace(worth=0.01) if unit == "bps" else read)
     if amount.is_plain and _HEADS_COLUMN.match(text, end) and 1900 <= amount.value <= 2100:
         return _one(Quantity(start, end, text[start:end], "date", *year_span(int(amount.value)), unit=""))
     if (money := _MONEY_BEHIND.match(text, end)) and (code := _money(money["name"], amounts[-1])):
@@ -260,7 +264,7 @@ def _measured(text: str, start: int, amount: _Amount) -> tuple[list[Quantity], i
             ]
             sign = 1.0 if worth.offset else sign
             found = _quantity(text, start, unit_read.end, "quantity", measured, sign, unit=worth.dimension)
-            found = replace(found, written=unit_name, scale=amounts[-1].scale, worth=worth.factor, offset=worth.offset)
+            found = found._replace(written=unit_name, scale=amounts[-1].scale, worth=worth.factor, offset=worth.offset)
             return _one(_compound(text, found) if len(amounts) == 1 and not worth.offset else found)
     if _WORD_CHARACTER.match(text, end):
         return [], _IDENTIFIER.match(text, end).end()  # type: ignore[union-attr]  # may be empty
@@ -281,8 +285,7 @@ def _compound(text: str, first: Quantity) -> Quantity:
         added = amount.value * unit.unit.factor
         if added >= first.worth:
             break
-        first = replace(
-            first,
+        first = first._replace(
             end=unit.end,
             text=text[first.start : unit.end],
             low=first.low + added,
@@ -306,7 +309,7 @@ def _counted(text: str, start: int, amounts: list[_Amount], sign: float) -> tupl
     if _leads(text, start, _RATIO_CUES):
         return _one(_quantity(text, start, end, "ratio", amounts, sign))
     counted = _quantity(text, start, end, "count", amounts, sign)
-    return _one(replace(counted, nouns=() if amount.is_spelled and amount.value == 1 else _nouns(text, end)))
+    return _one(counted._replace(nouns=() if amount.is_spelled and amount.value == 1 else _nouns(text, end)))
 
 
 def _one(quantity: Quantity) -> tuple[list[Quantity], int]:
@@ -547,6 +550,7 @@ def _leads(text: str, start: int, phrases: frozenset[str]) -> bool:
     return not phrases.isdisjoint(_lead_in(text, start))
 
 
+@lru_cache(maxsize=8)  # asked several times of one place, by whatever tries to read it
 def _lead_in(text: str, start: int) -> tuple[str, ...]:
     """The last word, two and three words before `start` in lower case, without articles and signs between."""
     last = text[max(0, start - 32) : start].lower().rstrip("$€£ -").translate(_SIGNS_BETWEEN).split()[-4:]
@@ -591,7 +595,7 @@ def _duration(text: str, start: int, end: int, seconds: float) -> Quantity:
     """A length of time that is written as a clock shows it."""
     bound, is_approximate = _qualified(text, start, end)
     read = Quantity(start, end, text[start:end], "quantity", seconds, seconds, 0.5, "time", None, bound, is_approximate)
-    return replace(read, written="seconds")
+    return read._replace(written="seconds")
 
 
 def _ratio(text: str, match: re.Match[str]) -> Quantity:

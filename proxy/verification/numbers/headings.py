@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -51,8 +50,8 @@ def as_given(number: Quantity, given: Given) -> Quantity:
     if not number.is_bare or number.scale != 1.0:
         return number
     factor = given.worth
-    return replace(
-        _scaled(number, given.scale) if given.scale != 1.0 else number,
+    scaled = _scaled(number, given.scale) if given.scale != 1.0 else number
+    return scaled._replace(
         kind=given.kind,
         unit=given.unit,
         low=number.low * factor * given.scale + given.offset,
@@ -66,8 +65,7 @@ def as_given(number: Quantity, given: Given) -> Quantity:
 
 
 def _scaled(number: Quantity, scale: float) -> Quantity:
-    return replace(
-        number,
+    return number._replace(
         low=number.low * scale,
         high=number.high * scale,
         slack=number.slack * scale,

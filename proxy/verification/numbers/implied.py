@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -61,7 +60,7 @@ def _compared(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]
     for j, more in enumerate(mentions):
         told = _MORE_THAN.match(more.text, more.quantity.end)
         if told and any(cue.search(told["than"]) and cue.search(asked.text) for cue in (_EARLIER, _EXPECTED)):
-            bare = replace(more.quantity, nouns=()) if more.quantity.kind == "count" else more.quantity
+            bare = more.quantity._replace(nouns=()) if more.quantity.kind == "count" else more.quantity
             yield from _combined(mentions, _before(mentions, j, bare), j, -1 if told["more"] else 1)
 
 
@@ -200,7 +199,7 @@ def _parts(mentions: Sequence[Mention]) -> Iterator[tuple[int, int]]:
 
 def _in_unit(part: Quantity, whole: Quantity) -> Quantity:
     """The part in the unit of its whole: "60 of 64 GB"."""
-    return replace(part, low=part.low * whole.worth, high=part.high * whole.worth) if part.is_bare else part
+    return part._replace(low=part.low * whole.worth, high=part.high * whole.worth) if part.is_bare else part
 
 
 def _asks_rest(asked: Question, part: Mention) -> bool:

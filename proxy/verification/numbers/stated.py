@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from proxy.types import Citation, Claim
@@ -242,10 +242,10 @@ def is_enumeration(quantity: Quantity) -> bool:
 
 
 def _compare(claimed: Quantity, stated: Quantity, read: Read, place: int, tolerance: float | None) -> Relation:
-    if stated.high < 0 <= claimed.low and stated.kind in _SIGNED and read.asked.falls:
-        stated = replace(stated, low=-stated.high, high=-stated.low)  # "fell by 3%" for a growth of −3%
-    elif stated.low > 0 and _is_growth(stated, read) and claimed.kind == stated.kind and read.asked.falls:
-        stated = replace(stated, low=-stated.high, high=-stated.low)
+    if read.asked.falls:  # "fell by 3%" for a growth of −3%
+        is_fall = stated.high < 0 <= claimed.low and stated.kind in _SIGNED
+        if is_fall or (stated.low > 0 and claimed.kind == stated.kind and _is_growth(stated, read)):
+            stated = stated._replace(low=-stated.high, high=-stated.low)
     given = read.given[place] if read.is_row else None
     relation = _compare_scaled(claimed, stated, read, tolerance)
     if given and not relation.is_match and claimed.scale == 1.0 and _may_repeat(claimed, stated, given):
@@ -263,6 +263,8 @@ def _compare_scaled(claimed: Quantity, stated: Quantity, read: Read, tolerance: 
     scale = read.scale if is_unscaled else 1.0
     stated = in_money(stated, read) if claimed.kind == "currency" else stated
     relation = compare(claimed, stated, tolerance, scale)
+    if relation is Relation.APART:
+        return relation if scale == 1.0 or claimed.scale != 1.0 else compare(claimed, stated, tolerance)
     if relation is Relation.DIFFERENT and scale == 1.0 and read.is_row and claimed.scale != 1.0 and is_unscaled:
         same_digits = compare(claimed, stated, tolerance, claimed.scale).is_match
         relation = Relation.UNSCALED if same_digits else relation
@@ -280,9 +282,9 @@ def in_money(bare: Quantity, read: Read) -> Quantity:
     if not bare.is_bare or bare.scale != 1.0 or not (read.is_row or read.note):
         return bare
     if read.note and read.note.kind == "currency":
-        return replace(bare, kind="currency", unit=read.note.unit)
+        return bare._replace(kind="currency", unit=read.note.unit)
     written = _currencies_of(read.passage.source.text)
-    return replace(bare, kind="currency", unit=next(iter(written))) if len(written) == 1 and read.is_row else bare
+    return bare._replace(kind="currency", unit=next(iter(written))) if len(written) == 1 and read.is_row else bare
 
 
 @lru_cache(maxsize=64)

@@ -39,7 +39,7 @@ def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None,
     "$4.2M", while "$4.2M" leaves "$4.23M" open and differs from "$4.3M". A `tolerance` is a share of the stated value,
     or days for dates.
     """
-    if "date" in (claimed.kind, stated.kind):
+    if claimed.kind == "date" or stated.kind == "date":
         return _compare_dates(claimed, stated, tolerance)
     factors = _common(claimed, stated)
     if factors is None:
@@ -48,10 +48,9 @@ def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None,
     if claimed.per and stated.per:
         scale *= claimed.per / stated.per  # "$12 a month" is "$144 a year"
     factor, offset, is_conversion = factors
-    ends = [(stated.low, stated.high), stated.other]
     best = Relation.DIFFERENT
-    for low, high in filter(None, ends):
-        for mine in filter(None, ((claimed.low, claimed.high), claimed.other)):
+    for low, high in _readings(stated):
+        for mine in _readings(claimed):
             relation = _compare_values(
                 claimed,
                 stated,
@@ -93,6 +92,12 @@ _FIRST_WEEKS = 35
 _NO_DIGIT = re.compile(r"\D")
 
 
+def _readings(quantity: Quantity) -> tuple[tuple[float, float], ...]:
+    """The two ends of a quantity, and those of its other reading where it has one."""
+    ends = quantity.low, quantity.high
+    return (ends, quantity.other) if quantity.other else (ends,)
+
+
 def _common(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool] | None:
     """Factor and offset that bring `stated` to the unit of `claimed`, and whether that converts; None if apart."""
     if claimed.kind == stated.kind:
@@ -107,8 +112,10 @@ def _common(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool] | 
         return (1.0, 0.0, False) if claimed.kind == "ratio" else None
     if _are_points(claimed, stated) or _are_points(stated, claimed):
         return 1.0, 0.0, False
-    if {claimed.kind, stated.kind} == {"percentage", "ratio"}:
-        return (100.0, 0.0, True) if claimed.kind == "percentage" else (0.01, 0.0, True)
+    if claimed.kind == "percentage" and stated.kind == "ratio":
+        return 100.0, 0.0, True
+    if claimed.kind == "ratio" and stated.kind == "percentage":
+        return 0.01, 0.0, True
     if not (stated.is_bare or claimed.is_bare) or "time" in (claimed.kind, stated.kind):
         return None
     return _as_written(claimed, stated)
@@ -208,8 +215,8 @@ def _compare_dates(claimed: Quantity, stated: Quantity, tolerance: float | None)
     if claimed.unit or stated.unit:
         return _compare_without_year(claimed, stated)
     relation = Relation.DIFFERENT
-    for mine in filter(None, ((claimed.low, claimed.high), claimed.other)):
-        for theirs in filter(None, ((stated.low, stated.high), stated.other)):
+    for mine in _readings(claimed):
+        for theirs in _readings(stated):
             if mine == theirs:
                 return Relation.EXACT
             if mine[0] <= theirs[0] and theirs[1] <= mine[1]:
