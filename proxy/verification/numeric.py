@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from proxy.types import Citation, Claim, NumericPolicy, Policy, Verdict
 from proxy.verification.alignment.lexicon import concept, same_meaning
+from proxy.verification.alignment.vetoes import read_claim
 from proxy.verification.context.cells import cell_at, speaks_of_column
 from proxy.verification.context.index import Context, Passage
 from proxy.verification.numbers.binding import Binding, bind
@@ -55,7 +56,7 @@ def verify(
     if not wanted:
         return None
     deadline = clock() + policy.numeric.timeout_s
-    claimed = {each.quantity: each for each in bind(claim.text, words(claim.text), quantities)}
+    claimed = {each.quantity: each for each in bind(claim.text, read_claim(claim.text).words, quantities)}
     is_scaled = any(each.high >= 1000 or each.low <= -1000 for each in wanted if each.kind != "date")
     asked = Asked(claim, quantities, subject_of(claim, quantities), is_scaled)
     passages: list[Read] = []

@@ -33,7 +33,7 @@ from proxy.verification.alignment.lexicon import (
 )
 from proxy.verification.alignment.model import shipped
 from proxy.verification.alignment.thesaurus import related
-from proxy.verification.alignment.vetoes import Reading, Veto, find_vetoes
+from proxy.verification.alignment.vetoes import Reading, Veto, find_vetoes, read_claim
 from proxy.verification.context.index import Context, Passage
 from proxy.verification.folding import fold
 from proxy.verification.numbers.grammar import find_quantities
@@ -160,7 +160,7 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
     text = without_markup(claim.text)
     is_measured = "numeric" in policy.verifiers
     measured = [each for each in find_quantities(text) if is_enabled(each, policy.numeric)] if is_measured else []
-    reading = Reading(text, measured)
+    reading = read_claim(text).measured_by(measured)
     units = _units(reading, numbers=not is_measured)
     if not units or (measured and all(unit.weight < 1 for unit in units)):
         return None  # "It lasts 30 minutes" says nothing but its number

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 _WORD = re.compile(
@@ -47,7 +48,10 @@ class Word(NamedTuple):
 
 def words(text: str) -> tuple[Word, ...]:
     """The words of `text` in order. Linear in its length."""
-    return tuple([Word._make((*match.span(), *_form(match.group()))) for match in _WORD.finditer(text)])
+    return tuple([_word((*match.span(), *_form(match.group()))) for match in _WORD.finditer(text)])
+
+
+_word: Callable[[tuple[object, ...]], Word] = partial(tuple.__new__, Word)  # what _make does, without its checks
 
 
 @lru_cache(maxsize=65536)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from proxy.types import Claim
 from proxy.verification.alignment.lexicon import FRAME_WORDS, concept, root
 from proxy.verification.alignment.thesaurus import related
-from proxy.verification.alignment.vetoes import Reading
+from proxy.verification.alignment.vetoes import Reading, read_claim
 from proxy.verification.context.index import Context, Passage
 from proxy.verification.words import Word
 
@@ -54,7 +54,7 @@ SIGNS = Features(1, 1, 1, 1, 1, -1, -1)
 
 def features(claim: Claim, alignment: Alignment, context: Context, *, by_rule: bool) -> Features:
     """The features of an aligned claim; `by_rule` is what the rules make of the same alignment."""
-    reading = Reading(claim.text)
+    reading = read_claim(claim.text)
     content = [
         place for place, word in enumerate(reading.words) if word.carries_meaning and word.stem not in FRAME_WORDS
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -65,6 +66,12 @@ class Reading:
         self.text = text
         self.words = words(text)
         self.measured = inside(self.words, quantities)
+
+    def measured_by(self, quantities: Sequence[Quantity]) -> Reading:
+        """The same text with `quantities` measured in it."""
+        reading = copy(self)
+        reading.measured = inside(self.words, quantities)
+        return reading
 
     @cached_property
     def concepts(self) -> tuple[str, ...]:
@@ -240,6 +247,12 @@ class Reading:
         return is_run and self.words[place + 1].text[:1].isupper() and self.words[place].stem not in _COMMON_OPENERS
 
 
+@lru_cache(maxsize=16)
+def read_claim(text: str) -> Reading:
+    """The text of a claim, read once for all verifiers."""
+    return Reading(text)
+
+
 _TURNS = frozenset(("but", "although", "though", "because", "while", "whereas"))
 _HYPOTHETICAL = frozenset(
     "if whether unless could can may might would should must to want wants hope hopes claim claimed".split()
@@ -276,15 +289,22 @@ _REFUTING = frozenset(("false", "no", "none", "never"))
 
 def inside(text_words: Sequence[Word], quantities: Sequence[Quantity]) -> frozenset[int]:
     """The places of the words that lie in `quantities`, which stand in order. Linear in both."""
+    if not quantities:
+        return _NOWHERE
     places: list[int] = []
     rest = iter(quantities)
     current = next(rest, None)
     for place, word in enumerate(text_words):
         while current is not None and word.start >= current.end:
             current = next(rest, None)
-        if current is not None and word.start >= current.start:
+        if current is None:
+            break
+        if word.start >= current.start:
             places.append(place)
     return frozenset(places)
+
+
+_NOWHERE: frozenset[int] = frozenset()
 
 
 def opposed(one: str, other: str) -> bool:

@@ -17,6 +17,7 @@ from proxy.verification.context.passages import cut
 from proxy.verification.folding import Folded, fold
 from proxy.verification.numbers.binding import Binding, bind
 from proxy.verification.numbers.grammar import Quantity, find_quantities
+from proxy.verification.numbers.headings import Given, note_near
 from proxy.verification.words import Word, content_stems
 
 _COMMON = frozenset(
@@ -35,6 +36,7 @@ _CITED_NUMBER = re.compile(
 )
 _DENSITY_COST = 0.25
 _DENSITY_HALF = 20
+_FEW = 2
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,13 @@ class Passage:
     def names(self) -> frozenset[str]:
         """The stems of its proper names, as far as they lie in no quantity."""
         return self.reading.names(self.quantities)
+
+    @cached_property
+    def note(self) -> Given | None:
+        """What a note near it says of bare numbers, if it is a row or full of numbers: "in millions of euros"."""
+        if not self.is_row and len(self.quantities) <= _FEW:
+            return None
+        return note_near(self.text, self.source.text, self.start, self.end)
 
     @cached_property
     def is_row(self) -> bool:

@@ -43,6 +43,22 @@ def given_by(name: str) -> tuple[Given, ...]:
     return tuple(dict.fromkeys(_of_identifier(name)))
 
 
+def note_near(text: str, source: str, start: int, end: int) -> Given | None:
+    """What the nearest note says of the bare numbers of `text`, which reads `source[start:end]`: "in millions"."""
+    nearest = _SCALE_NOTE.search(text) or _SCALE_ASIDE.search(text)
+    if nearest is None:
+        text = source
+        notes = _SCALE_NOTE.finditer(text, max(0, start - _REACH), end + _REACH)
+        nearest = min(notes, key=lambda note: abs(note.start() - start), default=None)
+    if nearest is None:
+        return None
+    before = _CLAUSE_END.split(text[max(0, nearest.start() - 40) : nearest.start()])[-1]
+    behind = _CLAUSE_END.split(text[nearest.end() : nearest.end() + 40])[0]
+    told = given_by(f"{before}{nearest.group().strip('()')}{behind}".strip())
+    scale = _NOTED[nearest.lastgroup or ""]
+    return told[0] if told and told[0].scale == scale else Given("count", scale=scale)
+
+
 def as_given(number: Quantity, given: Given) -> Quantity:
     """A number of a cell as its names mean it: a bare one gets their unit and scale, an amount of money their scale."""
     if number.kind == "currency" and given.kind in ("currency", "count"):
@@ -142,3 +158,16 @@ _COMPACT_MONEY = re.compile(rf"(?P<before>m|mn|k|b|bn)?(?P<currency>{_CODE})(?P<
 _OF_WHAT = re.compile(r" (?:of |CO2)\S{1,20}", re.IGNORECASE)
 _PARTS = re.compile(r"[\s_.\-/]+")
 _NO_UNITS = frozenset("min max mean bar in at to by no id us day hour minute second year month week cup a".split())
+_REACH = 4000  # characters between a note and what it is of
+_CLAUSE_END = re.compile(r"[\n.;,|()]|: ")
+_NOTED = {"thousands": 1e3, "millions": 1e6, "billions": 1e9}
+_SCALE_NOTE = re.compile(
+    r"(?P<thousands>\bthousands\b|[’'‘]000[’']?s?\b|[$€£]000s?\b|[$€£]k\b)"
+    r"|(?P<millions>\bmillions\b|[$€£] ?(?:mm?|mn|million)\b)|(?P<billions>\bbillions\b|[$€£] ?(?:billion|bn)\b)",
+    re.IGNORECASE,
+)
+_SCALE_ASIDE = re.compile(  # what a table's head says of all its numbers stands in brackets behind the row's label
+    r"\((?:[^()|\d]{0,60}[^()|\d\w])?(?:(?P<thousands>thousand|k)|(?P<millions>million|mio|mln|mn|mm|m)|(?P<billions>billion|bn))"
+    r"(?: [^()|]{0,40})?\)",
+    re.IGNORECASE,
+)

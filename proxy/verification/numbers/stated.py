@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 from proxy.types import Citation, Claim
 from proxy.verification.alignment.lexicon import REFERENTS, same_meaning
-from proxy.verification.alignment.vetoes import Reading, inside
+from proxy.verification.alignment.vetoes import inside, read_claim
 from proxy.verification.context.cells import cell_at, is_in_name
 from proxy.verification.context.index import Context, Passage
 from proxy.verification.numbers.binding import Binding, bind
@@ -18,7 +18,7 @@ from proxy.verification.numbers.derived import direction
 from proxy.verification.numbers.grammar import Quantity
 from proxy.verification.numbers.headings import Given, as_given, given_by
 from proxy.verification.numbers.tolerance import Relation, compare, fit_period
-from proxy.verification.words import STOPWORDS, content_stems, stem, words
+from proxy.verification.words import STOPWORDS, content_stems, stem
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ class Asked:
     @cached_property
     def first(self) -> str:
         """The stem of its first content word, which is of its subject."""
-        return next((word.stem for word in words(self.claim.text) if word.is_content and not word.is_number), "")
+        told = read_claim(self.claim.text).words
+        return next((word.stem for word in told if word.is_content and not word.is_number), "")
 
     @cached_property
     def falls(self) -> bool:
@@ -53,7 +54,7 @@ class Asked:
     @cached_property
     def names(self) -> frozenset[str]:
         """The stems of the proper names of the claim: what is said of another name contradicts nothing."""
-        return Reading(self.claim.text).names(self.quantities)
+        return read_claim(self.claim.text).names(self.quantities)
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Read:
     @cached_property
     def note(self) -> Given | None:
         """What a note near it says of its bare numbers, such as "in millions of euros"."""
-        return _note(self.passage, self.is_row) if self.asked.is_scaled else None
+        return self.passage.note if self.asked.is_scaled else None
 
     @property
     def scale(self) -> float:
@@ -202,7 +203,8 @@ class Stated:
 
 def subject_of(claim: Claim, quantities: Sequence[Quantity]) -> frozenset[str]:
     """The words of the claim apart from its numbers; those it leans on when it has hardly any."""
-    told = words(claim.text.partition(", according to ")[0])
+    end = claim.text.find(", according to ")
+    told = [word for word in read_claim(claim.text).words if end < 0 or word.end <= end]
     measured = inside(told, [each for each in quantities if each.kind != "date"])
     spoken = frozenset(
         word.stem for place, word in enumerate(told) if word.is_content and not word.is_number and place not in measured
@@ -226,8 +228,9 @@ def read(asked: Asked, passage: Passage, context: Context) -> Read:
 def all_stated(mine: Binding, passages: Iterable[Read], tolerance: float | None) -> Iterator[Stated]:
     """Every quantity of the passages that can be held against the claimed one."""
     for each in passages:
+        is_row = each.is_row
         for place, quantity in enumerate(each.quantities):
-            if each.is_row and quantity.kind != "date" and is_in_name(each.passage.text, quantity.start):
+            if is_row and quantity.kind != "date" and is_in_name(each.passage.text, quantity.start):
                 continue
             relation = _compare(mine.quantity, quantity, each, place, tolerance)
             if relation is not Relation.APART:
@@ -323,24 +326,6 @@ def _with_ones(text: str, quantities: tuple[Quantity, ...]) -> tuple[Quantity, .
     return tuple(sorted((*quantities, *ones), key=lambda each: each.start)) if ones else quantities
 
 
-def _note(passage: Passage, is_row: bool) -> Given | None:
-    """What the nearest note says of the bare numbers of a row, or of a passage full of numbers: "in millions"."""
-    if not (is_row or len(passage.quantities) > 2):
-        return None
-    text, nearest = passage.text, _SCALE_NOTE.search(passage.text) or _SCALE_ASIDE.search(passage.text)
-    if nearest is None:
-        text = passage.source.text
-        notes = _SCALE_NOTE.finditer(text, max(0, passage.start - 4000), passage.end + 4000)
-        nearest = min(notes, key=lambda note: abs(note.start() - passage.start), default=None)
-    if nearest is None:
-        return None
-    start = _CLAUSE_END.split(text[max(0, nearest.start() - 40) : nearest.start()])[-1]
-    end = _CLAUSE_END.split(text[nearest.end() : nearest.end() + 40])[0]
-    told = given_by(f"{start}{nearest.group().strip('()')}{end}".strip())
-    scale = _NOTED[nearest.lastgroup or ""]
-    return told[0] if told and told[0].scale == scale else Given("count", scale=scale)
-
-
 CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))  # which way a thing went is not what it is
 _ONE = re.compile(r"(?<![\w'-])(?P<one>one|a single) (?P<noun>[^\W\d_]{3,20})(?![\w'-])", re.IGNORECASE)
 _NOT_COUNTED = frozenset("day morn even night time side hand th way point part person reason exampl kind".split())
@@ -348,15 +333,3 @@ _SIGNED = ("percentage", "currency", "count")
 _GROWTH = same_meaning(stem("rise")) | {stem("change")}
 _OPERATIONS = frozenset(map(stem, "change percentage percent difference ratio average sum between year".split()))
 _MONEY_SIGN = re.compile(r"US\$|[$€£¥₹₩]|\b(?:USD|EUR|GBP|JPY|CHF|CNY|RMB|SEK|NOK|DKK|INR)\b")
-_CLAUSE_END = re.compile(r"[\n.;,|()]|: ")
-_NOTED = {"thousands": 1e3, "millions": 1e6, "billions": 1e9}
-_SCALE_NOTE = re.compile(
-    r"(?P<thousands>\bthousands\b|[’'‘]000[’']?s?\b|[$€£]000s?\b|[$€£]k\b)"
-    r"|(?P<millions>\bmillions\b|[$€£] ?(?:mm?|mn|million)\b)|(?P<billions>\bbillions\b|[$€£] ?(?:billion|bn)\b)",
-    re.IGNORECASE,
-)
-_SCALE_ASIDE = re.compile(  # what a table's head says of all its numbers stands in brackets behind the row's label
-    r"\((?:[^()|\d]{0,60}[^()|\d\w])?(?:(?P<thousands>thousand|k)|(?P<millions>million|mio|mln|mn|mm|m)|(?P<billions>billion|bn))"
-    r"(?: [^()|]{0,40})?\)",
-    re.IGNORECASE,
-)
