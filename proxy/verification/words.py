@@ -32,7 +32,8 @@ class Word(NamedTuple):
     """One word: its span in the text, the word as written and in lower case, its stem, and what sort of word it is.
 
     `is_content`: it is no function word; `is_number`: it is written in digits; `is_negator`: it denies what follows
-    ("not", "never", "isn't"); `carries_meaning`: it has content of its own, neither a function word nor a negator.
+    ("not", "never", "isn't"); `carries_meaning`: it has content of its own, neither a function word nor a negator;
+    `is_capital`: it does so and begins with a capital, for whatever reason.
     """
 
     start: int
@@ -44,6 +45,7 @@ class Word(NamedTuple):
     is_number: bool
     is_negator: bool
     carries_meaning: bool
+    is_capital: bool
 
 
 def words(text: str) -> tuple[Word, ...]:
@@ -55,12 +57,13 @@ _word: Callable[[tuple[object, ...]], Word] = partial(tuple.__new__, Word)  # wh
 
 
 @lru_cache(maxsize=65536)
-def _form(text: str) -> tuple[str, str, str, bool, bool, bool, bool]:
+def _form(text: str) -> tuple[str, str, str, bool, bool, bool, bool, bool]:
     """What every occurrence of a word has in common: the fields of `Word` from `text` on."""
     lower, stemmed = text.lower(), stem(text)
     plain, is_content = lower.replace("\u2019", "'"), stemmed not in STOPWORDS
     is_negator = plain in NEGATORS or plain.endswith("n't")
-    return text, lower, stemmed, is_content, text[0].isdigit(), is_negator, is_content and not is_negator
+    tells = is_content and not is_negator
+    return text, lower, stemmed, is_content, text[0].isdigit(), is_negator, tells, tells and text[0].isupper()
 
 
 def content_stems(text: str) -> frozenset[str]:

@@ -31,6 +31,7 @@ from proxy.verification.alignment.lexicon import (
     TITLES,
     concept,
     opposites,
+    root,
 )
 from proxy.verification.alignment.thesaurus import related
 from proxy.verification.numbers.grammar import Quantity
@@ -76,7 +77,7 @@ class Reading:
     @cached_property
     def concepts(self) -> tuple[str, ...]:
         """The meaning of each word, in order."""
-        return tuple(concept(word.stem) for word in self.words)
+        return tuple([concept(word.stem) for word in self.words])
 
     @cached_property
     def places(self) -> dict[str, list[int]]:
@@ -89,19 +90,32 @@ class Reading:
     @cached_property
     def stems(self) -> frozenset[str]:
         """The stems of the words."""
-        return frozenset(word.stem for word in self.words)
+        return frozenset([word.stem for word in self.words])
+
+    @cached_property
+    def roots(self) -> frozenset[str]:
+        """The roots of the words."""
+        return frozenset(map(root, self.stems))
+
+    @cached_property
+    def denies(self) -> bool:
+        """Whether any word is a negator."""
+        return any(word.is_negator for word in self.words)
 
     @cached_property
     def negated(self) -> frozenset[int]:
         """The places of the words that a negator denies: the first content word behind it in its clause."""
+        asserted_otherwise = self.refuted | self.denied_of_all
+        if not self.denies:
+            return asserted_otherwise
         denied = (self.head(place) for place in range(len(self.words)) if self._negates(place))
-        return frozenset(place for place in denied if place is not None) | self.refuted | self.denied_of_all
+        return frozenset(place for place in denied if place is not None) | asserted_otherwise
 
     @cached_property
     def denied_of_all(self) -> frozenset[int]:
         """The places of the verbs whose subject is "nobody" or "nothing": nobody else did it either."""
         verbs: set[int] = set()
-        for place in range(len(self.words) - 1):
+        for place in range(len(self.words) - 1) if self.denies else ():
             lower, after = self.words[place].lower, place + 1
             if lower == "no" and self.words[after].lower == "one":
                 after += 1
@@ -198,8 +212,16 @@ class Reading:
 
     def is_name(self, place: int) -> bool:
         """Whether the word is a proper name by its writing: a capital where grammar asks for none."""
+        return place in self._named
+
+    @cached_property
+    def _named(self) -> frozenset[int]:
+        capitals = (place for place, word in enumerate(self.words) if word.text[0].isupper())
+        return frozenset(place for place in capitals if self._is_named(place))
+
+    def _is_named(self, place: int) -> bool:
         word = self.words[place]
-        if not word.text[:1].isupper() or word.stem in STOPWORDS or word.text[1:2] in ("'", "\u2019"):
+        if word.stem in STOPWORDS or word.text[1:2] in ("'", "\u2019"):
             return False  # I've
         if len(word.text) > 1 and word.text[1:] != word.text[1:].lower():
             return True  # NASA, McDonald
@@ -208,15 +230,8 @@ class Reading:
     def names(self, quantities: Sequence[Quantity]) -> frozenset[str]:
         """The stems of the proper names that lie in none of `quantities`."""
         measured = inside(self.words, quantities)
-        return frozenset(
-            word.stem
-            for place, word in enumerate(self.words)
-            if self.is_name(place) and place not in measured and word.lower not in TITLES
-        )
-
-    def is_capital(self, place: int) -> bool:
-        """Whether the word is a content word with a capital, for whatever reason."""
-        return self.words[place].text[:1].isupper() and self.words[place].carries_meaning
+        named = (self.words[place] for place in self._named - measured)
+        return frozenset(word.stem for word in named if word.lower not in TITLES)
 
     def name_run(self, place: int) -> range:
         """The places of the capitalised words that stand together with the one at `place`."""
@@ -228,7 +243,7 @@ class Reading:
         return range(first, last + 1)
 
     def _is_name_part(self, place: int) -> bool:
-        return self.is_capital(place) and self.words[place].lower not in TITLES
+        return self.words[place].is_capital and self.words[place].lower not in TITLES
 
     def starts_sentence(self, place: int) -> bool:
         """Whether the word opens a sentence, a quotation or a line, where anything is capitalised."""
@@ -236,6 +251,8 @@ class Reading:
             return True
         before = self.words[place - 1]
         gap = self.text[before.end : self.words[place].start]
+        if gap == " ":
+            return False
         if gap == ". " and (len(before.text) == 1 or before.lower in TITLES):
             return False  # Dr. Smith, J. Smith
         return any(mark in gap for mark in '.!?:\n"“*#|')
@@ -309,21 +326,20 @@ _NOWHERE: frozenset[int] = frozenset()
 
 def opposed(one: str, other: str) -> bool:
     """Whether two stems deny each other: "rise" and "fell", "effective" and "ineffective"."""
-    return other in _denying(one) or _prefixed(one, other) or _prefixed(other, one)
+    return other in _denying(one)
 
 
 @lru_cache(maxsize=4096)
 def _denying(word: str) -> frozenset[str]:
-    return opposites(word) | related(word).opposite
+    """Every stem that denies another: its opposites, and itself with a negative prefix or without."""
+    bare = (word.removeprefix(prefix) for prefix in _NEGATIVE_PREFIXES if word.startswith(prefix))
+    plain = frozenset(each for each in bare if _takes_prefix(each))
+    negative = frozenset(prefix + word for prefix in _NEGATIVE_PREFIXES if _takes_prefix(word))
+    return opposites(word) | related(word).opposite | plain | negative
 
 
-def _prefixed(plain: str, negative: str) -> bool:
-    return (
-        len(plain) >= 5
-        and negative.endswith(plain)
-        and negative[: -len(plain)].rstrip("-") in _NEGATIVE_PREFIXES
-        and plain not in _NO_PREFIX
-    )
+def _takes_prefix(word: str) -> bool:
+    return len(word) >= 5 and word not in _NO_PREFIX
 
 
 def find_vetoes(claim: Reading, evidence: Reading) -> tuple[Veto, ...]:
@@ -370,11 +386,7 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
             continue
         if any((near in claim.negated) != denied for near in claim.places[meaning]):
             continue
-        if not is_refuted and (
-            all(evidence.has_negator_near(near) for near in found)
-            if denied
-            else any(word.is_negator for word in claim.words)
-        ):
+        if not is_refuted and (all(evidence.has_negator_near(near) for near in found) if denied else claim.denies):
             continue  # both deny something here, each in its own way
         word = claim.words[place].text
         says = f'the answer denies "{word}" and' if denied else f'the answer asserts "{word}" and'
@@ -388,7 +400,9 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
 def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """A word of the claim that is missing, with its opposite in the same place of the frame."""
     for place, word in enumerate(claim.words):
-        if not word.is_content or not _lacks(evidence, claim, place) or place in claim.negated | claim.measured:
+        if not word.is_content or _denying(word.stem).isdisjoint(evidence.stems):
+            continue
+        if not _lacks(evidence, claim, place) or place in claim.negated or place in claim.measured:
             continue
         for near, other in enumerate(evidence.words):
             if (
@@ -419,7 +433,7 @@ def _exclusion(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     for apart in _SET_APART.finditer(evidence.text):
         name, cue = apart["name"], apart["cue"].lower()
         said = re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", claim.text, re.IGNORECASE)
-        if said is None or (cue == "but not" and any(word.is_negator for word in claim.words)):
+        if said is None or (cue == "but not" and claim.denies):
             continue
         sentence = evidence.text[
             _sentence_start(evidence.text, apart.start()) : _sentence_end(evidence.text, apart.end())
@@ -488,18 +502,22 @@ def _complements(reading: Reading) -> Iterator[tuple[int, str, int]]:
     """`(verb, preposition, name)` wherever a name stands right behind a preposition and that behind a verb."""
     for at in range(1, len(reading.words) - 1):
         link = reading.words[at].lower
-        if link in _PREPOSITIONS and reading.words[at - 1].carries_meaning and not reading.is_capital(at - 1):
+        if link in _PREPOSITIONS and reading.words[at - 1].carries_meaning and not reading.words[at - 1].is_capital:
             name = at + 2 if reading.words[at + 1].stem == "the" and at + 2 < len(reading.words) else at + 1
-            if reading.is_capital(name) and reading.words[name].stem not in CALENDAR and name not in reading.measured:
+            if (
+                reading.words[name].is_capital
+                and reading.words[name].stem not in CALENDAR
+                and name not in reading.measured
+            ):
                 yield at - 1, link, name
 
 
 def _reaches(reading: Reading, first: int, last: int) -> bool:
     """Whether only names, commas and conjunctions stand between two places: they are one list or one address."""
     low, high = sorted((first, last))
-    return all(reading.is_capital(at) or not reading.words[at].is_content for at in range(low, high + 1)) and not any(
-        reading.words[at].lower in _PREPOSITIONS for at in range(low, high)
-    )
+    return all(
+        reading.words[at].is_capital or not reading.words[at].is_content for at in range(low, high + 1)
+    ) and not any(reading.words[at].lower in _PREPOSITIONS for at in range(low, high))
 
 
 def _attribute(claim: Reading, evidence: Reading) -> Iterator[Veto]:
@@ -589,9 +607,9 @@ def _quantified(reading: Reading) -> dict[str, dict[str, tuple[int, str]]]:
     found: dict[str, dict[str, tuple[int, str]]] = defaultdict(dict)
     for place, word in enumerate(reading.words):
         amount = QUANTIFIERS.get(word.lower)
-        if any(near.is_negator for near in reading.words[place + 1 : place + 3]):
+        if amount is None or any(near.is_negator for near in reading.words[place + 1 : place + 3]):
             continue  # "usually not"
-        if amount and (head := reading.head(place)) is not None:
+        if (head := reading.head(place)) is not None:
             if place and reading.words[place - 1].is_negator:
                 amount = "some" if amount == "all" else "few"
             found[reading.concepts[head]].setdefault(amount, (place, word.text))
@@ -614,20 +632,15 @@ def _bounds(reading: Reading) -> Iterator[tuple[int, int, str]]:
     for place, word in enumerate(reading.words):
         if not place or not (word.is_number or reading.concepts[place] in _NUMBER_WORDS):
             continue
-        before = " ".join(lowered[max(0, place - 3) : place])
-        matches = ((len(phrase), side, phrase) for phrase, side in COMPARATORS.items() if _ends(before, phrase))
-        if longest := max(matches, default=None):
-            yield place, longest[1], longest[2]
+        before = (" ".join(lowered[max(0, place - count) : place]) for count in (3, 2, 1))
+        if longest := next((phrase for phrase in before if phrase in COMPARATORS), None):
+            yield place, COMPARATORS[longest], longest
 
 
 _NUMBER_WORDS = frozenset(
     concept(stem(word))
     for word in "two three four five six seven eight nine ten hundred thousand million billion half".split()
 )
-
-
-def _ends(text: str, phrase: str) -> bool:
-    return text == phrase or text.endswith(" " + phrase)
 
 
 def _name(claim: Reading, evidence: Reading) -> Iterator[Veto]:
@@ -744,10 +757,10 @@ def _actions(reading: Reading) -> Iterator[tuple[int, frozenset[str], frozenset[
     content = [place for place, word in enumerate(reading.words) if word.carries_meaning]
     for at, (before, verb) in enumerate(pairwise(content)):
         ahead = content[at + 2 : at + 2 + _REACH - 1]  # "acquired the bakery chain Brotzeit"
-        after = next((place for place in ahead if reading.is_capital(place)), None)
-        if after is None or after - before > 2 * _REACH or reading.is_capital(verb):
+        after = next((place for place in ahead if reading.words[place].is_capital), None)
+        if after is None or after - before > 2 * _REACH or reading.words[verb].is_capital:
             continue
-        if not reading.is_capital(before):
+        if not reading.words[before].is_capital:
             continue
         if _CLAUSE_BREAK.search(reading.text, reading.words[before].end, reading.words[after].start):
             continue

@@ -150,7 +150,7 @@ def _sole_name(said: Said) -> range | None:
     """The last name that stands where there can be one only."""
     reading = said.reading
     for place in reversed(range(len(reading.words))):
-        if not reading.is_capital(place) or place in reading.measured or (place and not reading.is_name(place)):
+        if not reading.words[place].is_capital or place in reading.measured or (place and not reading.is_name(place)):
             continue
         if reading.words[place].lower in TITLES:
             continue

@@ -193,7 +193,7 @@ def _names(reading: Reading) -> frozenset[str]:
 
 def _opens_with_name(reading: Reading, place: int) -> bool:
     word = reading.words[place]
-    return reading.is_capital(place) and concept(word.stem) == word.stem and not any(related(word.stem))
+    return reading.words[place].is_capital and concept(word.stem) == word.stem and not any(related(word.stem))
 
 
 _ROLES = frozenset("ceo cfo coo chairman president mayor captain king queen pope prince princess".split())
