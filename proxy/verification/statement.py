@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import groupby, pairwise
 from typing import Literal
 
@@ -38,7 +38,7 @@ from proxy.verification.context.index import Context, Passage
 from proxy.verification.folding import fold
 from proxy.verification.numbers.grammar import find_quantities
 from proxy.verification.numeric import is_enabled
-from proxy.verification.words import content_stems, stem, words
+from proxy.verification.words import stem, words
 
 _MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
 
@@ -69,7 +69,7 @@ _SHORTER = 0.1  # what a claim that is not long must have more of, because each 
 _SPARED = 0.8  # in a long claim with so much found, one name may be written otherwise
 _CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))
 _ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
-_COSTS = same_meaning(stem("cost"))
+_MEASURED = _CHANGES | same_meaning(stem("cost"))
 _SAYING_OF = LINKING | {"has", "have", "had"}
 _LEAST_CONTENT = 0.15  # names alone do not make an assertion
 _EXACT_COVERAGE, _EXACT_ORDER = 0.97, 0.9
@@ -114,7 +114,10 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """One content word of a claim: where it stands, its weight, and every stem that would do for it, or says more."""
+    """One content word of a claim: where it stands, its weight, and every stem that would do for it.
+
+    `telling` are these and those that say it and more: "dog" for "animal".
+    """
 
     place: int
     start: int
@@ -123,9 +126,44 @@ class _Unit:
     stem: str
     weight: float
     stems: frozenset[str]
-    narrower: frozenset[str]
+    telling: frozenset[str]
     root: str
     is_name: bool
+
+
+class _Units(tuple[_Unit, ...]):
+    """The content words of a claim, in order. Those that are found in a text are bits of an integer."""
+
+    @cached_property
+    def _shares(self) -> dict[int, float]:
+        return {}
+
+    @cached_property
+    def total(self) -> float:
+        """The weight of all of them."""
+        return sum(unit.weight for unit in self)
+
+    def share(self, found: int) -> float:
+        """The weighted share of the units in `found`."""
+        share = self._shares.get(found)
+        if share is None:
+            weights = [unit.weight for bit, unit in enumerate(self) if found >> bit & 1]
+            share = self._shares[found] = sum(weights) / self.total
+        return share
+
+    def found_in(self, passage: Passage) -> int:
+        """Which units a passage or its heading has: by meaning, or by the root of a derived word."""
+        stems, roots, headed = passage.stems, passage.roots, passage.heading_stems
+        bits, bit = 0, 1
+        for unit in self:
+            if (
+                unit.root in roots
+                or not unit.telling.isdisjoint(stems)
+                or (headed and not unit.stems.isdisjoint(headed))
+            ):
+                bits |= bit
+            bit <<= 1
+        return bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,18 +211,18 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
     if not windows:
         size = sum(unit.weight > _REFERENT_WEIGHT for unit in units)
         return Alignment(size, tuple(unit.text for unit in units), unknown=unknown)
-    best, vetoes = _least_vetoed(reading, units, windows)
+    best, vetoes = _least_vetoed(reading, units, windows, context)
     if joined := _joined(units, best):
-        best = replace(best, found=best.found | joined, share=_share(units, best.found | joined))
+        best = replace(best, found=best.found | joined, share=units.share(best.found | joined))
     further = _further(reading, units, best, windows)
     union = best.found | _all_found(further)
     missing = [unit for bit, unit in enumerate(units) if not union >> bit & 1]
     unsaid = _unsaid(reading, units, best)
     return Alignment(
-        coverage=_share(units, best.found | unsaid),
+        coverage=units.share(best.found | unsaid),
         frame=_frame(units, best, vetoes),
-        union=_share(units, union | unsaid),
-        order=_order(units, best),
+        union=units.share(union | unsaid),
+        order=_order(units, best, context),
         gap=_gap(units, union),
         predicate=_predicate(reading, units, best.found),
         content=_content(units, union),
@@ -268,7 +306,7 @@ def without_markup(text: str) -> str:
     return _MARKUP.sub(lambda match: " " * len(match.group()), text)
 
 
-def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
+def _units(reading: Reading, *, numbers: bool) -> _Units:
     units: dict[str, _Unit] = {}
     attributed = _attributed_from(reading)
     for place, word in enumerate(reading.words):
@@ -282,26 +320,17 @@ def _units(reading: Reading, *, numbers: bool) -> list[_Unit]:
         is_name = reading.is_name(place) and word.lower not in TITLES and word.stem not in CALENDAR
         is_name = is_name or (word.is_number and is_named)
         weight = _NAME_WEIGHT if is_name else _weight(word.stem)
-        if reading.measured and word.stem in _CHANGES | _COSTS:
+        if reading.measured and word.stem in _MEASURED:
             weight = min(weight, _LIGHT_WEIGHT)  # the numbers tell it, or another verifier asks them
         if place >= attributed:
             weight = _REFERENT_WEIGHT
-        units.setdefault(
-            reading.concepts[place],
-            _Unit(
-                place,
-                word.start,
-                word.end,
-                word.text,
-                word.stem,
-                weight,
-                _acceptable(reading, place),
-                _narrower(reading, place),
-                root(word.stem),
-                is_name,
-            ),
-        )
-    return list(units.values())
+        meaning = reading.concepts[place]
+        if meaning not in units:
+            stems = _acceptable(reading, place)
+            telling = stems | _narrower(reading, place)
+            span = word.start, word.end
+            units[meaning] = _Unit(place, *span, word.text, word.stem, weight, stems, telling, root(word.stem), is_name)
+    return _Units(units.values())
 
 
 def _weight(stem: str) -> float:
@@ -326,8 +355,13 @@ def _acceptable(reading: Reading, place: int) -> frozenset[str]:
     stem = reading.words[place].stem
     if reading.is_name(place) and concept(stem) not in NAME_CONCEPTS:
         return frozenset((stem, concept(stem)))
-    alike = same_meaning(stem) | related(stem).alike
+    alike = _alike(stem)
     return alike | opposites(stem) if place in reading.negated else alike
+
+
+@lru_cache(maxsize=8192)
+def _alike(stem: str) -> frozenset[str]:
+    return same_meaning(stem) | related(stem).alike
 
 
 def _narrower(reading: Reading, place: int) -> frozenset[str]:
@@ -343,9 +377,7 @@ def _cited_sources(claim: Claim, context: Context) -> tuple[list[Source], tuple[
     return sources, tuple(label for label, source in resolved if source is None)
 
 
-def _windows(
-    units: Sequence[_Unit], lead: frozenset[str], context: Context, among: Collection[str] | None
-) -> list[_Window]:
+def _windows(units: _Units, lead: frozenset[str], context: Context, among: Collection[str] | None) -> list[_Window]:
     """Windows of one to three passages around the nearest ones, best first."""
     stems = {stem for unit in units if unit.weight >= 1 for stem in unit.stems} or {s for u in units for s in u.stems}
     seeds = context.nearest(stems, _SEEDS, among)
@@ -355,22 +387,23 @@ def _windows(
         near = context.around(seed)
         for passage in near:
             if passage.place not in found:
-                found[passage.place] = _found(units, passage)
+                found[passage.place] = units.found_in(passage)
         for window in _runs(near, seed):
             key = (window[0].place, window[-1].place)
             if key not in ranked:
                 bits = 0
                 for passage in window:
                     bits |= found[passage.place]
-                share = _share(units, bits)
-                rank = share - _SPREAD_COST * (len(window) - 1) + _LEAD_SHARE * _lead_share(lead, window)
+                share = units.share(bits)
+                rank = share - _SPREAD_COST * (len(window) - 1)
+                rank += _LEAD_SHARE * _lead_share(lead, window) if lead else 0.0
                 ranked[key] = _Window(window, bits, share, rank)
     return sorted(ranked.values(), key=lambda window: (-window.rank, window.passages[0].place))
 
 
 def _runs(near: Sequence[Passage], seed: Passage) -> Iterator[tuple[Passage, ...]]:
     """The runs of consecutive passages of `near` that hold the seed; the rows of a table speak of different things."""
-    middle = next(index for index, passage in enumerate(near) if passage.place == seed.place)
+    middle = seed.place - near[0].place
     low = next((at + 1 for at in reversed(range(middle)) if _are_rows(near[at], seed)), 0)
     high = next((at for at in range(middle + 1, len(near)) if _are_rows(near[at], seed)), len(near))
     for start in range(low, middle + 1):
@@ -386,25 +419,7 @@ def _are_rows(one: Passage, other: Passage) -> bool:
     return 2 * len(these & those) >= min(len(these), len(those))
 
 
-def _found(units: Sequence[_Unit], passage: Passage) -> int:
-    """Which units a passage has, as bits: by meaning, or by the root of a derived word."""
-    bits = 0
-    headed = _heading_stems(passage.heading) if passage.heading else frozenset()
-    for bit, unit in enumerate(units):
-        if (
-            not unit.stems.isdisjoint(passage.stems)
-            or unit.root in _roots(passage.stems)
-            or not unit.stems.isdisjoint(headed)
-            or not unit.narrower.isdisjoint(passage.stems)
-        ):
-            bits |= 1 << bit
-    return bits
-
-
-_heading_stems = lru_cache(maxsize=1024)(content_stems)
-
-
-def _joined(units: Sequence[_Unit], window: _Window) -> int:
+def _joined(units: _Units, window: _Window) -> int:
     """The units found when hyphens and spaces are passed over: "PoachPod" in "poach pod", "high ball" in "highball"."""
     missing = [bit for bit in range(len(units)) if not window.found >> bit & 1]
     written = [(1 << bit, units[bit].text.lower()) for bit in missing]
@@ -423,23 +438,13 @@ def _joined(units: Sequence[_Unit], window: _Window) -> int:
     return found
 
 
-@lru_cache(maxsize=4096)
-def _roots(stems: frozenset[str]) -> frozenset[str]:
-    return frozenset(root(stem) for stem in stems)
-
-
-def _share(units: Sequence[_Unit], found: int) -> float:
-    total = sum(unit.weight for unit in units)
-    return sum(unit.weight for bit, unit in enumerate(units) if found >> bit & 1) / total
-
-
-def _content(units: Sequence[_Unit], found: int) -> float:
+def _content(units: _Units, found: int) -> float:
     """The share of the words of full weight that are no names; one alone may well be a verb like any other."""
     said = [bit for bit, unit in enumerate(units) if unit.weight >= 1 and not unit.is_name]
     return sum(found >> bit & 1 for bit in said) / len(said) if len(said) > 1 else 1.0
 
 
-def _cause(reading: Reading, units: Sequence[_Unit], found: int) -> float:
+def _cause(reading: Reading, units: _Units, found: int) -> float:
     """The share of the units of full weight behind "because of" or "due to" in their clause."""
     cue = _CAUSED.search(reading.text)
     if cue is None:
@@ -450,7 +455,7 @@ def _cause(reading: Reading, units: Sequence[_Unit], found: int) -> float:
     return sum(found >> bit & 1 for bit in said) / len(said) if said else 1.0
 
 
-def _frame(units: Sequence[_Unit], window: _Window, vetoes: Sequence[Veto]) -> float:
+def _frame(units: _Units, window: _Window, vetoes: Sequence[Veto]) -> float:
     at_issue = {veto.place for veto in vetoes}
     implied = max((veto.place for veto in vetoes if veto.kind == "attribute"), default=-1)  # a record names no subject
     others = [
@@ -467,7 +472,7 @@ def _frame(units: Sequence[_Unit], window: _Window, vetoes: Sequence[Veto]) -> f
     return sum(weight for bit, weight in others if window.found >> bit & 1) / total if total else 0.0
 
 
-def _unsaid(reading: Reading, units: Sequence[_Unit], window: _Window) -> int:
+def _unsaid(reading: Reading, units: _Units, window: _Window) -> int:
     """The words for a subject that a record need not name, as bits: "the ticket" of `refundable: false`."""
     is_record = any(_RECORD.search(passage.text) for passage in window.passages)
     verb = _verb(reading) if is_record else None
@@ -476,7 +481,7 @@ def _unsaid(reading: Reading, units: Sequence[_Unit], window: _Window) -> int:
     return sum(1 << bit for bit, unit in enumerate(units) if unit.place < verb and not unit.is_name)
 
 
-def _core_missing(units: Sequence[_Unit], found: int) -> int:
+def _core_missing(units: _Units, found: int) -> int:
     """How many of the words of full weight are not found."""
     return sum(unit.weight >= 1 for bit, unit in enumerate(units) if not found >> bit & 1)
 
@@ -486,7 +491,7 @@ def _verb(reading: Reading) -> int | None:
     return next((place for place, word in enumerate(reading.words) if word.lower in _SAYING_OF), None)
 
 
-def _predicate(reading: Reading, units: Sequence[_Unit], found: int) -> float:
+def _predicate(reading: Reading, units: _Units, found: int) -> float:
     """The share of the words behind the first "is" or "has" that are found: what is said of the subject."""
     verb = _verb(reading)
     if verb is None:
@@ -497,7 +502,7 @@ def _predicate(reading: Reading, units: Sequence[_Unit], found: int) -> float:
     return sum(found >> bit & 1 for bit in said) / len(said) if said else 1.0
 
 
-def _gap(units: Sequence[_Unit], found: int) -> float:
+def _gap(units: _Units, found: int) -> float:
     """The weight of the longest run of units that are not found: an invented phrase rather than a word exchanged."""
     longest = run = 0.0
     for bit, unit in enumerate(units):
@@ -506,7 +511,7 @@ def _gap(units: Sequence[_Unit], found: int) -> float:
     return longest
 
 
-def _missing_names(units: Sequence[_Unit], found: int) -> tuple[str, ...]:
+def _missing_names(units: _Units, found: int) -> tuple[str, ...]:
     """The names of which no part is found: "Smith" stands for "John Smith", and "Windows" not for "Windows 10"."""
     missing: list[str] = []
     for _, group in groupby(enumerate(units), key=_name_run):
@@ -529,20 +534,20 @@ def _lead_share(lead: frozenset[str], window: Sequence[Passage]) -> float:
 
 
 def _least_vetoed(
-    claim: Reading, units: Sequence[_Unit], windows: Sequence[_Window]
+    claim: Reading, units: _Units, windows: Sequence[_Window], context: Context
 ) -> tuple[_Window, tuple[Veto, ...]]:
     """The best window, or one as good that has the words at issue and that nothing speaks against.
 
     Any one source can support a claim, but one that is silent about what another denies does not.
     """
     best = windows[0]
-    vetoes = _vetoes(claim, best)
+    vetoes = _vetoes(claim, best, context)
     at_issue = {veto.place for veto in vetoes}
     wanted = sum(1 << bit for bit, unit in enumerate(units) if unit.place in at_issue)
     for other in windows[1:] if vetoes else ():
         if other.share < best.share or other.found & wanted != wanted or not _is_apart(best, other):
             continue
-        if not _vetoes(claim, other):
+        if not _vetoes(claim, other, context):
             return other, ()
     return best, vetoes
 
@@ -551,15 +556,13 @@ def _is_apart(one: _Window, other: _Window) -> bool:
     return {each.place for each in one.passages}.isdisjoint(each.place for each in other.passages)
 
 
-def _vetoes(claim: Reading, window: _Window) -> tuple[Veto, ...]:
+def _vetoes(claim: Reading, window: _Window, context: Context) -> tuple[Veto, ...]:
     if window.share < _VETO_SHARE:
         return ()
-    return find_vetoes(claim, Reading(" \n".join(passage.text for passage in window.passages)))
+    return find_vetoes(claim, context.reading(window.passages))
 
 
-def _further(
-    reading: Reading, units: Sequence[_Unit], best: _Window, windows: Sequence[_Window]
-) -> tuple[_Window, ...]:
+def _further(reading: Reading, units: _Units, best: _Window, windows: Sequence[_Window]) -> tuple[_Window, ...]:
     """The windows that complete the best one: one about the same thing, or one for each item of a list."""
     second = _second(best, windows)
     if second and best.found | second.found == (1 << len(units)) - 1:
@@ -592,7 +595,7 @@ def _second(best: _Window, windows: Sequence[_Window]) -> _Window | None:
     return max(others, key=lambda window: (window.found & ~best.found).bit_count(), default=None)
 
 
-def _items(reading: Reading, units: Sequence[_Unit], found: int, windows: Sequence[_Window]) -> tuple[_Window, ...]:
+def _items(reading: Reading, units: _Units, found: int, windows: Sequence[_Window]) -> tuple[_Window, ...]:
     """Windows for the items of a coordination that the best one lacks: each whole, and beside a word of the rest."""
     chosen: list[_Window] = []
     for item in _coordinated(reading, units):
@@ -604,7 +607,7 @@ def _items(reading: Reading, units: Sequence[_Unit], found: int, windows: Sequen
     return tuple(chosen)
 
 
-def _coordinated(reading: Reading, units: Sequence[_Unit]) -> Iterator[int]:
+def _coordinated(reading: Reading, units: _Units) -> Iterator[int]:
     """The runs of units between commas and conjunctions, as bits: "A", "B" and "C" of "A, B and C"."""
     run = 0
     for bit, unit in enumerate(units):
@@ -617,20 +620,22 @@ def _coordinated(reading: Reading, units: Sequence[_Unit]) -> Iterator[int]:
         yield run
 
 
-def _order(units: Sequence[_Unit], window: _Window) -> float:
+def _order(units: _Units, window: _Window, context: Context) -> float:
     """The share of neighbouring units of the claim that stand in the same order and near each other in the window."""
     if len(units) < 2:
         return float(window.found != 0)
-    stems = [word.stem for passage in window.passages for word in passage.words]
-    places: dict[str, list[int]] = {}
-    for place, each in enumerate(stems):
-        places.setdefault(concept(each), []).append(place)
-    standing = [[p for c in {concept(s) for s in unit.stems} for p in places.get(c, ())] for unit in units]
+    places = context.reading(window.passages).places
+    standing = [[p for c in _concepts(unit.stems) if c in places for p in places[c]] for unit in units]
     kept = sum(
         any(0 < second - first <= _NEAR for first in one[:8] for second in other[:8])
         for one, other in pairwise(standing)
     )
     return kept / (len(units) - 1)
+
+
+@lru_cache(maxsize=4096)
+def _concepts(stems: frozenset[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(map(concept, stems))))
 
 
 def _verbatim(text: str, source: Source, context: Context) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from proxy.types import Citation, Match, Source
+from proxy.verification.alignment.lexicon import root
 from proxy.verification.alignment.vetoes import Reading
 from proxy.verification.context.passages import cut
 from proxy.verification.folding import Folded, fold
@@ -37,6 +38,7 @@ _CITED_NUMBER = re.compile(
 _DENSITY_COST = 0.25
 _DENSITY_HALF = 20
 _FEW = 2
+_MOST_RUNS = 64
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,16 @@ class Passage:
     def stems(self) -> frozenset[str]:
         """The stems of the content words of `text`."""
         return content_stems(self.text)
+
+    @cached_property
+    def roots(self) -> frozenset[str]:
+        """The roots of `stems`."""
+        return frozenset(map(root, self.stems))
+
+    @cached_property
+    def heading_stems(self) -> frozenset[str]:
+        """The stems of the content words of `heading`."""
+        return content_stems(self.heading) if self.heading else frozenset()
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -119,6 +131,7 @@ class Context:
         self.sources: tuple[Source, ...] = tuple(sources)
         self.passages: tuple[Passage, ...] = tuple(_passages(self.sources))
         self._folded: dict[str, Folded] = {}
+        self._runs: dict[tuple[int, int], Reading] = {}
         self._by_stem: dict[str, list[int]] = defaultdict(list)
         for passage in self.passages:
             for stem in passage.stems:
@@ -169,6 +182,18 @@ class Context:
         """`passage` with its neighbours in the same source, in reading order."""
         low, high = max(0, passage.place - before), passage.place + after + 1
         return [near for near in self.passages[low:high] if near.source is passage.source]
+
+    def reading(self, run: Sequence[Passage]) -> Reading:
+        """Consecutive passages read as one text; the runs that were asked for last are kept."""
+        if len(run) == 1:
+            return run[0].reading
+        key = run[0].place, run[-1].place
+        known = self._runs.get(key)
+        if known is None:
+            if len(self._runs) >= _MOST_RUNS:
+                self._runs = {}
+            known = self._runs[key] = Reading(" \n".join(passage.text for passage in run))
+        return known
 
     def before(self, passage: Passage) -> Passage | None:
         """The passage right before `passage` in the same source."""
