@@ -9,9 +9,13 @@ from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 
+import structlog
+
 from proxy.errors import UpstreamBusy
 from proxy.types import Call, Chunks, Reply
 from proxy.upstream.upstream import Upstream
+
+log = structlog.get_logger("groundwire.upstream")
 
 _WINDOW_S = 60.0
 
@@ -109,6 +113,7 @@ class LimitedUpstream:
         if self._waiting >= self._limits.queue:
             raise self._busy(self._limits.queue_timeout)
         self._waiting += 1
+        log.debug("request.waits", upstream=self.name, waiting=self._waiting)
         try:
             yield
         finally:

@@ -94,16 +94,11 @@ class Router:
         raise UnknownModel(f"The model '{model}' is served by no upstream of this proxy", param="model")
 
     def _instead(self, served: Served, model: str, there: str) -> tuple[Route, ...]:
-        """The fallbacks of a model, each with its own retries and no fallbacks of its own."""
-        targets = next(
-            (
-                targets
-                for glob, targets in served.fallbacks.items()
-                if fnmatchcase(model, glob) or fnmatchcase(there, glob)
-            ),
-            (),
-        )
-        return tuple(self._target(target, there) for target in targets)
+        """The fallbacks of a model: those of its name, else of the first glob that fits it; each without its own."""
+        given = served.fallbacks
+        fitting = [name for name in (model, there) if name in given]
+        fitting += [glob for glob in given if fnmatchcase(model, glob) or fnmatchcase(there, glob)]
+        return tuple(self._target(target, there) for target in (given[fitting[0]] if fitting else ()))
 
     def _target(self, target: str, there: str) -> Route:
         for each in self._served:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -155,6 +156,14 @@ def fetch(port: int, method: str, target: str, headers: Pairs = JSON_HEADERS, bo
         client.read_head()
         client.read_to_end()
     return client
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Return when it holds; fail when it does not in 20 s."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, "it never held"
+        time.sleep(0.005)
 
 
 def post_chat(port: int, request: object, *headers: tuple[str, str]) -> RawClient:

@@ -4,23 +4,15 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from clients import JSON_HEADERS, RawClient, fetch, post_chat
+from clients import JSON_HEADERS, RawClient, fetch, post_chat, until
 from upstream import Reply, Stall, Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 BODY = json.dumps(CHAT).encode()
-PATIENCE_S = 20.0
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.01)
 
 
 def error_of(client: RawClient) -> dict:
