@@ -381,10 +381,18 @@ class Thresholds(Section):
 
 
 class Cache(Section):
-    """How long verdicts are kept, and how many."""
+    """How long verdicts are kept, and how many; and the Redis that replicas share."""
 
     ttl: Duration = 3600.0
     max_entries: int = Field(default=10_000, ge=0)
+    redis_url: Secretive | None = None
+    redis_timeout: Duration = Field(default=0.05, gt=0)
+
+    @model_validator(mode="after")
+    def _known(self) -> Cache:
+        if self.redis_url is not None and not self.redis_url.startswith(("redis://", "rediss://", "unix://")):
+            raise ValueError("redis_url must begin with redis://, rediss:// or unix://")
+        return self
 
 
 class Facts(Section):

@@ -38,6 +38,7 @@ from proxy.gateway.stream import StreamSettings
 from proxy.gateway.trace import Auditor, Executor
 from proxy.gateway.verify import Verification
 from proxy.gateway.workers import Workers
+from proxy.stores.cache import Cache
 from proxy.stores.facts import MemoryFacts
 from proxy.stores.jobs.jobs import Jobs
 from proxy.stores.jobs.work import JobStore, Work
@@ -45,7 +46,7 @@ from proxy.stores.limits import Limiter, LocalLimits
 from proxy.stores.reports import Reports
 from proxy.stores.verdicts import VerdictCache
 from proxy.telemetry import Telemetry, build_telemetry
-from proxy.types import Headers
+from proxy.types import Estimate, Headers, Judgement, Probability
 from proxy.upstream.headers import AllowList, HeaderRules
 from proxy.upstream.limits import LimitedUpstream, UpstreamLimits
 from proxy.upstream.litellm import LitellmUpstream
@@ -61,6 +62,7 @@ from proxy.verification.memory import GatePolicy
 if TYPE_CHECKING:
     from proxy.evidence.facts import FactsDatabase
     from proxy.stores.history.history import History
+    from proxy.stores.shared.redis import SharedRedis
 
 _SETTLE_S = 5.0  # at the end, for reports that are still being made
 
@@ -80,13 +82,16 @@ class House:
     facts: FactsDatabase | None = None
     history: History | None = None
     limiter: Limiter = field(default_factory=LocalLimits)
+    shared: SharedRedis | None = None
 
     def degraded(self) -> tuple[tuple[str, str], ...]:
         """Which parts work less than fully just now, each with its reason."""
         overload = "overload" if self.workers.is_full else None
         jobs = "unavailable" if self.later and self.later.jobs.is_down else None
         store = self.history.degraded() if self.history else None
-        return tuple((part, why) for part, why in (("verification", overload), ("jobs", jobs), ("store", store)) if why)
+        redis = self.shared.degraded() if self.shared else None
+        parts = (("verification", overload), ("jobs", jobs), ("store", store), ("redis", redis))
+        return tuple((part, why) for part, why in parts if why)
 
     async def find_report(self, id_: str) -> bytes | None:
         """The report under an id, as far as it has come: of this process, of a job, or as it was stored.
@@ -117,6 +122,9 @@ class House:
             await upstream.aclose()
         if self.facts is not None:
             await self.facts.close()
+        await self.limiter.aclose()
+        if self.shared is not None:
+            await self.shared.aclose()
         self.workers.close()
         self.telemetry.close()
 
@@ -140,10 +148,11 @@ def build_house(
     router = _router(settings, environ, transport)
     grounding = settings.grounding
     workers = Workers(grounding.workers, grounding.queue)
-    cache = VerdictCache(settings.cache.max_entries, settings.cache.ttl)
+    shared = _shared(settings)
+    cache = _verdict_cache(settings, shared)
     reports = Reports(grounding.keep_reports)
     verifiers = verifiers or load_verifiers(settings.encoder)
-    estimators = _estimators(settings, environ, router, transport, workers, verifiers)
+    estimators = _estimators(settings, environ, router, transport, workers, verifiers, shared)
     prover = Prover(workers, settings.policy, estimators, verifiers)
     memory = _memory(settings, prover)
     history = _history(settings)
@@ -177,7 +186,48 @@ def build_house(
     audits = estimators.is_on("trace_auditing")
     checks = Checks(grounder, prover, _auditor(settings, prover, router), timeout, memory, audits)
     passage = PassThrough(router, telemetry)
-    return House(completions, passage, reports, telemetry, workers, estimators, checks, later, grounder.facts, history)
+    house = House(completions, passage, reports, telemetry, workers, estimators, checks, later, grounder.facts, history)
+    return replace(house, limiter=_limiter(shared), shared=shared)
+
+
+def _shared(settings: Settings) -> SharedRedis | None:
+    """What replicas share, where a Redis is named. Its library is loaded only for those who name one."""
+    cache = settings.cache
+    if cache.redis_url is None:
+        return None
+    from proxy.stores.shared.redis import SharedRedis
+
+    try:
+        return SharedRedis(cache.redis_url, cache.redis_timeout)
+    except ValueError as error:
+        raise ConfigError(["cache.redis_url: it is not a URL of a Redis"]) from error
+
+
+def _verdict_cache(settings: Settings, shared: SharedRedis | None) -> VerdictCache:
+    entries, ttl = settings.cache.max_entries, settings.cache.ttl
+    if shared is None:
+        return VerdictCache(entries, ttl)
+    from proxy.stores.shared.values import SharedValues
+
+    return VerdictCache(entries, ttl, further=SharedValues(shared, "verdict", Judgement, ttl))
+
+
+def _estimate_cache(settings: Settings, shared: SharedRedis | None) -> Cache[Estimate]:
+    entries, ttl = settings.cache.max_entries, settings.hallucination.cache_ttl
+    if shared is None:
+        return estimate_cache(entries, ttl)
+    from proxy.stores.shared.values import SharedValues
+
+    return estimate_cache(entries, ttl, SharedValues[Estimate](shared, "estimate", Probability, ttl))
+
+
+def _limiter(shared: SharedRedis | None) -> Limiter:
+    """Who gives turns to clients: this process alone, or all replicas together."""
+    if shared is None:
+        return LocalLimits()
+    from proxy.stores.shared.limits import SharedLimits
+
+    return SharedLimits(shared, LocalLimits())
 
 
 def _history(settings: Settings) -> History | None:
@@ -248,6 +298,7 @@ def _estimators(
     transport: httpx.AsyncBaseTransport,
     workers: Workers,
     verifiers: Sequence[tuple[str, Verifier]],
+    shared: SharedRedis | None,
 ) -> Estimators:
     """Every backend that may be asked how likely a claim is, and which of them each operation asks."""
     hallucination = settings.hallucination
@@ -277,7 +328,7 @@ def _estimators(
     return Estimators(
         backends,
         hallucination.operations,
-        estimate_cache(settings.cache.max_entries, hallucination.cache_ttl),
+        _estimate_cache(settings, shared),
         hallucination.batch_size,
         hallucination.timeout,
     )

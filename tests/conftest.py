@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 from servers.believer import Believer
+from servers.redis_of_tests import Gate, RedisOfTests
 
 settings.register_profile(
     "groundwire", deadline=None, derandomize="CI" in os.environ, suppress_health_check=[HealthCheck.too_slow]
@@ -22,3 +23,27 @@ def believer() -> Iterator[Believer]:
     """A model server with predictable beliefs; tests set its `manner`."""
     with Believer() as server:
         yield server
+
+
+@pytest.fixture
+def real_redis() -> Iterator[RedisOfTests]:
+    """A Redis, without the keys of this test afterwards; skips where there is none."""
+    found = RedisOfTests()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def gate(real_redis: RedisOfTests) -> Iterator[Gate]:
+    """A way to it that can be shut."""
+    found = Gate(real_redis.url)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def silent_redis() -> Iterator[Gate]:
+    """What takes connections as a Redis does and never answers."""
+    found = Gate()
+    yield found
+    found.close()

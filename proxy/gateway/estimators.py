@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from proxy.evidence.estimator import Estimator, Limits, Meter
-from proxy.stores.cache import Cache
+from proxy.stores.cache import Cache, Further
 from proxy.types import Claim, Estimate, Headers, Probability, Source, Unavailable
 from proxy.types import Operation as Operation
 
@@ -76,9 +76,9 @@ class Estimators:
         return Opened(CachedEstimator(backend, self.cache, limits.until), meter)
 
 
-def estimate_cache(max_entries: int, ttl: float) -> Cache[Estimate]:
+def estimate_cache(max_entries: int, ttl: float, further: Further[Estimate] | None = None) -> Cache[Estimate]:
     """A cache for estimates; only probabilities are kept, so that what failed is tried again."""
-    return Cache(max_entries, ttl, _is_known, _is_known)
+    return Cache(max_entries, ttl, _is_known, _is_known, further=further)
 
 
 class CachedEstimator:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 _MINUTE = 60.0
 _ROUNDING = 1e-6  # seconds; a bucket that is refilled just now must not be empty by an error of floating point
-_BUSY_S = 1.0  # after which it is worth asking again where too many run at once; nobody knows when one ends
+BUSY_S = 1.0  # after which it is worth asking again where too many run at once; nobody knows when one ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,13 @@ class Turn:
     slot: str | None = None
 
 
+def remaining(limits: Limits, reset: float) -> tuple[int | None, float | None]:
+    """How many requests are left in a bucket that is full in `reset` seconds, and these seconds; see `Turn`."""
+    if limits.requests_per_minute is None:
+        return None, None
+    return int((_MINUTE + _ROUNDING - reset) * limits.requests_per_minute / _MINUTE), reset
+
+
 class Limiter(Protocol):
     """Who gives turns to clients."""
 
@@ -54,6 +61,9 @@ class Limiter(Protocol):
 
     def give_back(self, turn: Turn) -> None:
         """Takes note that what a granted turn was for has ended."""
+
+    async def aclose(self) -> None:
+        """Ends what it does beside."""
 
 
 @dataclass(slots=True)
@@ -73,7 +83,7 @@ class LocalLimits:
         """See `Limiter`."""
         bucket = self._buckets.setdefault(name, _Bucket())
         if limits.concurrent is not None and bucket.running >= limits.concurrent:
-            return Turn(name, limits, granted=False, wait=_BUSY_S)
+            return Turn(name, limits, granted=False, wait=BUSY_S)
         turn = Turn(name, limits)
         if limits.requests_per_minute is not None:
             turn = self._drawn(bucket, name, limits, _MINUTE / limits.requests_per_minute)
@@ -84,10 +94,13 @@ class LocalLimits:
         now = self.clock()
         full_at = max(bucket.full_at, now) + interval
         if full_at - now > _MINUTE + _ROUNDING:
-            return Turn(name, limits, False, full_at - now - _MINUTE, 0, full_at - interval - now)
+            return Turn(name, limits, False, full_at - now - _MINUTE, *remaining(limits, full_at - interval - now))
         bucket.full_at = full_at
-        return Turn(name, limits, True, 0.0, int((_MINUTE + _ROUNDING - (full_at - now)) / interval), full_at - now)
+        return Turn(name, limits, True, 0.0, *remaining(limits, full_at - now))
 
     def give_back(self, turn: Turn) -> None:
         """See `Limiter`."""
         self._buckets[turn.name].running -= turn.granted
+
+    async def aclose(self) -> None:
+        """There is nothing to end."""

@@ -5,15 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from proxy.stores.cache import Cache
+from proxy.stores.cache import Cache, Further
 from proxy.types import Judgement
 
 
 class VerdictCache(Cache[Judgement]):
     """Judgements under exact keys. What is not final is handed on but never kept, so that it is tried again."""
 
-    def __init__(self, max_entries: int, ttl: float, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(max_entries, ttl, _is_final, _is_checked, clock)
+    def __init__(
+        self,
+        max_entries: int,
+        ttl: float,
+        clock: Callable[[], float] = time.monotonic,
+        further: Further[Judgement] | None = None,
+    ) -> None:
+        super().__init__(max_entries, ttl, _is_final, _is_checked, clock, further)
 
 
 def _is_final(judgement: Judgement) -> bool:

@@ -1,0 +1,145 @@
+"""CA2: a Redis that is down, or hangs, keeps nobody waiting for long, and is used again once it is well."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+from servers.redis_of_tests import Gate, RedisOfTests
+
+from proxy.errors import StoreUnavailable
+from proxy.stores.shared.redis import SharedRedis
+
+NOWHERE = "redis://127.0.0.1:1"
+PATIENT_S = 20.0
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(work, 50))
+
+
+def ping(redis: Redis) -> Any:
+    return redis.ping()
+
+
+async def answered(shared: SharedRedis) -> None:
+    """Asks until there is an answer: a busy machine may be late for once."""
+    deadline = time.monotonic() + PATIENT_S
+    while True:
+        with suppress(StoreUnavailable):
+            await shared.ask(ping)
+            return
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
+
+
+async def refused(shared: SharedRedis) -> None:
+    with pytest.raises(StoreUnavailable):
+        await shared.ask(ping)
+
+
+def test_only_the_first_waits_for_one_that_hangs(silent_redis: Gate) -> None:
+    async def work() -> None:
+        shared = SharedRedis(silent_redis.url, patience=0.5)
+        start = time.monotonic()
+        for _ in range(100):
+            await refused(shared)
+        assert time.monotonic() - start < 25, "that is half of what it takes if each waits"
+        assert shared.degraded() == (
+            "unavailable; verdicts and limits are those of this process, 100 questions unanswered"
+        )
+        await shared.aclose()
+
+    run(work())
+
+
+def test_those_who_ask_at_once_wait_no_longer_than_one(silent_redis: Gate) -> None:
+    async def work() -> None:
+        shared = SharedRedis(silent_redis.url, patience=0.5)
+        start = time.monotonic()
+        await asyncio.gather(*(refused(shared) for _ in range(200)))
+        assert time.monotonic() - start < 25
+        await shared.aclose()
+
+    run(work())
+
+
+def test_one_that_is_not_there_is_down() -> None:
+    async def work() -> None:
+        shared = SharedRedis(NOWHERE, PATIENT_S)
+        await refused(shared)
+        assert shared.degraded()
+        await shared.aclose()
+
+    run(work())
+
+
+def test_one_that_is_well_again_is_asked_again(gate: Gate) -> None:
+    async def work() -> None:
+        shared = SharedRedis(gate.url, patience=0.5)
+        await answered(shared)
+        gate.shut()
+        await refused(shared)
+        assert shared.degraded()
+        gate.open()
+        await answered(shared)
+        await shared.aclose()
+
+    run(work())
+
+
+def test_an_answer_that_comes_too_late_is_nobodys(gate: Gate, real_redis: RedisOfTests) -> None:
+    """A connection on which a late answer is still to come is not used for the next question."""
+
+    async def work() -> None:
+        shared = SharedRedis(gate.url, patience=0.5)
+        real_redis.client.set(real_redis.name, "late")
+        await answered(shared)
+        gate.shut()
+        with pytest.raises(StoreUnavailable):
+            await shared.ask(lambda redis: redis.get(real_redis.name))
+        gate.open()
+        await answered(shared)
+        with suppress(StoreUnavailable):
+            assert await shared.ask(lambda redis: redis.get(f"{real_redis.name}-none")) is None
+        await shared.aclose()
+
+    run(work())
+
+
+def test_what_is_to_be_done_beside_is_done_before_the_end(real_redis: RedisOfTests) -> None:
+    async def work() -> None:
+        shared = SharedRedis(real_redis.url, PATIENT_S)
+
+        async def put() -> None:
+            await shared.ask(lambda redis: redis.set(real_redis.name, "1"))
+
+        shared.beside(put())
+        await shared.aclose()
+
+    run(work())
+    assert real_redis.keys()
+
+
+def test_what_is_to_be_done_beside_is_bounded(silent_redis: Gate) -> None:
+    async def work() -> None:
+        shared = SharedRedis(silent_redis.url, PATIENT_S)
+        begun = 0
+
+        async def count() -> None:
+            nonlocal begun
+            begun += 1
+            await asyncio.sleep(PATIENT_S)
+
+        for _ in range(1000):
+            shared.beside(count())
+        await asyncio.sleep(0)
+        assert begun <= 256
+        await shared.aclose()
+
+    run(work())
