@@ -51,6 +51,8 @@ class Answer:
 
     def _add(self, index: int, piece: Piece) -> None:
         self._reasons.setdefault(index, None)
+        if piece.repeats and (index in self._texts or index in self._arguments):
+            return
         if piece.text:
             kept = piece.text[: max(0, _KEPT - self.length)]
             self._texts[index].append(kept)
@@ -65,7 +67,7 @@ class Answer:
 
     def choices(self, *, with_arguments: bool = False) -> tuple[Choice, ...]:
         """Every choice as far as it has come, by index."""
-        return tuple(
+        found = [
             Choice(
                 index,
                 "".join(self._texts.get(index, ())),
@@ -75,7 +77,8 @@ class Answer:
                 self._unread[index],
             )
             for index, reason in sorted(self._reasons.items())
-        )
+        ]
+        return tuple(self._dialect.choices(found))
 
     def _joined_arguments(self, index: int) -> tuple[str, ...]:
         return tuple("".join(fragments) for _, fragments in sorted(self._arguments.get(index, {}).items()))

@@ -54,7 +54,7 @@ def _piece(choice: Body) -> Piece:
     return Piece(
         text=content if isinstance(content, str) else "",
         finish_reason=reason if isinstance(reason, str) else None,
-        probabilities=_probabilities(choice.get("logprobs")),
+        probabilities=probabilities(member(choice, "logprobs").get("content")),
         arguments={index_of(call, at): _arguments(call) for at, call in enumerate(dicts(said.get("tool_calls")))},
     )
 
@@ -63,9 +63,9 @@ def _arguments(call: Body) -> str:
     return string(member(call, "function").get("arguments"))
 
 
-def _probabilities(logprobs: Any) -> list[float]:
-    tokens = dicts(logprobs.get("content")) if isinstance(logprobs, dict) else []
-    values = (token.get("logprob") for token in tokens)
+def probabilities(tokens: Any) -> list[float]:
+    """The probabilities (0–1) of tokens that state their `logprob`."""
+    values = (token.get("logprob") for token in dicts(tokens))
     return [exp(max(_LEAST, min(value, 0.0))) for value in values if isinstance(value, (int, float))]
 
 

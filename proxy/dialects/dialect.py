@@ -9,7 +9,7 @@ from typing import Any, Literal
 from proxy.dialects.error import Fault, openai_error
 from proxy.dialects.framing import Framing
 from proxy.dialects.sse import SSE
-from proxy.types import Message
+from proxy.types import Choice, Message
 
 Body = Mapping[str, Any]
 """A decoded JSON object: the body of a request or an answer, or an event of a stream."""
@@ -19,12 +19,16 @@ Side = Literal["before", "after"]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one choice of one event adds; `arguments` are fragments of tool-call arguments by the call's index."""
+    """What one choice of one event adds; `arguments` are fragments of tool-call arguments by the call's index.
+
+    What `repeats` the choice as a whole counts only where nothing of it came before.
+    """
 
     text: str = ""
     finish_reason: str | None = None
     probabilities: Sequence[float] = ()
     arguments: Mapping[int, str] = field(default_factory=dict)
+    repeats: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,14 @@ def _not_again(_: Body, __: float) -> Body | None:
     return None
 
 
+def _never(_: Body) -> bool:
+    return False
+
+
+def _as_they_are(choices: Sequence[Choice]) -> Sequence[Choice]:
+    return choices
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """One wire shape, as pure functions of decoded JSON that read what they understand and never raise.
@@ -70,10 +82,11 @@ class Dialect:
     Of a request: `messages` is what it says, `unread` one sentence for each thing in it that cannot be read, `schema`
     the JSON schema that its answer is to follow, `expected` how many choices that will have, `temperature` whatever it
     states as such, and `again` the same request to be asked once more at another temperature, for an answer in one
-    piece and with no traces left (None: it cannot be).
+    piece and with no traces left (None: it cannot be); `answers_later` is whether its reply will hold no answer yet.
 
-    Of an answer: `hear` is what one event says, and `last` whether a finished answer, to this request (the second
-    argument), has its last event here: on which side of it there is room for another.
+    Of an answer: `hear` is what one event says, `last` whether a finished answer to this request (the second argument)
+    has its last event here, and then on which side of it there is room for another; `choices` are those that a client
+    sees, where texts that belong together came under several indices.
 
     Of what is added: a verdict is a member `grounding` of a body or of the last event, where it stands in the object
     that `inside` leads to; `own_event` is an event for a verdict alone, given the head of its answer; `error` and
@@ -92,6 +105,8 @@ class Dialect:
     expected: Callable[[Body], int] = _one
     temperature: Callable[[Body], Any] = _temperature
     again: Callable[[Body, float], Body | None] = _not_again
+    answers_later: Callable[[Body], bool] = _never
+    choices: Callable[[Sequence[Choice]], Sequence[Choice]] = _as_they_are
     framing: Framing = SSE
     inside: tuple[str, ...] = ()
     error: Callable[[Fault], Body] = openai_error

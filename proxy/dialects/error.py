@@ -25,6 +25,25 @@ def openai_error(fault: Fault) -> Mapping[str, Any]:
     return {"error": {"message": fault.message, "type": fault.type, "param": fault.param, "code": fault.code}}
 
 
+_ANTHROPIC_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
+
+
+def anthropic_error(fault: Fault) -> Mapping[str, Any]:
+    """An error in Anthropic's shape, as a body and as an event; what type it is follows from its status."""
+    otherwise = "api_error" if fault.status >= 500 else "invalid_request_error"
+    type_ = _ANTHROPIC_TYPES.get(fault.status, otherwise)
+    return {"type": "error", "error": {"type": type_, "message": fault.message}}
+
+
 def error_body(message: str, type_: str, param: str | None = None, code: str | None = None) -> bytes:
     """An error as a JSON body in OpenAI's shape."""
     return dumps(openai_error(Fault(message, type_, param, code)))

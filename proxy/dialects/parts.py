@@ -19,34 +19,40 @@ _ROLES: Mapping[str, Role] = {
     "function": "tool",
 }
 _TEXT_TYPES = frozenset({"text", "input_text", "output_text"})
-_NO_CONTEXT = _TEXT_TYPES | {"refusal", "thinking", "redacted_thinking", "tool_use"}
+_NO_CONTEXT = _TEXT_TYPES | {
+    *("refusal", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use"),
+}
 
 
 def read_messages(messages: Any) -> tuple[Message, ...]:
     """The messages of a request that have a known role, in order, with their index; images and audio hold no text."""
     if not isinstance(messages, list):
         return ()
-    return tuple(
-        Message(index, _ROLES[message["role"]], tuple(_parts(message.get("content"))))
-        for index, message in enumerate(messages)
-        if isinstance(message, dict) and _string(message.get("role")) in _ROLES
-    )
+    found = (read_message(index, message) for index, message in enumerate(messages) if isinstance(message, dict))
+    return tuple(message for message in found if message is not None)
+
+
+def read_message(index: int, message: Mapping[str, Any]) -> Message | None:
+    """One message; None when its role is not known."""
+    role = _ROLES.get(_string(message.get("role")) or "")
+    return Message(index, role, tuple(read_parts(message.get("content")))) if role else None
 
 
 def unread_parts(messages: Any) -> int:
     """How many parts of a request's messages hold no text that could be read: images, audio, files of other kinds."""
-    contents = (
-        [message.get("content") for message in messages if isinstance(message, dict)]
-        if isinstance(messages, list)
-        else []
-    )
-    blocks = [
-        block for content in contents if isinstance(content, list) for block in content if isinstance(block, dict)
-    ]
-    return sum(not any(_block(block, "text")) and block.get("type") not in _NO_CONTEXT for block in blocks)
+    if not isinstance(messages, list):
+        return 0
+    return sum(unread_in(message.get("content")) for message in messages if isinstance(message, dict))
 
 
-def _parts(content: Any, kind: Literal["text", "document", "tool_result"] = "text") -> Iterator[Part]:
+def unread_in(content: Any) -> int:
+    """How many parts of one message's content hold no text that could be read."""
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return sum(_string(block.get("type")) not in _NO_CONTEXT and not any(_block(block, "text")) for block in blocks)
+
+
+def read_parts(content: Any, kind: Literal["text", "document", "tool_result"] = "text") -> Iterator[Part]:
+    """The parts that hold text, of content in any shape; text that the wire does not mark otherwise is of `kind`."""
     if isinstance(content, str):
         yield Part(content, kind)
     elif isinstance(content, list):
@@ -66,10 +72,13 @@ def _block(block: Mapping[str, Any], kind: Literal["text", "document", "tool_res
     elif type_ == "document":
         yield from _document(block)
     elif type_ == "search_result":
-        text = "\n".join(part.text for part in _parts(block.get("content")))
+        text = "\n".join(part.text for part in read_parts(block.get("content")))
         yield Part(text, "document", _string(block.get("source")), _string(block.get("title")))
-    elif type_ == "tool_result":
-        yield from _parts(block.get("content"), "tool_result")
+    elif type_ in ("tool_result", "mcp_tool_result"):
+        yield from read_parts(block.get("content"), "tool_result")
+    elif type_ == "web_fetch_tool_result":
+        fetched = block.get("content")
+        yield from read_parts([fetched.get("content")] if isinstance(fetched, dict) else None)
 
 
 def _document(block: Mapping[str, Any]) -> Iterator[Part]:
@@ -78,7 +87,7 @@ def _document(block: Mapping[str, Any]) -> Iterator[Part]:
     if not isinstance(source, dict):
         return
     content = source.get("data") if source.get("type") == "text" else source.get("content")
-    text = "\n".join(part.text for part in _parts(content))
+    text = "\n".join(part.text for part in read_parts(content))
     if text:
         yield Part(text, "document", None, _string(block.get("title")))
 

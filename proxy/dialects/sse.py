@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from proxy.dialects.framing import Event, EventTooLarge, Framing
+from proxy.dialects.jsonbytes import loads
 
 _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
@@ -69,8 +70,14 @@ def _event(data: bytes) -> bytes:
     return b"data: " + data + b"\n\n"
 
 
+def _named_event(data: bytes) -> bytes:
+    name: str = loads(data)["type"]
+    return b"event: " + name.encode() + b"\n" + _event(data)
+
+
 def _comment(text: bytes) -> bytes:
     return b": " + text + b"\n"  # no blank line: openai-python would take it for an empty event
 
 
 SSE = Framing(b"text/event-stream", Decoder, _event, _comment)
+NAMED_SSE = Framing(b"text/event-stream", Decoder, _named_event, _comment)

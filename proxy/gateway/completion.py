@@ -77,7 +77,9 @@ class Completions:
             raise
 
     def _mode(self, request: Request) -> Mode:
-        return "off" if self.settings.mode == "off" else request.options.mode or self.settings.mode
+        if self.settings.mode == "off" or request.dialect.answers_later(request.body):
+            return "off"
+        return request.options.mode or self.settings.mode
 
     def _stream(
         self, request: Request, grounding: Grounding, forwarding: Forwarding, reply: Reply, decoder: Decoder

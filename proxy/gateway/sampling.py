@@ -183,7 +183,7 @@ class Sampling:
 
 
 def _of(answer: Answer) -> _Sample:
-    text = next((choice.text for choice in answer.choices()), "")
+    text = "\n\n".join(choice.text for choice in answer.choices() if choice.text)
     usage = {name: answer.usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
     counts = {name: value for name, value in usage.items() if isinstance(value, int)}
     return _Sample(text, "" if text.strip() else "no text", **counts)

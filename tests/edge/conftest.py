@@ -56,6 +56,16 @@ class Proxy:
             time.sleep(0.02)
         raise AssertionError(f"no report after {SETTLES_WITHIN_S} s: {response.status_code} {response.text[:500]}")
 
+    def self_consistency(self, grounding_id: str) -> dict[str, Any]:
+        """What the samples of an answer came to, once it is no longer pending."""
+        deadline = time.monotonic() + SETTLES_WITHIN_S
+        while time.monotonic() < deadline:
+            found: dict[str, Any] = self.report(grounding_id)["self_consistency"]
+            if found["status"] != "pending":
+                return found
+            time.sleep(0.02)
+        raise AssertionError("the samples never came")
+
 
 @pytest.fixture(scope="session")
 def _upstream_server() -> Iterator[Upstream]:

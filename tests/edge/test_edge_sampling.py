@@ -80,17 +80,6 @@ def ask(start_proxy: Start, model: Model) -> Callable[..., tuple[Proxy, dict[str
     return asked
 
 
-def settled(proxy: Proxy, report: dict[str, Any]) -> dict[str, Any]:
-    """The self-consistency of the stored report, once it is no longer pending."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        found: dict[str, Any] = proxy.report(report["id"])["self_consistency"]
-        if found["status"] != "pending":
-            return found
-        time.sleep(0.02)
-    raise AssertionError("the samples never came")
-
-
 def test_without_asking_nothing_is_sampled(ask: Callable[..., Any], model: Model) -> None:
     _, report = ask({})
     assert "self_consistency" not in report
@@ -99,7 +88,7 @@ def test_without_asking_nothing_is_sampled(ask: Callable[..., Any], model: Model
 
 def test_claims_are_compared_and_the_risk_and_usage_told_apart(ask: Callable[..., Any], model: Model) -> None:
     proxy, report = ask({"samples": 3})
-    found = settled(proxy, report)
+    found = proxy.self_consistency(report["id"])
     assert model.temperatures == [0.0, 0.1, 0.2]
     assert (found["status"], found["samples"], found["answered"]) == ("complete", 3, 3)
     assert [claim["votes"] for claim in found["claims"]] == [[1.0, 0.0, 1.0], [1.0, 1.0, 0.5]]
@@ -111,7 +100,7 @@ def test_claims_are_compared_and_the_risk_and_usage_told_apart(ask: Callable[...
 def test_samples_of_a_stream_are_the_same_request_in_one_body(ask: Callable[..., Any], model: Model) -> None:
     model.answer = stream_reply(chat_events(ANSWER))
     proxy, report = ask({"samples": 3}, stream=True)
-    settled(proxy, report)
+    proxy.self_consistency(report["id"])
     samples = [body for body in model.asked if "temperature" in body]
     asked = {"model": "m", "messages": MESSAGES}
     assert [{key: body[key] for key in body if key != "temperature"} for body in samples] == [asked] * 3
@@ -120,13 +109,13 @@ def test_samples_of_a_stream_are_the_same_request_in_one_body(ask: Callable[...,
 def test_every_answer_is_sampled_where_the_config_says_so(ask: Callable[..., Any], model: Model) -> None:
     model.samples[0.7] = model.samples[0.8] = model.samples[0.6] = model.samples[0.0]
     proxy, report = ask({}, sampling={"enabled": True, "samples": 3, "temperatures": [0.6, 0.7]})
-    assert settled(proxy, report)["risk"] == 0.0
+    assert proxy.self_consistency(report["id"])["risk"] == 0.0
     assert model.temperatures == [0.6, 0.7, 0.8]
 
 
 def test_requests_may_be_kept_from_asking(ask: Callable[..., Any], model: Model) -> None:
     proxy, report = ask({"samples": 5}, sampling={"on_request": False})
-    found = settled(proxy, report)
+    found = proxy.self_consistency(report["id"])
     assert (found["status"], found["reasons"], found["usage"]["calls"]) == ("failed", ["not_allowed"], 0)
     assert model.temperatures == []
 
@@ -143,7 +132,7 @@ def test_an_answer_never_waits_for_its_samples(ask: Callable[..., Any], model: M
     assert report["self_consistency"] == {"status": "pending", "samples": 3, "temperatures": [0.0, 0.1, 0.2]}
     assert report["status"] == "complete"
     assert time.monotonic() - start < 1.5
-    assert settled(proxy, report)["risk"] == 0.0
+    assert proxy.self_consistency(report["id"])["risk"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -161,7 +150,7 @@ def test_samples_that_fail_are_told_and_touch_no_answer(
 ) -> None:
     model.samples = dict.fromkeys(SAMPLES, sample)
     proxy, report = ask({"samples": 3})
-    found = settled(proxy, report)
+    found = proxy.self_consistency(report["id"])
     assert (found["status"], found["risk"], found["reasons"]) == ("failed", None, [reason])
     assert proxy.report(report["id"])["verdict"] == "grounded"
 
@@ -169,13 +158,13 @@ def test_samples_that_fail_are_told_and_touch_no_answer(
 def test_samples_that_hang_end_in_time(ask: Callable[..., Any], model: Model) -> None:
     model.samples = dict.fromkeys(SAMPLES, Reply((b"",), before=(Stall(),)))
     proxy, report = ask({"samples": 3}, sampling={"timeout": "300ms"})
-    assert settled(proxy, report)["reasons"] == ["timeout"]
+    assert proxy.self_consistency(report["id"])["reasons"] == ["timeout"]
 
 
 def test_some_samples_are_enough(ask: Callable[..., Any], model: Model) -> None:
     model.samples[0.1] = error_reply(500, "out of memory", type="server_error")
     proxy, report = ask({"samples": 3})
-    found = settled(proxy, report)
+    found = proxy.self_consistency(report["id"])
     assert (found["status"], found["answered"], found["reasons"]) == ("complete", 2, ["status 500"])
 
 

@@ -1,0 +1,168 @@
+"""Anthropic's Messages API.
+
+A choice is a text as it is read: content blocks of text that follow one another, as a sentence with citations comes in
+several of them. Its index is that of its first block in `content`; a tool call is a choice of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, dicts, index_of, member, string
+from proxy.dialects.error import anthropic_error
+from proxy.dialects.jsonbytes import dumps
+from proxy.dialects.parts import read_message, read_parts, unread_in, unread_parts
+from proxy.dialects.sse import NAMED_SSE
+from proxy.types import Choice, Message
+
+_REASONS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "pause_turn": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+_USAGE = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
+_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+_NOT_AGAIN = ("stream", "grounding")
+
+
+def _messages(body: Body) -> tuple[Message, ...]:
+    """The system prompt, then the messages, counted together; what tools gave an assistant is a message of theirs."""
+    system = tuple(read_parts(body.get("system")))
+    found = [Message(0, "system", system)] if system else []
+    for index, message in enumerate(dicts(body.get("messages")), start=len(found)):
+        if (said := read_message(index, message)) is not None:
+            found += _by_speaker(said)
+    return tuple(found)
+
+
+def _by_speaker(message: Message) -> Iterator[Message]:
+    """A message of an assistant holds its own words and, where tools run at the model server, what these gave it."""
+    given = tuple(part for part in message.parts if part.kind != "text")
+    if message.role != "assistant" or not given:
+        yield message
+        return
+    yield replace(message, parts=tuple(part for part in message.parts if part.kind == "text"))
+    yield Message(message.index, "tool", given)
+
+
+def _unread(body: Body) -> tuple[str, ...]:
+    parts = unread_parts(body.get("messages")) + unread_in(body.get("system"))
+    told = [f"messages: {parts} parts hold no text (images, PDFs, files by id), so not read"] if parts else []
+    if names := [string(tool.get("name")) or "one" for tool in dicts(body.get("tools")) if _runs_there(tool)]:
+        told.append(f"tools: what the model server's own tools find ({', '.join(names)}) is not seen, so not examined")
+    if body.get("mcp_servers"):
+        told.append("mcp_servers: what they give the model is not seen, so not examined")
+    return tuple(told)
+
+
+def _runs_there(tool: Body) -> bool:
+    """Whether a tool runs at the model server: those have a type with a date; `bash_…` and the like run here."""
+    return string(tool.get("type")).startswith(("web_search", "web_fetch", "code_execution", "mcp_toolset"))
+
+
+def _schema(body: Body) -> Body | None:
+    for place in (member(body.get("output_config"), "format"), member(body, "output_format")):
+        if isinstance(place.get("schema"), dict):
+            return member(place, "schema")
+    return None
+
+
+def _again(body: Body, temperature: float) -> Body | None:
+    """The same request without its stream; with thinking switched on the API takes no temperature."""
+    if string(member(body, "thinking").get("type")) in ("enabled", "adaptive"):
+        return None
+    asked = {key: value for key, value in body.items() if key not in _NOT_AGAIN}
+    return asked | {"temperature": min(temperature, 1.0)}
+
+
+def _hear(event: Body) -> Said:
+    match event.get("type"):
+        case "content_block_delta":
+            return Said([(index_of(event, 0), _delta(member(event, "delta")))])
+        case "content_block_start":
+            return Said(list(_block(index_of(event, 0), member(event, "content_block"), starts=True)))
+        case "message_start":
+            message = member(event, "message")
+            return Said((), message, _usage(message))
+        case "message_delta":
+            return Said((), None, _usage(event), _reason(member(event, "delta")))
+        case "message":
+            blocks = enumerate(dicts(event.get("content")))
+            pieces = [piece for index, block in blocks for piece in _block(index, block)]
+            return Said(pieces, event, _usage(event), _reason(event))
+        case _:
+            return Said()
+
+
+def _delta(delta: Body) -> Piece:
+    match delta.get("type"):
+        case "text_delta":
+            return Piece(string(delta.get("text")))
+        case "input_json_delta":
+            return Piece(arguments={0: string(delta.get("partial_json"))})
+        case _:
+            return Piece()
+
+
+def _block(index: int, block: Body, *, starts: bool = False) -> Iterator[tuple[int, Piece]]:
+    """What a content block says, whole or as it starts, when the input of a call is still to come."""
+    if block.get("type") == "text":
+        yield index, Piece(string(block.get("text")))
+    elif string(block.get("type")) in _CALLS:
+        yield index, Piece(arguments={0: "" if starts else dumps(block.get("input")).decode()})
+
+
+def _usage(body: Body) -> Body | None:
+    usage = member(body, "usage")
+    return {ours: usage[theirs] for theirs, ours in _USAGE.items() if isinstance(usage.get(theirs), int)} or None
+
+
+def _reason(body: Body) -> str | None:
+    reason = body.get("stop_reason")
+    return _REASONS.get(reason, reason) if isinstance(reason, str) and reason else None
+
+
+def _choices(blocks: Sequence[Choice]) -> Sequence[Choice]:
+    """Text blocks that follow one another as one choice; blocks that hold nothing to check are none."""
+    joined: list[Choice] = []
+    end = -1
+    for block in blocks:
+        if joined and block.text and joined[-1].text and block.index == end:
+            before = joined[-1]
+            joined[-1] = replace(before, text=before.text + block.text, unread=before.unread + block.unread)
+        elif block.text or block.arguments:
+            joined.append(block)
+        end = block.index + 1 if block.text else -1
+    return joined or blocks[:1]
+
+
+def _last(event: Body, _: Body) -> Side | None:
+    """The one with the stop reason: of `message_stop`, behind it, Anthropic's own client keeps nothing but the name."""
+    return "before" if event.get("type") == "message_delta" else None
+
+
+def _own_event(_: Body) -> Body:
+    return {"type": "grounding"}
+
+
+MESSAGES = Dialect(
+    name="messages",
+    path="/v1/messages",
+    operation="chat",
+    messages=_messages,
+    hear=_hear,
+    last=_last,
+    own_event=_own_event,
+    unread=_unread,
+    schema=_schema,
+    again=_again,
+    choices=_choices,
+    framing=NAMED_SSE,
+    error=anthropic_error,
+    failure=anthropic_error,
+)

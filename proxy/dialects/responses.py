@@ -1,0 +1,196 @@
+"""OpenAI's Responses API.
+
+A choice is one message of the answer, its parts joined. Its index is that of its item in `output`; a tool call is a
+choice of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from proxy.dialects.chat import probabilities
+from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, dicts, member, string
+from proxy.dialects.error import Fault, openai_error
+from proxy.dialects.parts import read_message, read_parts, unread_in
+from proxy.dialects.sse import NAMED_SSE
+from proxy.types import Choice, Message, Part
+
+_USAGE = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
+_REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_ENDS = frozenset({"response.completed", "response.incomplete"})
+_NOT_CONTEXT = frozenset(
+    "message function_call custom_tool_call computer_call local_shell_call shell_call apply_patch_call reasoning "
+    "mcp_list_tools mcp_approval_request mcp_approval_response web_search_call image_generation_call".split()
+)
+_ELSEWHERE = {
+    "previous_response_id": "what was said before",
+    "conversation": "what was said before",
+    "prompt": "the stored prompt",
+}
+_RUN_HERE = frozenset(
+    "function custom namespace local_shell shell apply_patch computer computer_use_preview computer_use".split()
+)
+_NOT_AGAIN = ("stream", "stream_options", "background", "grounding")
+
+
+def _messages(body: Body) -> tuple[Message, ...]:
+    """The instructions, then the items of the input, counted together."""
+    instructions = tuple(read_parts(body.get("instructions")))
+    found = [Message(0, "system", instructions)] if instructions else []
+    for index, item in enumerate(_items(body), start=len(found)):
+        if (said := _message(index, item)) is not None:
+            found.append(said)
+    return tuple(found)
+
+
+def _items(body: Body) -> list[dict[str, Any]]:
+    given = body.get("input")
+    return [{"role": "user", "content": given}] if isinstance(given, str) else dicts(given)
+
+
+def _message(index: int, item: Body) -> Message | None:
+    if "role" in item:
+        return read_message(index, item)
+    parts = tuple(_given(item))
+    return Message(index, "tool", parts) if parts else None
+
+
+def _given(item: Body) -> Iterator[Part]:
+    """What a tool gave the model: a function's or a server's output, or passages of files."""
+    yield from read_parts(item.get("output"), "tool_result")
+    for each in dicts(item.get("output")):
+        yield from read_parts([each.get("stdout"), each.get("stderr")], "tool_result")
+    for each in dicts(item.get("outputs")):
+        yield from read_parts(each.get("logs"), "tool_result")
+    for each in dicts(item.get("results")):
+        if text := string(each.get("text")):
+            yield Part(text, "document", string(each.get("file_id")) or None, string(each.get("filename")) or None)
+
+
+def _unread(body: Body) -> tuple[str, ...]:
+    items = _items(body)
+    told = [
+        f"{name}: {what} lies on the model server and is not seen, so not examined"
+        for name, what in _ELSEWHERE.items()
+        if body.get(name)
+    ]
+    if there := sum(item.get("type") == "item_reference" for item in items):
+        told.append(f"input: {there} items lie on the model server and are not seen, so not examined")
+    if unread := sum(map(_unread_in, items)):
+        told.append(f"input: {unread} parts hold no text (images, audio, other files), so not read")
+    tools = [string(tool.get("type")) for tool in dicts(body.get("tools"))]
+    if names := [name for name in tools if name and name not in _RUN_HERE]:
+        told.append(f"tools: what the model server's own tools find ({', '.join(names)}) is not seen, so not examined")
+    return tuple(told)
+
+
+def _unread_in(item: Body) -> int:
+    if "role" in item:
+        return unread_in(item.get("content"))
+    known = string(item.get("type")) in _NOT_CONTEXT or item.get("type") == "item_reference"
+    return 0 if known or any(_given(item)) else 1
+
+
+def _schema(body: Body) -> Body | None:
+    schema = member(member(body, "text"), "format").get("schema")
+    return schema if isinstance(schema, dict) else None
+
+
+def _again(body: Body, temperature: float) -> Body | None:
+    """The same request without its stream, not to be stored; to a conversation it would add itself."""
+    if body.get("conversation"):
+        return None
+    asked = {key: value for key, value in body.items() if key not in _NOT_AGAIN}
+    return asked | {"temperature": temperature, "store": False}
+
+
+def _answers_later(body: Body) -> bool:
+    return body.get("background") is True and body.get("stream") is not True
+
+
+def _hear(event: Body) -> Said:
+    kind = string(event.get("type"))
+    if kind == "response.output_text.delta":
+        return Said([(_place(event), Piece(string(event.get("delta")), None, probabilities(event.get("logprobs"))))])
+    if kind in ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta"):
+        return Said([(_place(event), Piece(arguments={0: string(event.get("delta"))}))])
+    if kind in _ENDS or event.get("object") == "response":
+        return _whole(event if event.get("object") == "response" else member(event, "response"))
+    return Said((), member(event, "response") or None)
+
+
+def _place(event: Body) -> int:
+    place = event.get("output_index")
+    return place if isinstance(place, int) else 0
+
+
+def _whole(response: Body) -> Said:
+    output = response.get("output")
+    items = list(enumerate(output)) if isinstance(output, list) else []
+    pieces = [(index, piece) for index, item in items if isinstance(item, dict) for piece in _item(item)]
+    return Said(pieces, response, _usage(response), _reason(response))
+
+
+def _item(item: Body) -> Iterator[Piece]:
+    kind = string(item.get("type"))
+    if kind == "message":
+        parts = [part for part in dicts(item.get("content")) if part.get("type") == "output_text"]
+        found = [each for part in parts for each in probabilities(part.get("logprobs"))]
+        yield Piece("".join(string(part.get("text")) for part in parts), None, found, repeats=True)
+    elif kind in _CALLS:
+        yield Piece(arguments={0: string(item.get(_CALLS[kind]))}, repeats=True)
+
+
+def _usage(response: Body) -> Body | None:
+    usage = member(response, "usage")
+    return {ours: usage[theirs] for theirs, ours in _USAGE.items() if isinstance(usage.get(theirs), int)} or None
+
+
+def _reason(response: Body) -> str | None:
+    """Why it ended, in the words of chat completions; one that failed or goes on has no reason."""
+    if response.get("status") == "incomplete":
+        reason = string(member(response, "incomplete_details").get("reason"))
+        return _REASONS.get(reason, reason or "length")
+    if response.get("status") != "completed":
+        return None
+    called = any(string(item.get("type")) in _CALLS for item in dicts(response.get("output")))
+    return "tool_calls" if called else "stop"
+
+
+def _choices(items: Sequence[Choice]) -> Sequence[Choice]:
+    """Items that hold something to check."""
+    return [item for item in items if item.text or item.arguments] or items[:1]
+
+
+def _last(event: Body, _: Body) -> Side | None:
+    return "before" if event.get("type") in _ENDS else None
+
+
+def _own_event(_: Body) -> Body:
+    return {"type": "grounding", "sequence_number": 0}
+
+
+def _failure(fault: Fault) -> Body:
+    """What OpenAI's servers send: the error inside an event of that name, on which SDKs raise."""
+    return {"type": "error", "sequence_number": 0, **openai_error(fault)}
+
+
+RESPONSES = Dialect(
+    name="responses",
+    path="/v1/responses",
+    operation="chat",
+    messages=_messages,
+    hear=_hear,
+    last=_last,
+    own_event=_own_event,
+    unread=_unread,
+    schema=_schema,
+    again=_again,
+    answers_later=_answers_later,
+    choices=_choices,
+    framing=NAMED_SSE,
+    inside=("response",),
+    failure=_failure,
+)

@@ -1,0 +1,231 @@
+"""GW1, CL3, CX1: what every dialect holds to, and what Responses and Messages read, in tables."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.dialects.answer import Answer
+from proxy.dialects.dialect import Dialect
+from proxy.dialects.error import Fault
+from proxy.dialects.framing import Event
+from proxy.dialects.jsonbytes import dumps
+from proxy.dialects.known import DIALECTS
+from proxy.dialects.messages import MESSAGES
+from proxy.dialects.request import read_request
+from proxy.dialects.responses import RESPONSES
+from proxy.types import Choice, Message, Part
+
+NAMES = (
+    *("type", "role", "content", "text", "input", "output", "message", "messages", "system", "instructions", "results"),
+    *("delta", "index", "output_index", "response", "object", "status", "usage", "item", "content_block", "summary"),
+    *("arguments", "stop_reason", "incomplete_details", "reason", "logprobs", "logprob", "tools", "format", "schema"),
+    *("stdout", "outputs", "logs", "source", "data", "thinking", "output_tokens", "choices", "stream_options", "model"),
+)
+WORDS = (
+    *("message", "response", "text", "output_text", "tool_use", "tool_result", "document", "search_result"),
+    *("message_start", "message_delta", "content_block_start", "content_block_delta", "text_delta", "input_json_delta"),
+    *("response.output_text.delta", "response.completed", "response.incomplete", "completed", "incomplete", "user"),
+    *("assistant", "function_call", "function_call_output", "file_search_call", "shell_call_output", "item_reference"),
+    *("web_fetch_tool_result", "mcp_tool_result", "input_file", "enabled", "max_tokens", "system"),
+)
+LEAVES = st.none() | st.booleans() | st.integers() | st.just(10**400) | st.floats() | st.sampled_from(WORDS) | st.text()
+JSON = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=6),
+    max_leaves=25,
+)
+BODIES = st.dictionaries(st.sampled_from(NAMES), JSON, max_size=8)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+@given(body=BODIES, events=st.lists(BODIES, max_size=3), temperature=st.floats(0, 2))
+def test_nothing_that_anybody_sends_raises(
+    dialect: Dialect, body: dict[str, Any], events: list[dict[str, Any]], temperature: float
+) -> None:
+    request = read_request(dialect, json.dumps(body | {"model": "m"}).encode(), {})
+    exchange = request.exchange()
+    assert all(isinstance(part.text, str) for message in exchange.messages for part in message.parts)
+    assert all(isinstance(warning, str) for warning in request.warnings)
+    assert isinstance(request.ask.json_schema, dict | None)
+    assert request.expected_choices >= 1
+    assert isinstance(dialect.again(body, temperature), dict | None)
+    assert isinstance(dialect.answers_later(body), bool)
+    answer = Answer(dialect, 1)
+    for event in events:
+        answer.add(event)
+        assert dialect.last(event, body) in (None, "before", "after")
+    for choice in answer.choices(with_arguments=True):
+        assert isinstance(choice.text, str)
+        assert isinstance(choice.index, int)
+    assert all(isinstance(reason, str) for reason in answer.finish_reasons)
+    assert all(isinstance(value, int) for value in answer.usage.values()) or dialect.name in ("chat", "text_completion")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_an_event_of_ours_is_one_event(dialect: Dialect) -> None:
+    for body in (dialect.own_event({"id": "a"}), dialect.failure(Fault("It broke.", "upstream_error"))):
+        raw = dialect.framing.event(dumps(body))
+        (event,) = dialect.framing.splitter(2**20).feed(raw)
+        assert event == Event(raw, dumps(body))
+
+
+def test_no_two_dialects_have_a_name_or_a_path_in_common() -> None:
+    assert len({dialect.name for dialect in DIALECTS}) == len({dialect.path for dialect in DIALECTS}) == len(DIALECTS)
+
+
+def said(dialect: Dialect, *events: dict[str, Any]) -> tuple[Choice, ...]:
+    answer = Answer(dialect, 1)
+    for event in events:
+        answer.add(event)
+    return answer.choices(with_arguments=True)
+
+
+def started(index: int, block: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
+def added(index: int, text: str) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}}
+
+
+def test_a_message_streams_as_it_stands_whole() -> None:
+    call = {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": '{"a":1}'}}
+    streamed = said(
+        MESSAGES,
+        {"type": "message_start", "message": {"id": "msg", "model": "m", "usage": {"input_tokens": 5}}},
+        started(0, {"type": "text", "text": ""}),
+        added(0, "Hello"),
+        started(1, {"type": "text", "text": ""}),
+        added(1, " there."),
+        started(2, {"type": "tool_use", "input": {}}),
+        call,
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 7}},
+    )
+    texts = [{"type": "text", "text": "Hello"}, {"type": "text", "text": " there."}]
+    content = [*texts, {"type": "tool_use", "input": {"a": 1}}]
+    whole = said(MESSAGES, {"type": "message", "content": content, "stop_reason": "tool_use"})
+    assert (
+        streamed == whole == (Choice(0, "Hello there.", "tool_calls"), Choice(2, "", "tool_calls", None, ('{"a":1}',)))
+    )
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "reason"),
+    [
+        ("end_turn", "stop"),
+        ("stop_sequence", "stop"),
+        ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("tool_use", "tool_calls"),
+        ("refusal", "content_filter"),
+        ("something_new", "something_new"),
+        (None, None),
+    ],
+)
+def test_why_a_message_ended_in_the_words_of_chat_completions(stop_reason: str | None, reason: str | None) -> None:
+    answer = Answer(MESSAGES, 1)
+    answer.add(added(0, "Hello."))
+    answer.add({"type": "message_delta", "delta": {"stop_reason": stop_reason}})
+    assert [choice.finish_reason for choice in answer.choices()] == [reason]
+    assert answer.is_finished == (reason is not None)
+    assert answer.is_cut_short == (reason is None)
+
+
+def test_tokens_of_a_message_are_told_at_its_start_and_at_its_end() -> None:
+    answer = Answer(MESSAGES, 1)
+    answer.add({"type": "message_start", "message": {"usage": {"input_tokens": 5, "output_tokens": 1}}})
+    answer.add({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 7}})
+    assert answer.usage == {"prompt_tokens": 5, "completion_tokens": 7}
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        ({"status": "completed"}, "stop"),
+        ({"status": "completed", "output": [{"type": "function_call", "arguments": "{}"}]}, "tool_calls"),
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "length"),
+        ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, "content_filter"),
+        ({"status": "incomplete"}, "length"),
+        ({"status": "failed"}, None),
+        ({"status": "in_progress"}, None),
+        ({}, None),
+    ],
+    ids=["completed", "called", "out of tokens", "filtered", "incomplete", "failed", "going on", "nothing"],
+)
+def test_why_a_response_ended_in_the_words_of_chat_completions(response: dict[str, Any], reason: str | None) -> None:
+    answer = Answer.whole(RESPONSES, {"object": "response", **response})
+    assert answer.finish_reasons == ((reason,) if reason else ())
+    assert answer.is_cut_short == (reason is None)
+
+
+def test_a_response_that_repeats_its_text_at_its_end_is_read_once() -> None:
+    delta = {"type": "response.output_text.delta", "output_index": 1}
+    part = {"type": "output_text", "text": "Hello."}
+    output = [{"type": "reasoning"}, {"type": "message", "content": [part]}, {"type": "message", "content": [part]}]
+    ended = {"type": "response.completed", "response": {"status": "completed", "output": output}}
+    found = said(RESPONSES, delta | {"delta": "Hel"}, delta | {"delta": "lo."}, ended)
+    assert found == (Choice(1, "Hello.", "stop"), Choice(2, "Hello.", "stop"))
+
+
+def test_parts_of_one_message_are_one_text_and_refusals_are_none() -> None:
+    parts = [{"type": "output_text", "text": "One. "}, {"type": "refusal", "refusal": "No."}]
+    message = {"type": "message", "content": [*parts, {"type": "output_text", "text": "Two."}]}
+    assert said(RESPONSES, {"object": "response", "status": "completed", "output": [message]}) == (
+        Choice(0, "One. Two.", "stop"),
+    )
+
+
+def test_system_prompts_are_counted_before_the_messages() -> None:
+    asked = {"messages": [{"role": "user", "content": "Hello."}]}
+    user, system = Part("Hello."), Part("Be brief.")
+    assert MESSAGES.messages(asked) == (Message(0, "user", (user,)),)
+    assert MESSAGES.messages(asked | {"system": "Be brief."}) == (
+        Message(0, "system", (system,)),
+        Message(1, "user", (user,)),
+    )
+    assert RESPONSES.messages({"input": "Hello.", "instructions": "Be brief."}) == (
+        Message(0, "system", (system,)),
+        Message(1, "user", (user,)),
+    )
+
+
+def test_passages_of_files_are_documents_of_their_files() -> None:
+    result = {"file_id": "file-1", "filename": "acme.txt", "text": "Acme."}
+    asked = {"input": [{"type": "reasoning", "summary": []}, {"type": "file_search_call", "results": [result]}]}
+    assert RESPONSES.messages(asked) == (Message(1, "tool", (Part("Acme.", "document", "file-1", "acme.txt"),)),)
+
+
+def test_what_is_asked_again_leaves_no_traces() -> None:
+    asked = {"model": "m", "input": "x", "stream": True, "store": True, "previous_response_id": "resp"}
+    again = {"model": "m", "input": "x", "store": False, "previous_response_id": "resp", "temperature": 0.1}
+    assert RESPONSES.again(asked, 0.1) == again
+    assert RESPONSES.again(asked | {"conversation": "conv"}, 0.1) is None
+    assert MESSAGES.again({"model": "m", "stream": True, "thinking": {"type": "disabled"}}, 1.5) == {
+        "model": "m",
+        "thinking": {"type": "disabled"},
+        "temperature": 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "type_"),
+    [
+        (400, "invalid_request_error"),
+        (401, "authentication_error"),
+        (404, "not_found_error"),
+        (413, "request_too_large"),
+        (422, "invalid_request_error"),
+        (429, "rate_limit_error"),
+        (500, "api_error"),
+        (502, "api_error"),
+        (504, "timeout_error"),
+    ],
+)
+def test_errors_have_the_types_that_anthropic_gives_their_status(status: int, type_: str) -> None:
+    told = MESSAGES.error(Fault("It broke.", "upstream_error", status=status))
+    assert told == {"type": "error", "error": {"type": type_, "message": "It broke."}}
