@@ -165,7 +165,7 @@ def _choices(items: Sequence[Choice]) -> Sequence[Choice]:
 
 
 def _last(event: Body, _: Body) -> Side | None:
-    return "before" if event.get("type") in _ENDS else None
+    return "before" if string(event.get("type")) in _ENDS else None
 
 
 def _own_event(_: Body) -> Body:
