@@ -167,6 +167,7 @@ class Upstream(Section):
     response_headers: tuple[HeaderName, ...] | None = None
     headers: dict[HeaderName, HeaderValue] = {}
     headers_env: dict[HeaderName, str] = {}
+    truncation_alarm: bool = True
 
     @model_validator(mode="after")
     def _complete(self) -> Upstream:

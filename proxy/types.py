@@ -512,6 +512,18 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptSize:
+    """How many tokens of a prompt the model server says it read (None: it does not), and how many there are at least.
+
+    `is_truncated` says that the first are far too few for the second: the model has not seen part of the prompt.
+    """
+
+    reported: int | None
+    at_least: int
+    is_truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """All verdicts of one answer and their aggregate; `wire.md` gives the meaning of every field.
 
@@ -531,6 +543,7 @@ class Report:
     risk: Risk | None = None
     quality: float | None = None
     sources: tuple[Source, ...] = ()
+    prompt: PromptSize | None = None
     choices: tuple[ChoiceReport, ...] = ()
     consistency: Consistency | None = None
     quotes: QuoteCounts | None = None

@@ -438,6 +438,7 @@ def _upstream(
             base_url=settings.base_url,
             timeout=settings.timeout,
             headers=headers.added,
+            truncation_alarm=settings.truncation_alarm,
         )
     return OpenAIUpstream(
         name,
@@ -448,4 +449,5 @@ def _upstream(
         connect_timeout=settings.connect_timeout,
         forwards_documents=settings.forwards_documents,
         headers=headers,
+        truncation_alarm=settings.truncation_alarm,
     )

@@ -22,7 +22,7 @@ from proxy.verification.examine import verify
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-LATER = {"inconsistent_with_history", "context_truncated"}
+LATER = {"inconsistent_with_history"}
 
 
 def blocks(language: str) -> list[str]:

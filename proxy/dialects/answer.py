@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proxy.dialects.dialect import Body, Dialect, Piece
+from proxy.dialects.dialect import Body, Dialect, Piece, member
 from proxy.types import Choice
 
 _KEPT = 4 * 2**20  # characters of an answer that are kept to be verified, over all its choices
@@ -92,6 +92,14 @@ class Answer:
     def model(self) -> str | None:
         """The model that answered, as the upstream names it."""
         return _string(self._head.get("model"))
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """How many tokens of its prompt the upstream says it read, those from a cache among them."""
+        read, cached = self.usage.get("prompt_tokens"), member(self.usage, "prompt_tokens_details").get("cached_tokens")
+        if type(read) is not int:
+            return None
+        return read + cached if type(cached) is int and cached > read else read
 
     @property
     def finish_reasons(self) -> tuple[str, ...]:

@@ -69,6 +69,12 @@ def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:
         }
         for source in report.sources
     ]
+    if report.prompt:
+        wire["prompt"] = {
+            "reported_tokens": report.prompt.reported,
+            "at_least_tokens": report.prompt.at_least,
+            "truncated": report.prompt.is_truncated,
+        }
     wire["choices"] = [_choice(choice, units) for choice in report.choices]
     if report.consistency:
         contradictions = [asdict(each) | {"at": round(each.at, 3)} for each in report.consistency.contradictions]

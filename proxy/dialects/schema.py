@@ -71,6 +71,14 @@ class ReportSource(Told):
     sha256: str
 
 
+class Prompt(Told):
+    """How many tokens of its prompt the model server read (null: it does not say), and how many there are at least."""
+
+    reported_tokens: int | None
+    at_least_tokens: int
+    truncated: bool
+
+
 class GroundingReport(Told):
     """All verdicts on one answer and their aggregate. A pending report holds the first lines only."""
 
@@ -88,6 +96,7 @@ class GroundingReport(Told):
     quality: Share | None = None
     consistency: dict[str, Any] | None = None
     sources: list[ReportSource] = []
+    prompt: Prompt | None = None
     choices: list[ReportChoice] = []
     quotes: dict[str, Any] | None = None
     numeric: dict[str, Any] | None = None

@@ -63,7 +63,7 @@ class Completions:
         try:
             grounding.sample(self.sampler.begin(request, route, outgoing(route)) if self.sampler else None)
             reply = await forwarding.send(route, outgoing)
-            grounding.attempted(forwarding.attempts)
+            grounding.answered(forwarding.attempts, counts_prompt=forwarding.counts_prompt)
             decoder = Decoder(header(reply.headers, b"content-encoding"))
             if reply.status != 200 or not decoder.known:
                 grounding.abandon()

@@ -33,9 +33,10 @@ _NOT_FINAL = ("pending", "deferred")
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What of an answer is examined: its choices, whether it broke off, and the ids that its upstream gave.
+    """What of an answer is examined: its choices, whether it broke off, and what its upstream tells of it.
 
-    `attempts` tell what it took to get it, where that was more than asking for it.
+    `attempts` tell what it took to get it, where that was more than asking for it. `prompt_tokens` is how many tokens
+    of the prompt the upstream says it read.
     """
 
     choices: Sequence[Choice]
@@ -43,11 +44,12 @@ class Heard:
     answer_id: str | None = None
     model: str | None = None
     attempts: tuple[Attempt, ...] = ()
+    prompt_tokens: int | None = None
 
     @staticmethod
     def of(answer: Answer, request: Request, cut_short: bool, attempts: tuple[Attempt, ...] = ()) -> Heard:
         """What `request` wants to have examined of an answer."""
-        return Heard(request.examinable(answer), cut_short, answer.id, answer.model, attempts)
+        return Heard(request.examinable(answer), cut_short, answer.id, answer.model, attempts, answer.prompt_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,4 +129,4 @@ def read(payload: bytes) -> tuple[Request, Heard]:
     heard = found["heard"]
     choices = tuple(Choice(**{**each, "arguments": tuple(each["arguments"])}) for each in heard["choices"])
     attempts = tuple(Attempt(**each) for each in heard.get("attempts", ()))  # jobs of earlier versions have none
-    return request, Heard(choices, heard["cut_short"], heard["answer_id"], heard["model"], attempts)
+    return request, Heard(**{**heard, "choices": choices, "attempts": attempts})

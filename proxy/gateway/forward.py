@@ -27,12 +27,13 @@ class Forwarding:
         self._body = body
         self._span: Span = INVALID_SPAN
         self.attempts: tuple[Attempt, ...] = ()
+        self.counts_prompt = True
 
     async def send(self, route: Route, outgoing: Callable[[Route], Call]) -> Reply:
         """The reply to what is `outgoing` on a route, or on one of its fallbacks; see `Upstream.send`.
 
         Each attempt has a span of its own; the last one's stays open until `end`. `attempts` are kept when the reply is
-        not that of the first, and told in its headers.
+        not that of the first, and told in its headers; `counts_prompt` is the `truncation_alarm` of who gave it.
         """
         if route.is_plain:
             return await self._send(route, outgoing(route))
@@ -50,6 +51,7 @@ class Forwarding:
 
     async def _send(self, route: Route, call: Call) -> Reply:
         upstream = route.upstream
+        self.counts_prompt = upstream.truncation_alarm
         self._span = self._telemetry.upstream_span(self._operation, upstream.provider, upstream.name, self._body)
         try:
             return await upstream.send(replace(call, headers=self._telemetry.propagated(call.headers, self._span)))

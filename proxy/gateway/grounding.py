@@ -152,7 +152,9 @@ class Grounder:
         span = self.telemetry.verification_span(examination.id)
         try:
             warnings = self._warnings(request)
-            report = await examination.report(heard.choices, cut_short=heard.cut_short, warnings=warnings)
+            report = await examination.report(
+                heard.choices, cut_short=heard.cut_short, warnings=warnings, prompt_tokens=heard.prompt_tokens
+            )
             report = replace(report, attempts=heard.attempts) if heard.attempts else report
             if self.later and is_unfinished(report) and await self.later.take(report.id, request, heard):
                 report = replace(report, status="deferred")
@@ -223,6 +225,7 @@ class Grounding:
         self._concluded_length = 0
         self._sampling: Sampling | None = None
         self._attempts: tuple[Attempt, ...] = ()
+        self._counts_prompt = True
 
     def sample(self, sampling: Sampling | None) -> None:
         """Takes on samples of the same request; a job that examines the answer later has no use for them."""
@@ -231,9 +234,13 @@ class Grounding:
         else:
             self._sampling = sampling
 
-    def attempted(self, attempts: tuple[Attempt, ...]) -> None:
-        """Takes note of what it took to get the answer, where that was more than asking for it."""
+    def answered(self, attempts: tuple[Attempt, ...], *, counts_prompt: bool) -> None:
+        """Takes note of what it took to get the answer, where that was more than asking for it.
+
+        `counts_prompt` says whether the upstream's count of the prompt's tokens is to be relied on (CX7).
+        """
         self._attempts = attempts
+        self._counts_prompt = counts_prompt
 
     def look_ahead(self, answer: Answer) -> None:
         """Has the claims of a growing answer judged, whenever enough of it is new."""
@@ -253,6 +260,7 @@ class Grounding:
             self._concluding.cancel()
         self._concluded_length = answer.length
         heard = Heard.of(answer, self._request, cut_short, self._attempts)
+        heard = heard if self._counts_prompt else replace(heard, prompt_tokens=None)
         self._concluding = self._parts.start(self._leave(later, heard) if later else self._conclude(heard))
 
     @property

@@ -98,9 +98,11 @@ class AnnotatedStream:
         self.answer.add(body)
         if not self.answer.is_finished:
             return "nowhere"
-        self._grounding.conclude(self.answer)
-        side = None if self._told else self._dialect.last(body, self._request.body)
+        side = self._dialect.last(body, self._request.body)
         if side is None:
+            return "nowhere"  # there is more to come, such as the usage
+        self._grounding.conclude(self.answer)
+        if self._told:
             return "nowhere"
         if self._carrier == "last_event":
             return "on" if event.raw.count(event.data or b"") == 1 else "nowhere"

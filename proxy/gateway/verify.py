@@ -26,6 +26,7 @@ from proxy.verification.context.gathering import gather, question
 from proxy.verification.context.index import Context
 from proxy.verification.examine import Ask, read
 from proxy.verification.judge import VERIFIERS, Verifier, judge, unjudged
+from proxy.verification.prompt import Bounds, bounds_of, prompt_size
 
 log = structlog.get_logger("groundwire.verification")
 
@@ -100,6 +101,7 @@ class Examination:
         self._known: dict[bytes, Judgement] = {}
         self._recalled = Recalled()
         self._past: Past | None = None
+        self._bounds = Bounds()
         self._turn = parts.model.begin(policy, asker) if parts.model else None
         self._stopwatch = Stopwatch()
         self._preparing = asyncio.create_task(self._prepared(load, recall))
@@ -117,6 +119,7 @@ class Examination:
         exchange = replace(exchange, sources=(*exchange.sources, *recalled)) if recalled else exchange
         context = Context(gather(exchange))
         context.digest  # noqa: B018 - computed here, off the event loop
+        self._bounds = bounds_of(exchange.messages)
         return exchange, context, (self._parts.clock() - start) * 1000
 
     async def look_ahead(self, choices: Sequence[Choice]) -> None:
@@ -132,18 +135,28 @@ class Examination:
                 self._turn.look_ahead(judgements, context)
 
     async def report(
-        self, choices: Sequence[Choice], *, cut_short: bool = False, warnings: Sequence[str] = ()
+        self,
+        choices: Sequence[Choice],
+        *,
+        cut_short: bool = False,
+        warnings: Sequence[str] = (),
+        prompt_tokens: int | None = None,
     ) -> Report:
-        """The report on an answer. It raises nothing but cancellation: what could not be done is said in it (RE1)."""
+        """The report on an answer, of a model server that read so many tokens of its prompt (None: nobody knows).
+
+        It raises nothing but cancellation: what could not be done is said in it (RE1).
+        """
         try:
-            return await self._report(choices, cut_short, warnings)
+            return await self._report(choices, cut_short, warnings, prompt_tokens)
         except Overload:
             return _without_verdict(self.id, "skipped", "overload", _OVERLOAD)
         except Exception as error:
             log.exception("verification.failed", grounding_id=self.id)
             return failed_report(self.id, error)
 
-    async def _report(self, choices: Sequence[Choice], cut_short: bool, warnings: Sequence[str]) -> Report:
+    async def _report(
+        self, choices: Sequence[Choice], cut_short: bool, warnings: Sequence[str], prompt_tokens: int | None
+    ) -> Report:
         clock, workers = self._parts.clock, self._parts.workers
         started = clock()
         exchange, context, context_ms = await asyncio.shield(self._preparing)
@@ -170,6 +183,7 @@ class Examination:
             self._policy,
             temperature=exchange.temperature,
             consistency=consistency,
+            prompt=prompt_size(prompt_tokens, self._bounds),
             cut_short=cut_short,
             warnings=(*warnings, *self._recalled.warnings),
             cache=cache,

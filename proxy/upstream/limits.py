@@ -37,6 +37,7 @@ class LimitedUpstream:
         self.name = upstream.name
         self.provider = upstream.provider
         self.forwards_documents = upstream.forwards_documents
+        self.truncation_alarm = upstream.truncation_alarm
         self._upstream = upstream
         self._limits = limits
         self._room = asyncio.Semaphore(limits.max_concurrent) if limits.max_concurrent else None

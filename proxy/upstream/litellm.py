@@ -48,8 +48,10 @@ class LitellmUpstream:
         base_url: str | None = None,
         timeout: float = 600.0,
         headers: Headers = (),
+        truncation_alarm: bool = True,
     ) -> None:
         self.name = name
+        self.truncation_alarm = truncation_alarm
         self.provider = litellm_model.partition("/")[0]
         self._model = litellm_model
         self._fixed = {

@@ -33,9 +33,11 @@ class OpenAIUpstream:
         connect_timeout: float = 10.0,
         forwards_documents: bool = False,
         headers: HeaderRules | None = None,
+        truncation_alarm: bool = True,
     ) -> None:
         self.name = name
         self.forwards_documents = forwards_documents
+        self.truncation_alarm = truncation_alarm
         self._base_url = base_url.rstrip("/")
         self._wire = wire_over(transport)
         self._key = key

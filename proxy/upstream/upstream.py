@@ -22,6 +22,10 @@ class Upstream(Protocol):
     def forwards_documents(self) -> bool:
         """Whether it understands a `documents` field."""
 
+    @property
+    def truncation_alarm(self) -> bool:
+        """Whether the prompt tokens that it reports tell if it read the whole prompt."""
+
     async def send(self, call: Call) -> Reply:
         """Sends one call on. Whatever the model server answers is a Reply, also an error of its own.
 

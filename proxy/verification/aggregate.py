@@ -17,6 +17,7 @@ from proxy.types import (
     Judgement,
     NumericCounts,
     Policy,
+    PromptSize,
     QuoteCounts,
     Report,
     StageUse,
@@ -85,6 +86,7 @@ def summarise(
     *,
     temperature: float | None = None,
     consistency: Consistency | None = None,
+    prompt: PromptSize | None = None,
     cut_short: bool = False,
     warnings: Sequence[str] = (),
     cache: CacheUse = CacheUse(),
@@ -92,7 +94,10 @@ def summarise(
     timing_ms: Sequence[tuple[str, float]] = (),
     config: str = "",
 ) -> Report:
-    """The report on an answer, rated. `cut_short` says that the answer itself broke off."""
+    """The report on an answer, rated. `cut_short` says that the answer itself broke off.
+
+    `prompt` tells how much of its prompt the model read, where that can be known.
+    """
     judgements = [judgement for each in examined for judgement in each.judgements]
     readings = [each.reading for each in examined]
     quotes = _quotes(examined)
@@ -107,11 +112,12 @@ def summarise(
         ),
         verdict=answer_verdict(judgements),
         score=score(judgements),
-        flags=_flags(judgements, readings, quotes, violations, confidence, consistency, policy, bool(degraded)),
-        warnings=(*warnings, *(warning for reading in readings for warning in reading.warnings)),
+        flags=_flags(judgements, readings, quotes, violations, confidence, consistency, prompt, policy, bool(degraded)),
+        warnings=(*warnings, *_unread(prompt), *(warning for reading in readings for warning in reading.warnings)),
         coverage=_coverage(judgements, readings, context),
         confidence=confidence,
         sources=context.sources,
+        prompt=prompt,
         choices=tuple(
             ChoiceReport(
                 each.reading.choice.index, answer_verdict(each.judgements), score(each.judgements), each.judgements
@@ -187,6 +193,7 @@ def _flags(
     violations: Sequence[Violation] | None,
     confidence: Confidence | None,
     consistency: Consistency | None,
+    prompt: PromptSize | None,
     policy: Policy,
     degraded: bool,
 ) -> tuple[str, ...]:
@@ -200,11 +207,22 @@ def _flags(
         "budget_gap": any(lacks_bits(judgement, policy) for judgement in judgements),
         "low_confidence": bool(confidence and confidence.score < policy.thresholds.confidence),
         "inconsistent_with_history": bool(consistency and consistency.contradictions),
+        "context_truncated": bool(prompt and prompt.is_truncated),
         "answer_truncated": any(reading.choice.finish_reason == "length" for reading in readings),
         "verifier_degraded": degraded,
     }
     raised |= {flag for flag, holds in conditions.items() if holds}
     return tuple(flag for flag in FLAGS if flag in raised)
+
+
+def _unread(prompt: PromptSize | None) -> tuple[str, ...]:
+    """What is to be said of a prompt that the model has not seen all of."""
+    if prompt is None or not prompt.is_truncated:
+        return ()
+    return (
+        f"The model server read {prompt.reported} tokens of a prompt of at least {prompt.at_least}: the model has not "
+        "seen all of the context that its answer was checked against.",
+    )
 
 
 def _quotes(examined: Sequence[Examined]) -> QuoteCounts | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from proxy.types import Label, Report, Risk, Severity
 
-_WEIGHTS = {"grounding": 0.9, "consistency": 0.6, "self_consistency": 0.6, "confidence": 0.4}
+_WEIGHTS = {"grounding": 0.9, "consistency": 0.6, "self_consistency": 0.6, "confidence": 0.4, "prompt": 0.25}
 """How much of its own risk each part can bring: only the sources can condemn an answer nearly alone."""
 
 _LEVELS: tuple[tuple[float, Severity], ...] = ((0.75, "critical"), (0.5, "high"), (0.3, "medium"), (0.0, "low"))
@@ -24,7 +24,8 @@ class _Part:
 
 
 def assess_risk(report: Report) -> Risk | None:
-    """The risk of an answer, from what its report knows of grounding, consistency, confidence and self-consistency.
+    """The risk of an answer, from what its report knows of grounding, consistency, confidence, self-consistency
+    and the prompt that the model read.
 
     None when nothing of it is known. The parts are taken as independent causes of harm, so their chances of doing none
     multiply: no part makes up for another, and the risk never falls when one of them rises.
@@ -48,6 +49,10 @@ def _parts(report: Report) -> Iterator[_Part]:
     if samples and samples.risk is not None:
         reason = f"Further answers to the same request vary by {samples.risk:.2f}."
         yield _Part(_WEIGHTS["self_consistency"] * samples.risk, reason)
+    if report.prompt and report.prompt.is_truncated and report.prompt.reported is not None:
+        read = report.prompt.reported / report.prompt.at_least
+        reason = f"The model read at most {read:.0%} of its prompt."
+        yield _Part(_WEIGHTS["prompt"] * (1.0 - read), reason)
     if report.confidence:
         reason = f"Confidence is {report.confidence.score:.2f}."
         yield _Part(_WEIGHTS["confidence"] * (1.0 - report.confidence.score), reason)

@@ -29,6 +29,7 @@ from proxy.types import (
     NumericCounts,
     Part,
     Probability,
+    PromptSize,
     QuoteCounts,
     Report,
     Risk,
@@ -98,6 +99,7 @@ SHAPE: dict[str, Any] = {
             "sha256": str,
         }
     ],
+    "prompt?": {"reported_tokens": (int, type(None)), "at_least_tokens": int, "truncated": bool},
     "choices": [
         {
             "index": int,
@@ -204,7 +206,9 @@ def misfits(value: Any, shape: Any, path: str = "grounding") -> list[str]:
         return undocumented + missing + inner
     if isinstance(shape, tuple) and isinstance(shape[0], str):
         return [] if value in shape else [f"{path} is {value!r}"]
-    return [] if isinstance(value, shape) and not isinstance(value, bool) else [f"{path} is {value!r}"]
+    if isinstance(value, bool) and shape is not bool:
+        return [f"{path} is {value!r}"]
+    return [] if isinstance(value, shape) else [f"{path} is {value!r}"]
 
 
 CITATION = Citation("m0", 4, 8, "blue", 0.87654321, "exact")
@@ -252,6 +256,7 @@ REPORT = Report(
         8,
         ("timeout",),
     ),
+    prompt=PromptSize(2050, 9000, True),
     risk=Risk(0.41234567, "medium", ("Confidence is 0.81.",)),
     quality=0.71234567,
     consistency=Consistency(

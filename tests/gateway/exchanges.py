@@ -77,7 +77,7 @@ def labels(report: Report) -> list[str]:
 def essence(report: Report | Mapping[str, Any]) -> dict[str, Any]:
     """A report as JSON values, less what differs from one run to the next."""
     wire = dict(render(report) if isinstance(report, Report) else report)
-    for name in ("id", "timing_ms", "cache"):
+    for name in ("id", "timing_ms", "cache", "prompt"):
         wire.pop(name, None)
     return wire
 

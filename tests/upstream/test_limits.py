@@ -19,7 +19,7 @@ CALL = Call("POST", "/chat/completions", (), b"{}")
 class Counting:
     """An upstream that answers when it is let, and counts what it is asked."""
 
-    name, provider, forwards_documents = "gpu", "openai", True
+    name, provider, forwards_documents, truncation_alarm = "gpu", "openai", True, False
 
     def __init__(self) -> None:
         self.asked = 0
@@ -184,6 +184,7 @@ def test_no_minute_has_more_starts_than_it_may(per_minute: int, gaps: list[float
 
 def test_it_is_the_upstream_in_all_else() -> None:
     upstream, counting = limited(max_concurrent=1)
-    assert (upstream.name, upstream.provider, upstream.forwards_documents) == ("gpu", "openai", True)
+    assert (upstream.name, upstream.provider) == ("gpu", "openai")
+    assert (upstream.forwards_documents, upstream.truncation_alarm) == (True, False)
     run(upstream.aclose())
     assert counting.closed

@@ -15,6 +15,7 @@ class Named:
 
     provider = "openai"
     forwards_documents = False
+    truncation_alarm = True
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -15,6 +15,7 @@ from proxy.types import (
     Judgement,
     Label,
     Policy,
+    PromptSize,
     QuoteCounts,
     Report,
     Source,
@@ -186,6 +187,7 @@ def test_the_closed_list_is_the_documented_one() -> None:
         ),
         pytest.param([SUPPORTED], {"quotes": QuoteCounts(2, 0, 2)}, "quotes_all_rejected", id="all fields rejected"),
         pytest.param([judgement("unsupported", verifier="quote")], {}, "quotes_all_rejected", id="all prose rejected"),
+        pytest.param([SUPPORTED], {"prompt": PromptSize(2050, 9000, True)}, "context_truncated", id="a prompt cut off"),
         pytest.param([FAILED], {}, "verifier_degraded", id="a failed verifier"),
         pytest.param([LATE], {}, "verifier_degraded", id="late"),
         pytest.param([SHED], {}, "verifier_degraded", id="shed"),
@@ -194,6 +196,22 @@ def test_the_closed_list_is_the_documented_one() -> None:
 def test_what_raises_a_flag(judgements: list[Judgement], options: dict[str, Any], flag: str) -> None:
     assert flag in report(*judgements, **options).flags
     assert flag not in report(SUPPORTED).flags
+
+
+def test_a_prompt_cut_short_is_told_with_both_numbers_and_raises_the_risk() -> None:
+    whole, cut = (
+        report(SUPPORTED, prompt=PromptSize(9100, 9000)),
+        report(SUPPORTED, prompt=PromptSize(2050, 9000, True)),
+    )
+    assert whole.flags == whole.warnings == ()
+    (warning,) = cut.warnings
+    assert "2050 tokens" in warning
+    assert "at least 9000" in warning
+    assert whole.risk
+    assert cut.risk
+    assert cut.risk.score > whole.risk.score
+    assert "The model read at most 23% of its prompt." in cut.risk.factors
+    assert cut.verdict == whole.verdict
 
 
 def test_a_clean_answer_has_no_flag() -> None:
