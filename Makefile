@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo serve test check coverage clean
+.PHONY: demo serve test check clients coverage clean
 
 demo: .venv/.ready          ## three RAG requests through the proxy, answered by a bundled demo model server
 	@$(BIN)/groundwire demo
@@ -20,6 +20,15 @@ check: .venv/.ready-dev     ## style, types, and who may import whom
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+clients: .venv/.ready-dev   ## real SDKs, each directly and through the proxy; fetches them, those for Node where there is npm
+	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .bench/clients
+	@$(BIN)/uv pip install --quiet --python .bench/clients/bin/python openai litellm langchain-openai \
+		llama-index-llms-openai-like 'pydantic-ai-slim[openai]'
+	@mkdir -p .bench/clients/node && cp tests/clients/package.json tests/clients/*.mjs .bench/clients/node/
+	@if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix .bench/clients/node; \
+		else rm .bench/clients/node/*.mjs; echo "no npm: the clients for Node are left out"; fi
+	@$(BIN)/python tests/clients/check.py .bench/clients/bin/python .bench/clients/node
 
 coverage: .venv/.ready-dev  ## tests with branch coverage
 	@$(BIN)/coverage run -m pytest && $(BIN)/coverage report

@@ -1,0 +1,99 @@
+"""Real clients, each asked to do the same directly and through the proxy: `make clients`.
+
+Every script of this folder takes a base URL, does what applications do with its SDK, and prints what it got as one line
+of JSON. Both runs must say the same; with the proxy, `grounding` may say where the SDK shows the report. No model is
+needed: a scripted model server answers.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "edge"))
+
+from conftest import serving  # noqa: E402  - of the edge tests
+from upstream import (  # noqa: E402
+    Received,
+    Reply,
+    Upstream,
+    body_reply,
+    chat_body,
+    chat_events,
+    stream_reply,
+    tool_call_events,
+    tool_call_message,
+    well_behaved,
+)
+
+LONGEST_S = 120
+
+
+def answer(received: Received) -> Reply:
+    """A tool call when tools are offered, JSON when a schema is given, else two sentences."""
+    if not received.path.endswith("/chat/completions"):
+        return well_behaved(received)
+    asked = received.json()
+    has_result = any(message.get("role") == "tool" for message in asked["messages"])
+    wants_usage = bool((asked.get("stream_options") or {}).get("include_usage"))
+    if asked.get("tools") and not has_result:
+        name = asked["tools"][0]["function"]["name"]
+        arguments = json.dumps({"colour": "blue"})
+        if asked.get("stream"):
+            return stream_reply(tool_call_events(name, arguments, include_usage=wants_usage))
+        return body_reply(chat_body("", message=tool_call_message(name, arguments), finish_reason="tool_calls"))
+    text = '{"colour": "blue"}' if asked.get("response_format") else "The sky is blue. Grass is red."
+    if asked.get("stream"):
+        return stream_reply(chat_events(text, include_usage=wants_usage))
+    return body_reply(chat_body(text))
+
+
+def run(command: list[str], base_url: str) -> dict[str, Any]:
+    """What a script prints in its last line."""
+    done = subprocess.run([*command, base_url], capture_output=True, text=True, timeout=LONGEST_S, check=False)
+    if done.returncode:
+        raise AssertionError(done.stderr[-2000:])
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+def check(name: str, command: list[str], direct: str, through: str) -> bool:
+    """Runs a script both ways and says how that went."""
+    try:
+        expected, found = run(command, direct), run(command, through)
+    except (AssertionError, subprocess.TimeoutExpired) as error:
+        print(f"✗ {name}: {error}")
+        return False
+    shown = found.pop("grounding", None)
+    expected.pop("grounding", None)
+    if found != expected:
+        print(f"✗ {name}: {expected} became {found}")
+        return False
+    print(f"✓ {name}: {', '.join(found)} as without the proxy; report shown: {shown or 'by its id in the header'}")
+    return True
+
+
+def main(python: str, node_modules: Path) -> int:
+    """Runs the Python scripts with `python`, and those for Node that lie beside its modules; 1 when any failed."""
+    commands = {each.stem.removeprefix("with_"): [python, str(each)] for each in sorted(HERE.glob("with_*.py"))}
+    for script in sorted(node_modules.glob("with_*.mjs")):
+        commands[f"{script.stem.removeprefix('with_')} (Node)"] = ["node", str(script)]
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    with Upstream() as upstream, tempfile.TemporaryDirectory() as folder:
+        upstream.reply = answer
+        config = {"upstreams": {"up": {"base_url": upstream.base_url}}, "stream": {"tail_budget": "10s"}}
+        with serving(config, Path(folder), {}) as proxy:
+            went = [check(name, command, upstream.base_url, proxy.base_url) for name, command in commands.items()]
+    return 0 if went and all(went) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], Path(sys.argv[2])))
