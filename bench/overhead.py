@@ -85,10 +85,10 @@ class Load:
 def measure(target: Server, upstream: Server, load: Load) -> Figures:
     """What the client saw, and `cpu_ms` per request. Raises RuntimeError when a request was not served or failed."""
     load.put_on(target, _WARM_UP_S)
-    _await_quiet(target)
+    await_quiet(target)
     served, cpu = _served(upstream), target.cpu_s()
     result = load.put_on(target, load.seconds)
-    _await_quiet(target)
+    await_quiet(target)
     cpu, served = target.cpu_s() - cpu, _served(upstream) - served
     sent = result["requests"]
     if served != sent or result["failures"]:
@@ -107,7 +107,7 @@ def in_turns(targets: Sequence[Server], upstream: Server, load: Load, rounds: in
     return {name: {key: median(each[key] for each in figures) for key in figures[0]} for name, figures in found.items()}
 
 
-def _await_quiet(target: Server, within_s: float = 20) -> None:
+def await_quiet(target: Server, within_s: float = 20) -> None:
     """Waits for what a server still does after its last answer (checks that were not ready, logs): it counts too."""
     deadline = time.monotonic() + within_s
     before = target.cpu_s()

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from bench.client import MODELS
 from bench.processes import Server, free_port, running
@@ -53,12 +54,12 @@ def model_server() -> Iterator[Server]:
 
 
 @contextmanager
-def gateway(name: str, upstream: Server) -> Iterator[Server]:
-    """A gateway in front of the model server. Raises Missing."""
+def gateway(name: str, upstream: Server, environ: Mapping[str, str] = MappingProxyType({})) -> Iterator[Server]:
+    """A gateway in front of the model server, with `environ` added to its environment. Raises Missing."""
     port = free_port()
     start = _STARTS[name](port, upstream.port)
-    log = WORK / f"{name.replace(' ', '-')}.log"
-    with running(name, pinned(start.command, GATEWAYS_ON), port, log, start.environ, start.headers) as server:
+    command, log = pinned(start.command, GATEWAYS_ON), WORK / f"{name.replace(' ', '-')}.log"
+    with running(name, command, port, log, {**start.environ, **environ}, start.headers) as server:
         yield server
 
 

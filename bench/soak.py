@@ -1,0 +1,181 @@
+"""Whether memory stays flat: requests and streams in great number, half of them left by their clients before the end.
+
+Runs Groundwire with verification off and then on, and looks at its resident memory and its open files after every
+twentieth of the load, once it has become quiet. The first fifth warms up: allocators and the bounded stores fill. What
+follows should neither grow nor shrink by more than 5 %. With verification on the load is a twentieth, since each answer
+is checked and told from every other, and the stores of verdicts and reports are small, so that they are full in time.
+
+    python -m bench.soak                  200,000 requests and 20,000 streams; a quarter of an hour
+    python -m bench.soak --share 0.1      a tenth of that
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import uvloop
+
+from bench.client import Request
+from bench.overhead import await_quiet
+from bench.peers import OFF, SYNC, WORK, gateway, model_server
+from bench.processes import Server
+from bench.report import heading, machine, markdown, write
+
+REQUESTS, STREAMS = 200_000, 20_000
+VERIFIED_SHARE = 0.05
+AT_ONCE = 24
+LOOKS = 20
+WARM_UP = 4  # looks that are not counted
+FLAT = 0.05
+SMALL_STORES = {"GROUNDWIRE_GROUNDING__KEEP_REPORTS": "1MiB", "GROUNDWIRE_CACHE__MAX_ENTRIES": "200"}
+_CONTEXT = 1000  # tokens
+_PATIENCE_S = 60
+_READ = 2**16
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a process held after so many exchanges: resident memory in MB, and open files."""
+
+    exchanges: int
+    rss_mb: float
+    files: int
+
+
+class Clients:
+    """Clients of one gateway. Half of what they begin they leave before its end, wherever it is then."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._chance = random.Random(1)
+        self._requests = {shape: Request(shape, _CONTEXT, ()) for shape in ("body", "stream", "paced")}
+        self._number = time.time_ns() // 10_000 % 10**9
+        self.failures: list[str] = []
+
+    async def send(self, requests: int, streams: int) -> None:
+        """Sends so many of both, in any order, some at once."""
+        kinds = ["body"] * requests + ["stream"] * streams
+        self._chance.shuffle(kinds)
+        waiting = iter(kinds)
+        await asyncio.gather(*(self._visit(waiting) for _ in range(AT_ONCE)))
+
+    async def _visit(self, kinds: Iterator[str]) -> None:
+        for kind in kinds:
+            stays = self._chance.random() < 0.5
+            shape = "paced" if kind == "stream" and not stays else kind
+            reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+            try:
+                self._number += 1
+                writer.write(self._requests[shape].numbered(self._number))
+                await asyncio.wait_for(self._stay(reader, shape) if stays else self._leave(reader, shape), _PATIENCE_S)
+            except (TimeoutError, ConnectionError, asyncio.IncompleteReadError) as error:
+                self.failures.append(f"{shape}: {error!r}")
+            finally:
+                writer.transport.abort()
+
+    async def _stay(self, reader: asyncio.StreamReader, shape: str) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        if shape == "body":
+            length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
+            await reader.readexactly(length)
+        else:
+            await reader.readuntil(b"\r\n0\r\n\r\n")
+        if not head.startswith(b"HTTP/1.1 200"):
+            self.failures.append(f"{shape}: {head[:40]!r}")
+
+    async def _leave(self, reader: asyncio.StreamReader, shape: str) -> None:
+        """Goes after a while: with the request just sent, with some of the answer, or with some events."""
+        if shape == "body":
+            await asyncio.sleep(self._chance.random() * 0.002)
+        else:
+            for _ in range(self._chance.randint(0, 20)):
+                await reader.read(_READ)
+
+
+async def soaked(server: Server, requests: int, streams: int) -> tuple[list[Look], list[str]]:
+    """Puts the load on a gateway; what it held in between, and what went wrong."""
+    clients, looks = Clients(server.port), []
+    for number in range(1, LOOKS + 1):
+        await clients.send(requests // LOOKS, streams // LOOKS)
+        await asyncio.to_thread(await_quiet, server)
+        looks.append(Look(number * (requests + streams) // LOOKS, server.rss_mb(), open_files(server)))
+        print(server.name, looks[-1], file=sys.stderr, flush=True)
+    return looks, clients.failures
+
+
+def open_files(server: Server) -> int:
+    """How many files and sockets a process holds."""
+    return len(os.listdir(f"/proc/{server.pid}/fd"))
+
+
+def summed_up(looks: Sequence[Look], failures: Sequence[str]) -> dict[str, Any]:
+    """From the end of the warming up to the end: growth as a share, and its slope by least squares."""
+    kept = looks[WARM_UP - 1 :]
+    xs, ys = [look.exchanges / 10_000 for look in kept], [look.rss_mb for look in kept]
+    x, y = sum(xs) / len(xs), sum(ys) / len(ys)
+    slope = sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True)) / sum((a - x) ** 2 for a in xs)
+    return {
+        "exchanges": looks[-1].exchanges,
+        "warm_mb": ys[0],
+        "end_mb": ys[-1],
+        "growth": ys[-1] / ys[0] - 1,
+        "mb_per_10000": slope,
+        "files_warm": kept[0].files,
+        "files_end": kept[-1].files,
+        "failures": len(failures),
+        "first_failure": failures[0] if failures else None,
+        "rss_mb": [look.rss_mb for look in looks],
+    }
+
+
+def run(share: float) -> dict[str, Any]:
+    WORK.mkdir(exist_ok=True)
+    found = {}
+    with model_server() as upstream:
+        for name, part in ((OFF, share), (SYNC, share * VERIFIED_SHARE)):
+            with gateway(name, upstream, SMALL_STORES) as server:
+                requests, streams = (max(LOOKS, round(number * part)) for number in (REQUESTS, STREAMS))
+                found[name] = summed_up(*uvloop.run(soaked(server, requests, streams)))
+    return {"command": " ".join(["python -m bench.soak", *sys.argv[1:]]), "machine": machine(), "soaked": found}
+
+
+def as_table(result: Mapping[str, Any]) -> str:
+    rows = [
+        (
+            name,
+            f"{each['exchanges']:,}",
+            f"{each['warm_mb']:.1f}",
+            f"{each['end_mb']:.1f}",
+            f"{each['growth']:+.1%}",
+            f"{each['mb_per_10000']:+.2f}",
+            f"{each['files_warm']} / {each['files_end']}",
+            each["failures"],
+            "flat" if abs(each["growth"]) <= FLAT else "not flat",
+        )
+        for name, each in result["soaked"].items()
+    ]
+    columns = ("", "exchanges", "warm, MB", "end, MB", "growth", "MB per 10,000", "files warm / end", "failures", "")
+    text = "Ten requests to one stream, half of both left by their clients. Resident memory once warm, and at the end."
+    return "\n".join([heading("Whether memory stays flat", result), text, "", markdown(columns, rows)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--share", type=float, default=1.0, help="of the whole load (default: 1)")
+    given = parser.parse_args()
+    result = run(given.share)
+    table = as_table(result)
+    print(table)
+    write("soak", result, table)
+
+
+if __name__ == "__main__":
+    main()
