@@ -22,6 +22,7 @@ from proxy.dialects.known import DIALECTS
 from proxy.errors import ConfigError, UnknownReview
 from proxy.server.checks import check_routes
 from proxy.server.clients import Clients
+from proxy.server.direct import DirectApp
 from proxy.server.endpoints import Edge, Endpoint, Handler, alive, fetch_report, ready
 from proxy.server.guard import Guard, guarded
 from proxy.server.openapi import document
@@ -64,9 +65,9 @@ def build_app(
         endpoint = Endpoint(edge, dialect.path, lambda call, _: completions.complete(dialect, call), dialect.error)
         return Route(dialect.path, endpoint, methods=["POST"])
 
-    return Starlette(
+    return DirectApp(
+        direct=[*map(completion, DIALECTS)],
         routes=[
-            *map(completion, DIALECTS),
             at("/v1/embeddings", lambda call, _: passage.embeddings(call), "POST"),
             at("/v1/models", lambda call, _: passage.models(call), "GET"),
             at("/v1/models/{model:path}", lambda call, params: passage.one_model(call, params["model"]), "GET"),

@@ -15,6 +15,7 @@ from proxy.errors import BodyTooLarge, RequestError
 from proxy.types import Call, Chunks, Headers, Reply
 
 _PING = b":\n"  # a comment with no blank line after it: openai-python takes comment + blank line for an empty event
+_AT_LEAST_S = 0.01  # that an exchange has to last before its client is looked after
 
 
 class ClientGone(Exception):
@@ -63,13 +64,15 @@ def target_of(scope: Scope) -> str:
 
 @asynccontextmanager
 async def cancelled_when_gone(receive: Receive) -> AsyncIterator[None]:
-    """Cancels what runs inside as soon as the client goes away, and turns that into ClientGone (GW6).
+    """Cancels what runs inside when the client goes away, and turns that into ClientGone (GW6).
 
-    To be entered once the body has been read: from then on the only news of a client is that it has gone.
+    To be entered once the body has been read: from then on the only news of a client is that it has gone. What has
+    ended within `_AT_LEAST_S` is not watched, since a task to watch it costs more than the rest of that time is worth.
     """
     running = asyncio.current_task()
     assert running is not None  # noqa: S101 - a coroutine always runs in a task
     gone = False
+    watching: asyncio.Task[None] | None = None
 
     async def watch() -> None:
         nonlocal gone
@@ -78,7 +81,11 @@ async def cancelled_when_gone(receive: Receive) -> AsyncIterator[None]:
         gone = True
         running.cancel()
 
-    watching = asyncio.create_task(watch())
+    def begin() -> None:
+        nonlocal watching
+        watching = asyncio.create_task(watch())
+
+    beginning = asyncio.get_running_loop().call_later(_AT_LEAST_S, begin)
     try:
         yield
     except asyncio.CancelledError:
@@ -86,7 +93,9 @@ async def cancelled_when_gone(receive: Receive) -> AsyncIterator[None]:
             raise ClientGone from None
         raise
     finally:
-        watching.cancel()
+        beginning.cancel()
+        if watching is not None:
+            watching.cancel()
 
 
 async def send_reply(reply: Reply, send: Send, keepalive: float) -> None:
@@ -100,8 +109,8 @@ async def send_reply(reply: Reply, send: Send, keepalive: float) -> None:
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": reply.body})
         return
-    await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
     async with aclosing(reply.body) as chunks:
+        await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
         if reply.in_events and keepalive:
             await _send_events(chunks, send, keepalive)
         else:
