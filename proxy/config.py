@@ -514,10 +514,17 @@ class Stream(Section):
 
 
 class Telemetry(Section):
-    """Where logs and traces go, and what they may hold."""
+    """What is measured, where metrics, traces and logs go, and what they may hold."""
 
     service_name: str = "groundwire"
+    resource: dict[str, str] = {}
+    metrics: bool = True
+    metrics_access: Literal["open", "admin"] = "open"
     otlp_endpoint: str | None = None
+    otlp_signals: tuple[Literal["traces", "metrics", "logs"], ...] = ("traces", "metrics", "logs")
+    metrics_interval: Duration = Field(default=60.0, gt=0)
+    sample_ratio: float = Field(default=1.0, ge=0, le=1)
+    genai_semconv: Literal["1.41", "next"] = "1.41"
     capture_content: bool = False
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from proxy.evidence.service import ServiceEstimator
 from proxy.gateway.cascade import ModelStage
 from proxy.gateway.checks import Checks
 from proxy.gateway.completion import Completions, CompletionSettings
-from proxy.gateway.deferred import EXAMINATION, WEBHOOK, Later
+from proxy.gateway.deferred import EXAMINATION, WEBHOOK, Later, told_of
 from proxy.gateway.earlier import EarlierAnswers
 from proxy.gateway.estimators import Asker, Backend, Estimators, OpenBackend, estimate_cache
 from proxy.gateway.grounding import Grounder
@@ -46,6 +46,17 @@ from proxy.stores.limits import Limiter, LocalLimits
 from proxy.stores.reports import Reports
 from proxy.stores.verdicts import VerdictCache
 from proxy.telemetry import Telemetry, build_telemetry
+from proxy.telemetry.instruments import (
+    DEGRADED,
+    JOBS_LOST,
+    JOBS_WAITING,
+    QUEUE,
+    ROOM,
+    SHED,
+    STORE_LOST,
+    STORE_WAITING,
+)
+from proxy.telemetry.metrics import Reading
 from proxy.types import Estimate, Headers, Judgement, Probability
 from proxy.upstream.headers import AllowList, HeaderRules
 from proxy.upstream.limits import LimitedUpstream, UpstreamLimits
@@ -90,8 +101,28 @@ class House:
         jobs = "unavailable" if self.later and self.later.jobs.is_down else None
         store = self.history.degraded() if self.history else None
         redis = self.shared.degraded() if self.shared else None
-        parts = (("verification", overload), ("jobs", jobs), ("store", store), ("redis", redis))
+        sending = self.telemetry.degraded()
+        parts = (
+            ("verification", overload),
+            ("jobs", jobs),
+            ("store", store),
+            ("redis", redis),
+            ("telemetry", sending),
+        )
         return tuple((part, why) for part, why in parts if why)
+
+    def readings(self) -> Iterator[Reading]:
+        """What the parts keep count of anyway, for the metrics."""
+        yield QUEUE, (), self.workers.waiting
+        yield ROOM, (), self.workers.capacity
+        yield SHED, (), self.workers.shed
+        if self.history is not None:
+            yield STORE_WAITING, (), self.history.writer.waiting
+            yield STORE_LOST, (), self.history.writer.lost
+        if self.later is not None:
+            yield JOBS_LOST, (), self.later.jobs.lost
+            yield from ((JOBS_WAITING, (kind,), count) for kind, count in self.later.jobs.waiting.items())
+        yield from ((DEGRADED, (part,), 1) for part, _ in self.degraded())
 
     async def find_report(self, id_: str) -> bytes | None:
         """The report under an id, as far as it has come: of this process, of a job, or as it was stored.
@@ -106,6 +137,7 @@ class House:
 
     async def start(self) -> None:
         """Begins with what is to be done besides answering: recording, and the jobs that were left for later."""
+        self.telemetry.start()
         if self.history is not None:
             self.history.start()
         if self.later is not None:
@@ -143,7 +175,7 @@ def build_house(
 
     The other arguments replace what the settings would give, for tests and for those who embed the proxy.
     """
-    telemetry = telemetry or build_telemetry(settings.telemetry)
+    telemetry = telemetry or build_telemetry(settings.telemetry, environ, _named_models(settings))
     transport = transport or AiohttpTransport()
     router = _router(settings, environ, transport)
     grounding = settings.grounding
@@ -152,9 +184,9 @@ def build_house(
     cache = _verdict_cache(settings, shared)
     reports = Reports(grounding.keep_reports)
     verifiers = verifiers or load_verifiers(settings.encoder)
-    estimators = _estimators(settings, environ, router, transport, workers, verifiers, shared)
+    estimators = _estimators(settings, environ, router, transport, workers, verifiers, telemetry, shared)
     prover = Prover(workers, settings.policy, estimators, verifiers)
-    memory = _memory(settings, prover)
+    memory = _memory(settings, prover, telemetry)
     history = _history(settings)
     grounder = Grounder(
         verification=Verification(workers, cache, grounding.timeout, verifiers, ModelStage(estimators)),
@@ -167,7 +199,7 @@ def build_house(
         history=EarlierAnswers(history.exchanges) if history else None,
         recorder=Recorder(history, workers) if history else None,
     )
-    later = _later(settings, grounder, _webhook(settings, environ, transport))
+    later = _later(settings, grounder, _webhook(settings, environ, transport, telemetry))
     grounder = replace(grounder, later=later)
     stream = settings.stream
     completions = Completions(
@@ -184,10 +216,13 @@ def build_house(
     )
     timeout = max(grounding.timeout, settings.hallucination.timeout)
     audits = estimators.is_on("trace_auditing")
-    checks = Checks(grounder, prover, _auditor(settings, prover, router), timeout, memory, audits)
+    checks = Checks(grounder, prover, _auditor(settings, prover, router, telemetry), timeout, memory, audits)
     passage = PassThrough(router, telemetry)
     house = House(completions, passage, reports, telemetry, workers, estimators, checks, later, grounder.facts, history)
-    return replace(house, limiter=_limiter(shared), shared=shared)
+    house = replace(house, limiter=_limiter(shared), shared=shared)
+    if telemetry.metrics is not None:
+        telemetry.metrics.read(house.readings)
+    return house
 
 
 def _shared(settings: Settings) -> SharedRedis | None:
@@ -230,6 +265,12 @@ def _limiter(shared: SharedRedis | None) -> Limiter:
     return SharedLimits(shared, LocalLimits())
 
 
+def _named_models(settings: Settings) -> Iterator[str]:
+    """The models that the settings call by their whole name."""
+    for upstream in settings.upstreams.values():
+        yield from (name for name in (*upstream.models, *upstream.aliases) if "*" not in name)
+
+
 def _history(settings: Settings) -> History | None:
     """What was said, in a database, where one is named. SQLAlchemy is loaded only for those who name one."""
     store = settings.store
@@ -256,17 +297,21 @@ def _facts(settings: Settings) -> FactsDatabase | None:
     return FactsDatabase(facts.url, templates, facts.timeout, facts.max_rows)
 
 
-def _memory(settings: Settings, prover: Prover) -> Memory | None:
+def _memory(settings: Settings, prover: Prover, telemetry: Telemetry) -> Memory | None:
     """The memory gate, where it is on."""
     gate = settings.hallucination.memory_gate
     if not prover.estimators.is_on("memory_gate"):
         return None
     return Memory(
-        prover, MemoryFacts(), GatePolicy(gate.min_confidence, gate.reject_unsupported), settings.hallucination.timeout
+        prover,
+        MemoryFacts(),
+        GatePolicy(gate.min_confidence, gate.reject_unsupported),
+        settings.hallucination.timeout,
+        telemetry=telemetry,
     )
 
 
-def _auditor(settings: Settings, prover: Prover, router: Router) -> Auditor:
+def _auditor(settings: Settings, prover: Prover, router: Router, telemetry: Telemetry) -> Auditor:
     """The trace audit, with a model that derives answers where its backend is one."""
     hallucination, estimators = settings.hallucination, prover.estimators
     backend = estimators.operations.get("trace_auditing", "local")
@@ -276,7 +321,8 @@ def _auditor(settings: Settings, prover: Prover, router: Router) -> Auditor:
         limits = Limits(1, estimators.at_once, asyncio.get_running_loop().time() + within)
         headers = asker.credentials if backend == "self" else ()
         upstream = route.upstream
-        asking = Asking(upstream.name, upstream.send, "/chat/completions", limits, Meter(), headers)
+        target = "/chat/completions"
+        asking = Asking(upstream.name, upstream.send, target, limits, Meter(), headers, telemetry, upstream.provider)
         return ChatExecutor(asking, route.model)
 
     can_derive = backend in ("self", "haiku")
@@ -298,6 +344,7 @@ def _estimators(
     transport: httpx.AsyncBaseTransport,
     workers: Workers,
     verifiers: Sequence[tuple[str, Verifier]],
+    telemetry: Telemetry,
     shared: SharedRedis | None,
 ) -> Estimators:
     """Every backend that may be asked how likely a claim is, and which of them each operation asks."""
@@ -306,7 +353,8 @@ def _estimators(
 
     def chat(route: Route, limits: Limits, meter: Meter, headers: Headers = ()) -> Backend:
         upstream = route.upstream
-        asking = Asking(upstream.name, upstream.send, "/chat/completions", limits, meter, headers)
+        target = "/chat/completions"
+        asking = Asking(upstream.name, upstream.send, target, limits, meter, headers, telemetry, upstream.provider)
         estimator = ChatEstimator(asking, route.model, tells_logprobs=isinstance(upstream, OpenAIUpstream))
         return Backend(estimator, f"{upstream.name}/{route.model}")
 
@@ -322,9 +370,12 @@ def _estimators(
     backends: dict[str, OpenBackend] = {"self": own, "haiku": haiku, "local": local}
     if hallucination.backend.external_url is not None:
         service = _external(hallucination.backend, environ, transport)
-        backends["external"] = lambda _, limits, meter: Backend(
-            ServiceEstimator(Asking("external", service.send, "", limits, meter)), "external"
-        )
+
+        def external(_: Asker, limits: Limits, meter: Meter) -> Backend:
+            asking = Asking("external", service.send, "", limits, meter, (), telemetry, "custom", "estimate")
+            return Backend(ServiceEstimator(asking), "external")
+
+        backends["external"] = external
     return Estimators(
         backends,
         hallucination.operations,
@@ -354,7 +405,7 @@ def _later(settings: Settings, grounder: Grounder, webhook: Webhook | None) -> L
     work = [
         Work(
             EXAMINATION,
-            patient.finish,
+            told_of(grounder.telemetry, EXAMINATION, patient.finish),
             attempts=jobs.attempts,
             timeout=jobs.timeout,
             at_once=jobs.at_once,
@@ -363,7 +414,8 @@ def _later(settings: Settings, grounder: Grounder, webhook: Webhook | None) -> L
     ]
     if webhook is not None:
         attempts, timeout = settings.webhook.attempts, 2 * settings.webhook.timeout
-        work.append(Work(WEBHOOK, webhook.post, attempts, timeout, at_once=4, first_wait=5.0, longest_wait=3600.0))
+        post = told_of(grounder.telemetry, WEBHOOK, webhook.post)
+        work.append(Work(WEBHOOK, post, attempts, timeout, at_once=4, first_wait=5.0, longest_wait=3600.0))
     store = JobStore(
         jobs.url,
         schema=jobs.database_schema,
@@ -375,14 +427,17 @@ def _later(settings: Settings, grounder: Grounder, webhook: Webhook | None) -> L
     return Later(Jobs(store, work), grounder.reports)
 
 
-def _webhook(settings: Settings, environ: Mapping[str, str], transport: httpx.AsyncBaseTransport) -> Webhook | None:
+def _webhook(
+    settings: Settings, environ: Mapping[str, str], transport: httpx.AsyncBaseTransport, telemetry: Telemetry
+) -> Webhook | None:
     webhook = settings.webhook
     if webhook.url is None:
         return None
     if not environ.get(webhook.secret_env):
         raise ConfigError([f"webhook.secret_env: the variable {webhook.secret_env} is not set"])
     try:
-        return Webhook(webhook.url, environ[webhook.secret_env], transport, timeout=webhook.timeout)
+        secret = environ[webhook.secret_env]
+        return Webhook(webhook.url, secret, transport, timeout=webhook.timeout, telemetry=telemetry)
     except ValueError as error:
         raise ConfigError([f"webhook.secret_env: {webhook.secret_env} holds no base64 behind whsec_"]) from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import structlog
@@ -14,6 +14,7 @@ from proxy.dialects.encoding import Decoder
 from proxy.dialects.jsonbytes import dumps, loads
 from proxy.errors import UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
 from proxy.evidence.estimator import Limits, Meter
+from proxy.telemetry import Telemetry
 from proxy.types import Call, Headers, Reply, Unavailable
 
 log = structlog.get_logger("groundwire.estimates")
@@ -35,7 +36,10 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A server that can be asked: `send` takes a call to it. `headers` go with every question."""
+    """A server that can be asked: `send` takes a call to it. `headers` go with every question.
+
+    `provider` and `operation` are its names in the GenAI conventions, under which each question is recorded.
+    """
 
     name: str
     send: Callable[[Call], Awaitable[Reply]]
@@ -43,6 +47,9 @@ class Asking:
     limits: Limits
     meter: Meter
     headers: Headers = ()
+    telemetry: Telemetry = Telemetry()
+    provider: str = "openai"
+    operation: str = "chat"
 
     async def ask(self, question: Mapping[str, Any]) -> Body | Refused | Unavailable:
         """The server's answer, a JSON object, when it comes in time; waiting for one's turn counts too."""
@@ -50,14 +57,29 @@ class Asking:
         try:
             async with asyncio.timeout_at(self.limits.until), self.limits.at_once:
                 self.meter.calls += 1
-                reply = await self.send(call)
-                return self._read(reply, await _body(reply))
+                return await self._asked(call, question)
         except (TimeoutError, UpstreamTimeout):
             return Unavailable("timeout")
         except (UpstreamUnreachable, UpstreamBroken) as error:
             return self.failed(type(error).__name__, "unreachable")
         except Exception as error:  # noqa: BLE001 - no fault of a backend may reach an answer
             return self.failed(type(error).__name__)
+
+    async def _asked(self, call: Call, question: Mapping[str, Any]) -> Body | Refused | Unavailable:
+        """The answer to one question, recorded as a call of its own with its own tokens."""
+        told = self.telemetry.upstream_call(self.operation, self.provider, self.name, question, "probe")
+        try:
+            reply = await self.send(replace(call, headers=told.propagated(call.headers)))
+            told.replied(reply.status)
+            answer = self._read(reply, await _body(reply))
+            if isinstance(answer, Mapping):
+                told.answered(_word(answer, "id"), _word(answer, "model"), (), _usage(answer))
+            return answer
+        except BaseException as error:
+            told.failed(error)
+            raise
+        finally:
+            told.end()
 
     def _read(self, reply: Reply, body: bytes) -> Body | Refused | Unavailable:
         if reply.status in _BUSY:
@@ -103,6 +125,16 @@ def _retry_after(headers: Headers) -> float | None:
 
 def _header(headers: Headers, name: bytes) -> bytes | None:
     return next((value for found, value in headers if found == name), None)
+
+
+def _usage(answer: Body) -> Mapping[str, Any]:
+    usage = answer.get("usage")
+    return usage if isinstance(usage, Mapping) else {}
+
+
+def _word(answer: Body, name: str) -> str | None:
+    word = answer.get(name)
+    return word if isinstance(word, str) else None
 
 
 def _tokens(usage: object, name: str) -> int:

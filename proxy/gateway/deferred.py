@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,9 +18,13 @@ from proxy.dialects.request import Request, read_request
 from proxy.errors import JobsUnavailable
 from proxy.stores.jobs.jobs import Jobs
 from proxy.stores.reports import Reports
+from proxy.telemetry import Telemetry
 from proxy.types import Attempt, Choice, Report
 
 log = structlog.get_logger("groundwire.deferred")
+
+Run = Callable[[str, bytes], Awaitable[bytes]]
+"""What a job runs: an id and a payload to a result."""
 
 EXAMINATION = "examination"
 WEBHOOK = "webhook"
@@ -59,10 +63,13 @@ class Later:
     jobs: Jobs
     reports: Reports
 
-    async def take(self, id_: str, request: Request, heard: Heard) -> bool:
-        """Has an examination done later under this id. False when it could not be kept; the loss is counted there."""
+    async def take(self, id_: str, request: Request, heard: Heard, origin: str | None = None) -> bool:
+        """Has an examination done later under this id. False when it could not be kept; the loss is counted there.
+
+        `origin` is the trace that it is left for later in.
+        """
         try:
-            await self.jobs.defer(EXAMINATION, id_, await asyncio.to_thread(write, request, heard))
+            await self.jobs.defer(EXAMINATION, id_, await asyncio.to_thread(write, request, heard, origin))
         except JobsUnavailable:
             return False
         return True
@@ -109,7 +116,7 @@ def wait_asked_for(report: Report) -> float | None:
     return max((each.retry_after for each in missing if each.retry_after is not None), default=None)
 
 
-def write(request: Request, heard: Heard) -> bytes:
+def write(request: Request, heard: Heard, origin: str | None = None) -> bytes:
     """All that an examination needs, as JSON."""
     options = {header: getattr(request.options, name) for header, name in HEADERS.items()}
     return dumps(
@@ -118,15 +125,26 @@ def write(request: Request, heard: Heard) -> bytes:
             "request": request.raw.decode(),
             "headers": {header: value for header, value in options.items() if value is not None},
             "heard": asdict(heard),
+            "origin": origin,
         }
     )
 
 
-def read(payload: bytes) -> tuple[Request, Heard]:
+def read(payload: bytes) -> tuple[Request, Heard, str | None]:
     """What `write` has written."""
     found: dict[str, Any] = loads(payload)
     request = read_request(_DIALECTS[found["dialect"]], found["request"].encode(), found["headers"])
     heard = found["heard"]
     choices = tuple(Choice(**{**each, "arguments": tuple(each["arguments"])}) for each in heard["choices"])
     attempts = tuple(Attempt(**each) for each in heard.get("attempts", ()))  # jobs of earlier versions have none
-    return request, Heard(**{**heard, "choices": choices, "attempts": attempts})
+    return request, Heard(**{**heard, "choices": choices, "attempts": attempts}), found.get("origin")
+
+
+def told_of(telemetry: Telemetry, kind: str, run: Run) -> Run:
+    """The same work, with every attempt at it recorded."""
+
+    async def told(id_: str, payload: bytes) -> bytes:
+        with telemetry.job(kind, id_):
+            return await run(id_, payload)
+
+    return told

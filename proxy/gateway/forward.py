@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from opentelemetry.trace import INVALID_SPAN, Span
-
 from proxy.dialects.answer import Answer
 from proxy.errors import RequestError
-from proxy.telemetry import Telemetry
+from proxy.telemetry import Telemetry, UpstreamCall
+from proxy.telemetry.names import Purpose
 from proxy.types import Attempt, Call, Chunks, Headers, Reply
 from proxy.upstream.attempts import Attempts
 from proxy.upstream.headers import without_keys
@@ -21,11 +21,14 @@ from proxy.upstream.router import Route
 class Forwarding:
     """One call on its way. `operation` is its name in the GenAI conventions, `body` what its request says."""
 
-    def __init__(self, telemetry: Telemetry, operation: str, body: Mapping[str, Any]) -> None:
+    def __init__(
+        self, telemetry: Telemetry, operation: str, body: Mapping[str, Any], purpose: Purpose = "answer"
+    ) -> None:
         self._telemetry = telemetry
         self._operation = operation
         self._body = body
-        self._span: Span = INVALID_SPAN
+        self._purpose: Purpose = purpose
+        self._call: UpstreamCall | None = None
         self.attempts: tuple[Attempt, ...] = ()
         self.counts_prompt = True
 
@@ -52,20 +55,24 @@ class Forwarding:
     async def _send(self, route: Route, call: Call) -> Reply:
         upstream = route.upstream
         self.counts_prompt = upstream.truncation_alarm
-        self._span = self._telemetry.upstream_span(self._operation, upstream.provider, upstream.name, self._body)
+        made = self._telemetry.upstream_call(
+            self._operation, upstream.provider, upstream.name, self._body, self._purpose
+        )
+        self._call = made
         try:
-            return await upstream.send(replace(call, headers=self._telemetry.propagated(call.headers, self._span)))
+            reply = await upstream.send(replace(call, headers=made.propagated(call.headers)))
         except BaseException as error:
-            self._telemetry.failed(self._span, error)
-            self._span.end()
+            made.failed(error)
+            made.end()
             raise
+        made.replied(reply.status)
+        return reply
 
     def _failed(self, outcome: str) -> None:
-        """Ends the span of an attempt that another one follows."""
-        if self._span.is_recording():
-            self._telemetry.passed_over(self._span, outcome)
-            self._span.end()
-        self._span = INVALID_SPAN
+        """Ends the record of an attempt that another one follows."""
+        if self._call is not None:
+            self._call.passed_over(outcome)
+            self._call.end()
 
     def passed(self, reply: Reply) -> Reply:
         """The reply as it is."""
@@ -73,21 +80,26 @@ class Forwarding:
 
     def within(self, chunks: Chunks, answer: Answer | None = None) -> Chunks:
         """The same chunks, recorded to their end; `answer` is what they hold, once they have passed."""
-        return self._recorded(chunks, answer) if self._span.is_recording() else chunks
+        if self._call is None or not self._call.is_recording:
+            return chunks
+        return self._recorded(self._call, chunks, answer)
 
     def end(self, answer: Answer | None = None) -> None:
         """Ends the record, with what the answer says of itself."""
+        if self._call is None:
+            return
         if answer is not None:
-            self._telemetry.answered(self._span, answer.id, answer.model, answer.finish_reasons, answer.usage)
-        self._span.end()
+            self._call.answered(answer.id, answer.model, answer.finish_reasons, answer.usage, answer.choices)
+        self._call.end()
 
-    async def _recorded(self, chunks: Chunks, answer: Answer | None) -> Chunks:
+    async def _recorded(self, call: UpstreamCall, chunks: Chunks, answer: Answer | None) -> Chunks:
         try:
             async with aclosing(chunks):
                 async for chunk in chunks:
+                    call.chunk()
                     yield chunk
-        except RequestError as error:
-            self._telemetry.failed(self._span, error)
+        except (RequestError, GeneratorExit, asyncio.CancelledError) as error:
+            call.failed(error)
             raise
         finally:
             self.end(answer)

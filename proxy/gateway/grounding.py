@@ -132,7 +132,8 @@ class Grounder:
 
         Raises TryLater, with the report as far as it came, when it was cut short again.
         """
-        request, heard = await asyncio.to_thread(read, payload)
+        request, heard, origin = await asyncio.to_thread(read, payload)
+        self.telemetry.goes_back_to(origin)
         annotation = await self.conclude(self.examine(request, id_, Asker(request.model)), request, heard)
         self.record(annotation, request, heard)
         if is_unfinished(annotation.report):
@@ -149,14 +150,14 @@ class Grounder:
 
         Samples that are not ready are never waited for: what they come to is added to the kept report (SC1).
         """
-        span = self.telemetry.verification_span(examination.id)
-        try:
+        with self.telemetry.verification(examination.id) as span:
             warnings = self._warnings(request)
             report = await examination.report(
                 heard.choices, cut_short=heard.cut_short, warnings=warnings, prompt_tokens=heard.prompt_tokens
             )
             report = replace(report, attempts=heard.attempts) if heard.attempts else report
-            if self.later and is_unfinished(report) and await self.later.take(report.id, request, heard):
+            origin = self.telemetry.origin()
+            if self.later and is_unfinished(report) and await self.later.take(report.id, request, heard, origin):
                 report = replace(report, status="deferred")
             if sampling is not None:
                 report = self._rated(replace(report, self_consistency=await sampling.so_far(report)))
@@ -166,8 +167,6 @@ class Grounder:
             if sampling is not None and report.self_consistency and report.self_consistency.status == "pending":
                 self.start(self._complete(report, request, heard, sampling))
             return annotation
-        finally:
-            span.end()
 
     async def _complete(self, report: Report, request: Request, heard: Heard, sampling: Sampling) -> None:
         """Adds to the kept report what the samples come to."""
@@ -294,7 +293,7 @@ class Grounding:
     async def _leave(self, later: Later, heard: Heard) -> Annotation:
         """Leaves the examination to a job; where none can be kept, it is done here and now, as far as that goes."""
         stand_in = self._stand_in()
-        if not await later.take(self.id, self._request, heard):
+        if not await later.take(self.id, self._request, heard, self._parts.telemetry.origin()):
             self._parts.start(self._conclude(heard))
         return stand_in
 

@@ -14,7 +14,7 @@ from proxy.errors import MemoryUnavailable
 from proxy.gateway.estimators import Asker
 from proxy.gateway.proving import Proof, Prover, unproved
 from proxy.stores.facts import Fact, FactStore
-from proxy.telemetry import short_hash
+from proxy.telemetry import Telemetry, short_hash
 from proxy.types import Claim, Judgement, Source
 from proxy.verification.information.budget import unasked
 from proxy.verification.information.worded import assertion
@@ -59,6 +59,7 @@ class Memory:
     policy: GatePolicy
     timeout: float = LONGEST_S
     clock: Callable[[], float] = time.time
+    telemetry: Telemetry = Telemetry()
 
     async def admit(self, offered: Sequence[Offered], subject: str | None, asker: Asker) -> list[Answered]:
         """Decides on facts, and keeps those accepted when there is a subject. Raises UnknownModel.
@@ -71,6 +72,8 @@ class Memory:
         proving = [asyncio.create_task(_proved(proof, *pair)) for pair in zip(claims, offered, strict=True)]
         judgements = await _in_time(proving, claims, within)
         answered = [self._answered(*pair) for pair in zip(offered, judgements, strict=True)]
+        rejected = sum(each.admission.rejected is not None for each in answered)
+        self.telemetry.admitted(len(answered) - rejected, rejected)
         if subject is None:
             return answered
         return answered if await self._keep(subject, answered) else [_unkept(each) for each in answered]

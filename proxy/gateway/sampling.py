@@ -167,7 +167,7 @@ class Sampling:
             return _Sample(reason="not_repeatable")
         headers = tuple(pair for pair in self._call.headers if pair[0] not in _NOT_REPEATED)
         call = replace(self._call, headers=headers, body=await asyncio.to_thread(dumps, body))
-        forwarding = Forwarding(self._parts.telemetry, dialect.operation, body)
+        forwarding = Forwarding(self._parts.telemetry, dialect.operation, body, "sample")
         reply = await forwarding.send(self._route.once(), lambda _: call)
         answer = None
         try:

@@ -82,6 +82,7 @@ def build_app(
             at("/v1/{path:path}", lambda call, _: passage.to_default(call)),
             sign("/healthz", alive),
             sign("/readyz", ready(standing, lambda: (*house.degraded(), *(guard.degraded() if guard else ())))),
+            *(sign("/metrics", handle) for handle in _metrics(settings, house, environ)),
             open_at("/openapi.json", document(), "GET"),
             *(agents.routes if agents else ()),
         ],
@@ -94,6 +95,15 @@ def _guard(settings: Settings, house: House) -> Guard | None:
     """What asks for client keys, where there are any. Raises ConfigError when they cannot be read."""
     file = settings.server.keys
     return None if file is None else Guard(Clients(Path(file)), house.limiter)
+
+
+def _metrics(settings: Settings, house: House, environ: Mapping[str, str]) -> tuple[Handler, ...]:
+    """What tells the metrics, where anything is measured."""
+    if house.telemetry.metrics is None:
+        return ()
+    from proxy.server.metrics import metrics_handler
+
+    return (metrics_handler(house.telemetry.metrics, settings, environ),)
 
 
 def _stored(

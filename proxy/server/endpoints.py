@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import structlog
-from opentelemetry.trace import Span
 from starlette.types import Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
@@ -19,7 +18,7 @@ from proxy.server.errors import JSON, ErrorShape, error_reply, unexpected_reply
 from proxy.server.exchange import ClientGone, cancelled_when_gone, read_call, send_reply, stated_length
 from proxy.server.guard import Guard
 from proxy.server.standing import Standing
-from proxy.telemetry import CLIENT, Telemetry
+from proxy.telemetry import Served, Telemetry
 from proxy.types import Call, Reply
 from proxy.upstream.headers import header
 
@@ -54,22 +53,23 @@ class Endpoint:
         """Answers one request. What is wrong with it, and what goes wrong, is told in the shape of its dialect."""
         start = time.perf_counter()
         told: dict[str, int | str] = {"status": "client_gone"}
-        with self._edge.telemetry.server_span(scope["method"], self._route, tuple(scope["headers"])) as span:
+        with self._edge.telemetry.server_span(scope["method"], self._route, tuple(scope["headers"])) as served:
             try:
-                reply = await self._guarded(scope, receive, send, span)
+                reply = await self._guarded(scope, receive, send, served)
                 told = _told(reply)
-                span.set_attribute("http.response.status_code", reply.status)
+                served.answered(reply.status)
             except ClientGone:
-                pass
+                served.broke_off("client_gone")
             except RequestError as error:
                 told = {"status": "broken_off", "reason": error.operator}
+                served.broke_off("broken_off")
             finally:
                 took = round((time.perf_counter() - start) * 1000, 2)
-                log.info("request", method=scope["method"], route=self._route, ms=took, **told)
+                log.info("request", method=scope["method"], route=self._route, ms=took, **{**served.told, **told})
                 if self._edge.guard is not None:
                     unbind_contextvars("client")
 
-    async def _guarded(self, scope: Scope, receive: Receive, send: Send, span: Span) -> Reply:
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send, served: Served) -> Reply:
         """As `_answer`, for those whom the guard lets in, as whom logs and spans know them; others are refused."""
         if self._edge.guard is None:
             return await self._answer(scope, receive, send)
@@ -78,7 +78,7 @@ class Endpoint:
         except RequestError as error:
             return await self._refuse(error, send)
         bind_contextvars(client=visit.client)
-        span.set_attribute(CLIENT, visit.client)
+        served.client(visit.client)
         with visit:
             return await self._answer({**scope, "headers": visit.headers}, receive, visit.telling(send))
 

@@ -100,6 +100,7 @@ OPERATIONS = (
     ),
     Operation("get", "/healthz", "Whether the process lives", Alive),
     Operation("get", "/readyz", "Whether requests are served, and what works less than fully", Readiness),
+    Operation("get", "/metrics", "What is measured, for Prometheus"),
     Operation("get", "/openapi.json", "This document"),
 )  # fmt: skip
 

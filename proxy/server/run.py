@@ -44,7 +44,10 @@ def server(settings: Settings) -> Server:
     configure_logs(settings.telemetry)
     logging.getLogger("uvicorn.error").addFilter(_Quiet())
     sys.setswitchinterval(_SWITCH_S)
-    config = uvicorn_config(build_app(settings, standing=standing), settings.server)
+    house = build_house(settings)
+    if house.telemetry.events is not None:
+        configure_logs(settings.telemetry, house.telemetry)
+    config = uvicorn_config(build_app(settings, house, standing=standing), settings.server)
     running = Server(config, standing)
     running.drain = Drain(settings.server.drain_delay, settings.server.drain)
     return running

@@ -1,41 +1,68 @@
-"""Sends spans and log records to a collector by OTLP over HTTP; the SDK for that is imported only where it is on."""
+"""Builds telemetry from the settings; what sends it is imported only where there is somebody to send it to."""
 
 from __future__ import annotations
 
-import threading
-import time
+import os
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 
 from proxy.config import Telemetry as TelemetrySettings
-from proxy.telemetry.traces import Telemetry
+from proxy.telemetry.instruments import LOST_TELEMETRY
+from proxy.telemetry.lag import LoopLag
+from proxy.telemetry.metrics import Metrics
+from proxy.telemetry.names import EDITIONS
+from proxy.telemetry.telemetry import Telemetry
 
-_CLOSE_S = 2.0  # at most for sending what is left: a receiver that is down must not hold up the end
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
-def build_telemetry(settings: TelemetrySettings) -> Telemetry:
-    """Telemetry that exports by OTLP over HTTP when an endpoint is configured, and otherwise records nothing."""
-    if settings.otlp_endpoint is None:
-        return Telemetry()
-    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk._logs import LoggerProvider
-    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+def build_telemetry(
+    settings: TelemetrySettings, environ: Mapping[str, str] = os.environ, models: Iterable[str] = ()
+) -> Telemetry:
+    """Telemetry that measures unless told not to, and sends to a collector where the settings name one.
 
-    endpoint = settings.otlp_endpoint.rstrip("/")
-    resource = Resource.create({"service.name": settings.service_name})
-    spans = TracerProvider(resource=resource)
-    spans.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces")))
-    logs = LoggerProvider(resource=resource)
-    logs.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter(f"{endpoint}/v1/logs")))
+    Where they do not, OpenTelemetry's standard variables may; those alone give headers and certificates. `models` are
+    the names that may be labels from the start.
+    """
+    ours = version("groundwire")
+    names = EDITIONS[settings.genai_semconv]
+    sends = is_sending(settings, environ)
+    metrics = Metrics(settings.genai_semconv, models, ours) if settings.metrics else None
+    lag = LoopLag(metrics.lag) if metrics else None
+    if not sends:
+        if metrics is None or lag is None:
+            return Telemetry(names=names)
+        return Telemetry(names=names, metrics=metrics, start=lag.start, close=lag.stop)
+    from proxy.telemetry.collector import Collector
+
+    collector = Collector(settings, ours, environ, metrics)
+    failures = collector.watch.failures
+    if metrics is not None:
+        metrics.read(lambda: [(LOST_TELEMETRY, (signal,), count) for signal, count in tuple(failures.items())])
+
+    def start() -> None:
+        if lag is not None:
+            lag.start()
 
     def close() -> None:
-        closing = [threading.Thread(target=each.shutdown, daemon=True) for each in (spans, logs)]
-        for each in closing:
-            each.start()
-        until = time.monotonic() + _CLOSE_S
-        for each in closing:
-            each.join(max(0.0, until - time.monotonic()))
+        if lag is not None:
+            lag.stop()
+        collector.close()
 
-    return Telemetry(spans.get_tracer("groundwire"), logs.get_logger("groundwire"), settings.capture_content, close)
+    return Telemetry(
+        collector.tracer,
+        collector.events,
+        settings.capture_content,
+        close,
+        metrics,
+        names,
+        start,
+        collector.watch.degraded,
+    )
+
+
+def is_sending(settings: TelemetrySettings, environ: Mapping[str, str]) -> bool:
+    """Whether there is a collector; OTEL_SDK_DISABLED says that there is none."""
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    return settings.otlp_endpoint is not None or any(environ.get(name) for name in _ENDPOINTS)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import sys
+import time
 import traceback
 from collections.abc import MutableMapping
+from functools import partial
 from typing import Any
 
 import structlog
-from opentelemetry import trace
+from opentelemetry import context, trace
 
 from proxy.config import Telemetry as TelemetrySettings
+from proxy.telemetry.telemetry import Telemetry
+
+_SEVERITIES = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR", "critical": "FATAL"}
+_IN_RECORD = frozenset({"event", "level", "timestamp", "trace_id", "span_id"})
 
 
 def short_hash(text: str) -> str:
@@ -20,8 +27,8 @@ def short_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def configure_logs(settings: TelemetrySettings) -> None:
-    """One JSON line per event on standard error, with the trace it belongs to."""
+def configure_logs(settings: TelemetrySettings, telemetry: Telemetry | None = None) -> None:
+    """One JSON line per event on standard error, with the trace it belongs to; the collector, if any, gets it too."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     structlog.configure(
         processors=[
@@ -30,6 +37,7 @@ def configure_logs(settings: TelemetrySettings) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info if settings.capture_content else _WITHOUT_TEXT,
+            *([partial(_sent, telemetry.events)] if telemetry and telemetry.events is not None else []),
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -58,3 +66,26 @@ def _add_trace(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMappi
         event["trace_id"] = trace.format_trace_id(context.trace_id)
         event["span_id"] = trace.format_span_id(context.span_id)
     return event
+
+
+def _sent(events: Any, _: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Hands a line to the collector's queue as well; what is no plain value goes as JSON, as it does in the line."""
+    from opentelemetry._logs import LogRecord, SeverityNumber
+
+    level = str(event.get("level", "info"))
+    attributes = {name: _plain(value) for name, value in event.items() if name not in _IN_RECORD and value is not None}
+    events.emit(
+        LogRecord(
+            timestamp=time.time_ns(),
+            context=context.get_current(),
+            severity_text=level,
+            severity_number=SeverityNumber[_SEVERITIES.get(level, "INFO")],
+            body=str(event.get("event")),
+            attributes=attributes,
+        )
+    )
+    return event
+
+
+def _plain(value: Any) -> str | int | float | bool:
+    return value if isinstance(value, str | int | float | bool) else json.dumps(value, default=str)

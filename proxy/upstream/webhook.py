@@ -11,16 +11,18 @@ import base64
 import hashlib
 import hmac
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import httpx
 
 from proxy.errors import TryLater
+from proxy.telemetry import Telemetry
 from proxy.upstream.retries import seconds_to_wait
 
 _KEPT = b'{"delivered":true}'
 _SECRET_PREFIX = "whsec_"  # noqa: S105 - of secrets as Standard Webhooks write them
 _AGENT = "groundwire-webhook"
+_UNTOLD = Telemetry()
 
 
 class Webhook:
@@ -33,12 +35,14 @@ class Webhook:
         transport: httpx.AsyncBaseTransport,
         *,
         timeout: float = 10.0,
+        telemetry: Telemetry = _UNTOLD,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._url = url
         self._key = signing_key(secret)
         self._transport = transport
         self._extensions = {"timeout": {"connect": timeout, "read": timeout, "write": timeout, "pool": timeout}}
+        self._telemetry = telemetry
         self._clock = clock
 
     async def post(self, id_: str, body: bytes) -> bytes:
@@ -52,6 +56,15 @@ class Webhook:
             "webhook-timestamp": timestamp,
             "webhook-signature": signature(self._key, id_, timestamp, body),
         }
+        with self._telemetry.webhook(id_) as posted:
+            response = await self._sent({**headers, **posted.headers}, body)
+            posted.answered(response.status_code)
+        if not 200 <= response.status_code < 300:
+            after = seconds_to_wait(response.headers.get("retry-after"), now)
+            raise TryLater(f"the webhook answered {response.status_code}", after=after)
+        return _KEPT
+
+    async def _sent(self, headers: Mapping[str, str], body: bytes) -> httpx.Response:
         request = httpx.Request("POST", self._url, headers=headers, content=body, extensions=self._extensions)
         try:
             response = await self._transport.handle_async_request(request)
@@ -59,10 +72,7 @@ class Webhook:
             raise TryLater(f"the webhook cannot be reached ({type(error).__name__})") from error
         assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - what every async transport returns
         await response.stream.aclose()
-        if not 200 <= response.status_code < 300:
-            after = seconds_to_wait(response.headers.get("retry-after"), now)
-            raise TryLater(f"the webhook answered {response.status_code}", after=after)
-        return _KEPT
+        return response
 
 
 def signing_key(secret: str) -> bytes:

@@ -38,7 +38,8 @@ def test_what_is_written_down_is_read_back_the_same(
     raw = json.dumps({"model": "m", "prompt": choice.text, "grounding": {"offset_unit": "utf16"}}).encode()
     request = read_request(dialect, raw, headers)
     heard = Heard((choice,), cut_short, "a1", None)
-    assert read(write(request, heard)) == (request, heard)
+    for origin in (None, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"):
+        assert read(write(request, heard, origin)) == (request, heard, origin)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from proxy.dialects.jsonbytes import loads
 from proxy.server.app import build_app
 from proxy.server.openapi import OPERATIONS, openapi
 
-OURS = ("/v1/grounding", "/v1/reviews", "/v1/subjects", "/healthz", "/readyz", "/openapi.json")
+OURS = ("/v1/grounding", "/v1/reviews", "/v1/subjects", "/healthz", "/readyz", "/metrics", "/openapi.json")
 
 
 def served(tmp_path: Path) -> set[tuple[str, str]]:
@@ -101,6 +101,7 @@ def test_every_check_is_told_as_the_document_says() -> None:
 
     asyncio.run(work())
     assert {(each.method, each.path) for each in OPERATIONS if not each.gives} == {
+        ("get", "/metrics"),
         ("get", "/openapi.json"),
         ("get", "/v1/reviews/export"),
     }

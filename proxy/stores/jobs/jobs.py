@@ -29,7 +29,8 @@ class Jobs:
     """The jobs of several kinds of work, one `Jobs` per process. Used from the event loop that starts it.
 
     Every `run` is called on that loop. A database that is down holds nothing up: `defer` then fails at once, what was
-    lost is counted in `lost`, and the database is sought again in the background.
+    lost is counted in `lost`, and the database is sought again in the background. `waiting` is how many jobs of each
+    kind were not done yet at the last sweep.
     """
 
     def __init__(self, store: JobStore, work: Sequence[Work]) -> None:
@@ -44,6 +45,7 @@ class Jobs:
         self._in_hand: set[concurrent.futures.Future[bytes]] = set()
         self._rests_until = 0.0
         self.lost = 0
+        self.waiting: dict[str, int] = {}
 
     async def start(self) -> None:
         """Begins to work off jobs, those that an earlier process left behind included. Returns also when it cannot."""
@@ -137,6 +139,7 @@ class Jobs:
         while not self._closing.wait(self._store.sweep):
             try:
                 self._transact.sweep()
+                self.waiting = self._transact.waiting()
             except Exception as error:  # noqa: BLE001 - the next sweep makes up for it
                 log.warning("jobs.sweep_failed", error=type(error).__name__)
 

@@ -37,6 +37,7 @@ _FORGET_EVERY_S = 60.0
 _FORGET_BATCH = 500
 _ON_RECORD_S = 5.0
 _CONNECT_S = "3"
+_MOST_COUNTED = 10_000
 _DEADLY = "the process died with it more than once"
 _ACTIVE = ("DELAYED", "ENQUEUED", "PENDING")
 _ENDED = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
@@ -128,6 +129,16 @@ class Transact:
         if time.monotonic() >= self._forgets_at:
             self._forgets_at = time.monotonic() + min(_FORGET_EVERY_S, self._store.keep / 4)
             self._forget()
+
+    def waiting(self) -> dict[str, int]:
+        """How many jobs of each kind are not done yet, as far as ten thousand. Raises when the database fails."""
+        found = dict.fromkeys(self._work, 0)
+        active = self._opened().list_workflows(
+            status=list(_ACTIVE), limit=_MOST_COUNTED, load_input=False, load_output=False
+        )
+        for each in active:
+            found[each.name] = found.get(each.name, 0) + 1
+        return found
 
     def close(self, drain: float) -> None:
         """Takes up no more jobs and waits up to `drain` seconds for those in hand."""

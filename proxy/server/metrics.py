@@ -1,0 +1,38 @@
+"""Where Prometheus fetches the metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from proxy.config import Settings
+from proxy.errors import ConfigError
+from proxy.server.admin import admins_only, read_keys
+from proxy.server.endpoints import Handler
+from proxy.telemetry.exposition import written
+from proxy.telemetry.metrics import Metrics
+from proxy.types import Call, Reply
+from proxy.upstream.headers import header
+
+
+def metrics_handler(metrics: Metrics, settings: Settings, environ: Mapping[str, str] = os.environ) -> Handler:
+    """Tells the metrics as text, to everybody or to admins only. Raises ConfigError where there is no admin to tell.
+
+    They are read on the event loop, which is quick, and written down in a thread, which takes some milliseconds.
+    """
+
+    async def told(call: Call, _: Mapping[str, str]) -> Reply:
+        accept = (header(call.headers, b"accept") or b"").decode("latin-1")
+        text, content_type = await asyncio.to_thread(written, metrics.families(), accept)
+        return Reply(200, ((b"content-type", content_type.encode()),), text)
+
+    if settings.telemetry.metrics_access == "open":
+        return told
+    admin = settings.admin
+    file = Path(admin.keys_file) if admin.keys_file else None
+    keys = read_keys(admin.keys, file, environ.get(admin.key_env))
+    if not keys.digests:
+        raise ConfigError(["telemetry.metrics_access: admin: there is no admin key"])
+    return admins_only(keys, lambda call, params, _: told(call, params))

@@ -1,0 +1,169 @@
+"""Sends spans, log records and metrics to a collector by OTLP over HTTP. Only where that is on is this imported.
+
+Traffic never waits for it: what is to be sent lies in bounded queues, the oldest goes when one is full, and threads of
+their own send it. That a collector takes nothing is told once in the log, and in /readyz for as long as it lasts.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import structlog
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
+
+from proxy.config import Telemetry as TelemetrySettings
+from proxy.telemetry.metrics import Metrics
+from proxy.telemetry.points import metrics_data
+
+log = structlog.get_logger("groundwire.telemetry")
+
+_CLOSE_S = 2.0  # at most for sending what is left: a collector that is down must not hold up the end
+_SCOPE = "groundwire"
+_QUIET = ("opentelemetry.exporter.otlp", "opentelemetry.sdk._shared_internal", "opentelemetry.exporter.http")
+
+
+class Watch:
+    """Whether collectors take what is sent, by signal. `failures` counts batches since the start."""
+
+    def __init__(self) -> None:
+        self.failures: dict[str, int] = {}
+        self._failing: set[str] = set()
+
+    def saw(self, signal: str, *, taken: bool) -> None:
+        """Takes in how one batch fared, and tells of it when that is news."""
+        if taken:
+            if signal in self._failing:
+                self._failing.discard(signal)
+                log.info("telemetry.sent_again", signal=signal, failures=self.failures[signal])
+            return
+        self.failures[signal] = self.failures.get(signal, 0) + 1
+        if signal not in self._failing:
+            self._failing.add(signal)
+            log.warning("telemetry.not_sent", signal=signal)
+
+    def degraded(self) -> str | None:
+        """Which signals do not arrive just now."""
+        return f"{', '.join(sorted(self._failing))} cannot be sent" if self._failing else None
+
+
+class Watched:
+    """An exporter that is watched; it has whatever else the exporter has."""
+
+    def __init__(self, exporter: Any, signal: str, watch: Watch) -> None:
+        self._exporter = exporter
+        self._signal = signal
+        self._watch = watch
+
+    def export(self, batch: Any, **options: Any) -> Any:
+        """See the exporter's own; what it raises is a failure."""
+        result = None
+        try:
+            result = self._exporter.export(batch, **options)
+        finally:
+            self._watch.saw(self._signal, taken=getattr(result, "name", None) == "SUCCESS")
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._exporter, name)
+
+
+class Pusher:
+    """Sends metrics every `interval` seconds, and once more at the end."""
+
+    def __init__(self, exporter: Any, collect: Callable[[], Any], interval: float) -> None:
+        self._exporter = exporter
+        self._collect = collect
+        self._interval = interval
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="groundwire-metrics", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._interval):
+            self._push()
+        self._push()
+
+    def _push(self) -> None:
+        try:
+            self._exporter.export(self._collect())
+        except Exception as error:  # noqa: BLE001 - the next time may be better
+            log.warning("telemetry.metrics_failed", error=type(error).__name__)
+
+    def shutdown(self) -> None:
+        """Sends the last of it."""
+        self._ended.set()
+        self._thread.join()
+        self._exporter.shutdown()
+
+
+class Collector:
+    """The way to one collector: a tracer and a logger for what it is to be told, None for what it is not.
+
+    Where the settings name no address, the exporters find theirs in the environment.
+    """
+
+    def __init__(
+        self, settings: TelemetrySettings, version: str, environ: Mapping[str, str], metrics: Metrics | None
+    ) -> None:
+        for name in _QUIET:  # they would write to standard error, past the log, for every batch
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self.watch = Watch()
+        self.tracer: Any = None
+        self.events: Any = None
+        self._closing: list[Callable[[], None]] = []
+        base = settings.otlp_endpoint.rstrip("/") if settings.otlp_endpoint else None
+        resource = _resource(settings, version, environ)
+
+        def watched(signal: str, exporter: Callable[..., Any]) -> Any:
+            return Watched(exporter(f"{base}/v1/{signal}" if base else None), signal, self.watch)
+
+        if "traces" in settings.otlp_signals:
+            sampler = ParentBasedTraceIdRatio(settings.sample_ratio)
+            spans = TracerProvider(sampler, resource, shutdown_on_exit=False)
+            spans.add_span_processor(BatchSpanProcessor(watched("traces", OTLPSpanExporter)))
+            self.tracer = spans.get_tracer(_SCOPE, version)
+            self._closing.append(spans.shutdown)
+        if "logs" in settings.otlp_signals:
+            logs = LoggerProvider(resource, shutdown_on_exit=False)
+            logs.add_log_record_processor(BatchLogRecordProcessor(watched("logs", OTLPLogExporter)))
+            self.events = logs.get_logger(_SCOPE, version)
+            self._closing.append(logs.shutdown)
+        if "metrics" in settings.otlp_signals and metrics is not None:
+            collect = partial(_collected, metrics, resource, version)
+            pusher = Pusher(watched("metrics", OTLPMetricExporter), collect, settings.metrics_interval)
+            self._closing.append(pusher.shutdown)
+
+    def close(self) -> None:
+        """Sends what is left, as far as that goes in two seconds."""
+        closing = [threading.Thread(target=each, daemon=True) for each in self._closing]
+        for each in closing:
+            each.start()
+        until = time.monotonic() + _CLOSE_S
+        for each in closing:
+            each.join(max(0.0, until - time.monotonic()))
+
+
+def _collected(metrics: Metrics, resource: Resource, version: str) -> Any:
+    return metrics_data(metrics.families(), resource, _SCOPE, version, metrics.started)
+
+
+def _resource(settings: TelemetrySettings, version: str, environ: Mapping[str, str]) -> Resource:
+    """Who sends: the settings' words, those of OTEL_RESOURCE_ATTRIBUTES, and OTEL_SERVICE_NAME before all others."""
+    given = {"service.name": settings.service_name, "service.version": version, "service.instance.id": uuid4().hex}
+    if name := environ.get("OTEL_SERVICE_NAME"):
+        given["service.name"] = name
+    return Resource.create({**given, **settings.resource})
