@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx
@@ -20,6 +20,12 @@ from proxy.upstream.failures import failure
 
 _JSON = ((b"content-type", b"application/json"),)
 _EVENTS = ((b"content-type", b"text/event-stream; charset=utf-8"),)
+_LOCAL = (  # else the import, and the first beta header of Anthropic's, fetch files from a host that nobody configured
+    "LITELLM_LOCAL_MODEL_COST_MAP",
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS",
+)
+_TYPE = "upstream_error"
+_FIRST_S = 10.0  # then a client is better served by a stream that has begun, and is kept alive, than by nothing
 _TOLD = ("retry-after", "x-request-id", "request-id")
 
 _FIELDS = frozenset(
@@ -82,20 +88,22 @@ class LitellmUpstream:
         model = self._model.replace("*", str(asked.get("model", "")), 1)
         try:
             answer = await operation(**{**asked, **self._fixed, "model": model})
+            first = await _begun(answer) if asked.get("stream") else None
         except Exception as error:  # noqa: BLE001 - litellm raises any of some forty classes
             return _outcome(error, self.name)
-        if asked.get("stream"):
-            return Reply(200, _EVENTS, self._events(answer))
+        if first is not None:
+            return Reply(200, _EVENTS, self._events(first, answer))
         return Reply(200, _JSON, dumps(answer.model_dump(exclude_none=True)))
 
-    async def _events(self, answer: Any) -> Chunks:
+    async def _events(self, first: asyncio.Task[Any], answer: Any) -> Chunks:
         try:
-            async for chunk in answer:
-                yield b"data: " + dumps(chunk.model_dump(exclude_none=True)) + b"\n\n"
+            async for chunk in _resumed(first, answer):
+                yield b"data: " + dumps(_in_openais_shape(chunk)) + b"\n\n"
         except Exception as error:
             cause = next((each for each in _chain(error) if isinstance(each, httpx.TransportError)), None)
             raise failure(cause or httpx.ReadError(str(error)), self.name, "its provider") from error
         finally:
+            first.cancel()
             if closing := getattr(answer, "aclose", None):
                 await closing()
         yield b"data: [DONE]\n\n"
@@ -105,12 +113,42 @@ class LitellmUpstream:
 
 
 def _imported() -> Any:
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else the import fetches a file from the network
+    for name in _LOCAL:
+        os.environ.setdefault(name, "True")
     import litellm
 
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     return litellm
+
+
+async def _begun(answer: Any) -> asyncio.Task[Any]:
+    """The first chunk of a stream, waited for as long as an error would take: some providers are asked only now."""
+    first = asyncio.ensure_future(anext(answer, None))
+    try:
+        await asyncio.wait({first}, timeout=_FIRST_S)
+        if first.done():
+            first.result()
+    except BaseException:
+        first.cancel()
+        raise
+    return first
+
+
+async def _resumed(first: asyncio.Task[Any], answer: Any) -> AsyncIterator[Any]:
+    """All chunks of a stream whose first one has been asked for already."""
+    chunk = await first
+    while chunk is not None:
+        yield chunk
+        chunk = await anext(answer, None)
+
+
+def _in_openais_shape(chunk: Any) -> dict[str, Any]:
+    """A chunk as JSON values. The one that tells the usage has no choices at OpenAI; litellm gives it an empty one."""
+    values: dict[str, Any] = chunk.model_dump(exclude_none=True)
+    if "usage" in values and all(not (each.get("delta") or each.get("finish_reason")) for each in values["choices"]):
+        values["choices"] = []
+    return values
 
 
 def _outcome(error: BaseException, name: str) -> Reply:
@@ -127,7 +165,7 @@ def _outcome(error: BaseException, name: str) -> Reply:
     status = getattr(error, "status_code", None) if answer is None else answer.status_code
     message, type_ = (answer is not None and _said(answer)) or (
         str(error).partition("\nTraceback")[0],
-        "upstream_error",
+        _TYPE,
     )
     headers = {} if answer is None else answer.headers
     kept = tuple((told.encode(), headers[told].encode("latin-1", "replace")) for told in _TOLD if told in headers)
@@ -145,9 +183,12 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _said(answer: httpx.Response) -> tuple[str, str] | None:
-    """Message and type of a provider's error, in the shape that OpenAI and Anthropic share; None in any other."""
+    """Message and type of a provider's error, as OpenAI, Anthropic, Google and Amazon tell them; None in any other."""
     try:
-        error = loads(answer.content)["error"]
-        return str(error["message"]), str(error.get("type") or "upstream_error")
+        body = loads(answer.content)
+        if "message" in body:  # Amazon's
+            return str(body["message"]), answer.headers.get("x-amzn-errortype", "").partition(":")[0] or _TYPE
+        error = body["error"]
+        return str(error["message"]), str(error.get("type") or error.get("status") or _TYPE)
     except (ValueError, TypeError, KeyError, AttributeError, httpx.StreamError):
         return None
