@@ -45,7 +45,8 @@ def serve(
     """Run the proxy. Point an OpenAI SDK's base_url at http://HOST:PORT/v1."""
     from proxy.server.run import run
 
-    run(_settings(config, {"GROUNDWIRE_SERVER__HOST": host, "GROUNDWIRE_SERVER__PORT": port}))
+    flags = {"GROUNDWIRE_SERVER__HOST": host, "GROUNDWIRE_SERVER__PORT": port}
+    run(lambda: _settings(config, flags), _config_path(config))
 
 
 @app.command()

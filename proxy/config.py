@@ -330,6 +330,12 @@ class Hallucination(Section):
         }
         return {name: self._backend(each.backend) for name, each in parts.items() if self.enabled and each.enabled}
 
+    @property
+    def identity(self) -> str:
+        """What tells the backend of output verification from others of its kind, as far as the settings know it."""
+        names = {"haiku": self.backend.haiku_model, "external": _PASSWORD.sub("", self.backend.external_url or "")}
+        return names.get(self.operations.get("output_verification", ""), "")
+
     def _backend(self, named: BackendName | None) -> BackendName:
         return (named or self.backend.default) if self.backend.type == "configurable" else self.backend.type
 
@@ -598,6 +604,7 @@ class Settings(Section):
             encoder=self.encoder.policy,
             model=ModelPolicy(
                 backend=self.hallucination.operations.get("output_verification", ""),
+                identity=self.hallucination.identity,
                 asked_from=self.hallucination.output_verification.asked_from,
                 asked_below=self.hallucination.output_verification.asked_below,
                 flag_threshold_bits=self.hallucination.output_verification.flag_threshold_bits,

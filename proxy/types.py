@@ -292,10 +292,12 @@ class ModelPolicy:
     """About which claims a model is asked for their information budget, and which backend asks ("" for none).
 
     `asked_from` and `asked_below` bound the probability of support (0–1) that the embedded verifier gives to such a
-    claim. A gap over `flag_threshold_bits` raises the flag `budget_gap`.
+    claim. A gap over `flag_threshold_bits` raises the flag `budget_gap`. `identity` tells a backend from others of its
+    kind.
     """
 
     backend: str = ""
+    identity: str = ""
     asked_from: float = 0.2
     asked_below: float = 0.8
     flag_threshold_bits: float = 0.0

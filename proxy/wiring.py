@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import httpx
 
@@ -75,13 +75,20 @@ if TYPE_CHECKING:
     from proxy.stores.history.history import History
     from proxy.stores.shared.redis import SharedRedis
 
+T = TypeVar("T")
+
+_DECIDE_ESTIMATES = ("cache", "hallucination", "upstreams", "encoder")  # what a model's estimates depend on
 _SETTLE_S = 5.0  # at the end, for reports that are still being made
 
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """The parts that the HTTP edge leads to."""
+    """The parts that the HTTP edge leads to.
 
+    Some may be `inherited` from the house before it: those run already, and whoever has them last ends them.
+    """
+
+    settings: Settings
     completions: Completions
     passage: PassThrough
     reports: Reports
@@ -94,6 +101,18 @@ class House:
     history: History | None = None
     limiter: Limiter = field(default_factory=LocalLimits)
     shared: SharedRedis | None = None
+    inherited: tuple[object, ...] = ()
+    _handed_over: list[object] = field(default_factory=list)
+
+    def hand_over_to(self, heir: House) -> None:
+        """Leaves to the next house what it has inherited from this one: closing this one spares that."""
+        self._handed_over.extend(heir.inherited)
+        if self.telemetry.metrics is not None:
+            self.telemetry.metrics.forget(self.readings)
+
+    def renounce(self) -> None:
+        """Gives up what was inherited: this house never came to be, and closing it must not touch the one before."""
+        self._handed_over.extend(self.inherited)
 
     def degraded(self) -> tuple[tuple[str, str], ...]:
         """Which parts work less than fully just now, each with its reason."""
@@ -137,28 +156,63 @@ class House:
 
     async def start(self) -> None:
         """Begins with what is to be done besides answering: recording, and the jobs that were left for later."""
-        self.telemetry.start()
-        if self.history is not None:
+        if not _is_among(self.inherited, self.telemetry):
+            self.telemetry.start()
+        if self.telemetry.metrics is not None:
+            self.telemetry.metrics.read(self.readings)
+        if self.history is not None and not _is_among(self.inherited, self.history):
             self.history.start()
         if self.later is not None:
-            await self.later.jobs.start()
+            self.later.jobs.begin(self.later.work)
+            if not _is_among(self.inherited, self.later.jobs):
+                await self.later.jobs.start()
 
     async def close(self) -> None:
         """Ends jobs, writes what is to be stored, closes connections, ends workers, sends what is still to be told."""
         await self.completions.grounder.settle(_SETTLE_S)
-        if self.later is not None:
+        if self.later is not None and self._is_to_end(self.later.jobs):
             await self.later.jobs.close()
-        if self.history is not None:
+        if self.history is not None and self._is_to_end(self.history):
             await self.history.close()
         for upstream in self.passage.router.upstreams:
             await upstream.aclose()
         if self.facts is not None:
             await self.facts.close()
-        await self.limiter.aclose()
-        if self.shared is not None:
+        if self._is_to_end(self.limiter):
+            await self.limiter.aclose()
+        if self.shared is not None and self._is_to_end(self.shared):
             await self.shared.aclose()
         self.workers.close()
-        self.telemetry.close()
+        if self._is_to_end(self.telemetry):
+            self.telemetry.close()
+
+    def _is_to_end(self, part: object) -> bool:
+        """Whether it ends with this house: no other one has it."""
+        return not _is_among(self._handed_over, part)
+
+
+def _is_among(parts: Sequence[object], part: object) -> bool:
+    return any(each is part for each in parts)
+
+
+class _Estate:
+    """What a house takes over from the one before it: parts whose settings are the same."""
+
+    def __init__(self, settings: Settings, before: House | None) -> None:
+        self.taken: list[object] = []
+        self._settings = settings
+        self._before = before
+
+    def take(self, had: Callable[[House], T | None], make: Callable[[], T], *sections: str) -> T:
+        """The part that the house before `had`, if these sections are as they were, else a new one."""
+        before = self._before
+        if before is None or any(getattr(before.settings, it) != getattr(self._settings, it) for it in sections):
+            return make()
+        taken = had(before)
+        if taken is None:
+            return make()
+        self.taken.append(taken)
+        return taken
 
 
 def build_house(
@@ -168,26 +222,42 @@ def build_house(
     transport: httpx.AsyncBaseTransport | None = None,
     telemetry: Telemetry | None = None,
     verifiers: Sequence[tuple[str, Verifier]] | None = None,
+    before: House | None = None,
 ) -> House:
     """The house that `settings` describe; secrets come from `environ`.
+
+    `before` is the house whose place it takes, and from which it inherits reports, verdicts and whatever else lasts.
 
     Raises ConfigError when a secret is missing or an encoder cannot be loaded.
 
     The other arguments replace what the settings would give, for tests and for those who embed the proxy.
     """
-    telemetry = telemetry or build_telemetry(settings.telemetry, environ, _named_models(settings))
+    estate = _Estate(settings, before)
+    telemetry = telemetry or estate.take(
+        lambda old: old.telemetry, lambda: build_telemetry(settings.telemetry, environ, _named_models(settings))
+    )
     transport = transport or AiohttpTransport()
     router = _router(settings, environ, transport)
     grounding = settings.grounding
     workers = Workers(grounding.workers, grounding.queue)
-    shared = _shared(settings)
-    cache = _verdict_cache(settings, shared)
-    reports = Reports(grounding.keep_reports)
-    verifiers = verifiers or load_verifiers(settings.encoder)
-    estimators = _estimators(settings, environ, router, transport, workers, verifiers, telemetry, shared)
+    shared = estate.take(lambda old: old.shared, lambda: _shared(settings), "cache")
+    cache = estate.take(
+        lambda old: old.completions.grounder.verification.cache,
+        lambda: _verdict_cache(settings, shared),
+        "cache",
+    )
+    reports = estate.take(lambda old: old.reports, lambda: Reports(grounding.keep_reports))
+    reports.resize(grounding.keep_reports)
+    verifiers = verifiers or estate.take(
+        lambda old: old.completions.grounder.verification.verifiers, lambda: load_verifiers(settings.encoder), "encoder"
+    )
+    estimates = estate.take(
+        lambda old: old.estimators.cache, lambda: _estimate_cache(settings, shared), *_DECIDE_ESTIMATES
+    )
+    estimators = _estimators(settings, environ, router, transport, workers, verifiers, telemetry, estimates)
     prover = Prover(workers, settings.policy, estimators, verifiers)
-    memory = _memory(settings, prover, telemetry)
-    history = _history(settings)
+    memory = _memory(settings, prover, telemetry, estate)
+    history = estate.take(lambda old: old.history, lambda: _history(settings))
     grounder = Grounder(
         verification=Verification(workers, cache, grounding.timeout, verifiers, ModelStage(estimators)),
         reports=reports,
@@ -199,7 +269,7 @@ def build_house(
         history=EarlierAnswers(history.exchanges) if history else None,
         recorder=Recorder(history, workers) if history else None,
     )
-    later = _later(settings, grounder, _webhook(settings, environ, transport, telemetry))
+    later = _later(settings, grounder, _webhook(settings, environ, transport, telemetry), estate)
     grounder = replace(grounder, later=later)
     stream = settings.stream
     completions = Completions(
@@ -218,11 +288,22 @@ def build_house(
     audits = estimators.is_on("trace_auditing")
     checks = Checks(grounder, prover, _auditor(settings, prover, router, telemetry), timeout, memory, audits)
     passage = PassThrough(router, telemetry)
-    house = House(completions, passage, reports, telemetry, workers, estimators, checks, later, grounder.facts, history)
-    house = replace(house, limiter=_limiter(shared), shared=shared)
-    if telemetry.metrics is not None:
-        telemetry.metrics.read(house.readings)
-    return house
+    return House(
+        settings,
+        completions,
+        passage,
+        reports,
+        telemetry,
+        workers,
+        estimators,
+        checks,
+        later,
+        grounder.facts,
+        history,
+        estate.take(lambda old: old.limiter, lambda: _limiter(shared), "cache"),
+        shared,
+        tuple(estate.taken),
+    )
 
 
 def _shared(settings: Settings) -> SharedRedis | None:
@@ -297,18 +378,14 @@ def _facts(settings: Settings) -> FactsDatabase | None:
     return FactsDatabase(facts.url, templates, facts.timeout, facts.max_rows)
 
 
-def _memory(settings: Settings, prover: Prover, telemetry: Telemetry) -> Memory | None:
+def _memory(settings: Settings, prover: Prover, telemetry: Telemetry, estate: _Estate) -> Memory | None:
     """The memory gate, where it is on."""
     gate = settings.hallucination.memory_gate
     if not prover.estimators.is_on("memory_gate"):
         return None
-    return Memory(
-        prover,
-        MemoryFacts(),
-        GatePolicy(gate.min_confidence, gate.reject_unsupported),
-        settings.hallucination.timeout,
-        telemetry=telemetry,
-    )
+    facts = estate.take(lambda old: old.checks.memory.facts if old.checks.memory else None, MemoryFacts)
+    policy = GatePolicy(gate.min_confidence, gate.reject_unsupported)
+    return Memory(prover, facts, policy, settings.hallucination.timeout, telemetry=telemetry)
 
 
 def _auditor(settings: Settings, prover: Prover, router: Router, telemetry: Telemetry) -> Auditor:
@@ -345,7 +422,7 @@ def _estimators(
     workers: Workers,
     verifiers: Sequence[tuple[str, Verifier]],
     telemetry: Telemetry,
-    shared: SharedRedis | None,
+    estimates: Cache[Estimate],
 ) -> Estimators:
     """Every backend that may be asked how likely a claim is, and which of them each operation asks."""
     hallucination = settings.hallucination
@@ -379,7 +456,7 @@ def _estimators(
     return Estimators(
         backends,
         hallucination.operations,
-        _estimate_cache(settings, shared),
+        estimates,
         hallucination.batch_size,
         hallucination.timeout,
     )
@@ -396,7 +473,7 @@ def _external(
     return OpenAIUpstream("external", settings.external_url or "", transport, key=key)
 
 
-def _later(settings: Settings, grounder: Grounder, webhook: Webhook | None) -> Later | None:
+def _later(settings: Settings, grounder: Grounder, webhook: Webhook | None, estate: _Estate) -> Later | None:
     """What is left for later, and done by a grounder like this one that has more time."""
     jobs = settings.jobs
     if jobs.url is None:
@@ -424,7 +501,8 @@ def _later(settings: Settings, grounder: Grounder, webhook: Webhook | None) -> L
         drain=jobs.drain,
         max_payload=jobs.max_payload,
     )
-    return Later(Jobs(store, work), grounder.reports)
+    runner = estate.take(lambda old: old.later.jobs if old.later else None, lambda: Jobs(store, work))
+    return Later(runner, grounder.reports, work)
 
 
 def _webhook(

@@ -44,6 +44,6 @@ def annotate(report: Report, request: Request, choices: Sequence[Choice] = ()) -
     return Annotation(report, dumps(summary(wire)) if request.options.detail == "summary" else kept, kept)
 
 
-def pending(id_: str, request: Request) -> Annotation:
+def pending(id_: str, request: Request, config: str) -> Annotation:
     """What stands in for a report that is not ready: its id, by which it can be fetched later."""
-    return annotate(Report(id_, "pending", "not_checked", warnings=request.warnings), request)
+    return annotate(Report(id_, "pending", "not_checked", warnings=request.warnings, config=config), request)

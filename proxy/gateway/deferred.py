@@ -17,6 +17,7 @@ from proxy.dialects.report import render
 from proxy.dialects.request import Request, read_request
 from proxy.errors import JobsUnavailable
 from proxy.stores.jobs.jobs import Jobs
+from proxy.stores.jobs.work import Work
 from proxy.stores.reports import Reports
 from proxy.telemetry import Telemetry
 from proxy.types import Attempt, Choice, Report
@@ -58,10 +59,11 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """The examinations that jobs do, and the reports that they come to."""
+    """The examinations that jobs do, and the reports that they come to. `work` is what these jobs run."""
 
     jobs: Jobs
     reports: Reports
+    work: Sequence[Work] = ()
 
     async def take(self, id_: str, request: Request, heard: Heard, origin: str | None = None) -> bool:
         """Has an examination done later under this id. False when it could not be kept; the loss is counted there.

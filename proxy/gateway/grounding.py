@@ -21,7 +21,7 @@ from proxy.gateway.estimators import Asker
 from proxy.gateway.memory import Memory
 from proxy.gateway.record import Recorder
 from proxy.gateway.sampling import Sampling
-from proxy.gateway.verify import Examination, Recall, Recalled, Verification, failed_report, new_id
+from proxy.gateway.verify import Examination, Recall, Recalled, Verification, failed_report, new_id, policy_digest
 from proxy.stores.reports import Reports
 from proxy.telemetry import Telemetry, short_hash
 from proxy.types import Attempt, Choice, Headers, Policy, Report
@@ -189,7 +189,7 @@ class Grounder:
             return await self.verification.workers.insist(annotate, report, request, choices)
         except Exception as error:
             log.exception("grounding.failed", grounding_id=report.id)
-            return annotate(failed_report(report.id, error), request)
+            return annotate(failed_report(report.id, error, report.config), request)
 
     def _log(self, report: Report, model: str | None) -> None:
         log.info(
@@ -286,7 +286,7 @@ class Grounding:
                 work.cancel()
 
     def _stand_in(self) -> Annotation:
-        stand_in = pending(self.id, self._request)
+        stand_in = pending(self.id, self._request, policy_digest(self._parts.policy_of(self._request)))
         self._parts.reports.put(self.id, stand_in.kept)
         return stand_in
 

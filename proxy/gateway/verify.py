@@ -149,10 +149,10 @@ class Examination:
         try:
             return await self._report(choices, cut_short, warnings, prompt_tokens)
         except Overload:
-            return _without_verdict(self.id, "skipped", "overload", _OVERLOAD)
+            return overloaded_report(self.id, self._config)
         except Exception as error:
             log.exception("verification.failed", grounding_id=self.id)
-            return failed_report(self.id, error)
+            return failed_report(self.id, error, self._config)
 
     async def _report(
         self, choices: Sequence[Choice], cut_short: bool, warnings: Sequence[str], prompt_tokens: int | None
@@ -263,14 +263,19 @@ def new_id() -> str:
     return "gw-" + secrets.token_hex(12)
 
 
-def failed_report(id_: str, error: Exception) -> Report:
-    """The report of a verification that failed."""
-    return _without_verdict(id_, "failed", "error", f"Verification failed ({type(error).__name__}).")
+def failed_report(id_: str, error: Exception, config: str) -> Report:
+    """The report of a verification that failed under the settings that `config` is the digest of."""
+    return _without_verdict(id_, "failed", "error", f"Verification failed ({type(error).__name__}).", config)
 
 
-def _without_verdict(id_: str, status: Status, reason: str, warning: str) -> Report:
-    degraded = (("all", reason),)
-    return Report(id_, status, "not_checked", flags=("verifier_degraded",), warnings=(warning,), degraded=degraded)
+def overloaded_report(id_: str, config: str) -> Report:
+    """The report of a verification for which there was no room (DQ3)."""
+    return _without_verdict(id_, "skipped", "overload", _OVERLOAD, config)
+
+
+def _without_verdict(id_: str, status: Status, reason: str, warning: str, config: str) -> Report:
+    degraded, flags = (("all", reason),), ("verifier_degraded",)
+    return Report(id_, status, "not_checked", flags=flags, warnings=(warning,), degraded=degraded, config=config)
 
 
 @lru_cache(maxsize=64)

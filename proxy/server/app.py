@@ -71,7 +71,7 @@ def build_app(
             at("/v1/embeddings", lambda call, _: passage.embeddings(call), "POST"),
             at("/v1/models", lambda call, _: passage.models(call), "GET"),
             at("/v1/models/{model:path}", lambda call, params: passage.one_model(call, params["model"]), "GET"),
-            *(open_at(path, handle, method) for path, method, handle in _stored(settings, house, environ)),
+            *(open_at(path, handle, method) for path, method, handle in _stored(settings, house, environ, standing)),
             Mount(
                 ours,
                 routes=[
@@ -107,7 +107,7 @@ def _metrics(settings: Settings, house: House, environ: Mapping[str, str]) -> tu
 
 
 def _stored(
-    settings: Settings, house: House, environ: Mapping[str, str]
+    settings: Settings, house: House, environ: Mapping[str, str], standing: Standing
 ) -> tuple[tuple[str, str | None, Handler], ...]:
     """The paths that show what is stored; where nothing is, they say so, and no admin key goes upstream."""
     if house.history is None:
@@ -115,7 +115,7 @@ def _stored(
         return tuple((path, None, _nothing_stored) for path in paths)
     from proxy.server.stored import stored_routes  # with the database, which few need
 
-    return stored_routes(house.history, house.reports, settings.admin, environ)
+    return stored_routes(house.history, house.reports, settings.admin, environ, standing.secret)
 
 
 async def _nothing_stored(_: Call, __: Mapping[str, str]) -> Reply:

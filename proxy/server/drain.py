@@ -32,14 +32,14 @@ class Drain:
 class Server(uvicorn.Server):
     """uvicorn's server, which stops as `drain` says on the first SIGTERM or SIGINT, and on the second one at once.
 
-    `hang_up` is called on SIGHUP.
+    What is set as `hang_up` is called on SIGHUP.
     """
 
-    def __init__(self, config: uvicorn.Config, standing: Standing, hang_up: Callable[[], None] | None = None) -> None:
+    def __init__(self, config: uvicorn.Config, standing: Standing, drain: Drain) -> None:
         super().__init__(config)
-        self.drain = Drain()
+        self.drain = drain
+        self.hang_up: Callable[[], None] | None = None
         self._standing = standing
-        self._hang_up = hang_up
         self._stopping: asyncio.Task[None] | None = None
 
     @contextmanager
@@ -51,8 +51,8 @@ class Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         for each in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(each, self._asked_to_stop, each)
-        if self._hang_up is not None:
-            loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        if self.hang_up is not None:
+            loop.add_signal_handler(signal.SIGHUP, self.hang_up)
         try:
             yield
         finally:

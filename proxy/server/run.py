@@ -9,6 +9,8 @@ import math
 import resource
 import socket
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -19,6 +21,8 @@ from proxy.errors import ConfigError
 from proxy.server.app import build_app
 from proxy.server.connection import Limits, connections_within
 from proxy.server.drain import Drain, Server
+from proxy.server.reload import Reload, watching
+from proxy.server.serving import Serving
 from proxy.server.standing import standing_of
 from proxy.telemetry import configure_logs
 from proxy.wiring import build_house
@@ -38,19 +42,28 @@ class _Quiet(logging.Filter):
         return not any(each in record.getMessage() for each in _UNSAID)
 
 
-def server(settings: Settings) -> Server:
-    """The server for `settings`, not started yet. Raises ConfigError when the house cannot be built."""
-    standing = standing_of(settings.server)
+def server(settings: Settings, load: Callable[[], Settings] | None = None, file: Path | None = None) -> Server:
+    """The server for `settings`, not started yet. Raises ConfigError when the house cannot be built.
+
+    `load` reads the settings again when they are to change; `file` is where they stand.
+    """
     configure_logs(settings.telemetry)
     logging.getLogger("uvicorn.error").addFilter(_Quiet())
     sys.setswitchinterval(_SWITCH_S)
-    house = build_house(settings)
+    standing, house = standing_of(settings.server), build_house(settings)
     if house.telemetry.events is not None:
         configure_logs(settings.telemetry, house.telemetry)
-    config = uvicorn_config(build_app(settings, house, standing=standing), settings.server)
-    running = Server(config, standing)
-    running.drain = Drain(settings.server.drain_delay, settings.server.drain)
+    serving = Serving(build_app(settings, house, standing=standing), house)
+    running = Server(uvicorn_config(serving, settings.server), standing, _drain(settings))
+    if load is not None:
+        reload = Reload(serving, standing, load, changed=lambda found: setattr(running, "drain", _drain(found)))
+        running.hang_up = reload.begin
+        serving.beside = watching(file, reload.now) if file and settings.server.watch else None
     return running
+
+
+def _drain(settings: Settings) -> Drain:
+    return Drain(settings.server.drain_delay, settings.server.drain)
 
 
 def uvicorn_config(app: ASGIApp, settings: ServerSettings) -> uvicorn.Config:
@@ -71,9 +84,13 @@ def uvicorn_config(app: ASGIApp, settings: ServerSettings) -> uvicorn.Config:
     )
 
 
-def run(settings: Settings) -> None:
-    """Serves until SIGINT or SIGTERM; says on standard error where. Raises OSError when the address is taken."""
-    running = server(settings)
+def run(load: Callable[[], Settings], file: Path | None = None) -> None:
+    """Serves until SIGINT or SIGTERM; says on standard error where. Raises OSError when the address is taken.
+
+    `load` reads the settings, from `file` if there is one; it is called again when they are to change.
+    """
+    settings = load()
+    running = server(settings, load, file)
     family = socket.AF_INET6 if ":" in settings.server.host else socket.AF_INET
     listening = socket.create_server((settings.server.host, settings.server.port), backlog=2048, family=family)
     _notice_the_vanished(listening)

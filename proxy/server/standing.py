@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from proxy.config import Server
 from proxy.server.admission import Admission, Room
@@ -11,11 +12,15 @@ from proxy.server.admission import Admission, Room
 
 @dataclass(slots=True)
 class Standing:
-    """Who is let in, whether the process is about to stop, and what is wrong with the settings it was last given."""
+    """Who is let in, whether the process is about to stop, and what is wrong with the settings it was last given.
+
+    `secret` is made up for the process, for what must not outlive it.
+    """
 
     admission: Admission
     is_draining: bool = False
     config: str | None = None
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
 
     def degraded(self) -> Iterator[tuple[str, str]]:
         """Which parts of it work less than fully, each with its reason."""

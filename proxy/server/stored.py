@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,20 +20,23 @@ _SHORTEST_SECRET = 32
 
 
 def stored_routes(
-    history: History, reports: Reports, settings: Admin, environ: Mapping[str, str]
+    history: History, reports: Reports, settings: Admin, environ: Mapping[str, str], made_up: bytes
 ) -> tuple[tuple[str, str, Handler], ...]:
-    """Path, method and handler of the API and the pages for admins. Raises ConfigError when a key cannot be read."""
+    """Path, method and handler of the API and the pages for admins. Raises ConfigError when a key cannot be read.
+
+    `made_up` is the secret that signs sessions where none is given.
+    """
     file = Path(settings.keys_file) if settings.keys_file else None
     keys = read_keys(settings.keys, file, environ.get(settings.key_env))
     desk = Desk(history, reports)
-    pages = Pages(desk, Sessions(keys, _secret(settings, environ), settings.session), Rendering())
+    pages = Pages(desk, Sessions(keys, _secret(settings, environ) or made_up, settings.session), Rendering())
     return (*review_routes(desk, keys), *pages.routes())
 
 
 def _secret(settings: Admin, environ: Mapping[str, str]) -> bytes:
-    """What signs sessions: given, so that replicas share it, or else made up for this process."""
-    given = environ.get(settings.session_secret_env)
+    """What signs sessions, so that replicas share it; nothing where it is not given."""
+    given = environ.get(settings.session_secret_env, "")
     if given and len(given) < _SHORTEST_SECRET:
         needed = f"must hold {_SHORTEST_SECRET} characters or more"
         raise ConfigError([f"admin.session_secret_env: the variable {settings.session_secret_env} {needed}"])
-    return given.encode() if given else secrets.token_bytes(32)
+    return given.encode()

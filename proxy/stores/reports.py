@@ -11,6 +11,13 @@ class Reports:
     def __init__(self, max_bytes: int) -> None:
         self._kept: LRUCache[str, bytes] = LRUCache(max_bytes, getsizeof=len)
 
+    def resize(self, max_bytes: int) -> None:
+        """Makes room for so many bytes; what no longer fits goes."""
+        if max_bytes != self._kept.maxsize:
+            kept, self._kept = self._kept, LRUCache(max_bytes, getsizeof=len)
+            for id_ in [*kept]:
+                self.put(id_, kept[id_])
+
     def put(self, id_: str, report: bytes) -> None:
         """Keeps a report in place of an earlier one under the same id; one larger than all the room is not kept."""
         self._kept.pop(id_, None)

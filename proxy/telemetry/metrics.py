@@ -230,6 +230,11 @@ class Metrics:
         """Has `reader` asked whenever the metrics are: for what others keep count of anyway."""
         self._readers.append(reader)
 
+    def forget(self, reader: Callable[[], Iterable[Reading]]) -> None:
+        """Has `reader` asked no more."""
+        if reader in self._readers:
+            self._readers.remove(reader)
+
     def evaluated(self, report: Report, trace: tuple[int, int] | None = None) -> None:
         """Counts what one report says."""
         self._answers.add((report.status, report.verdict))

@@ -36,6 +36,7 @@ class Jobs:
     def __init__(self, store: JobStore, work: Sequence[Work]) -> None:
         self._store = store
         self._transact = Transact(store, work, self._run)
+        self._runs = {each.kind: each for each in work}
         self._asking = concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix="groundwire-jobs")
         self._keeper = threading.Thread(target=self._keep, name="groundwire-jobs-keeper", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -46,6 +47,10 @@ class Jobs:
         self._rests_until = 0.0
         self.lost = 0
         self.waiting: dict[str, int] = {}
+
+    def begin(self, work: Sequence[Work]) -> None:
+        """Has jobs run as this work says from now on. Which kinds there are, and how often they are tried, stays."""
+        self._runs = {each.kind: each for each in work}
 
     async def start(self) -> None:
         """Begins to work off jobs, those that an earlier process left behind included. Returns also when it cannot."""
@@ -107,7 +112,7 @@ class Jobs:
         loop = self._loop
         if loop is None or self._closing.is_set():
             raise Interrupted
-        future = asyncio.run_coroutine_threadsafe(_bounded(work, id_, payload), loop)
+        future = asyncio.run_coroutine_threadsafe(_bounded(self._runs.get(work.kind, work), id_, payload), loop)
         self._in_hand.add(future)
         try:
             return future.result()
