@@ -151,7 +151,7 @@ class Upstream(Section):
     """One model server, and the models it is asked for."""
 
     base_url: str | None = None
-    dialect: Literal["openai", "litellm"] = "openai"
+    dialect: Literal["openai", "anthropic", "litellm"] = "openai"
     models: tuple[str, ...] = ("*",)
     aliases: dict[str, str] = {}
     api_key_env: str | None = None
@@ -171,13 +171,13 @@ class Upstream(Section):
 
     @model_validator(mode="after")
     def _complete(self) -> Upstream:
-        if self.dialect == "openai" and not (self.base_url or "").startswith(("http://", "https://")):
+        if self.dialect != "litellm" and not (self.base_url or "").startswith(("http://", "https://")):
             raise ValueError("base_url must be given and begin with http:// or https://")
         if self.dialect == "litellm" and not self.litellm_model:
             raise ValueError("litellm_model must be given, such as anthropic/* or gemini/gemini-2.5-flash")
         of_openai = {"connect_timeout", "forwards_documents", "request_headers", "response_headers"}
         if self.dialect == "litellm" and (idle := self.model_fields_set & of_openai):
-            raise ValueError(f"{' and '.join(sorted(idle))} can be set for dialect openai only")
+            raise ValueError(f"{' and '.join(sorted(idle))} cannot be set for dialect litellm")
         for name in (*self.headers, *self.headers_env):
             if name.lower() in _NOT_TO_BE_SET or name.lower().startswith("x-grounding-"):
                 raise ValueError(f"the header {name} cannot be set")

@@ -560,7 +560,8 @@ class Report:
     config: str = ""
 
 
-Headers = tuple[tuple[bytes, bytes], ...]
+Header = tuple[bytes, bytes]
+Headers = tuple[Header, ...]
 Chunks = AsyncGenerator[bytes, None]
 
 

@@ -58,7 +58,7 @@ from proxy.telemetry.instruments import (
 )
 from proxy.telemetry.metrics import Reading
 from proxy.types import Estimate, Headers, Judgement, Probability
-from proxy.upstream.headers import AllowList, HeaderRules
+from proxy.upstream.headers import ANTHROPIC_VERSION, AllowList, HeaderRules, bearer, x_api_key
 from proxy.upstream.limits import LimitedUpstream, UpstreamLimits
 from proxy.upstream.litellm import LitellmUpstream
 from proxy.upstream.openai import OpenAIUpstream
@@ -547,10 +547,13 @@ def _headers(name: str, settings: UpstreamSettings, environ: Mapping[str, str]) 
     if unset:
         raise ConfigError([f"upstreams.{name}.headers_env: the variable {each} is not set" for each in unset])
     secret = {header: environ[variable] for header, variable in settings.headers_env.items()}
+    is_anthropic = settings.dialect == "anthropic"
     return HeaderRules(
         None if settings.request_headers is None else AllowList(settings.request_headers),
         None if settings.response_headers is None else AllowList(settings.response_headers),
         tuple((header.lower().encode(), value.encode()) for header, value in {**settings.headers, **secret}.items()),
+        ANTHROPIC_VERSION if is_anthropic else (),
+        x_api_key if is_anthropic else bearer,
     )
 
 
@@ -583,4 +586,5 @@ def _upstream(
         forwards_documents=settings.forwards_documents,
         headers=headers,
         truncation_alarm=settings.truncation_alarm,
+        provider=settings.dialect,
     )

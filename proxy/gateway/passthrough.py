@@ -35,8 +35,11 @@ class PassThrough:
         """The default upstream's reply."""
         return await self._forwarded(self.router.default, call)
 
-    async def embeddings(self, call: Call) -> Reply:
-        """The reply of the upstream that serves the model which the body names; `grounding` never reaches it."""
+    async def by_model(self, operation: str, call: Call) -> Reply:
+        """The reply of the upstream that serves the model which the body names; `grounding` never reaches it.
+
+        `operation` is its name in telemetry.
+        """
         body = read_object(call.body)
         model = body.get("model")
         if not isinstance(model, str) or not model:
@@ -47,7 +50,7 @@ class PassThrough:
         def outgoing(to: Route) -> Call:
             return replace(call, body=raw if to.model == model else replaced(raw, "model", to.model))
 
-        forwarding = Forwarding(self.telemetry, "embeddings", body)
+        forwarding = Forwarding(self.telemetry, operation, body)
         return forwarding.passed(await forwarding.send(route, outgoing))
 
     async def one_model(self, call: Call, model: str) -> Reply:

@@ -17,13 +17,15 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from proxy.config import Settings
 from proxy.dialects.dialect import Dialect
-from proxy.dialects.error import error_body
+from proxy.dialects.error import error_body, openai_error
 from proxy.dialects.known import DIALECTS
+from proxy.dialects.messages import MESSAGES
 from proxy.errors import ConfigError, UnknownReview
 from proxy.server.checks import check_routes
 from proxy.server.clients import Clients
 from proxy.server.direct import DirectApp
 from proxy.server.endpoints import Edge, Endpoint, Handler, alive, fetch_report, ready
+from proxy.server.errors import ErrorShape
 from proxy.server.guard import Guard, guarded
 from proxy.server.openapi import document
 from proxy.server.standing import Standing, standing_of
@@ -50,10 +52,12 @@ def build_app(
     always = replace(unguarded, admission=None)
     passage, completions = house.passage, house.completions
     agents = _agents(settings, house, guard)
-    ours = "/v1/grounding"
+    ours, count = "/v1/grounding", f"{MESSAGES.path}/count_tokens"
 
-    def at(path: str, handle: Handler, method: str | None = None, below: str = "") -> Route:
-        return Route(path, Endpoint(edge, below + path, handle), methods=[method] if method else None)
+    def at(
+        path: str, handle: Handler, method: str | None = None, below: str = "", error: ErrorShape = openai_error
+    ) -> Route:
+        return Route(path, Endpoint(edge, below + path, handle, error), methods=[method] if method else None)
 
     def open_at(path: str, handle: Handler, method: str | None = None) -> Route:
         return Route(path, Endpoint(unguarded, path, handle), methods=[method] if method else None)
@@ -68,7 +72,8 @@ def build_app(
     return DirectApp(
         direct=[*map(completion, DIALECTS)],
         routes=[
-            at("/v1/embeddings", lambda call, _: passage.embeddings(call), "POST"),
+            at("/v1/embeddings", lambda call, _: passage.by_model("embeddings", call), "POST"),
+            at(count, lambda call, _: passage.by_model("count_tokens", call), "POST", error=MESSAGES.error),
             at("/v1/models", lambda call, _: passage.models(call), "GET"),
             at("/v1/models/{model:path}", lambda call, params: passage.one_model(call, params["model"]), "GET"),
             *(open_at(path, handle, method) for path, method, handle in _stored(settings, house, environ, standing)),

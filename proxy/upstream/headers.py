@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from proxy.types import Headers
+from proxy.types import Header, Headers
 
 _HOP_BY_HOP = frozenset(
     {
@@ -28,6 +28,9 @@ _DROPPED = _HOP_BY_HOP | _ONE_LEG
 _NEVER = _HOP_BY_HOP | {b"host", b"expect"}
 _OURS = b"x-grounding-"
 _INTERNAL = (_OURS, b"x-forwarded-")
+ANTHROPIC_VERSION: Headers = ((b"anthropic-version", b"2023-06-01"),)
+"""The version of Anthropic's API, for clients that name none, such as OpenAI's when they list models."""
+
 _OF_THE_BODY = ("content-type", "content-encoding", "content-length")
 
 
@@ -46,31 +49,46 @@ class AllowList:
         return tuple(pair for pair in headers if self._names.match(pair[0].decode("latin-1")))
 
 
+def bearer(key: str) -> Header:
+    """The header that holds a key for most servers."""
+    return b"authorization", b"Bearer " + key.encode()
+
+
+def x_api_key(key: str) -> Header:
+    """The header that holds a key for Anthropic's."""
+    return b"x-api-key", key.encode()
+
+
 @dataclass(frozen=True, slots=True)
 class HeaderRules:
     """What passes to an upstream and back. Without allow-lists all end-to-end headers do.
 
-    `added` goes with every request and takes the place of what the client sent under those names.
+    `added` goes with every request and takes the place of what the client sent under those names, `assumed` goes where
+    it sent nothing under them; `key_header` makes a header of the upstream's own key.
     """
 
     request: AllowList | None = None
     response: AllowList | None = None
     added: Headers = ()
+    assumed: Headers = ()
+    key_header: Callable[[str], Header] = bearer
 
     def outgoing(self, headers: Headers, key: str | None) -> Headers:
         """What the upstream gets to see of a request's headers; with a `key` of its own it never sees the client's."""
-        passed = request_headers(headers, key, self.request)
-        if not self.added:
+        passed = request_headers(headers, self.key_header(key) if key else None, self.request)
+        if not self.added and not self.assumed:
             return passed
         ours = {name for name, _ in self.added}
-        return (*(pair for pair in passed if pair[0] not in ours), *self.added)
+        kept = tuple(pair for pair in passed if pair[0] not in ours)
+        missing = tuple(pair for pair in self.assumed if header(passed, pair[0]) is None and pair[0] not in ours)
+        return (*kept, *missing, *self.added)
 
     def incoming(self, headers: Headers) -> Headers:
         """What a client gets to see of the upstream's headers."""
         return response_headers(headers, self.response)
 
 
-def request_headers(headers: Headers, key: str | None, allowed: AllowList | None = None) -> Headers:
+def request_headers(headers: Headers, key: Header | None, allowed: AllowList | None = None) -> Headers:
     """What an upstream gets to see of a request's headers; with a `key` of its own it never sees the client's.
 
     Names must be lower case. `content-length` is left out: the HTTP client counts the body that it sends.
@@ -86,7 +104,7 @@ def request_headers(headers: Headers, key: str | None, allowed: AllowList | None
         )
     )
     kept = kept if allowed is None else allowed.of(kept)
-    return (*kept, (b"authorization", b"Bearer " + key.encode())) if key else kept
+    return (*kept, key) if key else kept
 
 
 def without_keys(headers: Headers) -> Headers:

@@ -1,4 +1,4 @@
-"""Model servers that speak OpenAI's dialect: bytes in, bytes out."""
+"""Model servers that speak the dialects of OpenAI or Anthropic: bytes in, bytes out."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ _UNSAFE = re.compile(r"[^\x21-\x7e]|#")
 class OpenAIUpstream:
     """One server, reached through an httpx transport that several may share. Times are in seconds."""
 
-    provider = "openai"
-
     def __init__(
         self,
         name: str,
@@ -34,8 +32,10 @@ class OpenAIUpstream:
         forwards_documents: bool = False,
         headers: HeaderRules | None = None,
         truncation_alarm: bool = True,
+        provider: str = "openai",
     ) -> None:
         self.name = name
+        self.provider = provider
         self.forwards_documents = forwards_documents
         self.truncation_alarm = truncation_alarm
         self._base_url = base_url.rstrip("/")

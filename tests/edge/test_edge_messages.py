@@ -290,6 +290,53 @@ def test_samples_are_asked_for_where_a_temperature_may_be_set(upstream: Upstream
     assert found.get("reasons", []) == (["not_repeatable"] if thinks else [])
 
 
+@pytest.fixture
+def before_anthropic(
+    upstream: Upstream, second_upstream: Upstream, start_proxy: Callable[..., Proxy]
+) -> tuple[Proxy, Upstream]:
+    """A proxy with a key of its own for Anthropic's API, as the second of its upstreams, and that API."""
+    others = {"base_url": upstream.base_url, "models": ["gpt-*"]}
+    theirs = {
+        "base_url": second_upstream.base_url,
+        "dialect": "anthropic",
+        "api_key_env": "KEY",
+        "models": ["claude-*"],
+    }
+    return start_proxy({"KEY": "sk-ant-ours"}, upstreams={"others": others, "claude": theirs}), second_upstream
+
+
+def test_a_key_of_our_own_goes_as_anthropic_takes_it(before_anthropic: tuple[Proxy, Upstream]) -> None:
+    proxy, server = before_anthropic
+    server.reply = body_reply(as_json(message(text_block(ANSWER))))
+    answer = post(proxy, ASK | {"model": "claude-x"}, ("authorization", "Bearer mine"), ("anthropic-beta", "b-1"))
+    assert labels(answer.json()["grounding"]) == ["supported", "contradicted"]
+    received = server.requests[-1]
+    assert (received.header("x-api-key"), received.header("authorization")) == ("sk-ant-ours", None)
+    assert (received.header("anthropic-version"), received.header("anthropic-beta")) == ("2023-06-01", "b-1")
+
+
+def test_models_are_listed_for_clients_that_know_no_version(before_anthropic: tuple[Proxy, Upstream]) -> None:
+    proxy, server = before_anthropic
+    server.reply = body_reply(as_json({"data": [{"type": "model", "id": "claude-x"}], "has_more": False}))
+    listed = fetch(proxy.port, "GET", "/v1/models", (("authorization", "Bearer k"),)).json()["data"]
+    assert "claude-x" in [model["id"] for model in listed]
+    assert server.requests[-1].header("anthropic-version") == "2023-06-01"
+
+
+def test_tokens_are_counted_where_the_model_is_served(before_anthropic: tuple[Proxy, Upstream]) -> None:
+    proxy, server = before_anthropic
+    server.reply = body_reply(b'{"input_tokens": 12}')
+    with anthropic.Anthropic(base_url=proxy.url, api_key="k", max_retries=0) as client:
+        counted = client.messages.count_tokens(
+            model="claude-x", messages=[QUESTION], extra_body={"grounding": {"subject": "s"}}
+        )
+        with pytest.raises(anthropic.NotFoundError) as caught:
+            client.messages.count_tokens(model="unknown", messages=[QUESTION])
+    assert counted.input_tokens == 12
+    assert server.requests[-1].json() == {"model": "claude-x", "messages": [QUESTION]}
+    assert caught.value.body["error"]["type"] == "not_found_error"
+
+
 def test_an_end_mark_of_other_servers_passes(upstream: Upstream, proxy: Proxy) -> None:
     events = (*message_events(text_block(ANSWER)), b"data: [DONE]\n\n")
     upstream.reply = stream_reply(events)

@@ -3,7 +3,15 @@
 import pytest
 
 from proxy.types import Headers
-from proxy.upstream.headers import AllowList, HeaderRules, header, request_headers, response_headers, without_keys
+from proxy.upstream.headers import (
+    AllowList,
+    HeaderRules,
+    bearer,
+    header,
+    request_headers,
+    response_headers,
+    without_keys,
+)
 
 HOP_BY_HOP = (
     *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
@@ -42,7 +50,7 @@ def test_these_never_reach_a_client(name: str) -> None:
 @pytest.mark.parametrize("name", KEYS)
 def test_a_clients_key_goes_upstream_only_where_none_is_configured(name: str) -> None:
     assert request_headers(headers(name), None) == headers(name)
-    assert request_headers(headers(name, "accept"), "secret") == (
+    assert request_headers(headers(name, "accept"), bearer("secret")) == (
         *headers("accept"),
         (b"authorization", b"Bearer secret"),
     )
@@ -92,7 +100,9 @@ def test_these_pass_with_no_list(name: str) -> None:
 
 
 def test_a_clients_key_does_not_pass_where_there_is_one_whatever_the_list_says() -> None:
-    assert request_headers(headers("authorization"), "secret", ALLOWED) == ((b"authorization", b"Bearer secret"),)
+    assert request_headers(headers("authorization"), bearer("secret"), ALLOWED) == (
+        (b"authorization", b"Bearer secret"),
+    )
 
 
 def test_headers_of_the_settings_take_the_place_of_the_clients() -> None:
@@ -104,3 +114,16 @@ def test_headers_of_the_settings_take_the_place_of_the_clients() -> None:
 
 def test_the_clients_keys_can_be_left_behind() -> None:
     assert without_keys(headers(*KEYS, "accept")) == headers("accept")
+
+
+def test_what_is_assumed_goes_only_where_nothing_was_sent() -> None:
+    rules = HeaderRules(assumed=((b"anthropic-version", b"1"),), key_header=x_api_key)
+    assert rules.outgoing(headers("accept"), "secret") == (
+        *headers("accept"),
+        (b"x-api-key", b"secret"),
+        (b"anthropic-version", b"1"),
+    )
+    assert rules.outgoing(headers("anthropic-version", "authorization"), "secret") == (
+        *headers("anthropic-version"),
+        (b"x-api-key", b"secret"),
+    )
