@@ -11,6 +11,7 @@ from proxy.upstream.headers import (
     request_headers,
     response_headers,
     without_keys,
+    x_api_key,
 )
 
 HOP_BY_HOP = (
