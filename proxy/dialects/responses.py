@@ -17,6 +17,7 @@ from proxy.dialects.sse import NAMED_SSE
 from proxy.types import Choice, Message, Part
 
 _USAGE = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
+_DETAILS = {f"{theirs}_details": f"{ours}_details" for theirs, ours in _USAGE.items()}
 _REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _ENDS = frozenset({"response.completed", "response.incomplete"})
@@ -145,7 +146,9 @@ def _item(item: Body) -> Iterator[Piece]:
 
 def _usage(response: Body) -> Body | None:
     usage = member(response, "usage")
-    return {ours: usage[theirs] for theirs, ours in _USAGE.items() if isinstance(usage.get(theirs), int)} or None
+    counts = {ours: usage[theirs] for theirs, ours in _USAGE.items() if isinstance(usage.get(theirs), int)}
+    details = {ours: usage[theirs] for theirs, ours in _DETAILS.items() if isinstance(usage.get(theirs), dict)}
+    return counts | details or None
 
 
 def _reason(response: Body) -> str | None:
