@@ -546,7 +546,7 @@ def _headers(name: str, settings: UpstreamSettings, environ: Mapping[str, str]) 
     unset = [variable for variable in settings.headers_env.values() if not environ.get(variable)]
     if unset:
         raise ConfigError([f"upstreams.{name}.headers_env: the variable {each} is not set" for each in unset])
-    secret = {header: environ[variable] for header, variable in settings.headers_env.items()}
+    secret = {header: environ[variable].strip() for header, variable in settings.headers_env.items()}
     is_anthropic = settings.dialect == "anthropic"
     return HeaderRules(
         None if settings.request_headers is None else AllowList(settings.request_headers),

@@ -39,12 +39,15 @@ class Forwarding:
         not that of the first, and told in its headers; `counts_prompt` is the `truncation_alarm` of who gave it.
         """
         if route.is_plain:
-            return await self._send(route, outgoing(route))
+            return await self._send(route, outgoing(route), self._body)
 
         async def attempt(instead: Route) -> Reply:
-            call = outgoing(instead)
-            is_other = instead.upstream is not route.upstream  # which the client's keys are not meant for
-            return await self._send(instead, replace(call, headers=without_keys(call.headers)) if is_other else call)
+            if instead is route:
+                return await self._send(route, outgoing(route), self._body)
+            call, body = outgoing(instead), {**self._body, "model": instead.model}
+            if instead.upstream is not route.upstream:  # which the client's keys are not meant for
+                call = replace(call, headers=without_keys(call.headers))
+            return await self._send(instead, call, body)
 
         reply, attempts = await Attempts(attempt, self._failed).answer(route)
         if len(attempts) == 1:
@@ -52,12 +55,10 @@ class Forwarding:
         self.attempts = attempts
         return replace(reply, headers=reply.headers + told(attempts))
 
-    async def _send(self, route: Route, call: Call) -> Reply:
+    async def _send(self, route: Route, call: Call, body: Mapping[str, Any]) -> Reply:
         upstream = route.upstream
         self.counts_prompt = upstream.truncation_alarm
-        made = self._telemetry.upstream_call(
-            self._operation, upstream.provider, upstream.name, self._body, self._purpose
-        )
+        made = self._telemetry.upstream_call(self._operation, upstream.provider, upstream.name, body, self._purpose)
         self._call = made
         try:
             reply = await upstream.send(replace(call, headers=made.propagated(call.headers)))
