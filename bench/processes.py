@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"  # with it every start would compile anew what an installation has compiled
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -59,8 +60,9 @@ def running(
     """Runs a server while the block runs. Raises TimeoutError or RuntimeError when it does not come up."""
     begun = time.monotonic()
     with log.open("wb") as output:
+        inherited = {name: value for name, value in os.environ.items() if name != _NO_BYTECODE}
         process = subprocess.Popen(
-            command, env={**os.environ, **environ}, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            command, env={**inherited, **environ}, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
         )
     try:
         _await_answer(process, port, log, within_s)
