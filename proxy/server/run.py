@@ -75,6 +75,7 @@ def uvicorn_config(app: ASGIApp, settings: ServerSettings) -> uvicorn.Config:
         port=settings.port,
         http=connections_within(limits),
         ws="none",
+        proxy_headers=False,  # nothing asks where a request came from
         log_config=None,
         log_level="warning",
         access_log=False,

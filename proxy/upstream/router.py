@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from proxy.errors import UnknownModel
 from proxy.upstream.retries import ONCE, Outcome, Retries, is_no_answer
@@ -59,6 +60,7 @@ class Router:
 
     def __init__(self, served: Sequence[Served]) -> None:
         self._served = tuple(served)
+        self._found = lru_cache(maxsize=1024)(self._choose)
 
     @property
     def upstreams(self) -> tuple[Upstream, ...]:
@@ -72,6 +74,9 @@ class Router:
 
     def choose(self, model: str) -> Route:
         """The route of a model. Raises UnknownModel."""
+        return self._found(model)
+
+    def _choose(self, model: str) -> Route:
         served, there = self._find(model)
         if not served.fallbacks and not served.retries.count:
             return Route(served.upstream, there)
