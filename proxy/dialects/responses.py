@@ -172,7 +172,8 @@ def _last(event: Body, _: Body) -> Side | None:
 
 
 def _own_event(_: Body) -> Body:
-    return {"type": "grounding", "sequence_number": 0}
+    """A keep-alive: openai-node's `.stream()` raises on every type that it does not know."""
+    return {"type": "keepalive", "sequence_number": 0}
 
 
 def _failure(fault: Fault) -> Body:

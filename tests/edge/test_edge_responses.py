@@ -252,7 +252,7 @@ def test_other_carriers(upstream: Upstream, start_proxy: Callable[..., Proxy], c
     run = inserted(b"".join(events), post(proxy, ASK | {"stream": True}).body)
     assert (b'"contradicted"' in run) == (carrier != "none")
     with openai.OpenAI(base_url=proxy.base_url, api_key="k", max_retries=0).responses.stream(**ASK) as stream:
-        seen = [event for event in stream if event.type == "grounding"]
+        seen = [event for event in stream if event.type == "keepalive"]
         assert stream.get_final_response().output_text == ANSWER
     assert [event.grounding["status"] for event in seen] == ["complete"] * (carrier == "extra_event")
 
