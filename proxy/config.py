@@ -204,6 +204,7 @@ class Grounding(Section):
     timeout: Duration = 2.0
     workers: int = Field(default=1, ge=1, le=64)
     queue: int = Field(default=64, ge=1)
+    max_bytes: Size = 256 * 2**20
     keep_reports: Size = 32 * 2**20
 
 

@@ -33,6 +33,7 @@ from proxy.gateway.memory import Memory
 from proxy.gateway.passthrough import PassThrough
 from proxy.gateway.proving import Prover
 from proxy.gateway.record import Recorder
+from proxy.gateway.room import Room
 from proxy.gateway.sampling import Sampler, SamplingSettings
 from proxy.gateway.stream import StreamSettings
 from proxy.gateway.trace import Auditor, Executor
@@ -268,6 +269,7 @@ def build_house(
         facts=_facts(settings),
         history=EarlierAnswers(history.exchanges) if history else None,
         recorder=Recorder(history, workers) if history else None,
+        room=Room(grounding.max_bytes),
     )
     later = _later(settings, grounder, _webhook(settings, environ, transport, telemetry), estate)
     grounder = replace(grounder, later=later)

@@ -13,10 +13,12 @@ from proxy.dialects.encoding import Decoder
 from proxy.dialects.jsonbytes import loads, with_member
 from proxy.dialects.options import Mode
 from proxy.dialects.request import Request, read_request
+from proxy.errors import Overload
 from proxy.gateway.forward import Forwarding, chunks_of, read, resumed
 from proxy.gateway.grounding import Grounder, Grounding
 from proxy.gateway.sampling import Sampler
 from proxy.gateway.stream import AnnotatedStream, StreamSettings
+from proxy.gateway.verify import new_id
 from proxy.telemetry import Telemetry
 from proxy.types import Call, Headers, Reply
 from proxy.upstream.headers import header
@@ -59,7 +61,11 @@ class Completions:
         mode = self._mode(request)
         if mode == "off":
             return _with_headers(forwarding.passed(await forwarding.send(route, outgoing)), _SKIPPED)
-        grounding = self.grounder.begin(request, mode, call.headers)
+        try:
+            grounding = self.grounder.begin(request, mode, call.headers)
+        except Overload:
+            unread = self.grounder.unread(request, new_id())
+            return _with_headers(forwarding.passed(await forwarding.send(route, outgoing)), unread.headers)
         try:
             grounding.sample(self.sampler.begin(request, route, outgoing(route)) if self.sampler else None)
             reply = await forwarding.send(route, outgoing)
@@ -99,14 +105,15 @@ class Completions:
         chunks = chunks_of(reply)
         decoded, answer = b"", None
         try:
-            raw, is_whole = await read(chunks, self.settings.max_answer)
-            if is_whole:
+            raw, end = await read(chunks, self.settings.max_answer, grounding.has_room)
+            if end == "whole":
                 decoded, answer = _parsed(raw, decoder, request.dialect)
         finally:
             forwarding.end(answer)
         if answer is None:
+            headers = grounding.shed().headers if end == "no_room" else _UNREADABLE
             grounding.abandon()
-            return _with_headers(replace(reply, body=raw if is_whole else resumed(raw, chunks)), _UNREADABLE)
+            return _with_headers(replace(reply, body=raw if end == "whole" else resumed(raw, chunks)), headers)
         grounding.conclude(answer)
         annotation = await grounding.annotation(within=self.settings.timeout)
         if annotation.shown is None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from proxy.dialects.answer import Answer
 from proxy.errors import RequestError
@@ -118,14 +118,24 @@ def chunks_of(reply: Reply) -> Chunks:
     return _once(reply.body) if isinstance(reply.body, bytes) else reply.body
 
 
-async def read(chunks: Chunks, limit: int) -> tuple[bytes, bool]:
-    """The bytes of a body, and whether that is all of it: reading stops once it is over the limit."""
+End = Literal["whole", "too_long", "no_room"]
+"""Why a body was read so far and no further."""
+
+
+def _endless(_: int) -> bool:
+    return True
+
+
+async def read(chunks: Chunks, limit: int, has_room: Callable[[int], bool] = _endless) -> tuple[bytes, End]:
+    """The bytes of a body as far as there is room for them, `limit` at most, and why they end there."""
     raw = bytearray()
     async for chunk in chunks:
         raw += chunk
         if len(raw) > limit:
-            return bytes(raw), False
-    return bytes(raw), True
+            return bytes(raw), "too_long"
+        if not has_room(len(chunk)):
+            return bytes(raw), "no_room"
+    return bytes(raw), "whole"
 
 
 async def resumed(start: bytes, chunks: Chunks) -> Chunks:

@@ -20,8 +20,18 @@ from proxy.gateway.earlier import EarlierAnswers
 from proxy.gateway.estimators import Asker
 from proxy.gateway.memory import Memory
 from proxy.gateway.record import Recorder
+from proxy.gateway.room import Room, Share
 from proxy.gateway.sampling import Sampling
-from proxy.gateway.verify import Examination, Recall, Recalled, Verification, failed_report, new_id, policy_digest
+from proxy.gateway.verify import (
+    Examination,
+    Recall,
+    Recalled,
+    Verification,
+    failed_report,
+    new_id,
+    overloaded_report,
+    policy_digest,
+)
 from proxy.stores.reports import Reports
 from proxy.telemetry import Telemetry, short_hash
 from proxy.types import Attempt, Choice, Headers, Policy, Report
@@ -44,7 +54,8 @@ class Grounder:
 
     `later` takes what is to be done by a job: all examinations of mode async, and those that were cut short (DQ1, DQ2).
     `memory` has facts that a request may ask for as evidence (MG3), `facts` values of the user's database (FA1),
-    `history` the earlier answers of a subject, with which a new one should agree (CO1).
+    `history` the earlier answers of a subject, with which a new one should agree (CO1). `room` bounds what of requests
+    and answers is held for all of this.
     """
 
     verification: Verification
@@ -57,11 +68,26 @@ class Grounder:
     facts: FactsDatabase | None = None
     history: EarlierAnswers | None = None
     recorder: Recorder | None = None
+    room: Room = field(default_factory=Room)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
     def begin(self, request: Request, mode: Mode, headers: Headers = ()) -> Grounding:
-        """Starts on an exchange, while its model is still to be asked; `headers` are those of its request."""
-        return Grounding(self, request, mode, Asker.of(request.model, headers))
+        """Starts on an exchange, while its model is still to be asked; `headers` are those of its request.
+
+        Raises Overload when there is no room for it.
+        """
+        share = self.room.share(len(request.raw))
+        return Grounding(self, request, mode, Asker.of(request.model, headers), share)
+
+    def unread(self, request: Request, id_: str) -> Annotation:
+        """The report on an answer that passes unread, as there is no room for it; kept to be fetched by its id."""
+        with self.telemetry.verification(id_) as span:
+            report = overloaded_report(id_, policy_digest(self.policy_of(request)))
+            annotation = annotate(report, request)
+            self.reports.put(id_, annotation.kept)
+            self.telemetry.evaluated(span, report, None)
+            self._log(report, None)
+            return annotation
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Runs `work` beside everything else and holds on to it; a failure shows where its result is wanted."""
@@ -210,8 +236,10 @@ class Grounder:
 class Grounding:
     """One exchange's grounding. All its methods are quick: the work is done in tasks and workers of its own."""
 
-    def __init__(self, parts: Grounder, request: Request, mode: Mode, asker: Asker) -> None:
+    def __init__(self, parts: Grounder, request: Request, mode: Mode, asker: Asker, share: Share) -> None:
         self.id = new_id()
+        self._share = share
+        self._heard = 0
         self._parts = parts
         self._request = request
         self._mode = mode
@@ -241,6 +269,20 @@ class Grounding:
         self._attempts = attempts
         self._counts_prompt = counts_prompt
 
+    def has_room(self, size: int) -> bool:
+        """Takes room for so many bytes more of the answer, if there is any."""
+        return self._share.grow(size)
+
+    def hears(self, answer: Answer) -> bool:
+        """Whether there is room for a growing answer, or its end has come already."""
+        more, self._heard = answer.length - self._heard, answer.length
+        return self.is_concluding or not more or self.has_room(more)
+
+    def shed(self) -> Annotation:
+        """Gives the exchange up for lack of room; its report says so."""
+        self.abandon()
+        return self._parts.unread(self._request, self.id)
+
     def look_ahead(self, answer: Answer) -> None:
         """Has the claims of a growing answer judged, whenever enough of it is new."""
         if self._examination is None or (self._looking and not self._looking.done()):
@@ -261,6 +303,11 @@ class Grounding:
         heard = Heard.of(answer, self._request, cut_short, self._attempts)
         heard = heard if self._counts_prompt else replace(heard, prompt_tokens=None)
         self._concluding = self._parts.start(self._leave(later, heard) if later else self._conclude(heard))
+        self._concluding.add_done_callback(self._concluded)
+
+    def _concluded(self, task: asyncio.Task[Annotation]) -> None:
+        if task is self._concluding:
+            self._share.give_back()
 
     @property
     def is_concluding(self) -> bool:
@@ -279,6 +326,7 @@ class Grounding:
 
     def abandon(self) -> None:
         """Ends whatever is still to be done: the client has gone, or there is no answer to check."""
+        self._share.give_back()
         if self._examination is not None:
             self._examination.cancel()
         for work in (self._looking, self._concluding, self._sampling):

@@ -171,10 +171,10 @@ class Sampling:
         reply = await forwarding.send(self._route.once(), lambda _: call)
         answer = None
         try:
-            raw, is_whole = await read(chunks_of(reply), self._parts.settings.max_answer)
+            raw, end = await read(chunks_of(reply), self._parts.settings.max_answer)
             if reply.status != 200:
                 return _Sample(reason=f"status {reply.status}")
-            decoded = Decoder(header(reply.headers, b"content-encoding")).feed(raw) if is_whole else b""
+            decoded = Decoder(header(reply.headers, b"content-encoding")).feed(raw) if end == "whole" else b""
             found = loads(decoded) if decoded else None
             answer = Answer.whole(dialect, found) if isinstance(found, dict) else None
         finally:

@@ -54,6 +54,10 @@ class AnnotatedStream:
                 async for chunk in chunks:
                     async for piece in self._passed(split.feed(self._decoder.feed(chunk))):
                         yield piece
+                    if not self._grounding.hears(self.answer):
+                        async for piece in self._unread(split.rest(), chunks):
+                            yield piece
+                        return
                     self._grounding.look_ahead(self.answer)
             async for piece in self._passed(split.rest()):
                 yield piece
@@ -69,6 +73,15 @@ class AnnotatedStream:
             if not (self._told and self._grounding.is_concluding):
                 self._grounding.abandon()
             raise
+
+    async def _unread(self, begun: Iterable[Event], chunks: Chunks) -> Chunks:
+        """The rest of a stream as it comes, for lack of room to read it; its report, fetched by its id, says so."""
+        self._told = True
+        self._grounding.shed()
+        for event in begun:
+            yield event.raw
+        async for chunk in chunks:
+            yield self._decoder.feed(chunk)
 
     async def _passed(self, events: Iterable[Event]) -> Chunks:
         """The bytes of `events`, together where nothing is waited for, with the verdict where it belongs."""

@@ -208,3 +208,45 @@ def test_a_client_that_takes_nothing_counts_as_gone(upstream: Upstream, start_pr
         client.read_head()
         exchange = upstream.exchanges[0]
         until(lambda: exchange.left.is_set() or exchange.done.is_set())  # done: it could not write on
+
+
+# --- what verification may hold ---------------------------------------------------------------------------------------
+
+CONTEXT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
+LONG = "The sky is blue. " * 3000
+
+
+@pytest.mark.parametrize(
+    ("held", "streamed"),
+    [(10, False), (10, True), (20_000, False), (20_000, True)],
+    ids=["request, whole", "request, streamed", "answer, whole", "answer, streamed"],
+)
+def test_what_there_is_no_room_to_verify_passes_unread(
+    upstream: Upstream, start_proxy, held: int, streamed: bool
+) -> None:
+    """DQ3: not_checked for overload, never an error, a wait or another byte than the model server's."""
+    proxy = start_proxy(grounding={"max_bytes": held})
+    upstream.reply = stream_reply(chat_events(LONG)) if streamed else body_reply(chat_body(LONG))
+    answer = post_chat(proxy.port, CONTEXT | {"stream": streamed})
+    assert (answer.status, answer.ended) == (200, True)
+    assert answer.body == b"".join(upstream.reply.body)
+    report = proxy.report(answer.header("x-grounding-id"))
+    assert (report["status"], report["verdict"], report["score"]) == ("skipped", "not_checked", None)
+    assert report["degraded"] == [{"verifier": "all", "reason": "overload"}]
+    assert report["config"]
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_room_is_given_back(upstream: Upstream, start_proxy, streamed: bool) -> None:
+    proxy = start_proxy(grounding={"max_bytes": 3000}, stream={"tail_budget": "10s"})
+    for _ in range(8):
+        upstream.reply = stream_reply(chat_events("The sky is blue.")) if streamed else body_reply(chat_body("Blue."))
+        answer = post_chat(proxy.port, CONTEXT | {"stream": streamed})
+        assert proxy.report(answer.header("x-grounding-id"))["status"] == "complete"
+        upstream.reply = body_reply(b'{"error": {}}', status=500) if not streamed else stream_reply([Stall()])
+        with RawClient(proxy.port) as client:
+            client.send("POST", "/v1/chat/completions", JSON_HEADERS, json.dumps(CONTEXT).encode())
+            if streamed:
+                client.read_head()
+            else:
+                assert answered(client).status == 500
