@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select, column, func, literal, literal_column, select, table
+from sqlalchemy import ColumnElement, Select, column, func, literal, literal_column, select, table
 
 from proxy.stores.history.database import Database
 from proxy.stores.history.exchange import Page, Query, Similar, Stored, Summary
@@ -68,10 +68,10 @@ class Exchanges:
         if matching is None:
             return [], None
         wanted, order = matching
-        if query.since is not None:
-            wanted = wanted.where(EXCHANGES.c.at >= query.since)
-        if query.until is not None:
-            wanted = wanted.where(EXCHANGES.c.at < query.until)
+        if query.until is not None and order is EXCHANGES.c.seq:
+            wanted = wanted.where(order.in_(_of_time(query, after, limit + 1)))
+        else:
+            wanted = wanted.where(*_in_time(query))
         if after is not None:
             wanted = wanted.where(order < after, CONTENTS.c.seq < after)  # the latter tells a merge where to begin
         async with self._database.reading() as connection:
@@ -81,15 +81,14 @@ class Exchanges:
 
     def _matching(self, query: Query, listed: Select[Any]) -> tuple[Select[Any], Any] | None:
         """What finds the exchanges of a query, with the number to order by; None when nothing can be found."""
-        named = {name: getattr(query, name) for name in ("subject", "session", "model", "flag")}
-        given = {name: value for name, value in named.items() if value is not None}
+        given = _given(query)
         if query.text or len(given) > 1:
             search = search_for(query.text, (key(name, value) for name, value in given.items()))
             return None if search is None else self._found_by(search, listed)
         if query.flag is not None:
             listed = listed.join(EXCHANGE_FLAGS, EXCHANGE_FLAGS.c.seq == EXCHANGES.c.seq)
             return listed.where(EXCHANGE_FLAGS.c.flag == query.flag), EXCHANGE_FLAGS.c.seq
-        return listed.where(*(EXCHANGES.c[name] == value for name, value in given.items())), EXCHANGES.c.seq
+        return listed.where(*_named(query)), EXCHANGES.c.seq
 
     def _found_by(self, search: Search, listed: Select[Any]) -> tuple[Select[Any], Any]:
         """What a search finds in the index of words."""
@@ -98,3 +97,29 @@ class Exchanges:
             return listed.join(WORDS, WORDS.c.seq == EXCHANGES.c.seq).where(matches), WORDS.c.seq
         matches = literal_column("words").op("MATCH")(literal(search.as_fts5()))
         return listed.join(_MATCH, _MATCH.c.rowid == EXCHANGES.c.seq).where(matches), _MATCH.c.rowid
+
+
+def _given(query: Query) -> dict[str, str]:
+    """What a query names."""
+    named = {name: getattr(query, name) for name in ("subject", "session", "model", "flag")}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _named(query: Query) -> list[ColumnElement[bool]]:
+    return [EXCHANGES.c[name] == value for name, value in _given(query).items()]
+
+
+def _in_time(query: Query) -> list[ColumnElement[bool]]:
+    since = [] if query.since is None else [EXCHANGES.c.at >= query.since]
+    return since if query.until is None else [*since, EXCHANGES.c.at < query.until]
+
+
+def _of_time(query: Query, after: int | None, limit: int) -> Select[tuple[int]]:
+    """The numbers of exchanges that end with some time, looked up by it: walking back to it may take as long as it is.
+
+    That no index gives this order keeps databases from walking back all the same.
+    """
+    found = select(EXCHANGES.c.seq).where(*_named(query), *_in_time(query))
+    if after is not None:
+        found = found.where(EXCHANGES.c.seq < after)
+    return found.order_by((EXCHANGES.c.seq + 0).desc()).limit(limit)

@@ -61,7 +61,7 @@ def _exchanges() -> None:
         sa.UniqueConstraint("id", name="uq_exchanges_id"),
         sqlite_autoincrement=True,
     )
-    op.create_index("ix_exchanges_at", "exchanges", ["at"])
+    op.create_index("ix_exchanges_at_seq", "exchanges", ["at", "seq"])
     for column in ("subject", "session", "model"):
         op.create_index(f"ix_exchanges_{column}_seq", "exchanges", [column, "seq"])
     op.create_table(
