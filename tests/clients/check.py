@@ -21,10 +21,21 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "edge"))
 
 from conftest import serving  # noqa: E402  - of the edge tests
+from shapes import (  # noqa: E402
+    call_block,
+    call_item,
+    message,
+    message_events,
+    response,
+    response_events,
+    text_block,
+    text_item,
+)
 from upstream import (  # noqa: E402
     Received,
     Reply,
     Upstream,
+    as_json,
     body_reply,
     chat_body,
     chat_events,
@@ -37,8 +48,14 @@ from upstream import (  # noqa: E402
 LONGEST_S = 120
 
 
+TEXT = "The sky is blue. Grass is red."
+
+
 def answer(received: Received) -> Reply:
     """A tool call when tools are offered, JSON when a schema is given, else two sentences."""
+    for path, say in (("/responses", in_responses), ("/messages", in_messages), ("/count_tokens", counted)):
+        if received.path.endswith(path):
+            return say(received.json())
     if not received.path.endswith("/chat/completions"):
         return well_behaved(received)
     asked = received.json()
@@ -50,10 +67,31 @@ def answer(received: Received) -> Reply:
         if asked.get("stream"):
             return stream_reply(tool_call_events(name, arguments, include_usage=wants_usage))
         return body_reply(chat_body("", message=tool_call_message(name, arguments), finish_reason="tool_calls"))
-    text = '{"colour": "blue"}' if asked.get("response_format") else "The sky is blue. Grass is red."
+    text = '{"colour": "blue"}' if asked.get("response_format") else TEXT
     if asked.get("stream"):
         return stream_reply(chat_events(text, include_usage=wants_usage))
     return body_reply(chat_body(text))
+
+
+def in_responses(asked: dict[str, Any]) -> Reply:
+    """The same in OpenAI's Responses."""
+    colour = '{"colour": "blue"}'
+    text = colour if (asked.get("text") or {}).get("format") else TEXT
+    item = call_item(colour) if asked.get("tools") else text_item(text)
+    return stream_reply(response_events(item)) if asked.get("stream") else body_reply(as_json(response(item)))
+
+
+def in_messages(asked: dict[str, Any]) -> Reply:
+    """The same in Anthropic's Messages."""
+    block, reason = (call_block(colour="blue"), "tool_use") if asked.get("tools") else (text_block(TEXT), "end_turn")
+    if asked.get("stream"):
+        return stream_reply(message_events(block, stop_reason=reason))
+    return body_reply(as_json(message(block, stop_reason=reason)))
+
+
+def counted(_: dict[str, Any]) -> Reply:
+    """How many tokens a message has."""
+    return body_reply(b'{"input_tokens": 12}')
 
 
 def run(command: list[str], base_url: str) -> dict[str, Any]:

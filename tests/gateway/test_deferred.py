@@ -16,8 +16,7 @@ from exchanges import ANSWER, FACTS, answered, asked, body, essence, events, gro
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.dialects.chat import CHAT
-from proxy.dialects.completions import COMPLETIONS
+from proxy.dialects.known import DIALECTS
 from proxy.dialects.request import read_request
 from proxy.gateway.deferred import Heard, is_unfinished, read, write
 from proxy.types import Choice, Report
@@ -28,7 +27,7 @@ texts = st.text(st.characters(), max_size=40)
 
 @given(
     st.builds(Choice, st.integers(0, 5), texts, st.none() | texts, st.none() | st.floats(0, 1), st.tuples(texts)),
-    st.sampled_from([CHAT, COMPLETIONS]),
+    st.sampled_from(DIALECTS),
     st.booleans(),
     st.sampled_from([{}, {"x-grounding-detail": "none", "x-grounding-mode": "async"}]),
 )
