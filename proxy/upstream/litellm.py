@@ -69,7 +69,7 @@ class LitellmUpstream:
                 ("extra_headers", {name.decode(): value.decode() for name, value in headers} or None),
             )
             if value is not None
-        }
+        } | {"max_retries": 0}  # the settings say what is tried again; the SDKs under litellm would do so besides
 
     async def send(self, call: Call) -> Reply:
         """Sends one call on; see `Upstream.send`. Only completions and embeddings exist beyond OpenAI's dialect."""

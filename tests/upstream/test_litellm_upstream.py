@@ -234,6 +234,19 @@ def test_a_stream_that_is_cut_is_broken_and_not_done(anthropic: Anthropic) -> No
     assert b"[DONE]" not in b"".join(came)
 
 
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "azure", "mistral", "groq"])
+def test_nothing_is_tried_again_that_the_settings_do_not_name(
+    anthropic: Anthropic, provider: str, streamed: bool
+) -> None:
+    """The SDK that litellm has for some providers would ask three times."""
+    anthropic.fails = (503, "server_error", "Come back")
+    reply, _ = send(upstream(anthropic.url, f"{provider}/*"), ASKED | {"stream": streamed})
+    assert reply.status == 503
+    ((_, _, asked),) = anthropic.received
+    assert "max_retries" not in asked
+
+
 REDIRECTING = {
     "api_base": "http://evil.example",
     "base_url": "http://evil.example",
