@@ -62,6 +62,7 @@ def test_a_job_beyond_the_queue_is_refused_at_once_and_room_comes_back() -> None
         assert workers.is_full
         with pytest.raises(Overload):
             await workers.run(gate)
+        assert (workers.shed, workers.waiting, workers.capacity) == (1, 3, 3)
         gate.open.set()
         assert await asyncio.gather(*jobs) == ["done"] * 3
         await until(lambda: not workers.is_full)

@@ -46,7 +46,7 @@ class Jobs:
         self._in_hand: set[concurrent.futures.Future[bytes]] = set()
         self._rests_until = 0.0
         self.lost = 0
-        self.waiting: dict[str, int] = {}
+        self.waiting = dict.fromkeys((each.kind for each in work), 0)
 
     def begin(self, work: Sequence[Work]) -> None:
         """Has jobs run as this work says from now on. Which kinds there are, and how often they are tried, stays."""
