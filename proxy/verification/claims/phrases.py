@@ -119,7 +119,10 @@ if you have any other questions | if you have any further questions | if you hav
 further questions | i can also | i can help | i'd be happy | i would be happy | i'd be glad | i would be glad | i'm
 happy to | i am happy to | happy to help | i'm here to | i am here to | don't hesitate to ask | do not hesitate to
 ask | please don't hesitate | please do not hesitate | let me help | let me | i'll do my best | i will do my best |
-i'll try to | i will try to
+i'll try to | i will try to | i'll look | i will look | i'll check | i will check | i'll search | i will search | i'll
+fetch | i will fetch | i'll find out | i will find out | i'll start by | i will start by | i'm going to look | i'm going
+to check | i'm going to search | let's look | let's check | let's search | i'll now | i will now | now i'll | now ,
+i'll | then i'll | first i'll | first , i'll | next i'll | next , i'll
 """
         ),
     ),
