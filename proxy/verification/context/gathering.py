@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from proxy.types import Exchange, Message, Part, Source, SourceKind
 from proxy.verification.context.passages import Piece, cut
 from proxy.verification.context.requests import is_cue, is_question, is_request
 from proxy.verification.context.templates import Block, take_apart
+
+_LONGEST_KEPT = 2**18  # characters of a text whose parts are remembered for a while
 
 
 def gather(exchange: Exchange) -> tuple[Source, ...]:
@@ -36,7 +39,7 @@ def question(exchange: Exchange) -> str:
 def _asked(part: Part) -> str:
     if part.kind != "text":
         return ""
-    blocks = take_apart(part.text)
+    blocks = _blocks(part.text)
     for block in reversed(blocks):
         if block.kind == "question":
             return part.text[block.start : block.end]
@@ -82,12 +85,22 @@ def _of_tool(whole: Source) -> Iterator[Source]:
 
 def _of_prompt(whole: Source, kind: SourceKind) -> Iterator[Source]:
     """A system or user message: its documents, and those stretches of its prose that state something."""
-    for block in take_apart(whole.text):
+    for block in _blocks(whole.text):
         if block.kind == "document":
             yield replace(_slice(whole, block.start, block.end), title=block.title or whole.title, labels=block.labels)
         elif block.kind == "prose":
             for start, end in _statements(whole.text, block):
                 yield replace(_slice(whole, start, end), kind=kind)
+
+
+def _blocks(text: str) -> tuple[Block, ...]:
+    """A text taken apart: once for its evidence, and not again soon after for what it asks."""
+    return _lately(text) if len(text) <= _LONGEST_KEPT else tuple(take_apart(text))
+
+
+@lru_cache(maxsize=32)
+def _lately(text: str) -> tuple[Block, ...]:
+    return tuple(take_apart(text))
 
 
 def _slice(whole: Source, start: int, end: int) -> Source:
