@@ -147,6 +147,9 @@ HeaderValue = Annotated[str, Field(pattern=r"^[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x
 _NOT_TO_BE_SET = ("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect")
 
 
+_OLLAMA_PORT = ":11434"
+
+
 class Upstream(Section):
     """One model server, and the models it is asked for."""
 
@@ -168,6 +171,7 @@ class Upstream(Section):
     headers: dict[HeaderName, HeaderValue] = {}
     headers_env: dict[HeaderName, str] = {}
     truncation_alarm: bool = True
+    ollama: Literal["auto", "yes", "no"] = "auto"
 
     @model_validator(mode="after")
     def _complete(self) -> Upstream:
@@ -175,13 +179,20 @@ class Upstream(Section):
             raise ValueError("base_url must be given and begin with http:// or https://")
         if self.dialect == "litellm" and not self.litellm_model:
             raise ValueError("litellm_model must be given, such as anthropic/* or gemini/gemini-2.5-flash")
-        of_openai = {"connect_timeout", "forwards_documents", "request_headers", "response_headers"}
+        of_openai = {"connect_timeout", "forwards_documents", "ollama", "request_headers", "response_headers"}
         if self.dialect == "litellm" and (idle := self.model_fields_set & of_openai):
             raise ValueError(f"{' and '.join(sorted(idle))} cannot be set for dialect litellm")
         for name in (*self.headers, *self.headers_env):
             if name.lower() in _NOT_TO_BE_SET or name.lower().startswith("x-grounding-"):
                 raise ValueError(f"the header {name} cannot be set")
         return self
+
+    @property
+    def ollama_url(self) -> str | None:
+        """The root of Ollama's own API, where this is an Ollama: told so, or on the port that is Ollama's."""
+        root = (self.base_url or "").rstrip("/").removesuffix("/v1")
+        is_one = self.ollama == "yes" or (self.ollama == "auto" and root.endswith(_OLLAMA_PORT))
+        return root if is_one and self.dialect == "openai" else None
 
     @property
     def instead(self) -> dict[str, tuple[str, ...]]:

@@ -567,12 +567,16 @@ Chunks = AsyncGenerator[bytes, None]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One HTTP request on its way to an upstream. `target` is path and query below `/v1`, as the client wrote them."""
+    """One HTTP request on its way to an upstream. `target` is path and query below `/v1`, as the client wrote them.
+
+    Of a `native` call it is below the root of the server: such a call is one of Ollama's own API.
+    """
 
     method: str
     target: str
     headers: Headers
     body: bytes
+    native: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -589,4 +589,5 @@ def _upstream(
         headers=headers,
         truncation_alarm=settings.truncation_alarm,
         provider=settings.dialect,
+        ollama_url=settings.ollama_url,
     )

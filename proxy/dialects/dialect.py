@@ -77,7 +77,8 @@ def _as_they_are(choices: Sequence[Choice]) -> Sequence[Choice]:
 class Dialect:
     """One wire shape, as pure functions of decoded JSON that read what they understand and never raise.
 
-    `path` is where it is spoken, `name` what jobs call it, `operation` its name in OpenTelemetry's GenAI conventions.
+    `path` is where it is spoken, `name` what jobs call it, `operation` its name in OpenTelemetry's GenAI conventions;
+    `native` says that only Ollama speaks it, below its root instead of `/v1`.
 
     Of a request: `messages` is what it says, `unread` one sentence for each thing in it that cannot be read, `schema`
     the JSON schema that its answer is to follow, `expected` how many choices that will have, `temperature` whatever it
@@ -111,6 +112,7 @@ class Dialect:
     inside: tuple[str, ...] = ()
     error: Callable[[Fault], Body] = openai_error
     failure: Callable[[Fault], Body] = openai_error
+    native: bool = False
 
 
 def dicts(value: Any) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ _REASONS = {
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
-_USAGE = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
+_READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _NOT_AGAIN = ("stream", "grounding")
 
@@ -118,8 +118,12 @@ def _block(index: int, block: Body, *, starts: bool = False) -> Iterator[tuple[i
 
 
 def _usage(body: Body) -> Body | None:
+    """The tokens, those of the prompt that a cache had among them: Anthropic counts these apart."""
     usage = member(body, "usage")
-    return {ours: usage[theirs] for theirs, ours in _USAGE.items() if isinstance(usage.get(theirs), int)} or None
+    read = [usage[name] for name in _READ if isinstance(usage.get(name), int)]
+    said = usage.get("output_tokens")
+    prompt = {"prompt_tokens": sum(read)} if any(read) else {}
+    return prompt | ({"completion_tokens": said} if isinstance(said, int) else {}) or None
 
 
 def _reason(body: Body) -> str | None:

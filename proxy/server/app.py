@@ -20,6 +20,7 @@ from proxy.dialects.dialect import Dialect
 from proxy.dialects.error import error_body, openai_error
 from proxy.dialects.known import DIALECTS
 from proxy.dialects.messages import MESSAGES
+from proxy.dialects.ollama import ollama_error
 from proxy.errors import ConfigError, UnknownReview
 from proxy.server.checks import check_routes
 from proxy.server.clients import Clients
@@ -27,6 +28,7 @@ from proxy.server.direct import DirectApp
 from proxy.server.endpoints import Edge, Endpoint, Handler, alive, fetch_report, ready
 from proxy.server.errors import ErrorShape
 from proxy.server.guard import Guard, guarded
+from proxy.server.ollama import ollama_paths
 from proxy.server.openapi import document
 from proxy.server.standing import Standing, standing_of
 from proxy.types import Call, Reply
@@ -70,8 +72,9 @@ def build_app(
         return Route(dialect.path, endpoint, methods=["POST"])
 
     return DirectApp(
-        direct=[*map(completion, DIALECTS)],
+        direct=[completion(dialect) for dialect in DIALECTS if not dialect.native],
         routes=[
+            *(at(path, handle, method, error=ollama_error) for path, method, handle in ollama_paths(house)),
             at("/v1/embeddings", lambda call, _: passage.by_model("embeddings", call), "POST"),
             at(count, lambda call, _: passage.by_model("count_tokens", call), "POST", error=MESSAGES.error),
             at("/v1/models", lambda call, _: passage.models(call), "GET"),

@@ -38,6 +38,7 @@ class LimitedUpstream:
         self.provider = upstream.provider
         self.forwards_documents = upstream.forwards_documents
         self.truncation_alarm = upstream.truncation_alarm
+        self.is_ollama = upstream.is_ollama
         self._upstream = upstream
         self._limits = limits
         self._room = asyncio.Semaphore(limits.max_concurrent) if limits.max_concurrent else None

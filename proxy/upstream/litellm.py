@@ -44,6 +44,7 @@ class LitellmUpstream:
     """One hosted model, or, when `litellm_model` ends in `*`, all models of a provider."""
 
     forwards_documents = False
+    is_ollama = False
 
     def __init__(
         self,

@@ -18,7 +18,10 @@ _UNSAFE = re.compile(r"[^\x21-\x7e]|#")
 
 
 class OpenAIUpstream:
-    """One server, reached through an httpx transport that several may share. Times are in seconds."""
+    """One server, reached through an httpx transport that several may share. Times are in seconds.
+
+    `ollama_url` is the root of Ollama's own API, where the server is one.
+    """
 
     def __init__(
         self,
@@ -33,12 +36,15 @@ class OpenAIUpstream:
         headers: HeaderRules | None = None,
         truncation_alarm: bool = True,
         provider: str = "openai",
+        ollama_url: str | None = None,
     ) -> None:
         self.name = name
         self.provider = provider
         self.forwards_documents = forwards_documents
         self.truncation_alarm = truncation_alarm
+        self.is_ollama = ollama_url is not None
         self._base_url = base_url.rstrip("/")
+        self._ollama_url = (ollama_url or base_url).rstrip("/")
         self._wire = wire_over(transport)
         self._key = key
         self._headers = headers or HeaderRules()
@@ -48,7 +54,7 @@ class OpenAIUpstream:
     async def send(self, call: Call) -> Reply:
         """Sends one call on; see `Upstream.send`."""
         headers = self._headers.outgoing(call.headers, self._key)
-        url = self._url(call.target)
+        url = self._url(call.target, call.native)
         reply = await self._wire.exchange(call.method, url, headers, call.body, self._timeouts, self._failure)
         return Reply(reply.status, self._headers.incoming(reply.headers), reply.body)
 
@@ -59,8 +65,8 @@ class OpenAIUpstream:
     def _failure(self, error: httpx.TransportError) -> RequestError:
         return failure(error, self.name, self._base_url)
 
-    def _build_url(self, target: str) -> str:
+    def _build_url(self, target: str, native: bool) -> str:
         """The URL of a target, its path and query as the client wrote them; only what no URL may hold is quoted."""
-        base = httpx.URL(self._base_url)
+        base = httpx.URL(self._ollama_url if native else self._base_url)
         raw = base.raw_path.decode("ascii").rstrip("/") + _UNSAFE.sub(lambda match: quote(match.group()), target)
         return str(base.copy_with(raw_path=raw.encode("ascii")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
@@ -66,6 +66,17 @@ class Router:
     def upstreams(self) -> tuple[Upstream, ...]:
         """All of them, in the order of the settings."""
         return tuple(each.upstream for each in self._served)
+
+    def ollamas(self) -> Router | None:
+        """A router to those alone that take native calls; None when there are none."""
+        served = [each for each in self._served if each.upstream.is_ollama]
+        names = tuple(f"{each.upstream.name}/" for each in served)
+        instead = [
+            {model: [target for target in targets if target.startswith(names)] for model, targets in fallbacks.items()}
+            for fallbacks in (each.fallbacks for each in served)
+        ]
+        kept = [replace(each, fallbacks=fallbacks) for each, fallbacks in zip(served, instead, strict=True)]
+        return Router(kept) if kept else None
 
     @property
     def default(self) -> Route:

@@ -26,6 +26,10 @@ class Upstream(Protocol):
     def truncation_alarm(self) -> bool:
         """Whether the prompt tokens that it reports tell if it read the whole prompt."""
 
+    @property
+    def is_ollama(self) -> bool:
+        """Whether it takes native calls, those of Ollama's own API."""
+
     async def send(self, call: Call) -> Reply:
         """Sends one call on. Whatever the model server answers is a Reply, also an error of its own.
 

@@ -435,3 +435,23 @@ def test_no_file_ends_in_anything_but_settings_or_a_config_error(tmp_path: Path,
         load_settings(path, {})
     except ConfigError:
         pass
+
+
+@pytest.mark.parametrize(
+    ("upstream", "root"),
+    [
+        pytest.param({"base_url": "http://127.0.0.1:11434/v1"}, "http://127.0.0.1:11434", id="on its port"),
+        pytest.param({"base_url": "http://ollama:11434/v1/"}, "http://ollama:11434", id="in a container"),
+        pytest.param({"base_url": "http://ollama:11434"}, "http://ollama:11434", id="without /v1"),
+        pytest.param({"base_url": "http://gpu:8000/v1"}, None, id="on another port"),
+        pytest.param({"base_url": "http://gpu:114340/v1"}, None, id="on a port that begins like it"),
+        pytest.param({"base_url": "http://gpu/ollama/v1", "ollama": "yes"}, "http://gpu/ollama", id="said to be one"),
+        pytest.param({"base_url": "http://127.0.0.1:11434/v1", "ollama": "no"}, None, id="said to be none"),
+    ],
+)
+def test_an_ollama_is_known_by_its_port_or_by_name(upstream: dict[str, str], root: str | None) -> None:
+    assert Upstream.model_validate(upstream).ollama_url == root
+
+
+def test_the_default_upstream_is_an_ollama() -> None:
+    assert [each.ollama_url for each in Settings().upstreams.values()] == ["http://127.0.0.1:11434"]

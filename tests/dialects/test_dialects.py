@@ -24,6 +24,7 @@ NAMES = (
     *("type", "role", "content", "text", "input", "output", "message", "messages", "system", "instructions", "results"),
     *("delta", "index", "output_index", "response", "object", "status", "usage", "item", "content_block", "summary"),
     *("arguments", "stop_reason", "incomplete_details", "reason", "logprobs", "logprob", "tools", "format", "schema"),
+    *("prompt", "raw", "images", "options", "temperature", "done", "done_reason", "tool_calls", "function", "error"),
     *("stdout", "outputs", "logs", "source", "data", "thinking", "output_tokens", "choices", "stream_options", "model"),
 )
 WORDS = (
@@ -141,6 +142,14 @@ def test_tokens_of_a_message_are_told_at_its_start_and_at_its_end() -> None:
     answer.add({"type": "message_start", "message": {"usage": {"input_tokens": 5, "output_tokens": 1}}})
     answer.add({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 7}})
     assert answer.usage == {"prompt_tokens": 5, "completion_tokens": 7}
+
+
+def test_tokens_that_anthropic_had_cached_are_tokens_of_the_prompt() -> None:
+    answer = Answer(MESSAGES, 1)
+    cached = {"cache_creation_input_tokens": 200, "cache_read_input_tokens": 3000}
+    answer.add({"type": "message_start", "message": {"usage": {"input_tokens": 5, "output_tokens": 1, **cached}}})
+    answer.add({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 7}})
+    assert answer.prompt_tokens == 3205
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ CALL = Call("POST", "/chat/completions", (), b"{}")
 class Counting:
     """An upstream that answers when it is let, and counts what it is asked."""
 
-    name, provider, forwards_documents, truncation_alarm = "gpu", "openai", True, False
+    name, provider, forwards_documents, truncation_alarm, is_ollama = "gpu", "openai", True, False, True
 
     def __init__(self) -> None:
         self.asked = 0
@@ -185,6 +185,6 @@ def test_no_minute_has_more_starts_than_it_may(per_minute: int, gaps: list[float
 def test_it_is_the_upstream_in_all_else() -> None:
     upstream, counting = limited(max_concurrent=1)
     assert (upstream.name, upstream.provider) == ("gpu", "openai")
-    assert (upstream.forwards_documents, upstream.truncation_alarm) == (True, False)
+    assert (upstream.forwards_documents, upstream.truncation_alarm, upstream.is_ollama) == (True, False, True)
     run(upstream.aclose())
     assert counting.closed

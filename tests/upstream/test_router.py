@@ -17,8 +17,9 @@ class Named:
     forwards_documents = False
     truncation_alarm = True
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, is_ollama: bool = False) -> None:
         self.name = name
+        self.is_ollama = is_ollama
 
     async def send(self, call: Call) -> Reply:
         raise NotImplementedError
@@ -140,3 +141,28 @@ def test_what_has_no_fallbacks_is_never_passed_over() -> None:
     assert not ROUTER_WITH_FALLBACKS.choose("spare/m").is_passed_over(UpstreamUnreachable("x"))
     assert ROUTER_WITH_FALLBACKS.default.retries.count == 2
     assert ROUTER_WITH_FALLBACKS.default.fallbacks == ()
+
+
+# --- those that are Ollamas -------------------------------------------------------------------------------------------
+
+
+def test_native_calls_go_to_ollamas_alone_and_so_do_their_fallbacks() -> None:
+    instead = {"*": ["hosted/gpt-4o", "spare/*"]}
+    served = [
+        Served(Named("hosted"), ["*"]),
+        Served(Named("gpu", is_ollama=True), ["*"], {"fast": "llama3.2"}, fallbacks=instead),
+        Served(Named("spare", is_ollama=True), ["qwen3"]),
+    ]
+    assert Router(served).choose("fast").upstream.name == "gpu"
+    assert Router(served).choose("llama3.2").upstream.name == "hosted"
+    ollamas = Router(served).ollamas()
+    assert ollamas is not None
+    assert [upstream.name for upstream in ollamas.upstreams] == ["gpu", "spare"]
+    assert ollamas.default.upstream.name == "gpu"
+    route = ollamas.choose("llama3.2")
+    assert (route.upstream.name, route.model) == ("gpu", "llama3.2")
+    assert [(each.upstream.name, each.model) for each in route.fallbacks] == [("spare", "llama3.2")]
+
+
+def test_without_an_ollama_there_is_no_router_to_them() -> None:
+    assert Router([Served(Named("hosted"), ["*"])]).ollamas() is None

@@ -1,0 +1,44 @@
+"""Streams of JSON lines, cut from a byte stream with every byte kept; the one mark that ends a line is \\n."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proxy.dialects.framing import Event, EventTooLarge, Framing
+
+
+class Lines:
+    """Turns chunks of bytes into lines: the same lines under any chunking, and their bytes joined are the input."""
+
+    def __init__(self, max_line: int) -> None:
+        self._pending = bytearray()
+        self._max_line = max_line
+
+    def feed(self, chunk: bytes) -> Iterator[Event]:
+        """Yields each line that `chunk` completes. Raises EventTooLarge once an unfinished one is over the limit."""
+        *whole, rest = chunk.split(b"\n")
+        for line in whole:
+            raw = bytes(self._pending) + line + b"\n"
+            self._pending.clear()
+            yield _line(raw)
+        self._pending += rest
+        if len(self._pending) > self._max_line:
+            raise EventTooLarge(f"a line of over {self._max_line} bytes")
+
+    def rest(self) -> Iterator[Event]:
+        """Yields the last line of a stream that ended without a line break, if there is one."""
+        if self._pending:
+            raw = bytes(self._pending)
+            self._pending.clear()
+            yield _line(raw)
+
+
+def _line(raw: bytes) -> Event:
+    return Event(raw, raw.strip() or None)
+
+
+def _event(data: bytes) -> bytes:
+    return data + b"\n"
+
+
+NDJSON = Framing(b"application/x-ndjson", Lines, _event, None)

@@ -1,0 +1,142 @@
+"""Ollama's own API: chat and generate, whose streams are lines of JSON and which stream unless they are told not to."""
+
+from __future__ import annotations
+
+from proxy.dialects.chat import probabilities
+from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, dicts, index_of, member, string
+from proxy.dialects.error import Fault
+from proxy.dialects.jsonbytes import dumps
+from proxy.dialects.ndjson import NDJSON
+from proxy.dialects.parts import read_messages
+from proxy.types import Message, Part
+
+_USAGE = {"prompt_eval_count": "prompt_tokens", "eval_count": "completion_tokens"}
+_NOT_AGAIN = ("grounding", "keep_alive")
+
+
+def _chat_messages(body: Body) -> tuple[Message, ...]:
+    return read_messages(body.get("messages"))
+
+
+def _prompt(body: Body) -> tuple[Message, ...]:
+    """The system prompt, then the prompt, counted together; a raw prompt is taken as it is, and nothing beside it."""
+    system = "" if body.get("raw") is True else string(body.get("system"))
+    given = (("system", system), ("user", string(body.get("prompt"))))
+    texts = [(role, text) for role, text in given if text]
+    return tuple(
+        Message(index, "system" if role == "system" else "user", (Part(text),))
+        for index, (role, text) in enumerate(texts)
+    )
+
+
+def _unread(body: Body) -> tuple[str, ...]:
+    """Images, which every message may have; and an earlier conversation, which `generate` takes as bare numbers."""
+    holders = [body, *dicts(body.get("messages"))]
+    images = sum(len(found) for each in holders if isinstance(found := each.get("images"), list))
+    return (
+        *((f"images: {images} of them hold no text, so not read",) if images else ()),
+        *(("context: it holds tokens and no text, so not read",) if body.get("context") else ()),
+    )
+
+
+def _schema(body: Body) -> Body | None:
+    schema = body.get("format")
+    return schema if isinstance(schema, dict) else None
+
+
+def _temperature(body: Body) -> object:
+    return member(body, "options").get("temperature")
+
+
+def _again(body: Body, temperature: float) -> Body:
+    asked = {key: value for key, value in body.items() if key not in _NOT_AGAIN}
+    return asked | {"stream": False, "options": member(body, "options") | {"temperature": temperature}}
+
+
+def _hear_chat(event: Body) -> Said:
+    message = member(event, "message")
+    calls = dicts(message.get("tool_calls"))
+    arguments = {index_of(member(call, "function"), at): _arguments(call) for at, call in enumerate(calls)}
+    return _said(event, string(message.get("content")), arguments)
+
+
+def _hear_generate(event: Body) -> Said:
+    return _said(event, string(event.get("response")), {})
+
+
+def _said(event: Body, text: str, arguments: dict[int, str]) -> Said:
+    """What a line says, whose thoughts stand apart from its text and are never read; an error says nothing."""
+    if "error" in event:
+        return Said()
+    ends = event.get("done") is True
+    reason = (string(event.get("done_reason")) or "stop") if ends else None
+    piece = Piece(text, reason, probabilities(event.get("logprobs")), arguments)
+    return Said([(0, piece)], event, _usage(event) if ends else None)
+
+
+def _arguments(call: Body) -> str:
+    arguments = member(call, "function").get("arguments")
+    return "" if arguments is None else dumps(arguments).decode()
+
+
+def _usage(event: Body) -> Body | None:
+    return {ours: event[theirs] for theirs, ours in _USAGE.items() if isinstance(event.get(theirs), int)} or None
+
+
+def _last(event: Body, _: Body) -> Side | None:
+    """The line that says `done`: clients read none behind it."""
+    return "before" if event.get("done") is True else None
+
+
+def _own_chat_line(head: Body) -> Body:
+    return {**_model(head), "message": {"role": "assistant", "content": ""}, "done": False}
+
+
+def _own_generate_line(head: Body) -> Body:
+    return {**_model(head), "response": "", "done": False}
+
+
+def _model(head: Body) -> Body:
+    return {"model": head["model"]} if "model" in head else {}
+
+
+def ollama_error(fault: Fault) -> Body:
+    """An error in Ollama's shape, as a body and as a line."""
+    return {"error": fault.message}
+
+
+OLLAMA_CHAT = Dialect(
+    name="ollama_chat",
+    path="/api/chat",
+    operation="chat",
+    messages=_chat_messages,
+    hear=_hear_chat,
+    last=_last,
+    own_event=_own_chat_line,
+    unread=_unread,
+    schema=_schema,
+    temperature=_temperature,
+    again=_again,
+    framing=NDJSON,
+    error=ollama_error,
+    failure=ollama_error,
+    native=True,
+)
+
+OLLAMA_GENERATE = Dialect(
+    name="ollama_generate",
+    path="/api/generate",
+    operation="text_completion",
+    messages=_prompt,
+    hear=_hear_generate,
+    last=_last,
+    own_event=_own_generate_line,
+    unread=_unread,
+    schema=_schema,
+    temperature=_temperature,
+    again=_again,
+    framing=NDJSON,
+    error=ollama_error,
+    failure=ollama_error,
+    native=True,
+)

@@ -1,0 +1,31 @@
+"""Ollama's own API, where an upstream is one: chat and generate are verified, everything else below /api passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from proxy.dialects.dialect import Dialect
+from proxy.dialects.known import DIALECTS
+from proxy.server.endpoints import Handler
+from proxy.wiring import House
+
+_EMBEDDINGS = ("/api/embed", "/api/embeddings")
+
+
+def ollama_paths(house: House) -> Iterator[tuple[str, str | None, Handler]]:
+    """Every path of it, with its method (None: any) and handler; none at all where no upstream is an Ollama."""
+    router = house.passage.router.ollamas()
+    if router is None:
+        return
+    completions, passage = replace(house.completions, router=router), replace(house.passage, router=router)
+
+    def completion(dialect: Dialect) -> Handler:
+        return lambda call, _: completions.complete(dialect, replace(call, native=True))
+
+    for dialect in DIALECTS:
+        if dialect.native:
+            yield dialect.path, "POST", completion(dialect)
+    for path in _EMBEDDINGS:
+        yield path, "POST", lambda call, _: passage.by_model("embeddings", replace(call, native=True))
+    yield "/api/{path:path}", None, lambda call, _: passage.to_default(replace(call, native=True))
