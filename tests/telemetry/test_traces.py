@@ -5,6 +5,7 @@ import sys
 import textwrap
 from typing import Any
 
+import httpx
 import pytest
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
@@ -33,6 +34,10 @@ class Recorder:
     def spans(self) -> dict[str, ReadableSpan]:
         """The finished spans by their name."""
         return {span.name: span for span in self._spans.get_finished_spans()}
+
+    def named(self, name: str) -> list[ReadableSpan]:
+        """The finished spans of one name, in the order in which they ended."""
+        return [span for span in self._spans.get_finished_spans() if span.name == name]
 
     @property
     def logs(self) -> list[Any]:
@@ -241,3 +246,37 @@ def test_nothing_heavy_is_imported_where_nothing_is_sent() -> None:
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, timeout=50, text=True)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+class Flaky(Model):
+    """A model server that has no time for the first call."""
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        if self.requests:
+            return super().__call__(request)
+        self.requests.append(request)
+        return httpx.Response(503, stream=httpx.ByteStream(b"{}"))
+
+
+def test_every_attempt_has_a_span_of_its_own_and_is_called_within_it(recorder: Recorder) -> None:
+    model = Flaky()
+    retries = {"count": 1, "first_wait": "0ms"}
+    settings = {"upstreams": {"up": {"base_url": "http://upstream.internal/v1", "retries": retries}}}
+    exchanged(recorder.telemetry, model, settings=settings)
+    first, second = recorder.named("chat m")
+    assert attributes(first)["error.type"] == "503"
+    assert first.status.status_code is StatusCode.ERROR
+    assert "error.type" not in attributes(second)
+    assert attributes(second)["gen_ai.usage.input_tokens"] == 9
+    assert "gen_ai.usage.input_tokens" not in attributes(first)
+    assert [int(sent.headers["traceparent"][36:52], 16) for sent in model.requests] == [
+        first.context.span_id,
+        second.context.span_id,
+    ]
+
+
+def test_a_request_whose_reply_broke_off_says_so(recorder: Recorder) -> None:
+    exchanged(recorder.telemetry, Model("cut"), asked=ASKED | {"stream": True})
+    server = recorder.spans[f"POST {CHAT}"]
+    assert attributes(server)["error.type"] == "broken_off"
+    assert attributes(recorder.spans["chat m"])["error.type"] == "UpstreamBroken"
