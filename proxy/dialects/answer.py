@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proxy.dialects.dialect import Body, Dialect, Piece, member
-from proxy.types import Choice
+from proxy.types import Choice, Part, Source, SourceKind
 
 _KEPT = 4 * 2**20  # characters of an answer that are kept to be verified, over all its choices
 
@@ -27,6 +27,7 @@ class Answer:
         self._probabilities: dict[int, list[float]] = defaultdict(list)
         self._reasons: dict[int, str | None] = {}
         self._unread: dict[int, int] = defaultdict(int)
+        self._given: list[Part] = []
         self._reason: str | None = None
         self.length = 0
         self.usage: Mapping[str, Any] = {}
@@ -47,6 +48,7 @@ class Answer:
             self.usage = {**self.usage, **said.usage}
         for index, piece in said.pieces:
             self._add(index, piece)
+        self._given.extend(said.given)
         self._reason = said.finish_reason or self._reason
 
     def _add(self, index: int, piece: Piece) -> None:
@@ -102,6 +104,11 @@ class Answer:
         return read + cached if type(cached) is int and cached > read else read
 
     @property
+    def given(self) -> tuple[Source, ...]:
+        """What tools at the model server gave the model while it answered: evidence that stands in no request."""
+        return tuple(_source(number, part) for number, part in enumerate(self._given, start=1))
+
+    @property
     def finish_reasons(self) -> tuple[str, ...]:
         """The finish reasons that have come, by choice."""
         found = tuple(reason for _, reason in sorted(self._reasons.items()) if reason)
@@ -121,6 +128,12 @@ class Answer:
     def own_event(self) -> Body:
         """An event of this answer for a verdict alone."""
         return self._dialect.own_event(self._head)
+
+
+def _source(number: int, part: Part) -> Source:
+    labels = tuple(filter(None, (part.id, part.title)))
+    kind: SourceKind = "document" if part.kind == "document" else "tool"
+    return Source(part.id or f"answer.{number}", kind, part.text, title=part.title, labels=labels)
 
 
 def _mean(values: Sequence[float]) -> float | None:

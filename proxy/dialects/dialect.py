@@ -9,7 +9,7 @@ from typing import Any, Literal
 from proxy.dialects.error import Fault, openai_error
 from proxy.dialects.framing import Framing
 from proxy.dialects.sse import SSE
-from proxy.types import Choice, Message
+from proxy.types import Choice, Message, Part
 
 Body = Mapping[str, Any]
 """A decoded JSON object: the body of a request or an answer, or an event of a stream."""
@@ -36,13 +36,15 @@ class Said:
     """What one event, or a whole body, says: what it adds to each choice, and what it tells of the answer.
 
     `head` is the object that names the answer (`id`, `model`, `created`), `usage` has its tokens under the names of
-    chat completions, and `finish_reason`, in the words of chat completions too, is that of all choices at once.
+    chat completions, and `finish_reason`, in the words of chat completions too, is that of all choices at once. `given`
+    is what tools at the model server gave the model while it answered.
     """
 
     pieces: Iterable[tuple[int, Piece]] = ()
     head: Body | None = None
     usage: Body | None = None
     finish_reason: str | None = None
+    given: Iterable[Part] = ()
 
 
 def _nothing(_: Body) -> tuple[str, ...]:

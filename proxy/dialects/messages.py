@@ -14,7 +14,7 @@ from proxy.dialects.error import anthropic_error
 from proxy.dialects.jsonbytes import dumps
 from proxy.dialects.parts import read_message, read_parts, unread_in, unread_parts
 from proxy.dialects.sse import NAMED_SSE
-from proxy.types import Choice, Message
+from proxy.types import Choice, Message, Part
 
 _REASONS = {
     "end_turn": "stop",
@@ -54,9 +54,9 @@ def _unread(body: Body) -> tuple[str, ...]:
     parts = unread_parts(body.get("messages")) + unread_in(body.get("system"))
     told = [f"messages: {parts} parts hold no text (images, PDFs, files by id), so not read"] if parts else []
     if names := [string(tool.get("name")) or "one" for tool in dicts(body.get("tools")) if _runs_there(tool)]:
-        told.append(f"tools: what the model server's own tools find ({', '.join(names)}) is not seen, so not examined")
+        told.append(f"tools: what the server's own ones find ({', '.join(names)}) is seen only where answers show it")
     if body.get("mcp_servers"):
-        told.append("mcp_servers: what they give the model is not seen, so not examined")
+        told.append("mcp_servers: what they give the model is seen only where answers show it")
     return tuple(told)
 
 
@@ -85,18 +85,24 @@ def _hear(event: Body) -> Said:
         case "content_block_delta":
             return Said([(index_of(event, 0), _delta(member(event, "delta")))])
         case "content_block_start":
-            return Said(list(_block(index_of(event, 0), member(event, "content_block"), starts=True)))
+            block = member(event, "content_block")
+            return Said(list(_block(index_of(event, 0), block, starts=True)), given=_given([block]))
         case "message_start":
             message = member(event, "message")
             return Said((), message, _usage(message))
         case "message_delta":
             return Said((), None, _usage(event), _reason(member(event, "delta")))
         case "message":
-            blocks = enumerate(dicts(event.get("content")))
-            pieces = [piece for index, block in blocks for piece in _block(index, block)]
-            return Said(pieces, event, _usage(event), _reason(event))
+            blocks = dicts(event.get("content"))
+            pieces = [piece for index, block in enumerate(blocks) for piece in _block(index, block)]
+            return Said(pieces, event, _usage(event), _reason(event), _given(blocks))
         case _:
             return Said()
+
+
+def _given(blocks: Sequence[Body]) -> list[Part]:
+    """What tools gave: all that a message holds besides its own words."""
+    return [part for part in read_parts(blocks) if part.kind != "text"]
 
 
 def _delta(delta: Body) -> Piece:

@@ -83,7 +83,7 @@ def _unread(body: Body) -> tuple[str, ...]:
         told.append(f"input: {unread} parts hold no text (images, audio, other files), so not read")
     tools = [string(tool.get("type")) for tool in dicts(body.get("tools"))]
     if names := [name for name in tools if name and name not in _RUN_HERE]:
-        told.append(f"tools: what the model server's own tools find ({', '.join(names)}) is not seen, so not examined")
+        told.append(f"tools: what the server's own ones find ({', '.join(names)}) is seen only where answers show it")
     return tuple(told)
 
 
@@ -131,7 +131,8 @@ def _whole(response: Body) -> Said:
     output = response.get("output")
     items = list(enumerate(output)) if isinstance(output, list) else []
     pieces = [(index, piece) for index, item in items if isinstance(item, dict) for piece in _item(item)]
-    return Said(pieces, response, _usage(response), _reason(response))
+    given = [part for item in dicts(output) if "role" not in item for part in _given(item)]
+    return Said(pieces, response, _usage(response), _reason(response), given)
 
 
 def _item(item: Body) -> Iterator[Piece]:

@@ -20,7 +20,7 @@ from proxy.stores.jobs.jobs import Jobs
 from proxy.stores.jobs.work import Work
 from proxy.stores.reports import Reports
 from proxy.telemetry import Telemetry
-from proxy.types import Attempt, Choice, Report
+from proxy.types import Attempt, Choice, Report, Source
 
 log = structlog.get_logger("groundwire.deferred")
 
@@ -41,7 +41,7 @@ class Heard:
     """What of an answer is examined: its choices, whether it broke off, and what its upstream tells of it.
 
     `attempts` tell what it took to get it, where that was more than asking for it. `prompt_tokens` is how many tokens
-    of the prompt the upstream says it read.
+    of the prompt the upstream says it read, `given` what its own tools gave the model meanwhile.
     """
 
     choices: Sequence[Choice]
@@ -50,11 +50,13 @@ class Heard:
     model: str | None = None
     attempts: tuple[Attempt, ...] = ()
     prompt_tokens: int | None = None
+    given: tuple[Source, ...] = ()
 
     @staticmethod
     def of(answer: Answer, request: Request, cut_short: bool, attempts: tuple[Attempt, ...] = ()) -> Heard:
         """What `request` wants to have examined of an answer."""
-        return Heard(request.examinable(answer), cut_short, answer.id, answer.model, attempts, answer.prompt_tokens)
+        choices, given = request.examinable(answer), answer.given
+        return Heard(choices, cut_short, answer.id, answer.model, attempts, answer.prompt_tokens, given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,9 @@ def read(payload: bytes) -> tuple[Request, Heard, str | None]:
     heard = found["heard"]
     choices = tuple(Choice(**{**each, "arguments": tuple(each["arguments"])}) for each in heard["choices"])
     attempts = tuple(Attempt(**each) for each in heard.get("attempts", ()))  # jobs of earlier versions have none
-    return request, Heard(**{**heard, "choices": choices, "attempts": attempts}), found.get("origin")
+    given = tuple(Source(**{**each, "labels": tuple(each["labels"])}) for each in heard.get("given", ()))
+    read_back = Heard(**{**heard, "choices": choices, "attempts": attempts, "given": given})
+    return request, read_back, found.get("origin")
 
 
 def told_of(telemetry: Telemetry, kind: str, run: Run) -> Run:

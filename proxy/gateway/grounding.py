@@ -179,7 +179,11 @@ class Grounder:
         with self.telemetry.verification(examination.id) as span:
             warnings = self._warnings(request)
             report = await examination.report(
-                heard.choices, cut_short=heard.cut_short, warnings=warnings, prompt_tokens=heard.prompt_tokens
+                heard.choices,
+                cut_short=heard.cut_short,
+                warnings=warnings,
+                prompt_tokens=heard.prompt_tokens,
+                given=heard.given,
             )
             report = replace(report, attempts=heard.attempts) if heard.attempts else report
             origin = self.telemetry.origin()

@@ -117,8 +117,7 @@ class Examination:
             self._past = Past(earlier, self._policy)
         exchange = load()
         exchange = replace(exchange, sources=(*exchange.sources, *recalled)) if recalled else exchange
-        context = Context(gather(exchange))
-        context.digest  # noqa: B018 - computed here, off the event loop
+        context = _context(exchange)
         self._bounds = bounds_of(exchange.messages)
         return exchange, context, (self._parts.clock() - start) * 1000
 
@@ -141,13 +140,16 @@ class Examination:
         cut_short: bool = False,
         warnings: Sequence[str] = (),
         prompt_tokens: int | None = None,
+        given: Sequence[Source] = (),
     ) -> Report:
         """The report on an answer, of a model server that read so many tokens of its prompt (None: nobody knows).
+
+        What its own tools gave the model while it answered is evidence too.
 
         It raises nothing but cancellation: what could not be done is said in it (RE1).
         """
         try:
-            return await self._report(choices, cut_short, warnings, prompt_tokens)
+            return await self._report(choices, cut_short, warnings, prompt_tokens, given)
         except Overload:
             return overloaded_report(self.id, self._config)
         except Exception as error:
@@ -155,11 +157,18 @@ class Examination:
             return failed_report(self.id, error, self._config)
 
     async def _report(
-        self, choices: Sequence[Choice], cut_short: bool, warnings: Sequence[str], prompt_tokens: int | None
+        self,
+        choices: Sequence[Choice],
+        cut_short: bool,
+        warnings: Sequence[str],
+        prompt_tokens: int | None,
+        given: Sequence[Source],
     ) -> Report:
         clock, workers = self._parts.clock, self._parts.workers
         started = clock()
         exchange, context, context_ms = await asyncio.shield(self._preparing)
+        if given:
+            context = await workers.run(_context, exchange, given)
         readings = await workers.run(self._read, choices, exchange, context)
         read_at = clock()
         claims = [claim for reading in readings for claim in reading.claims]
@@ -256,6 +265,13 @@ class Examination:
         self._preparing.cancel()
         if self._turn:
             self._turn.cancel()
+
+
+def _context(exchange: Exchange, given: Sequence[Source] = ()) -> Context:
+    """The evidence of an exchange, and what it was given besides, ready to be searched."""
+    context = Context(gather(replace(exchange, sources=(*exchange.sources, *given)) if given else exchange))
+    context.digest  # noqa: B018 - computed here, off the event loop
+    return context
 
 
 def new_id() -> str:

@@ -136,6 +136,8 @@ def _block_events(at: int, block: Item) -> list[dict[str, Any]]:
     elif block["type"] == "thinking":
         opened = {"type": "thinking", "thinking": "", "signature": ""}
         deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"])]
+    elif "input" not in block:
+        opened, deltas = block, ()
     else:
         opened = {**block, "input": {}}
         given = as_json(block["input"]).decode()

@@ -163,6 +163,16 @@ def test_evidence_is_found_wherever_it_is(upstream: Upstream, proxy: Proxy, give
     assert not [warning for warning in grounding["warnings"] if "not read" in warning or "not seen" in warning]
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_what_the_servers_tools_gave_the_model_is_evidence(upstream: Upstream, proxy: Proxy, stream: bool) -> None:
+    given = {"type": "web_fetch_tool_result", "content": {"type": "web_fetch_result", "content": _FETCHED}}
+    blocks = (text_block(FALSE), given, text_block(TRUE))
+    upstream.reply = stream_reply(message_events(*blocks)) if stream else body_reply(as_json(message(*blocks)))
+    answer = post(proxy, {"model": "m", "max_tokens": 9, "messages": [QUESTION], "stream": stream})
+    body = json.loads(data_of(events_of(answer.body)[-2])) if stream else answer.json()
+    assert labels(body["grounding"]) == ["contradicted", "supported"]
+
+
 def test_what_the_model_said_or_thought_before_is_no_evidence(upstream: Upstream, proxy: Proxy) -> None:
     earlier = {"role": "assistant", "content": [thinking_block(CONTEXT), text_block(CONTEXT)]}
     grounding = whole(upstream, proxy, text_block(TRUE), system="Be brief.", messages=[QUESTION, earlier, QUESTION])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -177,6 +178,42 @@ def test_evidence_is_found_wherever_it_is(upstream: Upstream, proxy: Proxy, give
     grounding = post(proxy, {"model": "m", "input": "What is known?"} | given).json()["grounding"]
     assert labels(grounding) == ["supported", "contradicted"]
     assert not [warning for warning in grounding["warnings"] if "not read" in warning or "not seen" in warning]
+
+
+SERVER_TOOLS: dict[str, dict[str, Any]] = {
+    "file search": {
+        "type": "file_search_call",
+        "results": [{"file_id": "file-1", "filename": "acme.txt", "text": f"🟦 {CONTEXT}"}],
+    },
+    "MCP call": {"type": "mcp_call", "name": "x", "arguments": "{}", "output": CONTEXT},
+    "code": {"type": "code_interpreter_call", "outputs": [{"type": "logs", "logs": CONTEXT}]},
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("tool", SERVER_TOOLS.values(), ids=SERVER_TOOLS.keys())
+def test_what_the_servers_tools_gave_the_model_is_evidence(
+    upstream: Upstream, proxy: Proxy, tool: dict[str, Any], stream: bool
+) -> None:
+    items = ({"id": "t_1", "status": "completed"} | tool, text_item(ANSWER))
+    upstream.reply = stream_reply(response_events(*items)) if stream else body_reply(as_json(response(*items)))
+    options = {"grounding": {"offset_unit": "utf16"}, "tools": [{"type": tool["type"].removesuffix("_call")}]}
+    answer = post(proxy, {"model": "m", "input": "What is known about Acme Corp?", "stream": stream} | options)
+    grounding = (json.loads(data_of(events_of(answer.body)[-1]))["response"] if stream else answer.json())["grounding"]
+    assert labels(grounding) == ["supported", "contradicted"]
+    assert any("tools: " in warning for warning in grounding["warnings"])
+    (source,) = {citation["source"] for citation in grounding["choices"][0]["claims"][0]["citations"]}
+    assert source == ("file-1" if "results" in tool else "answer.1")
+
+
+def test_a_job_knows_what_the_servers_tools_gave(
+    upstream: Upstream, start_proxy: Callable[..., Proxy], tmp_path: Path
+) -> None:
+    proxy = start_proxy(jobs={"url": f"sqlite:///{tmp_path}/jobs.db", "poll": "50ms"})
+    items = ({"id": "t_1", "status": "completed"} | SERVER_TOOLS["file search"], text_item(ANSWER))
+    upstream.reply = body_reply(as_json(response(*items)))
+    asked = {"model": "m", "input": "What is known about Acme Corp?", "grounding": {"mode": "async"}}
+    assert labels(proxy.report(post(proxy, asked).json()["grounding"]["id"])) == ["supported", "contradicted"]
 
 
 def test_what_the_model_said_before_is_no_evidence(upstream: Upstream, proxy: Proxy) -> None:
