@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -130,7 +131,9 @@ def application(history: History, session_s: float = 3600.0, reports: Reports | 
     """The paths of admins as an application of their own."""
     edge = Edge(build_telemetry(Telemetry(log_level="error")), 2**20, 15.0)
     keys = {who: f"sha256:{sha256(key.encode()).hexdigest()}" for who, key in KEYS.items()}
-    routes = stored_routes(history, reports or Reports(0), Admin(keys=keys, session=session_s), {})
+    routes = stored_routes(
+        history, reports or Reports(0), Admin(keys=keys, session=session_s), {}, secrets.token_bytes(32)
+    )
     return Starlette(
         routes=[Route(path, Endpoint(edge, path, handle), methods=[method]) for path, method, handle in routes]
     )
