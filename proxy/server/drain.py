@@ -40,6 +40,7 @@ class Server(uvicorn.Server):
         self.drain = drain
         self.hang_up: Callable[[], None] | None = None
         self._standing = standing
+        self._has_terminal = os.isatty(0)
         self._stopping: asyncio.Task[None] | None = None
 
     @contextmanager
@@ -52,12 +53,18 @@ class Server(uvicorn.Server):
         for each in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(each, self._asked_to_stop, each)
         if self.hang_up is not None:
-            loop.add_signal_handler(signal.SIGHUP, self.hang_up)
+            loop.add_signal_handler(signal.SIGHUP, self._hung_up, self.hang_up)
         try:
             yield
         finally:
             for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 loop.remove_signal_handler(each)
+
+    def _hung_up(self, hang_up: Callable[[], None]) -> None:
+        """Does what SIGHUP is for, unless it says that the terminal was closed: then this ends with it."""
+        if self._has_terminal and not os.isatty(0):
+            os._exit(128 + signal.SIGHUP)
+        hang_up()
 
     def _asked_to_stop(self, asked: signal.Signals) -> None:
         if self._stopping is not None:

@@ -1,12 +1,15 @@
 """GW9: a process that is told to stop lets streams come to their end, and ends with 0; told twice, it stops at once."""
 
 import json
+import os
+import pty
 import signal
+import socket
 import threading
+from pathlib import Path
 
-import pytest
 from clients import JSON_HEADERS, RawClient, fetch, post_chat
-from processes import Process, until
+from processes import COMMAND, Process, until
 from upstream import Reply, Stall, Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
@@ -79,16 +82,15 @@ def test_what_takes_longer_than_the_limit_is_cut_off(upstream: Upstream, start_p
     assert all(exchange.left.wait(10) for exchange in upstream.exchanges)
 
 
-@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_told_twice_it_stops_at_once(upstream: Upstream, start_process, second: signal.Signals) -> None:
+def test_told_twice_it_stops_at_once(upstream: Upstream, start_process) -> None:
     process: Process = start_process()
     halted(upstream)
     with RawClient(process.port) as client:
         streaming(client)
         process.signal(signal.SIGTERM)
         until(lambda: fetch(process.port, "GET", "/readyz").status == 503)
-        process.signal(second)
-        assert process.wait() == 128 + second
+        process.signal(signal.SIGINT)
+        assert process.wait() == 128 + signal.SIGINT
 
 
 def test_an_idle_process_stops_with_nothing_to_wait_for(start_process) -> None:
@@ -98,3 +100,29 @@ def test_an_idle_process_stops_with_nothing_to_wait_for(start_process) -> None:
         idle.read_head()
         process.signal(signal.SIGINT)
         assert process.wait() == 0
+
+
+def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
+    """SIGHUP has the settings read again, but not when it means that nobody is there any more."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execv(COMMAND[0], [*COMMAND, "serve", "--port", str(port)])
+    try:
+        until(lambda: answers(port))
+        os.kill(pid, signal.SIGHUP)
+        until(lambda: b"config.loaded" in os.read(terminal, 1 << 16))
+        os.close(terminal)
+        until(lambda: os.waitpid(pid, os.WNOHANG)[0] == pid)
+    except BaseException:
+        os.kill(pid, signal.SIGKILL)
+        raise
+
+
+def answers(port: int) -> bool:
+    try:
+        return fetch(port, "GET", "/healthz").status == 200
+    except OSError:
+        return False

@@ -5,6 +5,7 @@ import signal
 import threading
 from typing import Any
 
+import pytest
 from clients import JSON_HEADERS, RawClient, fetch, post_chat
 from processes import Process, until
 from upstream import Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
@@ -104,3 +105,19 @@ def test_a_watched_file_counts_when_it_changes(upstream: Upstream, second_upstre
     second_upstream.reply = body_reply(chat_body(ANSWER))
     assert ask(process.port)["verdict"] == "grounded"
     assert len(second_upstream.exchanges) == 1
+
+
+def test_agents_find_their_server_again(start_process) -> None:
+    """The MCP server belongs to the house: it comes and goes with it."""
+    pytest.importorskip("mcp")
+    process: Process = start_process(mcp={"enabled": True})
+    for count in (1, 2):
+        process.signal(signal.SIGHUP)
+        until(lambda count=count: len(events(process, "config.loaded")) == count)  # type: ignore[misc]
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+        call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode()
+        accept = ("accept", "application/json, text/event-stream")
+        assert fetch(process.port, "POST", "/mcp", (*JSON_HEADERS, accept), call).status == 200
+    process.signal(signal.SIGTERM)
+    assert process.wait() == 0
+    assert events(process, "house.not_closed") == []
