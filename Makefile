@@ -23,7 +23,7 @@ check: .venv/.ready-dev     ## style, types, and who may import whom
 
 clients: .venv/.ready-dev   ## real SDKs, each directly and through the proxy; fetches them, those for Node where there is npm
 	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .bench/clients
-	@$(BIN)/uv pip install --quiet --python .bench/clients/bin/python openai anthropic litellm langchain-openai \
+	@$(BIN)/uv pip install --quiet --python .bench/clients/bin/python openai anthropic ollama litellm langchain-openai \
 		llama-index-llms-openai-like 'pydantic-ai-slim[openai]'
 	@mkdir -p .bench/clients/node && cp tests/clients/package.json tests/clients/*.mjs .bench/clients/node/
 	@if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix .bench/clients/node; \

@@ -21,6 +21,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "edge"))
 
 from conftest import serving  # noqa: E402  - of the edge tests
+from ollama_like import OllamaLike  # noqa: E402
 from shapes import (  # noqa: E402
     call_block,
     call_item,
@@ -53,6 +54,8 @@ TEXT = "The sky is blue. Grass is red."
 
 def answer(received: Received) -> Reply:
     """A tool call when tools are offered, JSON when a schema is given, else two sentences."""
+    if received.path.startswith("/api/"):
+        return OllamaLike(TEXT, thinking="They ask for a colour.")(received)
     for path, say in (("/responses", in_responses), ("/messages", in_messages), ("/count_tokens", counted)):
         if received.path.endswith(path):
             return say(received.json())
@@ -127,7 +130,10 @@ def main(python: str, node_modules: Path) -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     with Upstream() as upstream, tempfile.TemporaryDirectory() as folder:
         upstream.reply = answer
-        config = {"upstreams": {"up": {"base_url": upstream.base_url}}, "stream": {"tail_budget": "10s"}}
+        config = {
+            "upstreams": {"up": {"base_url": upstream.base_url, "ollama": "yes"}},
+            "stream": {"tail_budget": "10s"},
+        }
         with serving(config, Path(folder), {}) as proxy:
             went = [check(name, command, upstream.base_url, proxy.base_url) for name, command in commands.items()]
     return 0 if went and all(went) else 1
