@@ -20,27 +20,31 @@ class Usage:
     @staticmethod
     def of(told: Mapping[str, Any]) -> Usage:
         """What the `usage` of a reply tells. Anthropic counts the tokens of its cache apart from the input."""
-        apart = _count(told, "cache_read_input_tokens"), _count(told, "cache_creation_input_tokens")
-        given = _first(_count(told, "prompt_tokens"), _count(told, "input_tokens"))
+        read, written = _count(told, "cache_read_input_tokens"), _count(told, "cache_creation_input_tokens")
+        given = _count(told, "prompt_tokens", "input_tokens")
         asked = _details(told, "prompt_tokens_details", "input_tokens_details")
         said = _details(told, "completion_tokens_details", "output_tokens_details")
         return Usage(
-            None if given is None else given + sum(each or 0 for each in apart),
-            _first(_count(told, "completion_tokens"), _count(told, "output_tokens")),
-            _first(_count(asked, "cached_tokens"), apart[0]),
-            apart[1],
-            _count(said, "reasoning_tokens"),
+            None if given is None else given + (read or 0) + (written or 0),
+            _count(told, "completion_tokens", "output_tokens"),
+            _count(asked, "cached_tokens") if asked else read,
+            written,
+            _count(said, "reasoning_tokens") if said else None,
         )
 
 
-def _count(told: Mapping[str, Any], name: str) -> int | None:
-    count = told.get(name)
-    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
+def _count(told: Mapping[str, Any], *names: str) -> int | None:
+    """The number under the first of these names that there is."""
+    for name in names:
+        count = told.get(name)
+        if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
+            return count
+    return None
 
 
-def _first(*counts: int | None) -> int | None:
-    return next((count for count in counts if count is not None), None)
-
-
-def _details(told: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    return next((found for name in names if isinstance(found := told.get(name), Mapping)), {})
+def _details(told: Mapping[str, Any], *names: str) -> Mapping[str, Any] | None:
+    for name in names:
+        found = told.get(name)
+        if isinstance(found, Mapping):
+            return found
+    return None

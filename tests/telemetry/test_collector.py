@@ -211,6 +211,30 @@ def test_a_job_is_a_trace_of_its_own_linked_to_that_of_the_request(receiver: Rec
     assert plain(ended.attributes) == {"grounding.job.kind": "examination", "grounding.outcome": "done"}
 
 
+def test_an_examination_left_for_later_is_linked_to_the_request_that_left_it(
+    receiver: Receiver, tmp_path: Path
+) -> None:
+    sections = {
+        "telemetry": sent_to(receiver),
+        "jobs": {"url": f"sqlite:///{tmp_path}/jobs.db", "poll": "50ms", "drain": "0s"},
+    }
+
+    async def work() -> None:
+        async with serving(Model(), **sections) as client:
+            asked = ASKED | {"grounding": {"mode": "async"}}
+            reply = await client.post(CHAT, json=asked, headers={"traceparent": CALLER})
+            where = f"/v1/grounding/{reply.headers['x-grounding-id']}"
+            while (await client.get(where)).json()["status"] != "complete":  # noqa: ASYNC110 - a job ends it
+                await asyncio.sleep(0.05)
+
+    run(work())
+    job, verify = receiver.span("job examination"), receiver.span("grounding verify")
+    ((link,)) = job.links
+    assert link.trace_id.hex() == CALLER[3:35]
+    assert link.span_id == receiver.span(f"POST {CHAT}").span_id
+    assert verify.parent_span_id == job.span_id
+
+
 # --- what may be sent -------------------------------------------------------------------------------------------------
 
 
