@@ -12,9 +12,19 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
 
 from proxy.errors import ConfigError
 from proxy.types import EncoderPolicy, ModelPolicy, NumericPolicy, Operation, Policy, QuotePolicy
@@ -22,7 +32,9 @@ from proxy.types import Thresholds as ThresholdPolicy
 
 PREFIX = "GROUNDWIRE_"
 
-_PASSWORD = re.compile(r"(?<=:)[^:@/]+(?=@)")
+_PASSWORDS = re.compile(
+    r"(?<=//)([^/@:]*):.*(?=@)|([?&][^=&]*(?:password|secret|token|key)[^=&]*)=[^&#]*", re.IGNORECASE
+)
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
@@ -67,6 +79,20 @@ def _none(value: Any) -> Any:
     return None if value == "none" else value
 
 
+def without_passwords(url: str) -> str:
+    """A URL as it may be shown, without the password before its host and those among its parameters."""
+    return _PASSWORDS.sub(lambda found: f"{found[1]}:***" if found[1] is not None else f"{found[2]}=***", url)
+
+
+def _url(url: str) -> str:
+    try:
+        urlsplit(url).port  # noqa: B018 - it is read when it is asked for
+    except ValueError as error:
+        told = "is no URL; in a password : / @ are written %3A %2F %40"
+        raise ValueError(told) from error
+    return url
+
+
 def _write_duration(seconds: float) -> str:
     unit = next((unit for unit in ("d", "h", "m", "s") if seconds >= _UNITS[unit] and not seconds % _UNITS[unit]), "ms")
     return f"{_plain(seconds / _UNITS[unit])}{unit}"
@@ -85,7 +111,7 @@ def _write_size(size: int) -> str:
 Duration = Annotated[float, BeforeValidator(_duration), Field(ge=0), PlainSerializer(_write_duration)]
 Size = Annotated[int, BeforeValidator(_size), Field(gt=0), PlainSerializer(_write_size)]
 Share = Annotated[float, BeforeValidator(_share), Field(ge=0, le=1)]
-Secretive = Annotated[str, PlainSerializer(lambda url: _PASSWORD.sub("***", url))]
+Secretive = Annotated[str, AfterValidator(_url), PlainSerializer(without_passwords)]
 Days = Annotated[float, BeforeValidator(_days), Field(ge=0), PlainSerializer(lambda days: f"{_plain(days)}d")]
 
 
@@ -177,6 +203,8 @@ class Upstream(Section):
     def _complete(self) -> Upstream:
         if self.dialect != "litellm" and not (self.base_url or "").startswith(("http://", "https://")):
             raise ValueError("base_url must be given and begin with http:// or https://")
+        if "@" in (self.base_url or "").partition("//")[2].partition("/")[0]:
+            raise ValueError("base_url must hold no password; api_key_env or headers_env names a variable with it")
         if self.dialect == "litellm" and not self.litellm_model:
             raise ValueError("litellm_model must be given, such as anthropic/* or gemini/gemini-2.5-flash")
         of_openai = {"connect_timeout", "forwards_documents", "ollama", "request_headers", "response_headers"}
@@ -288,7 +316,7 @@ class Backend(Section):
     type: Literal["self", "haiku", "external", "local", "configurable"] = "configurable"
     default: BackendName = "local"
     haiku_model: str = "claude-haiku-4-5"
-    external_url: str | None = None
+    external_url: Secretive | None = None
     external_key_env: str | None = None
 
 
@@ -345,7 +373,7 @@ class Hallucination(Section):
     @property
     def identity(self) -> str:
         """What tells the backend of output verification from others of its kind, as far as the settings know it."""
-        names = {"haiku": self.backend.haiku_model, "external": _PASSWORD.sub("", self.backend.external_url or "")}
+        names = {"haiku": self.backend.haiku_model, "external": without_passwords(self.backend.external_url or "")}
         return names.get(self.operations.get("output_verification", ""), "")
 
     def _backend(self, named: BackendName | None) -> BackendName:
@@ -492,7 +520,7 @@ class Admin(Section):
 class Webhook(Section):
     """Who is told of the reports that jobs finish."""
 
-    url: str | None = None
+    url: Secretive | None = None
     secret_env: str = "GROUNDWIRE_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
     timeout: Duration = Field(default=10.0, gt=0)
     attempts: int = Field(default=8, ge=1, le=50)
@@ -538,7 +566,7 @@ class Telemetry(Section):
     resource: dict[str, str] = {}
     metrics: bool = True
     metrics_access: Literal["open", "admin"] = "open"
-    otlp_endpoint: str | None = None
+    otlp_endpoint: Secretive | None = None
     otlp_signals: tuple[Literal["traces", "metrics", "logs"], ...] = ("traces", "metrics", "logs")
     metrics_interval: Duration = Field(default=60.0, gt=0)
     sample_ratio: float = Field(default=1.0, ge=0, le=1)

@@ -198,7 +198,7 @@ def _validated(shape: type[M], body: Mapping[str, Any]) -> M:
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(step) for step in first["loc"] if step not in ("SourceIn", "str"))
-        what = (
-            " is no key of this endpoint" if first["type"] == "extra_forbidden" else f": {in_json_words(first['msg'])}"
-        )
-        raise BadRequest(f"'{path}'{what}", param=path) from error
+        if first["type"] == "extra_forbidden":
+            told = "there is an unknown key"  # its name may be anything
+            raise BadRequest(f"'{path}' is no key of this endpoint", param=path, operator=told) from error
+        raise BadRequest(f"'{path}': {in_json_words(first['msg'])}", param=path) from error

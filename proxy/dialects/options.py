@@ -63,13 +63,13 @@ def read_options(body: Mapping[str, Any], headers: Mapping[str, str]) -> Options
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(step) for step in first["loc"])
-        what = (
-            " is not a key of 'grounding'" if first["type"] == "extra_forbidden" else f": {in_json_words(first['msg'])}"
-        )
+        is_known = first["type"] != "extra_forbidden"
+        what = f": {in_json_words(first['msg'])}" if is_known else " is not a key of 'grounding'"
         from_header = len(first["loc"]) == 1 and first["loc"][0] in twins and first["loc"][0] not in given
         name = f"x-grounding-{path}" if from_header else f"grounding.{path}"
         complaint = f"'{name}'{what}"
-        raise BadRequest(complaint + _given(first), param=name, operator=complaint) from error
+        operator = complaint if is_known else "there is an unknown key in 'grounding'"  # its name may be anything
+        raise BadRequest(complaint + _given(first), param=name, operator=operator) from error
 
 
 def _given(details: ErrorDetails) -> str:

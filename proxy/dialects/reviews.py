@@ -297,8 +297,10 @@ def read_asked(shape: type[Q], given: Mapping[str, Any]) -> Q:
     except ValidationError as error:
         first = error.errors(include_context=False)[0]
         path = ".".join(str(step) for step in first["loc"])
-        what = " is not known here" if first["type"] == "extra_forbidden" else f": {first['msg']}"
-        raise BadRequest(f"'{path}'{what}", param=path) from error
+        if first["type"] == "extra_forbidden":
+            told = "there is an unknown key"  # its name may be anything
+            raise BadRequest(f"'{path}' is not known here", param=path, operator=told) from error
+        raise BadRequest(f"'{path}': {first['msg']}", param=path) from error
 
 
 def flat(parameters: Mapping[str, Sequence[str]]) -> dict[str, str]:

@@ -11,10 +11,11 @@ from proxy.evidence.estimator import Estimator, Limits, Meter
 from proxy.stores.cache import Cache, Further
 from proxy.types import Claim, Estimate, Headers, Probability, Source, Unavailable
 from proxy.types import Operation as Operation
+from proxy.upstream.headers import KEYS
 
 _AT_ONCE = 8  # calls to model servers in flight, of all operations together
 _GRACE_S = 0.05  # for those who wait for another's estimate, whose own time ends with the asking
-_CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"api-key", b"openai-organization", b"openai-project"})
+_CREDENTIALS = KEYS | {b"openai-organization", b"openai-project"}
 
 
 @dataclass(frozen=True, slots=True)

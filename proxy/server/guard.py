@@ -17,8 +17,8 @@ from proxy.server.exchange import send_reply
 from proxy.server.keys import bearer
 from proxy.stores.limits import Limiter, Turn
 from proxy.types import Headers
+from proxy.upstream.headers import KEYS
 
-_KEYS = frozenset({b"authorization", b"x-api-key", b"api-key"})
 _NONE = "You need an API key of this proxy, sent as 'Authorization: Bearer …' or 'x-api-key: …'."
 _WRONG = "Incorrect API key provided: it is none of this proxy's, or none any more."
 _EXPIRED = "Your API key has expired."
@@ -66,13 +66,13 @@ class Guard:
     async def admit(self, headers: Iterable[tuple[bytes, bytes]]) -> Visit:
         """What a request with these headers becomes. Raises UnknownKey and TooManyRequests."""
         lowered = tuple((name.lower(), value) for name, value in headers)
-        client = await self._client(tuple(pair for pair in lowered if pair[0] in _KEYS))
+        client = await self._client(tuple(pair for pair in lowered if pair[0] in KEYS))
         turn = None
         if client.limits.any:
             turn = await self._limiter.take(client.name, client.limits)
             if not turn.granted:
                 raise _too_many(turn)
-        return Visit(client.name, tuple(pair for pair in lowered if pair[0] not in _KEYS), turn, self._limiter)
+        return Visit(client.name, tuple(pair for pair in lowered if pair[0] not in KEYS), turn, self._limiter)
 
     async def _client(self, shown: Headers) -> Client:
         """Whose key is among those that are shown: SDKs send others beside it, or send it twice."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import httpx
 
+from proxy.config import without_passwords
 from proxy.errors import RequestError, UpstreamBroken, UpstreamConnectTimeout, UpstreamTimeout, UpstreamUnreachable
 
 _MEANINGS: tuple[tuple[type[httpx.TransportError], type[RequestError], str], ...] = (
@@ -16,7 +17,15 @@ _MEANINGS: tuple[tuple[type[httpx.TransportError], type[RequestError], str], ...
 
 
 def failure(error: httpx.TransportError, name: str, address: str) -> RequestError:
-    """The error that says what happened to the upstream called `name`; only the operator is told its address."""
-    operator = f"upstream {name!r} at {address}: {type(error).__name__}: {error}"
+    """The error that says what happened to the upstream called `name`; only the operator is told its address.
+
+    What connecting came to is told in words. Any other error is told by its classes: its words may quote the answer,
+    and the query of the request.
+    """
+    cause = error.__cause__
+    words = (
+        str(error) if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else type(cause or error).__name__
+    )
+    operator = f"upstream {name!r} at {without_passwords(address)}: {type(error).__name__}: {words}"
     meaning, text = next((meaning, text) for kind, meaning, text in _MEANINGS if isinstance(error, kind))
     return meaning(text.format(name), operator=operator)

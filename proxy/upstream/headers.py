@@ -23,7 +23,7 @@ _HOP_BY_HOP = frozenset(
     }
 )
 _ONE_LEG = frozenset({b"host", b"cookie", b"set-cookie", b"forwarded", b"x-real-ip", b"via", b"expect"})
-_KEYS = frozenset({b"authorization", b"x-api-key", b"api-key"})
+KEYS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
 _DROPPED = _HOP_BY_HOP | _ONE_LEG
 _NEVER = _HOP_BY_HOP | {b"host", b"expect"}
 _OURS = b"x-grounding-"
@@ -94,7 +94,7 @@ def request_headers(headers: Headers, key: Header | None, allowed: AllowList | N
     Names must be lower case. `content-length` is left out: the HTTP client counts the body that it sends.
     """
     named = _named_in_connection(headers)
-    hidden = _KEYS if key else frozenset()
+    hidden = KEYS if key else frozenset()
     dropped, internal = (_DROPPED, _INTERNAL) if allowed is None else (_NEVER, _OURS)
     kept = tuple(
         (name, value)
@@ -109,7 +109,7 @@ def request_headers(headers: Headers, key: Header | None, allowed: AllowList | N
 
 def without_keys(headers: Headers) -> Headers:
     """Request headers without the client's keys, for an upstream that they are not meant for."""
-    return tuple(pair for pair in headers if pair[0] not in _KEYS)
+    return tuple(pair for pair in headers if pair[0] not in KEYS)
 
 
 def response_headers(headers: Headers, allowed: AllowList | None = None) -> Headers:

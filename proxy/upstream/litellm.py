@@ -82,10 +82,12 @@ class LitellmUpstream:
         }
         operation = operations.get(call.target.partition("?")[0])
         if operation is None or call.method != "POST":
-            raise BadRequest(f"upstream '{self.name}' has no {call.method} /v1{call.target}")
+            path = call.target.partition("?")[0]
+            raise BadRequest(f"upstream '{self.name}' has no {call.method} /v1{path}")
         asked = loads(call.body)
         if refused := sorted(asked.keys() - _FIELDS):
-            raise BadRequest(f"upstream '{self.name}' does not take '{refused[0]}'", param=refused[0])
+            told = f"upstream '{self.name}' does not take a field"  # whose name may be anything
+            raise BadRequest(f"upstream '{self.name}' does not take '{refused[0]}'", param=refused[0], operator=told)
         model = self._model.replace("*", str(asked.get("model", "")), 1)
         try:
             answer = await operation(**{**asked, **self._fixed, "model": model})

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from proxy.config import Settings, Tolerance, Upstream, load_settings
+from proxy.config import Settings, Tolerance, Upstream, load_settings, without_passwords
 from proxy.errors import ConfigError
 
 EXAMPLE = Path(__file__).parents[2] / "config.yaml"
@@ -455,3 +455,26 @@ def test_an_ollama_is_known_by_its_port_or_by_name(upstream: dict[str, str], roo
 
 def test_the_default_upstream_is_an_ollama() -> None:
     assert [each.ollama_url for each in Settings().upstreams.values()] == ["http://127.0.0.1:11434"]
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://ann:s3cret@db/x", "postgresql://ann:***@db/x"),
+        ("postgresql://ann:s3/cr:et@x@db/x?sslmode=require", "postgresql://ann:***@db/x?sslmode=require"),
+        ("postgresql://db/x?user=ann&password=s3cret&sslmode=require", None),
+        ("redis://:s3cret@cache:6379/0", "redis://:***@cache:6379/0"),
+        ("https://example.com/hook?token=s3cret", "https://example.com/hook?token=***"),
+        ("sqlite:////var/lib/a@b:c.db", "sqlite:////var/lib/a@b:c.db"),
+        ("redis://cache:6379", "redis://cache:6379"),
+    ],
+)
+def test_a_url_is_shown_without_its_passwords(url: str, shown: str | None) -> None:
+    assert without_passwords(url) == (shown or "postgresql://db/x?user=ann&password=***&sslmode=require")
+
+
+def test_an_address_with_a_password_is_refused_without_telling_it() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_settings(environ={"GROUNDWIRE_UPSTREAMS__UP__BASE_URL": "http://ann:s3cret@model/v1"})
+    assert "base_url must hold no password" in str(caught.value)
+    assert "s3cret" not in str(caught.value)

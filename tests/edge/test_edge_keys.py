@@ -66,7 +66,7 @@ def until(is_so: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("header", ["authorization", "x-api-key", "api-key"])
+@pytest.mark.parametrize("header", ["authorization", "x-api-key", "api-key", "x-goog-api-key"])
 def test_a_key_lets_in_by_every_header_that_clients_use(start, new_key: Keys, header: str) -> None:
     key = new_key()
     proxy = start()

@@ -21,7 +21,7 @@ HOP_BY_HOP = (
 FORWARDING = ("forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-real-ip", "via")
 OURS = ("x-grounding-mode", "x-grounding-subject", "x-grounding-anything")
 COOKIES = ("cookie", "set-cookie")
-KEYS = ("authorization", "x-api-key", "api-key")
+KEYS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 END_TO_END = (
     *("accept", "accept-encoding", "content-type", "user-agent", "x-request-id", "openai-organization", "openai-beta"),
     *("openai-project", "x-stainless-lang", "idempotency-key", "traceparent", "anthropic-version", "date", "x-custom"),
