@@ -79,6 +79,14 @@ class Prompt(Told):
     truncated: bool
 
 
+class ReportAttempt(Told):
+    """An upstream that was asked for the answer, where that took more than asking one; the last of them gave it."""
+
+    upstream: str
+    model: str
+    outcome: str
+
+
 class GroundingReport(Told):
     """All verdicts on one answer and their aggregate. A pending report holds the first lines only."""
 
@@ -103,6 +111,7 @@ class GroundingReport(Told):
     cache: dict[str, Any] | None = None
     timing_ms: dict[str, float] = {}
     degraded: list[dict[str, str]] = []
+    attempts: list[ReportAttempt] = []
     config: str = ""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
+from math import ceil
 from typing import Any
 
 import httpx
@@ -25,7 +26,6 @@ _LOCAL = (  # else the import, and the first beta header of Anthropic's, fetch f
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS",
 )
 _TYPE = "upstream_error"
-_FIRST_S = 10.0  # then a client is better served by a stream that has begun, and is kept alive, than by nothing
 _TOLD = ("retry-after", "x-request-id", "request-id")
 
 _FIELDS = frozenset(
@@ -41,7 +41,10 @@ _FIELDS = frozenset(
 
 
 class LitellmUpstream:
-    """One hosted model, or, when `litellm_model` ends in `*`, all models of a provider."""
+    """One hosted model, or, when `litellm_model` ends in `*`, all models of a provider. Times are in seconds.
+
+    A stream has begun after `first_within` even without a chunk: a client is better kept alive than told nothing.
+    """
 
     forwards_documents = False
     is_ollama = False
@@ -56,11 +59,13 @@ class LitellmUpstream:
         timeout: float = 600.0,
         headers: Headers = (),
         truncation_alarm: bool = True,
+        first_within: float = 10.0,
     ) -> None:
         self.name = name
         self.truncation_alarm = truncation_alarm
         self.provider = litellm_model.partition("/")[0]
         self._model = litellm_model
+        self._first_within = first_within
         self._fixed = {
             name: value
             for name, value in (
@@ -91,7 +96,7 @@ class LitellmUpstream:
         model = self._model.replace("*", str(asked.get("model", "")), 1)
         try:
             answer = await operation(**{**asked, **self._fixed, "model": model})
-            first = await _begun(answer) if asked.get("stream") else None
+            first = await _begun(answer, self._first_within) if asked.get("stream") else None
         except Exception as error:  # noqa: BLE001 - litellm raises any of some forty classes
             return _outcome(error, self.name)
         if first is not None:
@@ -125,11 +130,11 @@ def _imported() -> Any:
     return litellm
 
 
-async def _begun(answer: Any) -> asyncio.Task[Any]:
+async def _begun(answer: Any, within: float) -> asyncio.Task[Any]:
     """The first chunk of a stream, waited for as long as an error would take: some providers are asked only now."""
     first = asyncio.ensure_future(anext(answer, None))
     try:
-        await asyncio.wait({first}, timeout=_FIRST_S)
+        await asyncio.wait({first}, timeout=within)
         if first.done():
             first.result()
     except BaseException:
@@ -172,6 +177,8 @@ def _outcome(error: BaseException, name: str) -> Reply:
     )
     headers = {} if answer is None else answer.headers
     kept = tuple((told.encode(), headers[told].encode("latin-1", "replace")) for told in _TOLD if told in headers)
+    if answer is not None and "retry-after" not in headers and (wait := _googles_wait(answer)):
+        kept = (*kept, (b"retry-after", wait))
     status = status if isinstance(status, int) and 400 <= status < 600 else 502
     return Reply(status, _JSON + kept, error_body(message, type_))
 
@@ -183,6 +190,15 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         seen.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
+
+
+def _googles_wait(answer: httpx.Response) -> bytes | None:
+    """When to come again, which Google tells in the body: `retryDelay`, whole or broken seconds with an s."""
+    try:
+        delays = (detail.get("retryDelay") for detail in loads(answer.content)["error"]["details"])
+        return next((b"%d" % ceil(float(delay.removesuffix("s"))) for delay in delays if delay), None)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, httpx.StreamError):
+        return None
 
 
 def _said(answer: httpx.Response) -> tuple[str, str] | None:

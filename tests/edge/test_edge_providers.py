@@ -180,7 +180,8 @@ def start(upstream: Upstream, start_proxy, monkeypatch: pytest.MonkeyPatch):
         key = {"api_key_env": "PROVIDER_KEY"} if provider.key else {}
         address = f"http://127.0.0.1:{upstream.port}{provider.path}"
         hosted = {"dialect": "litellm", "litellm_model": provider.litellm_model, "base_url": address, **key, **options}
-        return start_proxy({"PROVIDER_KEY": "sk-provider"}, upstreams={"hosted": hosted})
+        patient = {"grounding": {"timeout": "20s"}, "stream": {"tail_budget": "20s"}}
+        return start_proxy({"PROVIDER_KEY": "sk-provider"}, upstreams={"hosted": hosted}, **patient)
 
     return start
 
@@ -246,6 +247,15 @@ def test_a_tool_call(upstream: Upstream, start, provider: Provider, streamed: bo
     assert call.id
     assert call.function.name == "get_weather"
     assert json.loads(call.function.arguments) == {"city": "Paris", "unit": "celsius"}
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_googles_delay_is_told_as_retry_after(upstream: Upstream, start, streamed: bool) -> None:
+    gemini = PROVIDERS[1]
+    upstream.reply = body_reply(json.dumps(json.loads(gemini.recorded("errors.json"))["429"]).encode(), status=429)
+    with sdk(start(gemini).base_url) as client, pytest.raises(openai.RateLimitError) as caught:
+        client.chat.completions.create(model=gemini.model, **ASKED, stream=streamed)
+    assert caught.value.response.headers["retry-after"] == "30"
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])

@@ -2,13 +2,14 @@
 
 import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import openai
 import pytest
 from clients import JSON_HEADERS, RawClient, post_chat, sdk, until
 from structlog.testing import capture_logs
-from upstream import Reply, Stall, Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
+from upstream import Pause, Reply, Stall, Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
 EVENTS = chat_events("The sky is blue.")
@@ -125,3 +126,25 @@ def test_a_minute_has_so_many_requests(upstream: Upstream, start) -> None:
     assert [post_chat(proxy.port, CHAT).status for _ in range(4)] == [200, 200, 200, 429]
     assert 1 <= int(post_chat(proxy.port, CHAT).header("retry-after") or 0) <= 60
     assert len(upstream.requests) == 3
+
+
+def test_however_clients_leave_every_place_comes_back(upstream: Upstream, start) -> None:
+    """In line, before the first byte, in the stream, at its end: nobody takes a place along."""
+    proxy = start(max_concurrent=2, queue=100, queue_timeout="50s")
+    upstream.reply = stream_reply([step for event in EVENTS for step in (Pause(0.005), event)])
+
+    def leaving(after: int) -> None:
+        with RawClient(proxy.port) as client:
+            client.send("POST", "/v1/chat/completions", JSON_HEADERS, json.dumps(CHAT | {"stream": True}).encode())
+            time.sleep(after % 16 / 200)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(leaving, range(64)))
+    gate = threading.Event()
+    upstream.reset()
+    upstream.reply = stream_reply([*EVENTS[:2], Wait(gate), *EVENTS[2:]])
+    both = [streaming(proxy.port, upstream, 1), streaming(proxy.port, upstream, 2)]
+    gate.set()
+    for client in both:
+        client.read_to_end()
+        assert client.ended

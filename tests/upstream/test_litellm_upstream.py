@@ -217,6 +217,23 @@ def test_a_provider_that_is_silent_is_a_time_out(anthropic: Anthropic) -> None:
     assert str(caught.value) == "upstream 'claude' did not answer in time"
 
 
+def test_a_stream_that_is_slow_to_begin_has_begun_nevertheless(anthropic: Anthropic) -> None:
+    """So that its client is kept alive; what goes wrong then is a stream that breaks off."""
+    anthropic.stalls.clear()
+
+    async def work() -> None:
+        serving = LitellmUpstream("gemini", "gemini/*", key="k", base_url=anthropic.url, first_within=0.05)
+        reply = await serving.send(Call("POST", "/chat/completions", (), json.dumps(ASKED | {"stream": True}).encode()))
+        assert reply.status == 200
+        assert not isinstance(reply.body, bytes)
+        anthropic.fails = (503, "UNAVAILABLE", "Overloaded")
+        anthropic.stalls.set()
+        with pytest.raises(UpstreamBroken):
+            await anext(reply.body)
+
+    asyncio.run(work())
+
+
 def test_a_stream_that_is_cut_is_broken_and_not_done(anthropic: Anthropic) -> None:
     anthropic.cuts_after = 3
     came: list[bytes] = []
