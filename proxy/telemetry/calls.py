@@ -40,6 +40,7 @@ from proxy.telemetry.usage import Usage
 from proxy.types import Choice, Headers
 
 _CANCELLED = "cancelled"
+_LONGEST_MODEL = 128  # characters; a client may send any
 
 
 class Recording:
@@ -79,7 +80,7 @@ class UpstreamCall:
     ) -> None:
         self._recording = recording
         self._kind = (operation, provider, upstream, purpose)
-        self._model = str(body.get("model", ""))
+        self._model = str(body.get("model", ""))[:_LONGEST_MODEL]
         self._streams = body.get("stream") is True
         self._error = ""
         self._ended = False

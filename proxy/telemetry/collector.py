@@ -21,7 +21,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
 
@@ -33,6 +33,7 @@ log = structlog.get_logger("groundwire.telemetry")
 
 _CLOSE_S = 2.0  # at most for sending what is left: a collector that is down must not hold up the end
 _SCOPE = "groundwire"
+_LONGEST = 2**16  # characters of an attribute, so that a full queue of captured prompts has its bound, too
 _QUIET = ("opentelemetry.exporter.otlp", "opentelemetry.sdk._shared_internal", "opentelemetry.exporter.http")
 
 
@@ -133,7 +134,8 @@ class Collector:
 
         if "traces" in settings.otlp_signals:
             sampler = ParentBasedTraceIdRatio(settings.sample_ratio)
-            spans = TracerProvider(sampler, resource, shutdown_on_exit=False)
+            limits = SpanLimits(max_attribute_length=_LONGEST)
+            spans = TracerProvider(sampler, resource, shutdown_on_exit=False, span_limits=limits)
             spans.add_span_processor(BatchSpanProcessor(watched("traces", OTLPSpanExporter)))
             self.tracer = spans.get_tracer(_SCOPE, version)
             self._closing.append(spans.shutdown)

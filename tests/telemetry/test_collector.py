@@ -258,6 +258,14 @@ def test_prompts_answers_claims_and_evidence_are_sent_where_that_is_switched_on(
     assert KEY.encode() not in receiver.raw
 
 
+def test_what_is_captured_has_a_bound(receiver: Receiver) -> None:
+    asked = ASKED | {"model": "m" * 1000, "messages": [{"role": "user", "content": "word " * 50_000}]}
+    exchanged(None, Model(), asked=asked, settings={"telemetry": sent_to(receiver, capture_content=True)})
+    (call,) = [span for span in receiver.spans if span.name.startswith("chat m")]
+    assert len(call.name) < 200
+    assert len(plain(call.attributes)["gen_ai.input.messages"]) == 2**16
+
+
 @pytest.mark.parametrize(
     ("ratio", "caller", "recorded"),
     [
