@@ -124,6 +124,7 @@ class Upstream:
         self.reply: Reply | Callable[[Received], Reply] = well_behaved
         self.exchanges: list[Exchange] = []
         self.port = 0
+        self.listen_on = 0  # any free port
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="upstream", daemon=True)
 
@@ -169,7 +170,7 @@ class Upstream:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=10)
 
     async def _listen(self) -> int:
-        self._server = await self._loop.create_server(self._protocol, "127.0.0.1", 0)
+        self._server = await self._loop.create_server(self._protocol, "127.0.0.1", self.listen_on)
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
