@@ -13,6 +13,7 @@ from proxy.dialects.framing import Event, EventTooLarge, Framing
 from proxy.dialects.jsonbytes import loads
 
 _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # a stream may begin with one
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
@@ -59,7 +60,7 @@ def _whole(chunk: bytes) -> Event | None:
 
 def _data(raw: bytes) -> bytes | None:
     values = []
-    for line in _LINE_END.split(raw):
+    for line in _LINE_END.split(raw.removeprefix(_BYTE_ORDER_MARK)):
         name, _, value = line.partition(b":")
         if name == b"data":
             values.append(value.removeprefix(b" "))

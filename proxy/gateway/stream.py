@@ -10,7 +10,7 @@ from typing import Any, Literal
 from proxy.dialects.answer import Answer
 from proxy.dialects.encoding import Decoder
 from proxy.dialects.error import Fault
-from proxy.dialects.framing import Event
+from proxy.dialects.framing import Event, EventTooLarge
 from proxy.dialects.jsonbytes import dumps, loads, with_member
 from proxy.dialects.request import Request
 from proxy.errors import RequestError, UpstreamBroken
@@ -84,19 +84,27 @@ class AnnotatedStream:
             yield self._decoder.feed(chunk)
 
     async def _passed(self, events: Iterable[Event]) -> Chunks:
-        """The bytes of `events`, together where nothing is waited for, with the verdict where it belongs."""
+        """The bytes of `events`, together where nothing is waited for, with the verdict where it belongs.
+
+        Raises EventTooLarge behind the events that came before that one.
+        """
         passing: list[bytes] = []
-        for event in events:
-            place = self._place(event)
-            if place == "nowhere":
-                passing.append(event.raw)
-                continue
-            if place == "after":
-                passing.append(event.raw)
+        try:
+            for event in events:
+                place = self._place(event)
+                if place == "nowhere":
+                    passing.append(event.raw)
+                    continue
+                if place == "after":
+                    passing.append(event.raw)
+                if passing:
+                    yield b"".join(passing)
+                verdict = await self._verdict(event if place == "on" else None)
+                passing = [verdict + event.raw if place == "before" else verdict]
+        except EventTooLarge:
             if passing:
                 yield b"".join(passing)
-            verdict = await self._verdict(event if place == "on" else None)
-            passing = [verdict + event.raw if place == "before" else verdict]
+            raise
         if passing:
             yield b"".join(passing)
 

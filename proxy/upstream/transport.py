@@ -44,7 +44,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
             response = await self._opened().request(
                 method,
                 URL(url, encoded=True),
-                headers=CIMultiDict((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers),
+                headers=CIMultiDict((name.decode("latin-1"), _text(value)) for name, value in headers),
                 data=body or None,
                 allow_redirects=False,
                 timeout=_limits(timeouts),
@@ -159,3 +159,11 @@ _MEANINGS: tuple[tuple[type[BaseException], type[httpx.TransportError]], ...] = 
     (aiohttp.ClientResponseError, httpx.RemoteProtocolError),
     (aiohttp.InvalidURL, httpx.UnsupportedProtocol),
 )
+
+
+def _text(value: bytes) -> str:
+    """The value of a header as aiohttp is given it, which writes UTF-8: what is UTF-8 keeps its bytes."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")

@@ -1,7 +1,7 @@
-"""Issue 6, *it must stand*: what goes wrong between the proxy and a model server, as the client, the server and the report see it.
+"""Issue 6: what goes wrong between the proxy and a model server, as client, server and report see it.
 
-Beside these: streams and bodies that die (test_edge_streams), time-outs and limits (test_edge_errors), clients that leave
-(test_edge_cancellation), answers without a body and redirects (test_edge_differential).
+Beside these: streams and bodies that die (test_edge_streams), time-outs and limits (test_edge_errors), clients that
+leave (test_edge_cancellation), answers without a body and redirects (test_edge_differential).
 """
 
 from __future__ import annotations
@@ -11,22 +11,24 @@ import socket
 import ssl
 import subprocess
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import JSON_HEADERS, RawClient, data_of, events_of, post_chat
+from clients import RawClient, grounding_added, post_chat
 from upstream import (
     DONE,
     Cut,
     Reply,
     Stall,
     Upstream,
+    Wait,
     as_event,
-    as_json,
     body_reply,
     chat_body,
     chat_events,
@@ -52,13 +54,8 @@ def told(client: RawClient) -> dict[str, Any]:
 
 
 @contextmanager
-def behind_tls(folder: Path, upstream: Upstream) -> Iterator[int]:
-    """A port that speaks TLS with a certificate that nobody has reason to trust, and lets no one further."""
-    key, certificate = folder / "key.pem", folder / "cert.pem"
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost".split()
-    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+def answering(greet: Callable[[socket.socket], object]) -> Iterator[int]:
+    """A port where every connection is greeted, and closed."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
@@ -67,14 +64,28 @@ def behind_tls(folder: Path, upstream: Upstream) -> Iterator[int]:
                     connection, _ = listening.accept()
                 except OSError:
                     return
-                try:
-                    context.wrap_socket(connection, server_side=True).close()
-                except OSError:
-                    connection.close()
+                with connection, suppress(OSError):
+                    connection.settimeout(5)
+                    greet(connection)
 
         threading.Thread(target=serve, daemon=True).start()
         yield listening.getsockname()[1]
         listening.shutdown(socket.SHUT_RDWR)
+
+
+def plain() -> AbstractContextManager[int]:
+    """A port where HTTP is spoken without TLS."""
+    return answering(lambda connection: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
+
+
+def behind_tls(folder: Path) -> AbstractContextManager[int]:
+    """A port that speaks TLS with a certificate that nobody has reason to trust."""
+    key, certificate = folder / "key.pem", folder / "cert.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost".split()
+    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return answering(lambda connection: context.wrap_socket(connection, server_side=True).close())
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
@@ -87,10 +98,8 @@ def test_an_upstream_that_cannot_be_reached_is_a_bad_gateway(
     with ExitStack() as stack:
         url = {
             "a name that is nobody's": lambda: "http://model.invalid/v1",
-            "TLS asked of a plain server": lambda: upstream.base_url.replace("http:", "https:"),
-            "a certificate of its own": lambda: (
-                f"https://localhost:{stack.enter_context(behind_tls(tmp_path, upstream))}/v1"
-            ),
+            "TLS asked of a plain server": lambda: f"https://localhost:{stack.enter_context(plain())}/v1",
+            "a certificate of its own": lambda: f"https://localhost:{stack.enter_context(behind_tls(tmp_path))}/v1",
         }[fault]()
         proxy = start_proxy(upstreams={"up": {"base_url": url}})
         answer = post_chat(proxy.port, CHAT | {"stream": streamed})
@@ -105,11 +114,10 @@ def test_an_upstream_that_cannot_be_reached_is_a_bad_gateway(
 
 def test_a_body_shorter_than_its_length_is_no_answer(upstream: Upstream, proxy: Any) -> None:
     body = chat_body(ANSWER)
-    upstream.reply = Reply((body[:-20], Cut()), framing="chunked").with_headers()
-    short = Reply((body[:-20],), headers=(("content-type", "application/json"), ("content-length", str(len(body)))))
-    upstream.reply = Reply((*short.body, Cut()), headers=short.headers, framing="close")
+    announced = (("content-type", "application/json"), ("content-length", str(len(body))))
+    upstream.reply = Reply((body[:-20], Cut()), headers=announced, framing="close")
     answer = post_chat(proxy.port, CHAT)
-    assert (answer.status, told(answer)["code"]) == (502, "upstream_error") or answer.status == 502
+    assert (answer.status, told(answer)["type"]) == (502, "upstream_error")
 
 
 def test_bytes_behind_a_body_reach_no_other_client(upstream: Upstream, proxy: Any) -> None:
@@ -163,7 +171,7 @@ ODD: dict[str, list[bytes]] = {
     "a line that is no field": [b"hello\n\n"],
     "several lines of data": [b'data: {"object": "x",\ndata: "choices": []}\n\n'],
     "bytes that are no text": [b"data: \xff\xfe\xfd\n\n"],
-    "choices that are none": [as_event({"choices": [None, 7, {"delta": 3}, {"index": "x"}]})],
+    "choices that are none": [as_event({"choices": [None, 7, {"index": 0, "delta": 3}]})],
     "a mark of byte order": [b"\xef\xbb\xbf"],
 }
 
@@ -178,12 +186,8 @@ def test_an_event_that_cannot_be_read_passes_and_the_others_are_verified(
     upstream.reply = stream_reply(sent)
     answer = post_chat(proxy.port, STREAM)
     assert answer.ended
-    assert b"".join(odd) in answer.body
-    without = [event for event in events_of(answer.body) if b'"grounding"' not in event]
-    carriers = [event for event in events_of(answer.body) if b'"grounding"' in event]
-    assert len(carriers) == 1
-    assert b"".join(without).replace(b"".join(odd), b"") in b"".join(events) or len(without) + 1 == len(sent)
-    labels = [claim["label"] for claim in json.loads(data_of(carriers[0]))["grounding"]["choices"][0]["claims"]]
+    grounding = grounding_added(b"".join(sent), answer.body)
+    labels = [claim["label"] for claim in grounding["choices"][0]["claims"]]
     assert labels[0] == "supported"
     assert labels[1] != "supported"
 
@@ -206,7 +210,7 @@ def test_an_event_over_the_limit_breaks_the_stream_off(upstream: Upstream, start
     assert b'"error"' in answer.body
     assert b"[DONE]" not in answer.body
     assert proxy.report(answer.header("x-grounding-id"))["status"] == "partial"
-    assert upstream.exchanges[0].left.wait(5) or upstream.exchanges[0].done.is_set()
+    assert upstream.exchanges[0].done.is_set() or upstream.exchanges[0].left.wait(5)
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -224,19 +228,19 @@ def test_being_asked_to_wait_arrives_as_it_was_said(upstream: Upstream, proxy: A
 
 def test_an_upstream_that_restarts_under_load_is_found_again(upstream: Upstream, start_proxy: Any) -> None:
     """Every request of that time is answered or refused, none hangs, and afterwards all is as before."""
-    with Upstream() as first:
-        port = first.port
-        proxy = start_proxy(upstreams={"up": {"base_url": first.base_url}})
-        assert post_chat(proxy.port, CHAT).status == 200
-        first.reply = Reply((chat_body(ANSWER),), before=(Stall(),))
-        with ThreadPoolExecutor(8) as pool:
-            asked = [pool.submit(post_chat, proxy.port, CHAT) for _ in range(8)]
-            first.wait_for_requests(9)
-            first.__exit__()
-            assert {each.result().status for each in asked} == {502}
-            assert {each.status for each in pool.map(lambda _: post_chat(proxy.port, CHAT), range(8))} == {502}
+    first = Upstream()
+    first.__enter__()
+    proxy = start_proxy(upstreams={"up": {"base_url": first.base_url}})
+    assert post_chat(proxy.port, CHAT).status == 200
+    first.reply = Reply((chat_body(ANSWER),), before=(Stall(),))
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(post_chat, proxy.port, CHAT) for _ in range(8)]
+        first.wait_for_requests(9)
+        first.__exit__()
+        assert {each.result().status for each in asked} == {502}
+        assert {each.status for each in pool.map(lambda _: post_chat(proxy.port, CHAT), range(8))} == {502}
     again = Upstream()
-    again.listen_on = port
+    again.listen_on = first.port
     with again:
         assert [post_chat(proxy.port, CHAT).status for _ in range(3)] == [200, 200, 200]
 
@@ -252,43 +256,20 @@ def test_a_thousand_idle_connections_cost_nobody_an_answer(upstream: Upstream, p
 
 def test_requests_in_line_are_all_answered_or_refused(upstream: Upstream, start_proxy: Any) -> None:
     """More than are let in: some wait, some are told to come back, none is forgotten, and no connection hangs."""
-    proxy = start_proxy(server={"max_concurrent": 4, "queue": 50, "queue_timeout": "20s"})
+    proxy = start_proxy(server={"max_concurrent": 4, "queue": 50, "queue_timeout": "60s"})
     gate = threading.Event()
-    from upstream import Wait
-
     upstream.reply = Reply((chat_body(ANSWER),), before=(Wait(gate),))
     with ThreadPoolExecutor(100) as pool:
         asked = [pool.submit(post_chat, proxy.port, CHAT) for _ in range(100)]
-        upstream.wait_for_requests(4)
-        refused = [each for each in asked if _is_done(each)]
+        refused = list(islice(as_completed(asked, timeout=30), 46))
+        assert {(each.result().status, bool(each.result().header("retry-after"))) for each in refused} == {(503, True)}
         gate.set()
-        statuses = [each.result(timeout=60).status for each in asked]
-    assert set(statuses) == {200, 503}
-    assert statuses.count(200) == 54
-    assert len(refused) <= statuses.count(503)
-
-
-def _is_done(future: Any) -> bool:
-    try:
-        future.result(timeout=0.2)
-    except TimeoutError:
-        return False
-    return True
-
-
-def test_metadata_of_a_fault_is_in_no_sdk_way(upstream: Upstream, proxy: Any) -> None:
-    """A body of ours and a body of the upstream have the same shape, so that one handler serves for both."""
-    upstream.reply = error_reply(500, "Theirs.", type="server_error")
-    theirs = post_chat(proxy.port, CHAT).json()["error"]
-    upstream.reply = Reply(before=(Cut(),))
-    ours = post_chat(proxy.port, CHAT).json()["error"]
-    assert set(ours) == set(theirs)
-    assert as_json(ours)
+        assert Counter(each.result(timeout=60).status for each in asked) == {200: 54, 503: 46}
 
 
 def test_headers_alone_are_no_reason_to_fail(upstream: Upstream, proxy: Any) -> None:
     upstream.reply = body_reply(chat_body(ANSWER), headers=(("x-odd", "caf\xe9"), ("x-empty", "")))
-    answer = post_chat(proxy.port, CHAT, *JSON_HEADERS[:0], ("x-odd", "caf\xe9"))
+    answer = post_chat(proxy.port, CHAT, ("x-odd", "caf\xe9".encode().decode("latin-1")))
     assert answer.status == 200
     assert answer.header("x-odd") == "caf\xe9"
-    assert upstream.last.header("x-odd") == "caf\xe9"
+    assert upstream.last.header("x-odd") == "caf\xe9".encode().decode("latin-1")
