@@ -40,7 +40,7 @@ def test_the_demo_stays_until_its_flagged_answers_are_reviewed() -> None:
             path = f"/v1/reviews/{reviews[0]['id']}"
             assert admin.post(path, json={"decision": "confirmed", "version": 0}).status_code == 200
         demo.send_signal(signal.SIGINT)
-        assert demo.wait(15) == 0
+        assert demo.wait(60) == 0
     finally:
         demo.kill()
         demo.wait()

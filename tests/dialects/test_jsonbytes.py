@@ -136,9 +136,9 @@ def test_deep_nesting_is_no_obstacle() -> None:
 
 def test_a_large_image_is_scanned_in_little_time() -> None:
     body = b'{"image":"' + b"QUJD" * 1_500_000 + b'","grounding":{},"model":"m"}'
-    started = time.perf_counter()
+    started = time.thread_time()
     left = without(body, {"grounding"})
-    assert time.perf_counter() - started < 0.5
+    assert time.thread_time() - started < 0.5
     assert left == body.replace(b'"grounding":{},', b"")
 
 

@@ -132,7 +132,7 @@ def test_an_event_in_tiny_chunks_is_read_in_linear_time() -> None:
     import time
 
     decoder = Decoder()
-    started = time.perf_counter()
+    started = time.thread_time()
     for _ in range(20_000):
         list(decoder.feed(b"data: \r\r:x"[:3]))
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1

@@ -73,6 +73,6 @@ def test_the_origin_of_plain_words_is_exact() -> None:
 )
 def test_hostile_text_is_folded_in_linear_time(unit: str) -> None:
     text = (unit * 65536)[:65536]
-    began = time.perf_counter()
+    began = time.thread_time()
     fold(text)
-    assert time.perf_counter() - began < 1.0
+    assert time.thread_time() - began < 1.0

@@ -244,6 +244,6 @@ def test_any_text_is_survived(text: str) -> None:
 @pytest.mark.parametrize("unit", ['"', "“", "“”", "'", "«", ' "a', 'a" ', "s' ", '"«', "“»", "\n-", ">", ". "])
 def test_hostile_marks_are_read_in_linear_time(unit: str) -> None:
     text = (unit * 65536)[:65536]
-    began = time.perf_counter()
+    began = time.thread_time()
     find_quotes(text)
-    assert time.perf_counter() - began < 1.0
+    assert time.thread_time() - began < 1.0

@@ -77,10 +77,10 @@ def test_any_json_is_read_to_lists_of_distinct_trimmed_strings(answer: object, f
 
 def test_reading_takes_less_than_a_millisecond() -> None:
     answer = {"q": [f"quote number {number}" for number in range(100)]}
-    began = time.perf_counter()
+    began = time.thread_time()
     for _ in range(20):
         read_evidence(answer, ["q"])
-    assert (time.perf_counter() - began) / 20 < 0.001
+    assert (time.thread_time() - began) / 20 < 0.001
 
 
 SCHEMA: dict[str, Any] = {

@@ -240,15 +240,15 @@ def test_a_claim_takes_little_time() -> None:
     context = Context([REPORT, Source("pad", "document", PADDING[:16000])])
     for _, text in STATEMENTS:
         check(text, context)
-    began = time.perf_counter()
+    began = time.thread_time()
     for _, text in STATEMENTS:
         check(text, context)
-    assert (time.perf_counter() - began) / len(STATEMENTS) < 0.003
+    assert (time.thread_time() - began) / len(STATEMENTS) < 0.003
 
 
 @pytest.mark.parametrize("unit", ["not ", "Acme acquired Beta ", "all some none ", "rose fell ", "[", "a, "])
 def test_hostile_claims_are_read_in_bounded_time(unit: str) -> None:
     text = (unit * 8192)[:8192]
-    began = time.perf_counter()
+    began = time.thread_time()
     verify(Claim("c", text, 0, len(text)), Context([Source("s", "source", text[:4096])]), Policy())
-    assert time.perf_counter() - began < 2.0
+    assert time.thread_time() - began < 2.0

@@ -112,9 +112,9 @@ def test_digest_tells_contexts_apart() -> None:
 
 def test_long_context_is_built_in_bounded_time() -> None:
     text = padded(170_000, "middle")
-    started = time.perf_counter()
+    started = time.thread_time()
     Context([Source("a", "document", text)])
-    assert time.perf_counter() - started < 4.0
+    assert time.thread_time() - started < 4.0
 
 
 def test_empty_context_finds_nothing() -> None:

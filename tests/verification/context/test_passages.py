@@ -132,11 +132,11 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_is_cut_in_bounded_time(text: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     for _ in cut(text):
         pass
-    assert time.perf_counter() - started < 2.0
-    started = time.perf_counter()
+    assert time.thread_time() - started < 2.0
+    started = time.thread_time()
     for _ in cut(text * 4):
         pass
-    assert time.perf_counter() - started < 8.0
+    assert time.thread_time() - started < 8.0

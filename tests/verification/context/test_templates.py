@@ -220,9 +220,9 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_prompt_is_read_in_bounded_time(text: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     sources_of(text)
-    assert time.perf_counter() - started < 2.0
+    assert time.thread_time() - started < 2.0
 
 
 def test_documents_numbered_in_brackets_behind_their_noun_are_apart() -> None:
