@@ -23,7 +23,7 @@ settings.load_profile("groundwire")
 def _a_small_heap() -> None:
     """Takes what earlier modules left out of the collector's sight.
 
-    Thousands of tests leave so much that one collection lasts half a second, which is longer than what some of them time.
+    Thousands of tests leave so much that one collection lasts half a second: longer than what some of them time.
     """
     gc.collect()
     gc.freeze()
