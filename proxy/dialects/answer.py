@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from proxy.dialects.dialect import Body, Dialect, Piece, member
 from proxy.types import Choice, Part, Source, SourceKind
 
-_KEPT = 4 * 2**20  # characters of an answer that are kept to be verified, over all its choices
+_KEPT = 4 * 2**20  # characters of an answer's text that are kept to be verified, and as many of its arguments
 
 
 class Answer:
@@ -24,7 +24,8 @@ class Answer:
         self._head: dict[str, Any] = {}
         self._texts: dict[int, list[str]] = defaultdict(list)
         self._arguments: dict[int, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
-        self._probabilities: dict[int, list[float]] = defaultdict(list)
+        self._probabilities: dict[int, tuple[float, int]] = {}  # their sum, and how many there were
+        self._argument_length = 0
         self._reasons: dict[int, str | None] = {}
         self._unread: dict[int, int] = defaultdict(int)
         self._given: list[Part] = []
@@ -56,16 +57,23 @@ class Answer:
         if piece.repeats and (index in self._texts or index in self._arguments):
             return
         if piece.text:
-            kept = piece.text[: max(0, _KEPT - self.length)]
-            self._texts[index].append(kept)
-            self._unread[index] += len(piece.text) - len(kept)
-            self.length += len(kept)
+            self.length += self._keep(index, self._texts[index], piece.text, _KEPT - self.length)
         if piece.probabilities:
-            self._probabilities[index].extend(piece.probabilities)
+            total, count = self._probabilities.get(index, (0.0, 0))
+            self._probabilities[index] = (total + sum(piece.probabilities), count + len(piece.probabilities))
         if piece.finish_reason:
             self._reasons[index] = piece.finish_reason
         for call, fragment in piece.arguments.items():
-            self._arguments[index][call].append(fragment)
+            room = _KEPT - self._argument_length
+            self._argument_length += self._keep(index, self._arguments[index][call], fragment, room)
+
+    def _keep(self, index: int, fragments: list[str], more: str, room: int) -> int:
+        """Adds what there is room for to the fragments; its length."""
+        kept = more[: max(0, room)]
+        if kept:
+            fragments.append(kept)
+        self._unread[index] += len(more) - len(kept)
+        return len(kept)
 
     def choices(self, *, with_arguments: bool = False) -> tuple[Choice, ...]:
         """Every choice as far as it has come, by index."""
@@ -74,7 +82,7 @@ class Answer:
                 index,
                 "".join(self._texts.get(index, ())),
                 reason or self._reason,
-                _mean(self._probabilities.get(index, ())),
+                _mean(*self._probabilities.get(index, (0.0, 0))),
                 self._joined_arguments(index) if with_arguments else (),
                 self._unread[index],
             )
@@ -136,8 +144,8 @@ def _source(number: int, part: Part) -> Source:
     return Source(part.id or f"answer.{number}", kind, part.text, title=part.title, labels=labels)
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+def _mean(total: float, count: int) -> float | None:
+    return total / count if count else None
 
 
 def _string(value: Any) -> str | None:

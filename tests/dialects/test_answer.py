@@ -151,3 +151,15 @@ def test_a_logprob_out_of_all_bounds_is_no_obstacle() -> None:
     (choice,) = streamed(event).choices()
     assert choice.text == "a"
     assert choice.certainty is None or 0 <= choice.certainty <= 1
+
+
+def test_what_is_kept_of_an_endless_answer_is_bounded() -> None:
+    """RE2: of its text and of its tool calls; what is over that is counted as unread, and its bytes never matter."""
+    answer = Answer(CHAT, expected=1)
+    megabyte = "x" * 2**20
+    for _ in range(6):
+        call = {"index": 0, "function": {"arguments": megabyte}}
+        answer.add({"choices": [{"index": 0, "delta": {"content": megabyte, "tool_calls": [call]}}]})
+    (choice,) = answer.choices(with_arguments=True)
+    assert (len(choice.text), sum(map(len, choice.arguments))) == (4 * 2**20, 4 * 2**20)
+    assert choice.unread == 4 * 2**20
