@@ -128,8 +128,10 @@ def _usage(body: Body) -> Body | None:
     usage = member(body, "usage")
     read = [usage[name] for name in _READ if isinstance(usage.get(name), int)]
     said = usage.get("output_tokens")
+    cached = usage.get("cache_read_input_tokens")
     prompt = {"prompt_tokens": sum(read)} if any(read) else {}
-    return prompt | ({"completion_tokens": said} if isinstance(said, int) else {}) or None
+    details = {"prompt_tokens_details": {"cached_tokens": cached}} if prompt and isinstance(cached, int) else {}
+    return prompt | details | ({"completion_tokens": said} if isinstance(said, int) else {}) or None
 
 
 def _reason(body: Body) -> str | None:

@@ -64,7 +64,7 @@ def test_nothing_that_anybody_sends_raises(
         assert isinstance(choice.text, str)
         assert isinstance(choice.index, int)
     assert all(isinstance(reason, str) for reason in answer.finish_reasons)
-    assert all(isinstance(value, int) for value in answer.usage.values()) or dialect.name in ("chat", "text_completion")
+    assert answer.prompt_tokens is None or isinstance(answer.prompt_tokens, int)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)

@@ -1,5 +1,6 @@
 """OB1: spans and the evaluation result under the GenAI conventions."""
 
+import json
 import subprocess
 import sys
 import textwrap
@@ -108,6 +109,54 @@ def test_usage_stands_on_the_upstream_span_only(recorder: Recorder) -> None:
     exchanged(recorder.telemetry, Model())
     holders = [name for name, span in recorder.spans.items() if "gen_ai.usage.input_tokens" in attributes(span)]
     assert holders == ["chat m"]
+
+
+_MESSAGE = {
+    "type": "message",
+    "id": "msg_1",
+    "model": "m-2024",
+    "content": [{"type": "text", "text": "The zanzibar ledger was sealed in 1881."}],
+    "stop_reason": "max_tokens",
+    "usage": {"input_tokens": 2, "cache_read_input_tokens": 7, "output_tokens": 5},
+}
+_RESPONSE = {
+    "object": "response",
+    "id": "resp_1",
+    "model": "m-2024",
+    "status": "incomplete",
+    "incomplete_details": {"reason": "max_output_tokens"},
+    "output": [{"type": "message", "content": [{"type": "output_text", "text": "The zanzibar ledger."}]}],
+    "usage": {"input_tokens": 9, "input_tokens_details": {"cached_tokens": 7}, "output_tokens": 5},
+}
+
+
+@pytest.mark.parametrize(
+    ("target", "asked", "answer"),
+    [
+        ("/v1/messages", {"messages": ASKED["messages"]}, _MESSAGE),
+        ("/v1/responses", {"input": "What of the ledger?"}, _RESPONSE),
+    ],
+    ids=["messages", "responses"],
+)
+def test_other_dialects_are_recorded_in_the_same_words(
+    recorder: Recorder, target: str, asked: dict[str, Any], answer: dict[str, Any]
+) -> None:
+    raw = json.dumps(answer).encode()
+
+    class Telling(Model):
+        def __call__(self, request: httpx.Request) -> httpx.Response:
+            headers = {"content-type": "application/json"}
+            return httpx.Response(200, headers=headers, stream=httpx.ByteStream(raw))
+
+    response = exchanged(recorder.telemetry, Telling(), asked={"model": "m", **asked}, target=target)
+    assert response is not None
+    assert "grounding" in response.json()
+    found = attributes(recorder.spans["chat m"])
+    assert found["gen_ai.operation.name"] == "chat"
+    assert (found["gen_ai.response.id"], found["gen_ai.response.model"]) == (answer["id"], "m-2024")
+    assert found["gen_ai.response.finish_reasons"] == ("length",)
+    assert (found["gen_ai.usage.input_tokens"], found["gen_ai.usage.output_tokens"]) == (9, 5)
+    assert found["gen_ai.usage.cache_read.input_tokens"] == 7
 
 
 def test_the_server_span_says_what_was_answered(recorder: Recorder) -> None:
