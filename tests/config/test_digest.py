@@ -1,0 +1,65 @@
+"""The `config` of a report names the settings that decided: the same everywhere, and nothing of a secret."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from proxy.config import Settings
+from proxy.gateway.verify import policy_digest
+
+MODEL = {"enabled": True, "output_verification": {"enabled": True, "backend": "external"}}
+
+
+def digest(**sections: object) -> str:
+    return policy_digest(Settings.model_validate(sections).policy)
+
+
+def external(url: str) -> str:
+    return digest(hallucination={**MODEL, "backend": {"external_url": url}})
+
+
+def test_every_replica_has_the_same() -> None:
+    said = "from proxy.config import Settings\nfrom proxy.gateway.verify import policy_digest\n"
+    said += "print(policy_digest(Settings().policy))"
+    for seed in ("1", "2"):
+        environ = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run([sys.executable, "-c", said], env=environ, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == digest()
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"grounding": {"policy": "strict"}},
+        {"numeric": {"tolerance": {"ratio": "1%"}}},
+        {"quotes": {"mode": "fuzzy"}},
+        {"thresholds": {"risk": 0.5}},
+        {"encoder": {"model": "owner/name"}},
+        {"hallucination": {**MODEL, "output_verification": {"enabled": True, "backend": "local"}}},
+    ],
+    ids=lambda sections: next(iter(sections)),
+)
+def test_what_decides_is_in_it(sections: dict[str, object]) -> None:
+    assert digest(**sections) != digest()
+
+
+def test_so_is_the_service_that_is_asked_but_not_its_password() -> None:
+    assert external("http://u:one@first/v1") == external("http://u:two@first/v1")
+    assert external("http://first/v1") != external("http://second/v1")
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"server": {"port": 1}},
+        {"store": {"url": "postgresql://u:secret@db/g"}},
+        {"admin": {"key_env": "OTHER"}},
+        {"upstreams": {"up": {"base_url": "http://a/v1", "api_key_env": "KEY"}}},
+        {"telemetry": {"log_level": "debug"}},
+    ],
+    ids=lambda sections: next(iter(sections)),
+)
+def test_what_decides_nothing_is_not(sections: dict[str, object]) -> None:
+    assert digest(**sections) == digest()
