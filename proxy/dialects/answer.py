@@ -29,6 +29,7 @@ class Answer:
         self._reasons: dict[int, str | None] = {}
         self._unread: dict[int, int] = defaultdict(int)
         self._given: list[Part] = []
+        self._given_length = 0
         self._reason: str | None = None
         self.length = 0
         self.usage: Mapping[str, Any] = {}
@@ -49,7 +50,8 @@ class Answer:
             self.usage = {**self.usage, **said.usage}
         for index, piece in said.pieces:
             self._add(index, piece)
-        self._given.extend(said.given)
+        for part in said.given:
+            self._take(part)
         self._reason = said.finish_reason or self._reason
 
     def _add(self, index: int, piece: Piece) -> None:
@@ -66,6 +68,12 @@ class Answer:
         for call, fragment in piece.arguments.items():
             room = _KEPT - self._argument_length
             self._argument_length += self._keep(index, self._arguments[index][call], fragment, room)
+
+    def _take(self, part: Part) -> None:
+        """Keeps what a tool gave, up to more than any model can read."""
+        self._given_length += len(part.text)
+        if self._given_length <= _KEPT:
+            self._given.append(part)
 
     def _keep(self, index: int, fragments: list[str], more: str, room: int) -> int:
         """Adds what there is room for to the fragments; its length."""

@@ -189,6 +189,14 @@ def test_parts_of_one_message_are_one_text_and_refusals_are_none() -> None:
     )
 
 
+def test_of_endless_tool_results_a_bounded_part_is_kept() -> None:
+    answer = Answer(MESSAGES, 1)
+    for _ in range(40):
+        answer.add(started(0, {"type": "mcp_tool_result", "content": "x" * 2**17}))
+    assert sum(len(source.text) for source in answer.given) == 2**22
+    assert {source.kind for source in answer.given} == {"tool"}
+
+
 def test_system_prompts_are_counted_before_the_messages() -> None:
     asked = {"messages": [{"role": "user", "content": "Hello."}]}
     user, system = Part("Hello."), Part("Be brief.")
