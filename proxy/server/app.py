@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -33,6 +34,8 @@ from proxy.server.openapi import document
 from proxy.server.standing import Standing, standing_of
 from proxy.types import Call, Reply
 from proxy.wiring import House, build_house
+
+log = structlog.get_logger("groundwire.server")
 
 
 def build_app(
@@ -132,7 +135,11 @@ async def _nothing_stored(_: Call, __: Mapping[str, str]) -> Reply:
 
 @asynccontextmanager
 async def _lifespan(house: House, agents: Agents | None, _: Starlette) -> AsyncIterator[None]:
-    await house.start()
+    try:
+        await house.start()
+    except Exception:
+        log.exception("start.failed")  # the server itself tells of it in words that may quote an address
+        raise
     async with agents.running() if agents else nullcontext():
         yield
     await house.close()

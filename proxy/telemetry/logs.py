@@ -44,6 +44,27 @@ def configure_logs(settings: TelemetrySettings, telemetry: Telemetry | None = No
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+    root = logging.getLogger()
+    for handler in [each for each in root.handlers if isinstance(each, _Libraries)]:
+        root.removeHandler(handler)
+    root.addHandler(_Libraries(settings.capture_content))
+
+
+class _Libraries(logging.Handler):
+    """What libraries warn of, as events of ours. Their words may quote anything, so only the beginning is kept.
+
+    Without it Python itself would print them, with the texts of exceptions.
+    """
+
+    def __init__(self, whole: bool) -> None:
+        super().__init__(logging.WARNING)
+        self._whole = whole
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes one line; values that the library would fill in stay out."""
+        said = record.getMessage() if self._whole else str(record.msg).partition("\n")[0].partition(":")[0][:200]
+        logger = structlog.get_logger("groundwire.libraries")
+        logger.log(record.levelno, "library.warned", library=record.name, said=said, exc_info=record.exc_info)
 
 
 def _places(exc_info: structlog.typing.ExcInfo) -> str:

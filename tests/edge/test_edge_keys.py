@@ -117,13 +117,14 @@ GUARDED = [
     *(("POST", f"/v1/{each}") for each in ("chat/completions", "completions", "embeddings", "responses", "messages")),
     *(("GET", f"/v1/{each}") for each in ("models", "models/m", "grounding/gw-0", "anything/else?x=1")),
     *(("POST", f"/v1/grounding/{each}") for each in ("verify", "claims", "claim", "evidence", "trace", "memory")),
-    *(("GET", "/v1/grounding/memory?subject=x"), ("POST", "/mcp")),
+    *(("GET", "/v1/grounding/memory?subject=x"), ("POST", "/mcp"), ("GET", "/api/tags"), ("GET", "/api/none")),
+    *(("POST", f"/api/{each}") for each in ("chat", "generate", "embed", "pull")),
 ]
 
 
 def test_everything_else_does(start, new_key: Keys, upstream: Upstream) -> None:
     key = new_key()
-    proxy = start(mcp={"enabled": True})
+    proxy = start(mcp={"enabled": True}, upstreams=ollama(upstream))
     asked = [*GUARDED, ("GET", "/mcp"), ("DELETE", "/v1/chat/completions")]
     refused = {(method, path): httpx.request(method, proxy.url + path).status_code for method, path in asked}
     assert refused == dict.fromkeys(asked, 401)
@@ -131,6 +132,24 @@ def test_everything_else_does(start, new_key: Keys, upstream: Upstream) -> None:
     shown = {"authorization": f"Bearer {key}"}
     with_key = {(method, path): httpx.request(method, proxy.url + path, headers=shown) for method, path in GUARDED}
     assert [call for call, reply in with_key.items() if reply.status_code == 401] == []
+
+
+def ollama(upstream: Upstream) -> dict[str, object]:
+    return {"up": {"base_url": upstream.base_url, "ollama": "yes"}}
+
+
+def test_every_dialect_is_told_in_its_shape(start, new_key: Keys, upstream: Upstream) -> None:
+    key = new_key(limits=Limits(requests_per_minute=1))
+    proxy = start(upstreams=ollama(upstream))
+    paths = ("/v1/chat/completions", "/v1/messages", "/api/chat")
+    openais, anthropics, ollamas = (httpx.post(proxy.url + path, json=CHAT).json() for path in paths)
+    assert openais["error"]["code"] == "invalid_api_key"
+    assert (anthropics["type"], anthropics["error"]["type"]) == ("error", "authentication_error")
+    assert "API key" in ollamas["error"]
+    assert ask(proxy, key).status_code == 200
+    limited = httpx.post(f"{proxy.base_url}/messages", json=CHAT, headers={"x-api-key": key})
+    assert (limited.status_code, limited.json()["error"]["type"]) == (429, "rate_limit_error")
+    assert limited.headers["retry-after"]
 
 
 def test_admin_keys_and_client_keys_are_two_kinds(start, new_key: Keys, tmp_path: Path) -> None:

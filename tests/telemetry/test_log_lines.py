@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import subprocess
 import sys
 import textwrap
@@ -122,3 +123,61 @@ def test_a_text_that_is_no_unicode_can_be_logged() -> None:
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, timeout=30, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stderr)["event"] == "x"
+
+
+def test_what_libraries_warn_of_is_a_line_without_what_they_quote(lines: Lines) -> None:
+    lines.log()
+    logger = logging.getLogger("some.library")
+    try:
+        raise ValueError("the walrus factory")
+    except ValueError:
+        logger.exception("it failed at %s", "the walrus factory")
+    logger.error("Bad request: the walrus factory\nthe walrus factory")
+    logger.info("the walrus factory")
+    read = lines.read()
+    assert "walrus" not in json.dumps(read)
+    told = [(line["event"], line["library"], line["level"], line["said"]) for line in read]
+    assert told == [
+        ("library.warned", "some.library", "error", "it failed at %s"),
+        ("library.warned", "some.library", "error", "Bad request"),
+    ]
+    assert str(read[0]["exception"]).startswith("ValueError\n")
+
+
+def test_what_libraries_warn_of_is_whole_where_content_is_captured(lines: Lines) -> None:
+    lines.log(capture_content=True)
+    logging.getLogger("some.library").warning("it failed at %s", "the walrus factory")
+    ((line),) = lines.read()
+    assert line["said"] == "it failed at the walrus factory"
+
+
+CRASH = """
+    import asyncio, logging
+    from proxy.config import Telemetry
+    from proxy.telemetry import configure_logs
+
+    async def failing():
+        raise ValueError("the walrus factory")
+
+    async def work():
+        asyncio.create_task(failing())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    configure_logs(Telemetry())
+    asyncio.run(work())
+    try:
+        raise ValueError("the walrus factory")
+    except ValueError as error:
+        logging.getLogger("uvicorn.error").error("Exception in ASGI application\\n", exc_info=error)
+"""
+
+
+def test_a_crash_is_told_by_class_and_places() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(CRASH)], capture_output=True, text=True, timeout=60, check=True
+    )
+    told = [json.loads(line) for line in done.stderr.splitlines()]
+    assert "walrus" not in done.stderr + done.stdout
+    assert [line["said"] for line in told] == ["Task exception was never retrieved", "Exception in ASGI application"]
+    assert all("ValueError" in line["exception"] for line in told)
