@@ -274,6 +274,8 @@ def test_nothing_comes_out_where_it_does_not_belong(stage: Stage) -> None:
         "redis": in_redis,
         "keys": (stage.folder / "keys").read_bytes(),
     }
+    assert b"grounding.client" in sinks["/v1/traces"]
+    assert stage.redis.name.encode() in sinks["/v1/traces"], "the client is known by name"
     assert {name for name, found in (sinks | told_more).items() if not found} == set()
     out = [(name, where) for where, found in (sinks | told_more).items() for name in _found(stage, KEPT_SECRETS, found)]
     out += [(name, where) for where, found in sinks.items() for name in _found(stage, TEXTS, found)]
