@@ -14,7 +14,7 @@ _EMBEDDINGS = ("/api/embed", "/api/embeddings")
 
 
 def ollama_paths(house: House) -> Iterator[tuple[str, str | None, Handler]]:
-    """Every path that belongs to it, with its method (None: any) and handler; none where no upstream is an Ollama."""
+    """Every path of it, with its method (None: any) and handler; none at all where no upstream is an Ollama."""
     router = house.passage.router.ollamas()
     if router is None:
         return
@@ -28,9 +28,4 @@ def ollama_paths(house: House) -> Iterator[tuple[str, str | None, Handler]]:
             yield dialect.path, "POST", completion(dialect)
     for path in _EMBEDDINGS:
         yield path, "POST", lambda call, _: passage.by_model("embeddings", replace(call, native=True))
-    yield (
-        "/",
-        "HEAD",
-        lambda call, _: passage.to_default(replace(call, native=True)),
-    )  # by which its CLI sees that it runs
     yield "/api/{path:path}", None, lambda call, _: passage.to_default(replace(call, native=True))

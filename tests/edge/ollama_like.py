@@ -45,8 +45,6 @@ class OllamaLike:
                 return self._openai(asked)
             case "/api/chat" | "/api/generate" as path:
                 return self._native(path, asked)
-            case "/" if received.method == "HEAD":
-                return Reply((), 200, (("content-type", "text/plain; charset=utf-8"),))
             case "/api/pull":
                 lines = [{"status": "pulling manifest"}, {"status": "verifying sha256 digest"}, {"status": "success"}]
                 return ndjson(*lines)

@@ -119,13 +119,6 @@ def test_everything_else_of_the_api_passes_untouched(
     assert "x-grounding-id" not in pulled.headers
 
 
-def test_the_root_says_that_an_ollama_runs_and_is_the_proxys_own_otherwise(upstream: Upstream, native: Any) -> None:
-    assert httpx.head(native.url).status_code == 200
-    assert (upstream.last.method, upstream.last.target) == ("HEAD", "/")
-    assert httpx.get(native.url).status_code in (404, 405)
-    assert len(upstream.requests) == 1
-
-
 def test_an_error_of_the_server_is_its_own(client: ollama.Client) -> None:
     with pytest.raises(ollama.ResponseError, match="model 'missing' not found") as caught:
         client.chat("missing", MESSAGES)
