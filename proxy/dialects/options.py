@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from proxy.errors import BadRequest
@@ -15,6 +15,11 @@ Mode = Literal["sync", "async", "off"]
 Detail = Literal["full", "summary", "none"]
 
 HEADERS = {f"x-grounding-{name}": name for name in ("mode", "detail", "subject", "session")}
+
+
+def _whole(value: Any) -> Any:
+    """JSON makes no difference between 3 and 3.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class SourceIn(BaseModel):
@@ -42,7 +47,7 @@ class Options(BaseModel):
     facts: dict[str, JsonValue] | None = None
     subject: str | None = None
     session: str | None = None
-    samples: int | None = Field(default=None, ge=3, le=5)
+    samples: Annotated[int | None, BeforeValidator(_whole)] = Field(default=None, ge=3, le=5)
     memory: bool = False
     check_tool_calls: bool = False
     offset_unit: Literal["codepoint", "utf16"] = "codepoint"

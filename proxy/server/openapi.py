@@ -100,7 +100,7 @@ OPERATIONS = (
     ),
     Operation("get", "/healthz", "Whether the process lives", Alive),
     Operation("get", "/readyz", "Whether requests are served, and what works less than fully", Readiness),
-    Operation("get", "/metrics", "What is measured, for Prometheus"),
+    Operation("get", "/metrics", "What is measured, for Prometheus", media="text/plain"),
     Operation("get", "/openapi.json", "This document"),
 )  # fmt: skip
 
@@ -157,7 +157,7 @@ def document() -> Handler:
 
 
 def _operation(each: Operation, refs: Mapping[Any, dict[str, Any]]) -> dict[str, Any]:
-    gives = refs[each.gives, "serialization"] if each.gives else {}
+    gives = refs[each.gives, "serialization"] if each.gives else {"type": "string"} if "text" in each.media else {}
     failed = {"application/json": {"schema": refs[FailureBody, "serialization"]}}
     told: dict[str, Any] = {
         "summary": each.summary,
@@ -188,7 +188,7 @@ def _in_path(path: str) -> list[dict[str, Any]]:
 
 def _in_query(each: Operation) -> list[dict[str, Any]]:
     if each.path == "/v1/grounding/memory" and each.method == "get":
-        return [{"name": "subject", "in": "query", "required": True, "schema": {"type": "string"}}]
+        return [{"name": "subject", "in": "query", "required": True, "schema": {"type": "string", "minLength": 1}}]
     schema = each.query.model_json_schema() if each.query else {}
     required = schema.get("required", ())
     return [
