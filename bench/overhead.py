@@ -23,7 +23,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -53,7 +53,7 @@ SECTIONS = ("cpu", "latency", "tokens", "start", "store")
 GATEWAYS = (NGINX, OFF, SYNC, PORTKEY, LITELLM)
 STREAMS = (64, 128, 256)
 _CONTEXT_OF_STREAMS = 1000  # tokens: 4 KB
-_WARM_UP_S = 0.5
+_WARM_UP_S = 0.3
 _LOOK_S = 0.2  # between two looks at whether a process has become quiet
 _QUIET = 0.04  # of a core
 
@@ -83,9 +83,7 @@ class Load:
 
 
 def measure(target: Server, upstream: Server, load: Load) -> Figures:
-    """What the client saw, and `cpu_ms` per request. Raises RuntimeError when a request was not served or failed."""
-    load.put_on(target, _WARM_UP_S)
-    await_quiet(target)
+    """What the clients saw, and `cpu_ms` per request. Raises RuntimeError when a request was not served or failed."""
     served, cpu = _served(upstream), target.cpu_s()
     result = load.put_on(target, load.seconds)
     await_quiet(target)
@@ -100,11 +98,18 @@ def measure(target: Server, upstream: Server, load: Load) -> Figures:
 def in_turns(targets: Sequence[Server], upstream: Server, load: Load, rounds: int) -> ByTarget:
     """The medians of every target's figures over some rounds."""
     found: dict[str, list[Figures]] = {target.name: [] for target in targets}
+    for target in targets:
+        _warm_up(target, load)
     for _ in range(rounds):
         for target in targets:
             found[target.name].append(measure(target, upstream, load))
             _tell(target.name, load, found[target.name][-1])
     return {name: {key: median(each[key] for each in figures) for key in figures[0]} for name, figures in found.items()}
+
+
+def _warm_up(target: Server, load: Load) -> None:
+    load.put_on(target, _WARM_UP_S)
+    await_quiet(target)
 
 
 def await_quiet(target: Server, within_s: float = 20) -> None:
@@ -146,11 +151,12 @@ class Bench:
 
     def cpu(self) -> dict[str, ByTarget]:
         """CPU time at concurrency 16: of bodies, of streams whose events come all at once, and every 2 ms."""
-        return {shape: self._in_turns(shape, 16) for shape in ("body", "stream", "paced")}
+        gateways = list(self.gateways.values())
+        return {shape: self._in_turns(gateways, shape, 16) for shape in ("body", "stream", "paced")}
 
     def latency(self) -> dict[str, ByTarget]:
         """Latency at concurrency 1 of the same."""
-        return {shape: self._in_turns(shape, 1) for shape in ("body", "stream", "paced")}
+        return {shape: self._in_turns(self.all, shape, 1) for shape in ("body", "stream", "paced")}
 
     def tokens_a_second(self) -> dict[str, dict[int, Figures]]:
         """Streams of 50 tokens a second; a gateway that stalls is spared greater numbers of them."""
@@ -159,6 +165,7 @@ class Bench:
             load = Load("tokens", streams, _CONTEXT_OF_STREAMS, self.seconds + 2, ramp=1)
             for target in self.all:
                 if all(not each["stalled"] for each in found[target.name].values()):
+                    _warm_up(target, replace(load, concurrency=1))
                     found[target.name][streams] = measure(target, self.upstream, load)
                     _tell(target.name, load, found[target.name][streams])
         return found
@@ -180,8 +187,8 @@ class Bench:
             load = Load("body", 8, self.tokens, self.seconds * 2)
             return in_turns(targets, self.upstream, load, self.rounds)
 
-    def _in_turns(self, shape: str, concurrency: int) -> ByTarget:
-        return in_turns(self.all, self.upstream, Load(shape, concurrency, self.tokens, self.seconds), self.rounds)
+    def _in_turns(self, targets: Sequence[Server], shape: str, concurrency: int) -> ByTarget:
+        return in_turns(targets, self.upstream, Load(shape, concurrency, self.tokens, self.seconds), self.rounds)
 
 
 def run(sections: Sequence[str], seconds: float, rounds: int, tokens: int) -> dict[str, Any]:
@@ -243,11 +250,8 @@ def _cpu_table(cpu: Mapping[str, ByTarget]) -> Iterator[str]:
     ):
         rows = []
         for target, figures in cpu[shape].items():
-            ratios = (
-                _ratio(cpu, shape, target, NGINX),
-                *(_ratio(cpu, shape, each, target) for each in (LITELLM, PORTKEY)),
-            )
-            shown = [_number(figures["cpu_ms"] / divisor * 1000), *map(_number, ratios)]
+            others = (_ratio(cpu, shape, other, target) for other in (LITELLM, PORTKEY))
+            shown = (figures["cpu_ms"] / divisor * 1000, _ratio(cpu, shape, target, NGINX), *others)
             rows.append((target, *map(_number, shown), "–" if target != SYNC else f"{figures['verified']:.0%}"))
         yield f"\n## {title}\n"
         yield markdown(("", "µs", "÷ nginx", "LiteLLM ÷ this", "Portkey ÷ this", "verified"), rows)
@@ -351,7 +355,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one short round of CPU times and latencies")
     parser.add_argument("--only", help=f"sections, by comma: {', '.join(SECTIONS)}")
-    parser.add_argument("--seconds", type=float, default=2.0, help="for one target under one load (default: 2)")
+    parser.add_argument("--seconds", type=float, default=1.5, help="for one target under one load (default: 1.5)")
     parser.add_argument("--rounds", type=int, default=3, help="of which the medians count (default: 3)")
     parser.add_argument("--context-tokens", type=int, default=4000, help="of a request (default: 4000)")
     parser.add_argument("--name", default="overhead", help="of the files under bench/results (default: overhead)")
@@ -361,6 +365,7 @@ def main() -> None:
         parser.error(f"no section {', '.join(sorted(unknown))}")
     seconds, rounds = (1.0, 1) if given.quick else (given.seconds, given.rounds)
     result = run(sections, seconds, rounds, given.context_tokens)
+    (WORK / "overhead.json").write_text(json.dumps(result))
     table = as_table(result)
     print(table)
     if sections == SECTIONS:
