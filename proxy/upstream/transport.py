@@ -1,57 +1,99 @@
-"""HTTP to model servers through aiohttp, which serves a proxy at a fraction of the cost of httpx's own.
+"""HTTP to model servers through aiohttp's connections and parser, at a fraction of the cost of httpx's own.
 
-Calls go to aiohttp directly. Whoever wants httpx's transport interface has that too, at twice the cost: building its
-URLs, headers, requests and responses costs as much as aiohttp's whole work.
-
-It differs from the httpx-aiohttp package in three things that a transparent proxy cannot do without: the path and query
-go out as they came in (yarl would rewrite `%2F` and `{}`), no header is added that the client did not send, and a
-refused connection is told apart from a timeout.
+What its session does besides is left out: it costs more than all the rest of a forwarded body, and a transparent proxy
+has no use for it (cookies, redirects, compression, default headers, URLs rewritten such as `%2F` and `{}`). A request
+goes out in the bytes that it came in. Whoever wants httpx's transport interface has that too, at a higher cost.
 """
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from functools import lru_cache
 from types import TracebackType
+from typing import NamedTuple
 
 import aiohttp
 import httpx
-from multidict import CIMultiDict
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.http import HttpProcessingError
+from aiohttp.streams import StreamReader
 from yarl import URL
 
 from proxy.types import Chunks, Headers, Reply
 from proxy.upstream.wire import Meaning, Timeouts
 
-_FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
-_NO_DEFAULTS = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")
+_FAILURES = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError)
+_MOST_OF_A_LINE = 65536
+_WITHOUT_LENGTH = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+_REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
+_UNSENDABLE = re.compile(rb"[\r\n\0]")
+
+
+class _Address(NamedTuple):
+    """Where a request goes: what aiohttp finds or opens a connection by, and the two lines that say it."""
+
+    connecting: aiohttp.ClientRequest
+    target: bytes
+    host: bytes
 
 
 class AiohttpTransport(httpx.AsyncBaseTransport):
-    """Sends requests through one aiohttp session, which is opened on first use and shared by all of them.
+    """Sends requests over connections that are opened when needed, kept for a while, and shared by all who use it.
 
     Raises httpx's ConnectError, ConnectTimeout, ReadTimeout, RemoteProtocolError and ReadError. Redirects are never
     followed, bodies never decompressed, cookies never kept.
     """
 
     def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
+        self._connector: aiohttp.TCPConnector | None = None
+        self._address = lru_cache(maxsize=256)(_address)
 
     async def exchange(
         self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts, meaning: Meaning
     ) -> Reply:
-        """Sends one request; see `Wire`."""
+        """Sends one request; see `Wire`. One that may be repeated is, when a kept connection has been closed."""
         try:
-            response = await self._opened().request(
-                method,
-                URL(url, encoded=True),
-                headers=CIMultiDict((name.decode("latin-1"), _text(value)) for name, value in headers),
-                data=body or None,
-                allow_redirects=False,
-                timeout=_limits(timeouts),
-            )
+            address = self._address(url)
+            request = _written(method, address, headers, body)
+            try:
+                return await self._sent(method, address, request, timeouts, meaning)
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+                if method not in _REPEATABLE or isinstance(error, aiohttp.ClientConnectorError):
+                    raise
+                return await self._sent(method, address, request, timeouts, meaning)
         except _FAILURES as error:
             raise meaning(translated(error)) from error
-        return Reply(response.status, response.raw_headers, _Body(response, meaning))
+        except httpx.TransportError as error:
+            raise meaning(error) from error
+
+    async def _sent(
+        self, method: str, address: _Address, request: bytes, timeouts: Timeouts, meaning: Meaning
+    ) -> Reply:
+        try:
+            connection = await self._opened().connect(address.connecting, [], _limits(timeouts))
+        except TimeoutError as error:
+            raise aiohttp.ConnectionTimeoutError(str(error)) from error
+        try:
+            protocol = connection.protocol
+            if protocol is None or protocol.transport is None:
+                raise aiohttp.ServerDisconnectedError
+            protocol.set_response_params(
+                skip_payload=method == "HEAD",
+                read_until_eof=True,
+                auto_decompress=False,
+                read_timeout=timeouts.read,
+                max_line_size=_MOST_OF_A_LINE,
+                max_field_size=_MOST_OF_A_LINE,
+            )
+            protocol.transport.write(request)
+            protocol.start_timeout()
+            return await _answer(connection, protocol, meaning)
+        except BaseException:
+            connection.close()
+            raise
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Sends one request whose content has been read; the response's body is still to come."""
@@ -62,22 +104,41 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         assert not isinstance(reply.body, bytes)  # noqa: S101 - see `exchange`
         return httpx.Response(reply.status, headers=list(reply.headers), stream=_Stream(reply.body), request=request)
 
-    def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
-                skip_auto_headers=_NO_DEFAULTS,
-                max_line_size=65536,
-                max_field_size=65536,
-            )
-        return self._session
+    def _opened(self) -> aiohttp.TCPConnector:
+        if self._connector is None:
+            self._connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
+        return self._connector
 
     async def aclose(self) -> None:
         """Closes all connections."""
-        if self._session is not None:
-            await self._session.close()
+        if self._connector is not None:
+            await self._connector.close()
+
+
+def _address(url: str) -> _Address:
+    parsed = URL(url, encoded=True)
+    connecting = aiohttp.ClientRequest("GET", parsed, loop=asyncio.get_running_loop())
+    host = parsed.host_port_subcomponent or ""
+    return _Address(connecting, parsed.raw_path_qs.encode("ascii"), host.encode("ascii"))
+
+
+def _written(method: str, address: _Address, headers: Headers, body: bytes) -> bytes:
+    """The bytes of a request. Raises httpx's LocalProtocolError for a header that would be more than one."""
+    lines = [b"%s %s HTTP/1.1" % (method.encode("ascii"), address.target), b"host: " + address.host]
+    lines += [b"%s: %s" % pair for pair in headers]
+    if body or method not in _WITHOUT_LENGTH:
+        lines.append(b"content-length: %d" % len(body))
+    if any(map(_UNSENDABLE.search, lines)):
+        raise httpx.LocalProtocolError("a header holds a line break")
+    return b"\r\n".join((*lines, b"", body))
+
+
+async def _answer(connection: Connection, protocol: ResponseHandler, meaning: Meaning) -> Reply:
+    """The answer that comes over a connection, without the interim ones (1xx) before it."""
+    while True:
+        head, content = await protocol.read()
+        if not 100 <= head.code < 200 or head.code == 101:
+            return Reply(head.code, head.raw_headers, _Body(connection, content, meaning))
 
 
 class _Body(AsyncGenerator[bytes, None]):
@@ -87,15 +148,25 @@ class _Body(AsyncGenerator[bytes, None]):
     server to stop.
     """
 
-    def __init__(self, response: aiohttp.ClientResponse, meaning: Meaning) -> None:
-        self._response = response
+    def __init__(self, connection: Connection, content: StreamReader, meaning: Meaning) -> None:
+        self._connection = connection
+        self._content = content
         self._meaning = meaning
+        content.on_eof(self._come)
+
+    def _come(self) -> None:
+        """All has come. A connection over which the request has not gone out whole is of no further use."""
+        transport = self._connection.transport
+        if transport is not None and transport.get_write_buffer_size():
+            self._connection.close()
+        else:
+            self._connection.release()
 
     async def __anext__(self) -> bytes:
         try:
-            chunk = await self._response.content.readany()
+            chunk = await self._content.readany()
         except BaseException as error:
-            self._response.close()
+            self._connection.close()
             if isinstance(error, _FAILURES):
                 raise self._meaning(translated(error)) from error
             raise
@@ -105,7 +176,7 @@ class _Body(AsyncGenerator[bytes, None]):
 
     async def aclose(self) -> None:
         """Ends the call, if it has not ended by itself."""
-        self._response.close()
+        self._connection.close()
 
     async def asend(self, _: None) -> bytes:
         """The next chunk."""
@@ -119,7 +190,7 @@ class _Body(AsyncGenerator[bytes, None]):
         /,
     ) -> bytes:
         """Ends the call, and raises the error."""
-        self._response.close()
+        self._connection.close()
         raise error
 
 
@@ -157,13 +228,6 @@ _MEANINGS: tuple[tuple[type[BaseException], type[httpx.TransportError]], ...] = 
     (aiohttp.ClientPayloadError, httpx.RemoteProtocolError),
     (aiohttp.ServerDisconnectedError, httpx.RemoteProtocolError),
     (aiohttp.ClientResponseError, httpx.RemoteProtocolError),
+    (HttpProcessingError, httpx.RemoteProtocolError),
     (aiohttp.InvalidURL, httpx.UnsupportedProtocol),
 )
-
-
-def _text(value: bytes) -> str:
-    """The value of a header as aiohttp is given it, which writes UTF-8: what is UTF-8 keeps its bytes."""
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.decode("latin-1")

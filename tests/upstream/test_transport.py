@@ -218,6 +218,97 @@ def test_connections_are_used_again() -> None:
     run(work())
 
 
+def test_a_request_is_sent_on_a_new_connection_when_a_kept_one_was_closed() -> None:
+    once = answers(OK + b"Content-Length: 2\r\n\r\nok", 0.05, close=True)
+
+    async def work() -> None:
+        async with Server(once) as server:
+            upstream = OpenAIUpstream("up", server.url, AiohttpTransport())
+            for _ in range(3):
+                reply = await upstream.send(Call("GET", "/x", (), b""))
+                assert not isinstance(reply.body, bytes)
+                assert b"".join([chunk async for chunk in reply.body]) == b"ok"
+                await asyncio.wait_for(server.left.wait(), 5)
+                server.left.clear()
+            assert len(server.requests) == 3
+            await upstream.aclose()
+
+    run(work())
+
+
+def test_interim_answers_are_not_the_answer() -> None:
+    interim = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n"
+
+    async def work() -> None:
+        async with Server(answers(interim + OK + b"Content-Length: 2\r\n\r\nok")) as server:
+            reply, body = await exchanged(server.url)
+            assert (reply.status, body) == (200, b"ok")
+
+    run(work())
+
+
+@pytest.mark.parametrize("status", [b"204 No Content", b"304 Not Modified"])
+def test_answers_without_a_body_end_with_their_head(status: bytes) -> None:
+    async def work() -> None:
+        async with Server(answers(b"HTTP/1.1 " + status + b"\r\n\r\n")) as server:
+            reply, body = await exchanged(server.url)
+            assert (reply.status, body) == (int(status[:3]), b"")
+
+    run(work())
+
+
+def test_the_answer_to_head_has_no_body() -> None:
+    async def work() -> None:
+        async with Server(answers(OK + b"Content-Length: 9\r\n\r\n")) as server:
+            upstream = OpenAIUpstream("up", server.url, AiohttpTransport())
+            reply = await upstream.send(Call("HEAD", "/x", (), b""))
+            assert not isinstance(reply.body, bytes)
+            assert [chunk async for chunk in reply.body] == []
+            assert (b"content-length", b"9") in reply.headers
+            await upstream.aclose()
+
+    run(work())
+
+
+def test_a_connection_that_was_answered_before_it_had_the_request_is_not_used_again() -> None:
+    """What the server left unread would be taken for the next request."""
+    bodies: list[int] = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        bodies.append(0)
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        await asyncio.sleep(1)
+        writer.close()
+
+    async def work() -> None:
+        server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        upstream = OpenAIUpstream("up", url, AiohttpTransport())
+        for _ in range(2):
+            reply = await upstream.send(Call("POST", "/x", (), b"x" * 2**25))
+            assert reply.status == 413
+            assert not isinstance(reply.body, bytes)
+            assert [chunk async for chunk in reply.body] == []
+        assert len(bodies) == 2
+        await upstream.aclose()
+        server.close()
+
+    run(work())
+
+
+@pytest.mark.parametrize("value", [b"a\r\nx-b: 1", b"a\nb", b"a\0b"])
+def test_a_header_that_would_be_two_is_not_sent(value: bytes) -> None:
+    async def work() -> None:
+        async with Server(answers(OK + b"Content-Length: 0\r\n\r\n")) as server:
+            with pytest.raises(UpstreamBroken):
+                await exchanged(server.url, "/x", (b"x-a", value))
+            assert server.requests == []
+
+    run(work())
+
+
 def test_every_error_of_aiohttp_has_a_meaning() -> None:
     """An exception that aiohttp adds is at least a broken connection; the known ones are told apart."""
     raised = [
