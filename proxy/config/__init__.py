@@ -1,0 +1,28 @@
+"""Settings: what `config.yaml` and the environment may say. An unknown key is refused, with its line.
+
+Every key can be set by a variable, such as `GROUNDWIRE_SERVER__PORT`, which wins over the file.
+"""
+
+from proxy.config.grounding import Encoder, Tolerance
+from proxy.config.hallucination import Backend
+from proxy.config.reading import load_settings
+from proxy.config.server import Admin, Mcp, Server
+from proxy.config.settings import Settings
+from proxy.config.telemetry import Telemetry
+from proxy.config.upstreams import Upstream
+from proxy.config.values import seconds, without_passwords
+
+__all__ = [
+    "Admin",
+    "Backend",
+    "Encoder",
+    "Mcp",
+    "Server",
+    "Settings",
+    "Telemetry",
+    "Tolerance",
+    "Upstream",
+    "load_settings",
+    "seconds",
+    "without_passwords",
+]

@@ -1,0 +1,172 @@
+"""Reads settings from a file and from variables, and says what is wrong in them and where."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from proxy.config.grounding import Tolerance
+from proxy.config.settings import Settings
+from proxy.config.upstreams import DEFAULT_UPSTREAMS, Upstream
+from proxy.errors import ConfigError
+
+PREFIX = "GROUNDWIRE_"
+
+Path_ = tuple[str | int, ...]
+
+
+def load_settings(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of a file (None: the defaults) under those of the environment.
+
+    Raises ConfigError with one line for each thing that is wrong, naming file, line and key.
+    """
+    values, lines = ({}, {}) if path is None else _read(path)
+    from_variables = "upstreams" not in values
+    variables = _overlay(values, environ)
+    if from_variables and "upstreams" in values:
+        values["upstreams"] = _completed(values["upstreams"])
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError([_problem(details, path, lines, variables) for details in error.errors()]) from error
+
+
+def _completed(upstreams: Any) -> Any:
+    """Upstreams that only variables describe, with what the default of the same name has besides."""
+    if not isinstance(upstreams, dict):
+        return upstreams
+    return {
+        name: {**DEFAULT_UPSTREAMS.get(name, {}), **each} if isinstance(each, dict) else each
+        for name, each in upstreams.items()
+    }
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads all plain words but null as text, and leaves to each key what they mean: YAML 1.1 takes `off` for false."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith((":null", ":merge"))]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[Path_, int]]:
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"), _Loader)
+        if node is None:
+            return {}, {}
+        values = _Loader("").construct_document(node)
+        lines, twice = dict(_lines(node, ())), list(_duplicates(node))
+    except OSError as error:
+        raise ConfigError([f"{path}: {error.strerror}"]) from error
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise ConfigError([f"{place}: {getattr(error, 'problem', None) or error}"]) from error
+    if twice:
+        raise ConfigError([f"{path}:{line}: '{key}' is given twice" for key, line in twice])
+    if not isinstance(values, dict):
+        raise ConfigError([f"{path}:1: the file must hold keys and values"])
+    return values, lines
+
+
+def _lines(node: yaml.Node, path: Path_) -> Iterator[tuple[Path_, int]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield (*path, key.value), key.start_mark.line + 1
+            yield from _lines(value, (*path, key.value))
+    elif isinstance(node, yaml.SequenceNode):
+        for at, value in enumerate(node.value):
+            yield (*path, at), value.start_mark.line + 1
+            yield from _lines(value, (*path, at))
+
+
+def _duplicates(node: yaml.Node) -> Iterator[tuple[str, int]]:
+    if isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            if key.value in seen:
+                yield key.value, key.start_mark.line + 1
+            seen.add(key.value)
+            yield from _duplicates(value)
+
+
+def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[Path_, str]:
+    """Sets in `values` what variables say; returns which variable stands behind which path."""
+    variables: dict[Path_, str] = {}
+    for name, text in sorted(environ.items()):
+        if not name.startswith(PREFIX) or "__" not in name:
+            continue
+        at, path = values, []
+        *sections, last = name.removeprefix(PREFIX).split("__")
+        for section in sections:
+            path.append(_key(at, section))
+            inner = at.get(path[-1])
+            at[path[-1]] = at = dict(inner) if isinstance(inner, dict) else {}
+        path.append(_key(at, last))
+        at[path[-1]] = _said(text)
+        variables[tuple(path)] = name
+    return variables
+
+
+def _said(text: str) -> Any:
+    """What a variable says: a list or mapping in YAML's brackets, null, or else plain text."""
+    if not text.startswith(("[", "{")):
+        return None if text in ("", "null", "~") else text
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 - a safe one
+    except yaml.YAMLError:
+        return text
+
+
+def _key(values: Mapping[str, Any], variable: str) -> str:
+    """The key that a variable's part means: one that is there, whatever its case and dashes, else its lower case."""
+    lower = variable.lower()
+    return next((key for key in values if str(key).lower().replace("-", "_") == lower), lower)
+
+
+def _problem(
+    details: Mapping[str, Any], path: Path | None, lines: Mapping[Path_, int], variables: Mapping[Path_, str]
+) -> str:
+    loc: Path_ = tuple(step for step in details["loc"] if step not in ("Tolerance", "literal['written']"))
+    place = _place(loc, path, lines, variables)
+    if details["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(str(loc[-1]), _siblings(loc), n=1)
+        what = "unknown key" + (f" (did you mean '{near[0]}'?)" if near else "")
+    elif details["type"] in ("model_type", "dict_type"):
+        what = "must hold keys and values"
+    else:
+        what = str(details["msg"]).removeprefix("Value error, ")
+    return f"{place}{'.'.join(map(str, loc))}: {what}"
+
+
+def _place(loc: Path_, path: Path | None, lines: Mapping[Path_, int], variables: Mapping[Path_, str]) -> str:
+    """Where a wrong value stands: the variable that gives it, its line, a variable within it, the line around it."""
+    giving = (f"{name}: " for place, name in variables.items() if loc[: len(place)] == place)
+    within = (f"{name}: " for place, name in variables.items() if place[: len(loc)] == loc)
+    around = [f"{path}:{lines[loc[:n]]}: " for n in range(len(loc), 0, -1) if loc[:n] in lines]
+    exact = around[:1] if loc in lines else []
+    return next(chain(giving, exact, within, around), f"{path}: " if path else "")
+
+
+def _siblings(loc: Path_) -> list[str]:
+    """The keys that could stand where an unknown one stands."""
+    model: Any = Settings
+    for step in loc[:-1]:
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            field = model.model_fields.get(str(step))
+            model = field.annotation if field else None
+            if str(step) == "upstreams":
+                model = dict
+            elif str(step) == "tolerance":
+                model = Tolerance
+        elif model is dict:
+            model = Upstream
+    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []

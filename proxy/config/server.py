@@ -1,0 +1,63 @@
+"""Settings of the HTTP edge: where the proxy listens, what it takes, how it answers, and whom it lets in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from proxy.config.values import Duration, Section, Size
+
+
+def _none(value: Any) -> Any:
+    return None if value == "none" else value
+
+
+class Server(Section):
+    """Where the proxy listens, and what it takes."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8080, ge=0, le=65535)
+    keys: Annotated[str | None, BeforeValidator(_none)] = None
+    max_body: Size = 32 * 2**20
+    max_head: Size = 64 * 2**10
+    max_bodies: Size = 2**30
+    max_concurrent: int = Field(default=1000, ge=1)
+    queue: int = Field(default=1000, ge=0)
+    queue_timeout: Duration = 5.0
+    read_timeout: Duration = Field(default=60.0, gt=0)
+    write_timeout: Duration = Field(default=600.0, gt=0)
+    keep_alive: Duration = 75.0
+    drain_delay: Duration = 0.0
+    drain: Duration = 30.0
+    watch: bool = False
+
+
+class Stream(Section):
+    """How a verdict travels in a stream."""
+
+    carrier: Literal["last_event", "extra_event", "comment", "none"] = "last_event"
+    tail_budget: Duration = 0.15
+    keepalive: Duration = 15.0
+    max_event: Size = 32 * 2**20
+
+
+class Mcp(Section):
+    """Whether the MCP server is mounted at /mcp, and by which names its callers may reach it."""
+
+    enabled: bool = False
+    allowed_hosts: tuple[str, ...] = ("127.0.0.1:*", "localhost:*", "[::1]:*")
+    allowed_origins: tuple[str, ...] = ()
+
+
+Digest = Annotated[str, Field(pattern="^sha256:[0-9a-fA-F]{64}$")]
+
+
+class Admin(Section):
+    """Who may see what is stored, and for how long a browser stays signed in."""
+
+    keys: dict[str, Digest] = {}
+    keys_file: str | None = None
+    key_env: str = "GROUNDWIRE_ADMIN_KEY"
+    session: Duration = Field(default=12 * 3600.0, gt=0)
+    session_secret_env: str = "GROUNDWIRE_ADMIN_SESSION_SECRET"  # noqa: S105 - the name of a variable

@@ -1,0 +1,106 @@
+"""Everything that can be set, and what of it verdicts depend on."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from pydantic import Field, model_validator
+
+from proxy.config.grounding import (
+    ConfidenceSettings,
+    Encoder,
+    Grounding,
+    Numeric,
+    Quotes,
+    Sampling,
+    Thresholds,
+    Tolerance,
+)
+from proxy.config.hallucination import Hallucination
+from proxy.config.server import Admin, Mcp, Server, Stream
+from proxy.config.stores import Cache, Facts, Jobs, Store, Webhook
+from proxy.config.telemetry import Telemetry
+from proxy.config.upstreams import DEFAULT_UPSTREAMS, Upstream
+from proxy.config.values import Section
+from proxy.types import ModelPolicy, NumericPolicy, Policy, QuotePolicy
+from proxy.types import Thresholds as ThresholdPolicy
+
+
+class Settings(Section):
+    """Everything that can be set."""
+
+    server: Server = Server()
+    upstreams: dict[str, Upstream] = Field(
+        default={name: Upstream.model_validate(each) for name, each in DEFAULT_UPSTREAMS.items()}, min_length=1
+    )
+    grounding: Grounding = Grounding()
+    quotes: Quotes = Quotes()
+    numeric: Numeric = Numeric()
+    encoder: Encoder = Encoder()
+    hallucination: Hallucination = Hallucination()
+    confidence: ConfidenceSettings = ConfidenceSettings()
+    thresholds: Thresholds = Thresholds()
+    facts: Facts = Facts()
+    cache: Cache = Cache()
+    store: Store = Store()
+    admin: Admin = Admin()
+    jobs: Jobs = Jobs()
+    webhook: Webhook = Webhook()
+    sampling: Sampling = Sampling()
+    mcp: Mcp = Mcp()
+    stream: Stream = Stream()
+    telemetry: Telemetry = Telemetry()
+
+    @model_validator(mode="after")
+    def _together(self) -> Settings:
+        if self.webhook.url is not None and self.jobs.url is None:
+            raise ValueError("webhook.url needs jobs.url: only reports that jobs finish are told")
+        for name, upstream in self.upstreams.items():
+            for target in chain.from_iterable(upstream.instead.values()):
+                if not any(target.startswith(f"{each}/") and target != f"{each}/" for each in self.upstreams):
+                    raise ValueError(f"upstreams.{name}.fallbacks: '{target}' must be upstream/model, or upstream/*")
+        return self
+
+    @property
+    def policy(self) -> Policy:
+        """The part of the settings that verdicts depend on."""
+        numeric, quotes = self.numeric, self.quotes
+        tolerance = None
+        if isinstance(numeric.tolerance, Tolerance):
+            tolerance = (
+                *numeric.tolerance.model_dump(exclude={"date"}).items(),
+                ("date", numeric.tolerance.date),
+            )
+        return Policy(
+            name=self.grounding.policy,
+            verifiers=self.grounding.verifiers,
+            max_claims=self.grounding.max_claims,
+            verify_hedged=self.grounding.hedged == "verify",
+            numeric=NumericPolicy(
+                currency=numeric.currency,
+                percentage=numeric.percentage,
+                ratio=numeric.ratio,
+                date=numeric.date,
+                tolerance=tolerance,
+                confidence_penalty=numeric.confidence_penalty,
+                max_source_checks=numeric.max_source_checks,
+                timeout_s=numeric.timeout,
+            ),
+            quotes=QuotePolicy(
+                enabled=quotes.enabled,
+                fuzzy=quotes.mode == "fuzzy",
+                fuzzy_threshold=quotes.fuzzy_threshold,
+                fail_on_all_rejected=quotes.fail_on_all_rejected,
+            ),
+            encoder=self.encoder.policy,
+            model=ModelPolicy(
+                backend=self.hallucination.operations.get("output_verification", ""),
+                identity=self.hallucination.identity,
+                asked_from=self.hallucination.output_verification.asked_from,
+                asked_below=self.hallucination.output_verification.asked_below,
+                flag_threshold_bits=self.hallucination.output_verification.flag_threshold_bits,
+            ),
+            confidence_weights=tuple(self.confidence.weights.model_dump().items()),
+            source_weights=tuple(self.confidence.source_weights.model_dump().items()),
+            thresholds=ThresholdPolicy(**self.thresholds.model_dump()),
+        )

@@ -1,0 +1,101 @@
+"""Settings of what is kept: verdicts, exchanges and jobs, who is told of them, and the database of facts."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from proxy.config.values import Duration, Secretive, Section, Size, require_scheme
+
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|--[^\n]*")
+_ONE_QUERY = re.compile(r"\s*(?:SELECT|WITH|VALUES)\b[^;]*;?\s*", re.IGNORECASE)
+
+
+class Cache(Section):
+    """How long verdicts are kept, and how many; and the Redis that replicas share."""
+
+    ttl: Duration = 3600.0
+    max_entries: int = Field(default=10_000, ge=0)
+    redis_url: Secretive | None = None
+    redis_timeout: Duration = Field(default=0.05, gt=0)
+
+    @model_validator(mode="after")
+    def _known(self) -> Cache:
+        require_scheme("redis_url", self.redis_url, "redis://", "rediss://", "unix://")
+        return self
+
+
+class Store(Section):
+    """Where exchanges are kept with their reports, what of them, and for how long."""
+
+    url: Secretive | None = None
+    database_schema: str = Field(default="groundwire", pattern="[a-z_][a-z0-9_]*")
+    content: Literal["full", "hashes"] = "full"
+    keep: Duration = Field(default=30 * 86_400.0, gt=0)
+    keep_count: int = Field(default=1_000_000, ge=1)
+    keep_audit: Duration = Field(default=365 * 86_400.0, gt=0)
+    interval: Duration = 0.5
+    batch: int = Field(default=200, ge=1, le=1000)
+    queue: int = Field(default=10_000, ge=1)
+    queue_size: Size = 64 * 2**20
+
+    @model_validator(mode="after")
+    def _known(self) -> Store:
+        known = ("sqlite:///", "sqlite+aiosqlite:///", "postgresql://", "postgresql+psycopg://")
+        if self.url is not None and not self.url.startswith(known):
+            raise ValueError("url must begin with sqlite:/// or postgresql://")
+        return self
+
+
+class Jobs(Section):
+    """Where work that is left for later is kept, and how often it is tried."""
+
+    url: Secretive | None = None
+    database_schema: str = "groundwire_jobs"
+    attempts: int = Field(default=8, ge=1, le=50)
+    timeout: Duration = Field(default=30.0, gt=0)
+    at_once: int = Field(default=2, ge=1, le=64)
+    keep: Duration = Field(default=86_400.0, gt=0)
+    poll: Duration = Field(default=0.5, gt=0)
+    drain: Duration = 10.0
+    max_payload: Size = 8 * 2**20
+
+    @model_validator(mode="after")
+    def _known(self) -> Jobs:
+        require_scheme("url", self.url, "sqlite:///", "postgresql://")
+        return self
+
+
+class Webhook(Section):
+    """Who is told of the reports that jobs finish."""
+
+    url: Secretive | None = None
+    secret_env: str = "GROUNDWIRE_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
+    timeout: Duration = Field(default=10.0, gt=0)
+    attempts: int = Field(default=8, ge=1, le=50)
+
+    @model_validator(mode="after")
+    def _known(self) -> Webhook:
+        require_scheme("url", self.url, "http://", "https://")
+        return self
+
+
+class Facts(Section):
+    """The database that is asked for values, and how: SQL by name, with its parameters as `:name`."""
+
+    url: Secretive | None = None
+    timeout: Duration = Field(default=1.0, gt=0)
+    max_rows: int = Field(default=500, ge=1, le=100_000)
+    templates: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _askable(self) -> Facts:
+        require_scheme("url", self.url, "sqlite:///", "postgresql://")
+        if bool(self.url) != bool(self.templates):
+            raise ValueError("url and templates need each other")
+        for name, sql in self.templates.items():
+            if not _ONE_QUERY.fullmatch(_QUOTED.sub("", sql)):
+                raise ValueError(f"templates.{name} must be one SELECT or WITH … SELECT, without a semicolon")
+        return self

@@ -1,0 +1,25 @@
+"""Settings of telemetry."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from proxy.config.values import Duration, Secretive, Section
+
+
+class Telemetry(Section):
+    """What is measured, where metrics, traces and logs go, and what they may hold."""
+
+    service_name: str = "groundwire"
+    resource: dict[str, str] = {}
+    metrics: bool = True
+    metrics_access: Literal["open", "admin"] = "open"
+    otlp_endpoint: Secretive | None = None
+    otlp_signals: tuple[Literal["traces", "metrics", "logs"], ...] = ("traces", "metrics", "logs")
+    metrics_interval: Duration = Field(default=60.0, gt=0)
+    sample_ratio: float = Field(default=1.0, ge=0, le=1)
+    genai_semconv: Literal["1.41", "next"] = "1.41"
+    capture_content: bool = False
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
