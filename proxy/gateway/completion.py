@@ -51,11 +51,12 @@ class Completions:
 
     async def complete(self, dialect: Dialect, call: Call) -> Reply:
         """The upstream's answer to `call`, with its grounding. Raises RequestError when there is no answer to give."""
-        request = read_request(dialect, call.body, _text(call.headers))
+        request = read_request(dialect, call.body, _ours(call.headers))
         route = self.router.choose(request.model)
 
         def outgoing(to: Route) -> Call:
-            return replace(call, body=request.outgoing(to.model, to.upstream.forwards_documents))
+            body = request.outgoing(to.model, to.upstream.forwards_documents)
+            return call if body is call.body else replace(call, body=body)
 
         forwarding = Forwarding(self.telemetry, dialect.operation, request.body)
         mode = self._mode(request)
@@ -132,8 +133,10 @@ def _parsed(raw: bytes, decoder: Decoder, dialect: Dialect) -> tuple[bytes, Answ
     return decoded, Answer.whole(dialect, body) if isinstance(body, dict) else None
 
 
-def _text(headers: Headers) -> dict[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+def _ours(headers: Headers) -> dict[str, str]:
+    """Those of a request's headers that are meant for us."""
+    ours = [pair for pair in headers if pair[0].startswith(b"x-grounding-")]
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in ours}
 
 
 def _without(headers: Headers, *names: bytes) -> Headers:

@@ -61,7 +61,8 @@ class Forwarding:
         made = self._telemetry.upstream_call(self._operation, upstream.provider, upstream.name, body, self._purpose)
         self._call = made
         try:
-            reply = await upstream.send(replace(call, headers=made.propagated(call.headers)))
+            headers = made.propagated(call.headers)
+            reply = await upstream.send(call if headers is call.headers else replace(call, headers=headers))
         except BaseException as error:
             made.failed(error)
             made.end()
@@ -77,7 +78,9 @@ class Forwarding:
 
     def passed(self, reply: Reply) -> Reply:
         """The reply as it is."""
-        return replace(reply, body=self.within(chunks_of(reply)))
+        if self._call is None or not self._call.is_recording:
+            return reply
+        return replace(reply, body=self._recorded(self._call, chunks_of(reply), None))
 
     def within(self, chunks: Chunks, answer: Answer | None = None) -> Chunks:
         """The same chunks, recorded to their end; `answer` is what they hold, once they have passed."""

@@ -130,6 +130,8 @@ def header(headers: Headers, name: bytes) -> bytes | None:
 
 def _named_in_connection(headers: Headers) -> frozenset[bytes]:
     """The headers that `Connection` declares hop-by-hop (RFC 9110, section 7.6.1)."""
-    return frozenset(
-        token.strip().lower() for name, value in headers if name == b"connection" for token in value.split(b",")
-    )
+    values = [value for name, value in headers if name == b"connection"]
+    return frozenset(token.strip().lower() for value in values for token in value.split(b",")) if values else _NONE
+
+
+_NONE: frozenset[bytes] = frozenset()
