@@ -1,0 +1,150 @@
+"""Builds the house: every part of it, in the order in which they need each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import httpx
+
+from proxy.config import Settings
+from proxy.evidence.loading import load_verifiers
+from proxy.gateway.cascade import ModelStage
+from proxy.gateway.checks import Checks
+from proxy.gateway.completion import Completions, CompletionSettings
+from proxy.gateway.earlier import EarlierAnswers
+from proxy.gateway.grounding import Grounder
+from proxy.gateway.passthrough import PassThrough
+from proxy.gateway.proving import Prover
+from proxy.gateway.record import Recorder
+from proxy.gateway.room import Room
+from proxy.gateway.sampling import Sampler, SamplingSettings
+from proxy.gateway.stream import StreamSettings
+from proxy.gateway.verify import Verification
+from proxy.gateway.workers import Workers
+from proxy.stores.reports import Reports
+from proxy.telemetry import Telemetry, build_telemetry
+from proxy.upstream.transport import AiohttpTransport
+from proxy.verification.judge import Verifier
+from proxy.wiring.house import House
+from proxy.wiring.later import build_later
+from proxy.wiring.models import build_auditor, build_estimators, build_memory
+from proxy.wiring.site import Estate, Site
+from proxy.wiring.stores import (
+    build_estimate_cache,
+    build_facts,
+    build_history,
+    build_limiter,
+    build_verdict_cache,
+    connect_redis,
+)
+from proxy.wiring.upstreams import build_router
+
+_DECIDE_ESTIMATES = ("cache", "hallucination", "upstreams", "encoder")  # what a model's estimates depend on
+
+
+def build_house(
+    settings: Settings,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    transport: httpx.AsyncBaseTransport | None = None,
+    telemetry: Telemetry | None = None,
+    verifiers: Sequence[tuple[str, Verifier]] | None = None,
+    before: House | None = None,
+) -> House:
+    """The house that `settings` describe; secrets come from `environ`.
+
+    `before` is the house whose place it takes, and from which it inherits reports, verdicts and whatever else lasts.
+
+    Raises ConfigError when a secret is missing or an encoder cannot be loaded.
+
+    The other arguments replace what the settings would give, for tests and for those who embed the proxy.
+    """
+    estate = Estate(settings, before)
+    telemetry = telemetry or estate.take(
+        lambda old: old.telemetry, lambda: build_telemetry(settings.telemetry, environ, _named_models(settings))
+    )
+    site = Site(settings, environ, transport or AiohttpTransport(), telemetry, estate)
+    router = build_router(site)
+    grounding = settings.grounding
+    workers = Workers(grounding.workers, grounding.queue)
+    shared = estate.take(lambda old: old.shared, lambda: connect_redis(settings.cache), "cache")
+    cache = estate.take(
+        lambda old: old.completions.grounder.verification.cache,
+        lambda: build_verdict_cache(settings, shared),
+        "cache",
+    )
+    reports = estate.take(lambda old: old.reports, lambda: Reports(grounding.keep_reports))
+    reports.resize(grounding.keep_reports)
+    verifiers = verifiers or estate.take(
+        lambda old: old.completions.grounder.verification.verifiers, lambda: load_verifiers(settings.encoder), "encoder"
+    )
+    estimates = estate.take(
+        lambda old: old.estimators.cache, lambda: build_estimate_cache(settings, shared), *_DECIDE_ESTIMATES
+    )
+    estimators = build_estimators(site, router, workers, verifiers, estimates)
+    prover = Prover(workers, settings.policy, estimators, verifiers)
+    memory = build_memory(site, prover)
+    history = estate.take(lambda old: old.history, lambda: build_history(settings.store))
+    grounder = Grounder(
+        verification=Verification(workers, cache, grounding.timeout, verifiers, ModelStage(estimators)),
+        reports=reports,
+        policy=settings.policy,
+        telemetry=telemetry,
+        log_rejections=settings.quotes.log_rejections,
+        memory=memory,
+        facts=build_facts(settings.facts),
+        history=EarlierAnswers(history.exchanges) if history else None,
+        recorder=Recorder(history, workers) if history else None,
+        room=Room(grounding.max_bytes),
+    )
+    grounder = replace(grounder, later=build_later(site, grounder))
+    sampler = Sampler(_sampling(settings), telemetry, workers, settings.policy, verifiers)
+    audits = estimators.is_on("trace_auditing")
+    return House(
+        settings=settings,
+        completions=Completions(router, grounder, _completing(settings), telemetry, sampler),
+        passage=PassThrough(router, telemetry),
+        reports=reports,
+        telemetry=telemetry,
+        workers=workers,
+        estimators=estimators,
+        checks=Checks(
+            grounder,
+            prover,
+            build_auditor(site, prover, router),
+            max(grounding.timeout, settings.hallucination.timeout),
+            memory,
+            audits,
+        ),
+        later=grounder.later,
+        facts=grounder.facts,
+        history=history,
+        limiter=estate.take(lambda old: old.limiter, lambda: build_limiter(shared), "cache"),
+        shared=shared,
+        inherited=tuple(estate.taken),
+    )
+
+
+def _named_models(settings: Settings) -> Iterator[str]:
+    """The models that the settings call by their whole name."""
+    for upstream in settings.upstreams.values():
+        yield from (name for name in (*upstream.models, *upstream.aliases) if "*" not in name)
+
+
+def _completing(settings: Settings) -> CompletionSettings:
+    grounding, stream = settings.grounding, settings.stream
+    return CompletionSettings(
+        mode=grounding.mode if grounding.enabled else "off",
+        timeout=grounding.timeout,
+        max_answer=settings.server.max_body,
+        stream=StreamSettings(stream.carrier, stream.tail_budget, stream.max_event),
+    )
+
+
+def _sampling(settings: Settings) -> SamplingSettings:
+    sampling = settings.sampling
+    return SamplingSettings(
+        sampling.enabled, sampling.samples, sampling.temperatures, sampling.on_request, sampling.timeout
+    )

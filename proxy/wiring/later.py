@@ -1,0 +1,64 @@
+"""Builds what is left for later: the jobs, and the webhook that is told of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from proxy.errors import ConfigError
+from proxy.gateway.deferred import EXAMINATION, WEBHOOK, Later, told_of
+from proxy.gateway.grounding import Grounder
+from proxy.stores.jobs.jobs import Jobs
+from proxy.stores.jobs.work import JobStore, Work
+from proxy.upstream.webhook import Webhook
+from proxy.wiring.site import Site
+
+
+def build_later(site: Site, grounder: Grounder) -> Later | None:
+    """What is left for later, where jobs are kept, and done by a grounder like this one that has more time.
+
+    Raises ConfigError when a secret is missing or is none.
+    """
+    webhook, jobs = _webhook(site), site.settings.jobs
+    if jobs.url is None:
+        return None
+    work = [_examination(site, grounder, webhook), *([_telling(site, webhook)] if webhook else [])]
+    store = JobStore(
+        jobs.url,
+        schema=jobs.database_schema,
+        keep=jobs.keep,
+        poll=jobs.poll,
+        drain=jobs.drain,
+        max_payload=jobs.max_payload,
+    )
+    runner = site.estate.take(lambda old: old.later.jobs if old.later else None, lambda: Jobs(store, work))
+    return Later(runner, grounder.reports, work)
+
+
+def _examination(site: Site, grounder: Grounder, webhook: Webhook | None) -> Work:
+    jobs = site.settings.jobs
+    patient = replace(grounder, verification=replace(grounder.verification, timeout=jobs.timeout / 2))
+    return Work(
+        EXAMINATION,
+        told_of(site.telemetry, EXAMINATION, patient.finish),
+        attempts=jobs.attempts,
+        timeout=jobs.timeout,
+        at_once=jobs.at_once,
+        then=WEBHOOK if webhook else None,
+    )
+
+
+def _telling(site: Site, webhook: Webhook) -> Work:
+    attempts, timeout = site.settings.webhook.attempts, 2 * site.settings.webhook.timeout
+    post = told_of(site.telemetry, WEBHOOK, webhook.post)
+    return Work(WEBHOOK, post, attempts, timeout, at_once=4, first_wait=5.0, longest_wait=3600.0)
+
+
+def _webhook(site: Site) -> Webhook | None:
+    webhook = site.settings.webhook
+    if webhook.url is None:
+        return None
+    secret = site.secret(webhook.secret_env, "webhook.secret_env")
+    try:
+        return Webhook(webhook.url, secret, site.transport, timeout=webhook.timeout, telemetry=site.telemetry)
+    except ValueError as error:
+        raise ConfigError([f"webhook.secret_env: {webhook.secret_env} holds no base64 behind whsec_"]) from error

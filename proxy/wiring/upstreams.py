@@ -1,0 +1,81 @@
+"""Builds the model servers and the router that chooses among them."""
+
+from __future__ import annotations
+
+from proxy.config import Upstream as UpstreamSettings
+from proxy.errors import ConfigError
+from proxy.upstream.headers import ANTHROPIC_VERSION, AllowList, HeaderRules, bearer, x_api_key
+from proxy.upstream.limits import LimitedUpstream, UpstreamLimits
+from proxy.upstream.litellm import LitellmUpstream
+from proxy.upstream.openai import OpenAIUpstream
+from proxy.upstream.retries import Retries
+from proxy.upstream.router import Router, Served
+from proxy.upstream.upstream import Upstream
+from proxy.wiring.site import Site
+
+
+def build_router(site: Site) -> Router:
+    """All model servers of the settings. Raises ConfigError when a secret is missing."""
+    return Router(
+        [
+            Served(
+                _limited(_upstream(name, each, site), each),
+                each.models,
+                each.aliases,
+                Retries(**{**dict(each.retries), "statuses": frozenset(each.retries.statuses)}),
+                each.instead,
+                frozenset(each.fallback_on),
+            )
+            for name, each in site.settings.upstreams.items()
+        ]
+    )
+
+
+def _limited(upstream: Upstream, settings: UpstreamSettings) -> Upstream:
+    limits = UpstreamLimits(**dict(settings.limits))
+    return LimitedUpstream(upstream, limits) if limits.max_concurrent or limits.per_minute else upstream
+
+
+def _upstream(name: str, settings: UpstreamSettings, site: Site) -> Upstream:
+    variable = settings.api_key_env
+    key = None if variable is None else site.secret(variable, f"upstreams.{name}.api_key_env")
+    headers = _headers(name, settings, site)
+    if settings.dialect == "litellm":
+        return LitellmUpstream(
+            name,
+            settings.litellm_model or "",
+            key=key,
+            base_url=settings.base_url,
+            timeout=settings.timeout,
+            headers=headers.added,
+            truncation_alarm=settings.truncation_alarm,
+        )
+    return OpenAIUpstream(
+        name,
+        settings.base_url or "",
+        site.transport,
+        key=key,
+        timeout=settings.timeout,
+        connect_timeout=settings.connect_timeout,
+        forwards_documents=settings.forwards_documents,
+        headers=headers,
+        truncation_alarm=settings.truncation_alarm,
+        provider=settings.dialect,
+        ollama_url=settings.ollama_url,
+    )
+
+
+def _headers(name: str, settings: UpstreamSettings, site: Site) -> HeaderRules:
+    """Which headers pass to an upstream and back, and which are added. Raises ConfigError when a secret is missing."""
+    unset = [variable for variable in settings.headers_env.values() if not site.environ.get(variable)]
+    if unset:
+        raise ConfigError([f"upstreams.{name}.headers_env: the variable {each} is not set" for each in unset])
+    secret = {header: site.environ[variable].strip() for header, variable in settings.headers_env.items()}
+    is_anthropic = settings.dialect == "anthropic"
+    return HeaderRules(
+        None if settings.request_headers is None else AllowList(settings.request_headers),
+        None if settings.response_headers is None else AllowList(settings.response_headers),
+        tuple((header.lower().encode(), value.encode()) for header, value in {**settings.headers, **secret}.items()),
+        ANTHROPIC_VERSION if is_anthropic else (),
+        x_api_key if is_anthropic else bearer,
+    )
