@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import signal
 import socket
 import threading
 import time
@@ -65,6 +66,7 @@ def _stay(url: str, key: str, console: Console) -> None:
     console.print(f"Open    {url}/", highlight=False)
     console.print(f"Key     {key}", highlight=False)
     console.print("Press Ctrl+C to stop; what was stored is deleted then.", style="dim")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
         threading.Event().wait()
 

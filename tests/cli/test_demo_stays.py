@@ -15,6 +15,7 @@ STORED_WITHIN_S = 20.0
 
 def test_the_demo_stays_until_its_flagged_answers_are_reviewed() -> None:
     code = "from proxy.cli import main; main()"
+    # Ended by SIGTERM, since SIGINT is ignored by whatever a shell has started in the background.
     demo = subprocess.Popen(
         [sys.executable, "-c", code, "demo", "--stay", "--pace", "0"], stdout=subprocess.PIPE, text=True
     )
@@ -39,7 +40,7 @@ def test_the_demo_stays_until_its_flagged_answers_are_reviewed() -> None:
                 time.sleep(0.1)
             path = f"/v1/reviews/{reviews[0]['id']}"
             assert admin.post(path, json={"decision": "confirmed", "version": 0}).status_code == 200
-        demo.send_signal(signal.SIGINT)
+        demo.send_signal(signal.SIGTERM)
         assert demo.wait(60) == 0
     finally:
         demo.kill()

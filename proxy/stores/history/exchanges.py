@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, column, func, literal, literal_column, select, table
@@ -13,6 +14,7 @@ from proxy.stores.history.search import SIMPLE, Search, key, narrowing, search_f
 from proxy.stores.history.tables import CONTENTS, EXCHANGE_FLAGS, EXCHANGES, WORDS
 
 _CANDIDATES = 200  # questions that are compared, for each search that looks for similar ones
+_LOOK_S = 0.25  # after which no further search is begun
 _LIKE = 0.3  # the least similarity that is told
 _MATCH = table("words", column("rowid"))  # SQLite's FTS5 table, of which each row is that of an exchange
 
@@ -45,8 +47,10 @@ class Exchanges:
     async def similar(self, question: str, subject: str | None = None, limit: int = 10) -> tuple[Similar, ...]:
         """Earlier exchanges whose questions share the most words with this one, the most similar first.
 
-        Of those that share its longest words, the newest are compared. Nothing is found where no content is kept.
+        Of those that share its longest words, the newest are compared, for a quarter of a second at most: what is found
+        by then is told. Nothing is found where no content is kept.
         """
+        until = time.monotonic() + _LOOK_S
         words = words_of(question)
         found: dict[str, Similar] = {}
         async with self._database.reading() as connection:
@@ -56,7 +60,7 @@ class Exchanges:
                     alike = similarity(words, words_of(row["question"] or ""))
                     if alike >= _LIKE:
                         found[row["id"]] = Similar(summary_of(row), alike)
-                if len(found) >= limit:
+                if len(found) >= limit or time.monotonic() > until:
                     break
         return tuple(sorted(found.values(), key=lambda each: (-each.similarity, -each.exchange.seq))[:limit])
 
