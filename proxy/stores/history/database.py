@@ -11,9 +11,10 @@ from typing import Any
 from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, event, make_url, text
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy import Connection, Engine, event, make_url, text
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from proxy.errors import StoreUnavailable
 
@@ -63,6 +64,8 @@ class Database:
         if self.is_sqlite:
             event.listen(self._engine.sync_engine, "connect", _prepare_sqlite)
             event.listen(self._engine.sync_engine, "begin", _begin_sqlite)
+            if parsed.database:
+                _watch_file(self._engine.sync_engine, Path(parsed.database))
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
@@ -173,6 +176,28 @@ def _prepare_sqlite(connection: Any, _: Any) -> None:
     for pragma in _PRAGMAS:
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _watch_file(engine: Engine, file: Path) -> None:
+    """Has connections opened anew when `file` is gone or another one, or what they write would go to nobody's file."""
+
+    def remember(_: Any, record: ConnectionPoolEntry) -> None:
+        record.info["file"] = _identity(file)
+
+    def compare(_: Any, record: ConnectionPoolEntry, __: Any) -> None:
+        if record.info["file"] != _identity(file):
+            raise InvalidatePoolError("the file is no longer the one that was opened")
+
+    event.listen(engine, "connect", remember)
+    event.listen(engine, "checkout", compare)
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _begin_sqlite(connection: Connection) -> None:

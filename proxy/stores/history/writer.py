@@ -134,6 +134,7 @@ class Writer:
                 if not self.is_down:
                     log.warning("history.down", error=type(error).__name__, cause=_cause(error), waiting=self.waiting)
                 self.is_down = True
+                self._migrated = False  # what comes back may be another database, without tables
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._closing.wait(), rest)
                 rest = min(2 * rest, _LONGEST_REST_S)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -175,6 +176,31 @@ def test_recording_goes_on_after_the_disk_was_full(tmp_path: Path) -> None:
 
     with sqlite(tmp_path) as place:
         asyncio.run(work(place))
+
+
+@pytest.mark.parametrize("goes", ["the file", "its folder"])
+def test_nothing_is_written_to_a_file_that_was_deleted(goes: str, tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+
+    async def work(place: Database) -> None:
+        async with opened(place) as history:
+            await stored(history, entry("gw-before"))
+            if goes == "its folder":
+                shutil.rmtree(folder)
+            else:
+                for each in folder.iterdir():
+                    each.unlink()
+            history.record(entry("gw-after"))
+            await until(lambda: history.writer.is_down)
+            assert history.degraded() == "unavailable; 1 exchanges wait, 0 are lost"
+            folder.mkdir(exist_ok=True)
+            await until(lambda: not history.writer.is_down and not history.writer.waiting)
+            assert await ids(history) == ["gw-after"]
+
+    with sqlite(folder) as place:
+        asyncio.run(work(place))
+        assert (folder / "jobs.db").exists()
 
 
 @contextmanager
