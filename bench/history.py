@@ -199,7 +199,6 @@ def looks(database: Database, total: int) -> dict[str, Callable[[], Awaitable[ob
         "one exchange": lambda: exchanges.get(f"gw-{chance.randrange(total):024x}"),
         "list: newest": page,
         "list: from the middle on": lambda: exchanges.page(Query(), chance.randrange(total)),
-        "list: 20 whole reports": lambda: exchanges.full_page(Query(), limit=20),
         "list: a subject": lambda: page(subject=subject()),
         "list: the busiest subject": lambda: page(subject="subject-1"),
         "list: a session": lambda: page(session=f"session-{chance.randrange(total // 6)}"),

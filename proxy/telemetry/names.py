@@ -38,7 +38,6 @@ INPUT_MESSAGES: Final = "gen_ai.input.messages"
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 TOKEN_TYPE: Final = "gen_ai.token.type"  # noqa: S105 - no password
 TOKEN_MODALITY: Final = "gen_ai.token.modality"  # noqa: S105 - no password
-CONVERSATION: Final = "gen_ai.conversation.id"
 
 EVALUATION: Final = "gen_ai.evaluation.result"
 EVALUATION_NAME: Final = "gen_ai.evaluation.name"

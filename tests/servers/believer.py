@@ -259,8 +259,7 @@ def _flat(content: object) -> str:
 
 
 def _temperature(asked: Mapping[str, Any]) -> float:
-    options = asked.get("options") or {}
-    return float(asked.get("temperature", options.get("temperature", 1.0)) or 0.0)
+    return float(asked.get("temperature", 1.0) or 0.0)
 
 
 def _wanted(asked: Mapping[str, Any], manner: Manner) -> int | None:
@@ -299,20 +298,13 @@ def _as_openai(said: Sequence[Sequence[_Entry]]) -> dict[str, object]:
     return common | {"choices": choices, "usage": usage}
 
 
-def _as_ollama(said: Sequence[Sequence[_Entry]]) -> dict[str, object]:
-    logprobs = {"logprobs": _logprobs(said[0])} if _logprobs(said[0]) else {}
-    message = {"role": "assistant", "content": _text(said[0])}
-    counts = {"prompt_eval_count": 100, "eval_count": 4}
-    return {"model": "believer", "message": message, "done": True, "done_reason": "stop", **counts, **logprobs}
-
-
 def _as_anthropic(said: Sequence[Sequence[_Entry]]) -> dict[str, object]:
     content = [{"type": "text", "text": _text(said[0])}]
     common = {"id": "msg_1", "type": "message", "role": "assistant", "model": "believer", "stop_reason": "end_turn"}
     return common | {"stop_sequence": None, "content": content, "usage": {"input_tokens": 100, "output_tokens": 4}}
 
 
-_SHAPES = {"/v1/chat/completions": _as_openai, "/api/chat": _as_ollama, "/v1/messages": _as_anthropic}
+_SHAPES = {"/v1/chat/completions": _as_openai, "/v1/messages": _as_anthropic}
 
 
 def _text(entries: Iterable[_Entry]) -> str:

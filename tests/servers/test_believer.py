@@ -83,8 +83,8 @@ def test_it_says_when_it_is_asked_nothing(believer: Believer) -> None:
     assert said(post(believer, "Hello.")) == "I do not see what is asked."
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/chat", "/v1/messages"])
-def test_it_speaks_three_dialects(believer: Believer, path: str) -> None:
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
+def test_it_speaks_two_dialects(believer: Believer, path: str) -> None:
     body = json.dumps(post(believer, prompt("Profit did not rise."), path).json())
     assert '"YES"' in body
 

@@ -36,13 +36,8 @@ class Exchanges:
 
     async def page(self, query: Query, after: int | None = None, limit: int = 50) -> Page[Summary]:
         """The exchanges that a query asks for, newest first; `after` is that of the page before."""
-        rows, next_ = await self._rows(query, after, limit, _LISTED)
+        rows, next_ = await self._rows(query, after, limit)
         return Page(tuple(summary_of(row) for row in rows), next_)
-
-    async def full_page(self, query: Query, after: int | None = None, limit: int = 50) -> Page[Stored]:
-        """The same with everything that is kept of each."""
-        rows, next_ = await self._rows(query, after, limit, _LISTED.add_columns(CONTENTS.c.packed))
-        return Page(tuple(stored_of(row) for row in rows), next_)
 
     async def similar(self, question: str, subject: str | None = None, limit: int = 10) -> tuple[Similar, ...]:
         """Earlier exchanges whose questions share the most words with this one, the most similar first.
@@ -55,7 +50,7 @@ class Exchanges:
         found: dict[str, Similar] = {}
         async with self._database.reading() as connection:
             for search in narrowing(question, () if subject is None else (key("subject", subject),)):
-                wanted, order = self._found_by(search, _LISTED)
+                wanted, order = self._found_by(search)
                 for row in (await connection.execute(wanted.order_by(order.desc()).limit(_CANDIDATES))).mappings():
                     alike = similarity(words, words_of(row["question"] or ""))
                     if alike >= _LIKE:
@@ -64,11 +59,9 @@ class Exchanges:
                     break
         return tuple(sorted(found.values(), key=lambda each: (-each.similarity, -each.exchange.seq))[:limit])
 
-    async def _rows(
-        self, query: Query, after: int | None, limit: int, listed: Select[Any]
-    ) -> tuple[list[Any], int | None]:
+    async def _rows(self, query: Query, after: int | None, limit: int) -> tuple[list[Any], int | None]:
         """Up to `limit` rows, and from where to go on."""
-        matching = self._matching(query, listed)
+        matching = self._matching(query)
         if matching is None:
             return [], None
         wanted, order = matching
@@ -83,24 +76,24 @@ class Exchanges:
             rows = list(found.mappings())
         return rows[:limit], rows[limit - 1]["seq"] if len(rows) > limit else None
 
-    def _matching(self, query: Query, listed: Select[Any]) -> tuple[Select[Any], Any] | None:
+    def _matching(self, query: Query) -> tuple[Select[Any], Any] | None:
         """What finds the exchanges of a query, with the number to order by; None when nothing can be found."""
         given = _given(query)
         if query.text or len(given) > 1:
             search = search_for(query.text, (key(name, value) for name, value in given.items()))
-            return None if search is None else self._found_by(search, listed)
+            return None if search is None else self._found_by(search)
         if query.flag is not None:
-            listed = listed.join(EXCHANGE_FLAGS, EXCHANGE_FLAGS.c.seq == EXCHANGES.c.seq)
-            return listed.where(EXCHANGE_FLAGS.c.flag == query.flag), EXCHANGE_FLAGS.c.seq
-        return listed.where(*_named(query)), EXCHANGES.c.seq
+            flagged = _LISTED.join(EXCHANGE_FLAGS, EXCHANGE_FLAGS.c.seq == EXCHANGES.c.seq)
+            return flagged.where(EXCHANGE_FLAGS.c.flag == query.flag), EXCHANGE_FLAGS.c.seq
+        return _LISTED.where(*_named(query)), EXCHANGES.c.seq
 
-    def _found_by(self, search: Search, listed: Select[Any]) -> tuple[Select[Any], Any]:
+    def _found_by(self, search: Search) -> tuple[Select[Any], Any]:
         """What a search finds in the index of words."""
         if not self._database.is_sqlite:
             matches = WORDS.c.vector.op("@@")(func.to_tsquery(SIMPLE, search.as_tsquery()))
-            return listed.join(WORDS, WORDS.c.seq == EXCHANGES.c.seq).where(matches), WORDS.c.seq
+            return _LISTED.join(WORDS, WORDS.c.seq == EXCHANGES.c.seq).where(matches), WORDS.c.seq
         matches = literal_column("words").op("MATCH")(literal(search.as_fts5()))
-        return listed.join(_MATCH, _MATCH.c.rowid == EXCHANGES.c.seq).where(matches), _MATCH.c.rowid
+        return _LISTED.join(_MATCH, _MATCH.c.rowid == EXCHANGES.c.seq).where(matches), _MATCH.c.rowid
 
 
 def _given(query: Query) -> dict[str, str]:

@@ -50,12 +50,6 @@ def from_openai(body: Mapping[str, Any]) -> tuple[Reply, ...]:
     )
 
 
-def from_ollama(body: Mapping[str, Any]) -> Reply:
-    """The answer of Ollama's own /api/chat or /api/generate, whose `logprobs` stand at the top (from 0.12.11 on)."""
-    text = _get(body, "message", "content") if "message" in body else _get(body, "response")
-    return Reply(_text(text), _tokens(_get(body, "logprobs")))
-
-
 def read(reply: Reply) -> Estimate:
     """The probability of YES in the answer about one claim."""
     found = _VERDICT.match(reply.text)

@@ -30,12 +30,6 @@ class LeftOut:
     alone: tuple[Source, ...]
 
 
-def unknown_citations(sources: Sequence[Source], citations: Iterable[Citation]) -> tuple[Citation, ...]:
-    """The citations that name no source, or a span that does not lie in it or does not say what they quote."""
-    known = {source.id: source for source in sources}
-    return tuple(each for each in citations if each.source not in known or not _stands(each, known[each.source]))
-
-
 def scrub(
     sources: Sequence[Source], citations: Sequence[Citation], kept: Sequence[Citation] = ()
 ) -> tuple[Source, ...]:
@@ -43,7 +37,7 @@ def scrub(
 
     Spans that overlap or touch get one marker, lines and table cells one each. Where the cited words stand elsewhere
     too, four words or more under the folding of quotations, they are replaced as well: a copy is the same evidence.
-    Spans of `kept` stay in any case. A citation of no source changes nothing; see `unknown_citations`.
+    Spans of `kept` stay in any case. A citation of no source changes nothing.
     """
     spans = [_cited(source, citations) for source in sources]
     evidence = [piece for source, own in zip(sources, spans, strict=True) for piece in _pieces(source, own)]

@@ -11,7 +11,7 @@ from servers.believer import DENIED, SCRUBBED, STATED, UNSTATED, Believer, Manne
 from proxy.types import Citation, Claim, Estimate, Probability, Source, Unavailable
 from proxy.verification.information.budget import Ablation, measure, needs_p0
 from proxy.verification.information.probe import Probe, ask, ask_all
-from proxy.verification.information.reply import from_ollama, from_openai, read, read_all, sampled, says
+from proxy.verification.information.reply import from_openai, read, read_all, sampled, says
 from proxy.verification.information.scrub import leave_one_out, scrub
 
 TEXT = (
@@ -149,11 +149,6 @@ def test_what_a_server_does_not_show_widens_the_interval_around_its_belief(
     found = estimate(believer, claim, CONTEXT)
     assert isinstance(found, Probability)
     assert found.lower <= p1 <= found.upper
-
-
-def test_ollamas_own_dialect_reads_the_same(believer: Believer) -> None:
-    found = read(from_ollama(post(believer, ask(REVENUE, CONTEXT), "/api/chat", options={"temperature": 0})))
-    assert value(found) == pytest.approx(STATED)
 
 
 def test_without_logprobs_samples_enclose_the_belief(believer: Believer) -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from proxy.types import Estimate, Probability, Unavailable
 from proxy.verification.information.reply import (
     Reply,
-    from_ollama,
     from_openai,
     read,
     read_all,
@@ -147,12 +146,6 @@ def test_samples_make_an_interval() -> None:
 # --- shapes -----------------------------------------------------------------------------------------------------------
 
 
-def test_ollamas_own_shape_reads_the_same() -> None:
-    entries = [entry("YES", {"YES": 0.8, "NO": 0.2})]
-    for answer in ({"message": {"role": "assistant", "content": "YES"}}, {"response": "YES"}):
-        assert bounds(read(from_ollama({**answer, "logprobs": entries}))) == pytest.approx((0.8, 0.8))
-
-
 def test_every_choice_is_read() -> None:
     choices = body(("YES", {"YES": 0.9}))["choices"] + body(("NO", {"NO": 0.9}))["choices"]
     assert [says(reply) for reply in from_openai({"choices": choices})] == [True, False]
@@ -207,9 +200,9 @@ json_values = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(["choices", "message", "logprobs", "response"]), json_values))
+@given(st.dictionaries(st.sampled_from(["choices", "message", "logprobs"]), json_values))
 def test_no_body_is_too_strange_to_be_read(strange: dict[str, Any]) -> None:
-    for reply in (*from_openai(strange), from_ollama(strange)):
+    for reply in from_openai(strange):
         assert read(reply) is not None
         assert len(read_all(reply, 3)) == 3
 
