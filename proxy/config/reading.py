@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ def _problem(
     details: Mapping[str, Any], path: Path | None, lines: Mapping[Path_, int], variables: Mapping[Path_, str]
 ) -> str:
     loc: Path_ = tuple(step for step in details["loc"] if step not in ("Tolerance", "literal['written']"))
-    place = _place(loc, path, lines, variables)
+    place = _place(_within(loc, str(details["msg"]), {**lines, **variables}), path, lines, variables)
     if details["type"] == "extra_forbidden":
         near = difflib.get_close_matches(str(loc[-1]), _siblings(loc), n=1)
         what = "unknown key" + (f" (did you mean '{near[0]}'?)" if near else "")
@@ -144,7 +144,14 @@ def _problem(
         what = "must hold keys and values"
     else:
         what = str(details["msg"]).removeprefix("Value error, ")
-    return f"{place}{'.'.join(map(str, loc))}: {what}"
+    return f"{place}{'.'.join(map(str, loc))}: {what}" if loc else f"{place}{what}"
+
+
+def _within(loc: Path_, said: str, given: Collection[Path_]) -> Path_:
+    """The key that a complaint about a whole section begins with, where it is given; else the section."""
+    first, *_ = said.removeprefix("Value error, ").split(" ", 1)
+    inner = (*loc, *first.removesuffix(":").split("."))
+    return inner if inner in given else loc
 
 
 def _place(loc: Path_, path: Path | None, lines: Mapping[Path_, int], variables: Mapping[Path_, str]) -> str:

@@ -46,6 +46,7 @@ class Store(Section):
         known = ("sqlite:///", "sqlite+aiosqlite:///", "postgresql://", "postgresql+psycopg://")
         if self.url is not None and not self.url.startswith(known):
             raise ValueError("url must begin with sqlite:/// or postgresql://")
+        _require_file(self.url)
         return self
 
 
@@ -65,6 +66,7 @@ class Jobs(Section):
     @model_validator(mode="after")
     def _known(self) -> Jobs:
         require_scheme("url", self.url, "sqlite:///", "postgresql://")
+        _require_file(self.url)
         return self
 
 
@@ -99,3 +101,10 @@ class Facts(Section):
             if not _ONE_QUERY.fullmatch(_QUOTED.sub("", sql)):
                 raise ValueError(f"templates.{name} must be one SELECT or WITH … SELECT, without a semicolon")
         return self
+
+
+def _require_file(url: str | None) -> None:
+    """Refuses a SQLite database in memory, which would be another one for every connection."""
+    scheme, _, rest = (url or "").partition(":///")
+    if scheme.startswith("sqlite") and rest.partition("?")[0] in ("", ":memory:"):
+        raise ValueError("url must name a file, such as sqlite:///groundwire.db")

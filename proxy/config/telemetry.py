@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from proxy.config.values import Duration, Secretive, Section
+from proxy.config.values import Duration, Secretive, Section, require_scheme
 
 
 class Telemetry(Section):
@@ -23,3 +23,8 @@ class Telemetry(Section):
     genai_semconv: Literal["1.41", "next"] = "1.41"
     capture_content: bool = False
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @model_validator(mode="after")
+    def _known(self) -> Telemetry:
+        require_scheme("otlp_endpoint", self.otlp_endpoint, "http://", "https://")
+        return self

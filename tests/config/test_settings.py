@@ -346,6 +346,26 @@ def test_every_tolerance_can_be_set_by_a_variable(load: Any, name: str, written:
             "server: {}\ncache: {}\nserver: {}\n", "config.yaml:3: 'server' is given twice", id="a section twice"
         ),
         pytest.param("server:\n  port: 1\n  port: 2\n", "config.yaml:3: 'port' is given twice", id="a key twice"),
+        pytest.param(
+            "store:\n  keep: 1d\n  url: mysql://h/d\n",
+            "config.yaml:3: store: url must begin with sqlite:/// or postgresql://",
+            id="a database of another kind",
+        ),
+        pytest.param(
+            "jobs:\n  url: 'sqlite:///:memory:'\n",
+            "config.yaml:2: jobs: url must name a file, such as sqlite:///groundwire.db",
+            id="a database in memory",
+        ),
+        pytest.param(
+            "telemetry:\n  otlp_endpoint: localhost:4318\n",
+            "config.yaml:2: telemetry: otlp_endpoint must begin with http:// or https://",
+            id="a collector without a scheme",
+        ),
+        pytest.param(
+            "upstreams:\n  a:\n    base_url: http://h/v1\n    fallbacks: [b/x]\n",
+            "config.yaml:4: upstreams.a.fallbacks: 'b/x' must be upstream/model, or upstream/*",
+            id="a fallback to nowhere",
+        ),
         pytest.param("- a\n", "config.yaml:1: the file must hold keys and values", id="a list"),
         pytest.param("just words\n", "config.yaml:1: the file must hold keys and values", id="words"),
     ],
