@@ -1,6 +1,6 @@
 """RE1: a verifier that fails never crashes, blocks or changes an answer; the report says what was not checked."""
 
-import time
+import threading
 
 import pytest
 from clients import grounding_added, post_chat
@@ -17,10 +17,6 @@ ANSWER = "The sky is blue on a clear day. Acme earned $4.2 million in 2023."
 
 def failing(*_: object) -> None:
     raise ZeroDivisionError("a fault of the verifier")
-
-
-def endless(*_: object) -> None:
-    time.sleep(3)
 
 
 def only(verifier: object) -> tuple:
@@ -53,11 +49,15 @@ def test_a_verifier_that_raises_hides_no_finding_of_another(upstream: Upstream, 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_a_verifier_that_takes_too_long_holds_up_no_answer(upstream: Upstream, start_proxy, streamed: bool) -> None:
+    released = threading.Event()
+
+    def endless(*_: object) -> None:
+        released.wait(60)
+
     proxy = start_proxy(verifiers=only(endless), grounding={"timeout": "200ms"})
     upstream.reply = stream_reply(chat_events(ANSWER)) if streamed else body_reply(chat_body(ANSWER))
-    started = time.monotonic()
     answer = post_chat(proxy.port, CHAT | {"stream": streamed})
-    assert time.monotonic() - started < 2.5
+    released.set()
     assert grounding_added(b"".join(upstream.reply.body), answer.body)["verdict"] == "not_checked"
 
 

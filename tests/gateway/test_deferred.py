@@ -170,7 +170,8 @@ def test_a_database_that_is_down_delays_no_answer_and_loses_no_report_of_a_livin
     async def work() -> tuple[str, dict[str, Any], tuple[tuple[str, str], ...], float]:
         async with open_house(whole(), url(tmp_path / "missing")) as serving:
             start = asyncio.get_running_loop().time()
-            _, raw = await answered(serving, asked(grounding={"mode": "async"}))
+            for _ in range(10):
+                _, raw = await answered(serving, asked(grounding={"mode": "async"}))
             took = asyncio.get_running_loop().time() - start
             told = grounding_in(raw)
             return told["status"], await finished(serving, told["id"]), serving.degraded(), took
@@ -178,7 +179,7 @@ def test_a_database_that_is_down_delays_no_answer_and_loses_no_report_of_a_livin
     status, report, degraded, took = asyncio.run(work())
     assert (status, report["status"]) == ("pending", "complete")
     assert ("jobs", "unavailable") in degraded
-    assert took < 0.5
+    assert took < 5, "that is half of what it takes if each waits for the database"
 
 
 def test_an_answer_that_goes_on_behind_its_finish_reason_is_examined_whole(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -37,18 +39,15 @@ class Believes:
 
 
 class Stubborn(Believes):
-    """Answers after so many seconds, and does not let itself be cancelled."""
+    """Answers once it is released, and does not let itself be cancelled."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
 
     async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
-        until = time.monotonic() + self._seconds
-        while time.monotonic() < until:
-            try:
-                await asyncio.sleep(until - time.monotonic())
-            except asyncio.CancelledError:
-                continue
+        while not self.released.is_set():
+            with suppress(asyncio.CancelledError):
+                await self.released.wait()
         return await super().estimate_probability(claim, context)
 
 
@@ -111,32 +110,31 @@ def test_accepted_facts_come_back_as_sources_of_their_subject() -> None:
 
 
 def test_a_backend_that_cannot_be_stopped_does_not_stop_the_gate() -> None:
-    async def work() -> tuple[list[Answered], float]:
-        start = time.monotonic()
-        found = await gate.admit([Offered(STATED, EVIDENCE, 0.8), Offered(INVENTED, EVIDENCE, 0.8)], "acme", Asker("m"))
-        return found, time.monotonic() - start
+    stubborn = Stubborn()
+    gate = memory(stubborn)
 
-    gate = memory(Stubborn(2.5))
-    found, took = asyncio.run(work())
-    assert took < 2.0
+    async def work() -> list[Answered]:
+        found = await gate.admit([Offered(STATED, EVIDENCE, 0.8), Offered(INVENTED, EVIDENCE, 0.8)], "acme", Asker("m"))
+        stubborn.released.set()
+        return found
+
+    found = asyncio.run(work())
     assert [each.admission.grounding for each in found] == ["unverified", "unverified"]
     assert [each.admission.confidence for each in found] == [0.4, 0.4]
     assert recalled(gate) == []
 
 
 def test_workers_that_are_busy_do_not_stop_the_gate() -> None:
-    async def work() -> tuple[list[Answered], float]:
-        workers = Workers(1, 100)
-        busy = asyncio.create_task(workers.run(time.sleep, 2.5))
-        await asyncio.sleep(0.01)
-        start = time.monotonic()
+    async def work() -> list[Answered]:
+        workers, released = Workers(1, 100), threading.Event()
+        busy = asyncio.create_task(workers.run(released.wait, 60))
+        await asyncio.sleep(0)
         found = await memory(workers=workers).admit([Offered(STATED, EVIDENCE, 0.8)], None, Asker())
-        took = time.monotonic() - start
-        busy.cancel()
-        return found, took
+        released.set()
+        assert await busy, "the worker was free meanwhile"
+        return found
 
-    (answered,), took = asyncio.run(work())
-    assert took < 2.0
+    (answered,) = asyncio.run(work())
     assert answered.admission.grounding == "unverified"
 
 
@@ -156,7 +154,7 @@ def test_a_backend_that_breaks_costs_confidence_and_nothing_else() -> None:
 def test_a_store_that_does_not_keep_costs_the_keeping_and_nothing_else(store: MemoryFacts) -> None:
     gate = memory(Believes(), facts=store)
     (answered,), took = admit(gate, STATED)
-    assert took < 2.0
+    assert took < 20, "a store that hangs does so for a minute"
     assert answered.admission.confidence == 0.8
     assert answered.fact is None
     assert recalled(gate) == []
@@ -167,7 +165,7 @@ def test_that_a_store_cannot_be_read_is_told_to_who_asks_what_it_keeps(store: Me
     start = time.monotonic()
     with pytest.raises(MemoryUnavailable, match="cannot be reached just now"):
         asyncio.run(memory(facts=store).about("acme"))
-    assert time.monotonic() - start < 2.0
+    assert time.monotonic() - start < 20
 
 
 def test_a_store_that_cannot_be_read_is_a_503_of_a_code_of_its_own() -> None:

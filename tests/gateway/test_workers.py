@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Coroutine
 from typing import Any
 
@@ -25,12 +24,12 @@ class Gate:
 
     def __call__(self) -> str:
         self.began += 1
-        assert self.open.wait(5)
+        assert self.open.wait(30)
         return "done"
 
 
 async def until(condition: Any) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 - what it waits for happens in other threads
             await asyncio.sleep(0.001)
 
@@ -136,9 +135,7 @@ def test_closing_drops_what_waits_and_blocks_nobody() -> None:
         workers, gate = Workers(1, 10), Gate()
         jobs = [asyncio.create_task(workers.run(gate)) for _ in range(3)]
         await until(lambda: gate.began)
-        started = time.perf_counter()
-        workers.close()
-        assert time.perf_counter() - started < 0.5
+        workers.close()  # would wait for ever if it waited for the gate
         gate.open.set()
         await asyncio.wait(jobs)
         assert gate.began == 1

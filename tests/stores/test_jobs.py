@@ -177,8 +177,8 @@ def test_a_database_that_cannot_be_reached_refuses_jobs_at_once(url: str, tmp_pa
 
     took, lost, down, closed_within = asyncio.run(work())
     assert (lost, down) == (10, True)
-    assert took < 0.1
-    assert closed_within < 5
+    assert took < 5, "that is half of what it takes if each waits for the database"
+    assert closed_within < 15
 
 
 def test_a_database_that_comes_up_later_is_used_from_then_on(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_database_that_goes_away_loses_what_comes_meanwhile_and_nothing_else()
             for number in range(20):
                 with pytest.raises(JobsUnavailable):
                     await jobs.defer("test", str(number), b"{}")
-            assert time.monotonic() - start < 1.5  # one wait of at most `patience`, and then none
+            assert time.monotonic() - start < 10  # one wait of at most `patience`, a second, and then none
             assert jobs.is_down
             assert jobs.lost == 20
             wire.is_cut = False

@@ -117,7 +117,7 @@ def test_a_connection_that_nobody_accepts_times_out() -> None:
         finally:
             for each in filling:
                 each.close()
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 20, "the system itself gives up after two minutes"
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_recording_takes_no_time_whatever_the_database_does(tmp_path: Path) -> N
             start = time.perf_counter()
             for _ in range(1000):
                 history.record(told)
-            assert time.perf_counter() - start < 0.5
+            assert time.perf_counter() - start < 10, "it takes 200 s if each waits for the database"
             await until(lambda: history.writer.is_down)
 
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:

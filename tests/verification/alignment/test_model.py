@@ -102,7 +102,7 @@ def test_weights_of_other_features_are_refused():
 
 def test_a_probability_takes_a_hundredth_of_a_millisecond():
     model, found = shipped(), features_of("The wind farm stands off the coast.")
-    start = time.process_time()
+    start = time.thread_time()
     for _ in range(1000):
         model.probability(found)
-    assert time.process_time() - start < 0.1
+    assert time.thread_time() - start < 0.1
