@@ -58,10 +58,11 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the queries gave: a source for each that gave any value, and what went wrong."""
+    """What the queries gave: a source for each that gave any value, what went wrong, and parameters that none takes."""
 
     sources: tuple[Source, ...] = ()
     shortfalls: tuple[Shortfall, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 class FactsDatabase:
@@ -93,7 +94,12 @@ class FactsDatabase:
             )
         )
         sources = (facts_source(name, values) for name, values, _ in found)
-        return Facts(tuple(filter(None, sources)), tuple(told for _, _, shortfalls in found for told in shortfalls))
+        taken = {each for query in self._queries.values() for each in _parameters(query)}
+        return Facts(
+            tuple(filter(None, sources)),
+            tuple(told for _, _, shortfalls in found for told in shortfalls),
+            tuple(each for each in parameters if each not in taken),
+        )
 
     async def close(self) -> None:
         """Closes every connection."""

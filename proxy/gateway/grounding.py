@@ -132,9 +132,12 @@ class Grounder:
             recalled = Recalled(await self.memory.sources(options.subject))
         if self.facts and options.facts is not None:
             found = await self.facts.ask(options.facts)
-            recalled = Recalled((*recalled.sources, *found.sources), tuple(map(str, found.shortfalls)))
+            unknown = (f"facts: no template takes {name!r}" for name in found.unknown)
+            recalled = Recalled((*recalled.sources, *found.sources), (*map(str, found.shortfalls), *unknown))
         if self.history and options.subject is not None:
-            recalled = replace(recalled, earlier=await self.history.of(options.subject))
+            earlier = await self.history.of(options.subject)
+            unread = () if earlier is not None else ("consistency: earlier answers could not be read",)
+            recalled = Recalled(recalled.sources, (*recalled.warnings, *unread), earlier or ())
         return recalled
 
     def _warnings(self, request: Request) -> tuple[str, ...]:

@@ -65,3 +65,7 @@ def test_nothing_is_asked_unless_a_request_names_parameters(figures: dict[str, A
 
 def test_values_that_nobody_has_set_up_are_a_warning() -> None:
     assert report({"facts": {"property_id": 7}})["warnings"] == ["facts: no SQL templates are configured"]
+
+
+def test_a_parameter_that_no_template_takes_is_a_warning(figures: dict[str, Any]) -> None:
+    assert report({"facts": {"propertyid": 7}}, facts=figures)["warnings"] == ["facts: no template takes 'propertyid'"]

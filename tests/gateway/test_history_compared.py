@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exchanges import choice, exchange, verification
+from exchanges import answered, asked, choice, exchange, grounding_in, house, verification, whole
 from stores.databases import Database as Place
 from stores.history.entries import entry, opened, stored
 
@@ -71,19 +71,31 @@ def test_without_history_nothing_is_said_of_consistency(earlier: tuple[Earlier, 
 
 
 def test_the_newest_answers_of_a_subject_are_compared_and_no_others(tmp_path: Path) -> None:
-    async def work() -> tuple[Earlier, ...]:
+    async def work() -> tuple[Earlier, ...] | None:
         async with opened(Place(f"sqlite:///{tmp_path}/history.db")) as history:
             said = [entry(f"gw-{day}", at=THEN + day, answer=f"Answer {day}.", subject="acme") for day in range(4)]
             await stored(history, *said, entry("gw-other", answer="Another.", subject="beta"))
             return await EarlierAnswers(history.exchanges, most=3).of("acme")
 
-    assert [(each.exchange, each.answer) for each in asyncio.run(work())] == [
+    assert [(each.exchange, each.answer) for each in asyncio.run(work()) or ()] == [
         ("gw-3", "Answer 3."),
         ("gw-2", "Answer 2."),
         ("gw-1", "Answer 1."),
     ]
 
 
-def test_a_history_that_fails_leaves_nothing_to_compare() -> None:
+def test_a_history_that_fails_is_no_history_without_answers() -> None:
     exchanges = Exchanges(Database("postgresql://127.0.0.1:9/nothing"))
-    assert asyncio.run(EarlierAnswers(exchanges).of("acme")) == ()
+    assert asyncio.run(EarlierAnswers(exchanges).of("acme")) is None
+
+
+def test_a_report_says_that_earlier_answers_could_not_be_read() -> None:
+    async def work() -> dict[str, Any]:
+        serving = house(whole("Revenue was $4.2M."), store={"url": "postgresql://127.0.0.1:9/nothing"})
+        _, raw = await answered(serving, asked(grounding={"subject": "acme"}))
+        await serving.close()
+        return grounding_in(raw)
+
+    found = asyncio.run(work())
+    assert "consistency: earlier answers could not be read" in found["warnings"]
+    assert "consistency" not in found
