@@ -7,14 +7,16 @@ import doctest
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from proxy.cli import app
+from proxy.config import load_settings
 from proxy.dialects.chat import CHAT
+from proxy.dialects.options import HEADERS, Options
 from proxy.dialects.report import render
-from proxy.types import Choice, Exchange
+from proxy.types import Choice, Exchange, Status
 from proxy.verification.aggregate import FLAGS
 from proxy.verification.context.gathering import gather
 from proxy.verification.context.index import Context
@@ -22,7 +24,7 @@ from proxy.verification.examine import verify
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-LATER = {"inconsistent_with_history"}
+PAGES = ["README.md", "CHANGELOG.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 
 
 def blocks(language: str) -> list[str]:
@@ -79,14 +81,41 @@ def test_every_command_is_in_the_readme(command: str) -> None:
     assert f"groundwire {command}" in README or re.search(rf"groundwire .*also.*\b{command}\b", README)
 
 
-@pytest.mark.parametrize("flag", [flag for flag in FLAGS if flag not in LATER])
+@pytest.mark.parametrize("flag", FLAGS)
 def test_every_flag_is_in_the_readme(flag: str) -> None:
     assert f"`{flag}`" in README
 
 
-@pytest.mark.parametrize(
-    "document", ["README.md", "CHANGELOG.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
-)
+@pytest.mark.parametrize("option", [*Options.model_fields, *HEADERS, *get_args(Status)])
+def test_what_a_request_may_ask_and_be_told_is_in_the_readme(option: str) -> None:
+    assert re.search(rf"`(?:grounding)?\.?{option}`", README)
+
+
+def anchors(page: Path) -> set[str]:
+    """What the headings of a page can be linked by."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", PAGES)
+def test_every_link_to_a_heading_finds_it(document: str) -> None:
+    page = ROOT / document
+    links = re.findall(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    assert [(to, at) for to, at in links if at not in anchors(page.parent / to if to else page)] == []
+
+
+@pytest.mark.parametrize("document", PAGES)
+def test_every_example_of_settings_can_be_used(document: str, tmp_path: Path) -> None:
+    examples = re.findall(
+        r"^```yaml\n(\S.*?)```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    for example in examples:
+        file = tmp_path / "config.yaml"
+        file.write_text(example, encoding="utf-8")
+        load_settings(file, {})
+
+
+@pytest.mark.parametrize("document", PAGES)
 def test_every_link_into_the_project_leads_somewhere(document: str) -> None:
     page = ROOT / document
     links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
