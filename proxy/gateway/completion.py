@@ -23,6 +23,7 @@ from proxy.telemetry import Telemetry
 from proxy.types import Call, Headers, Reply
 from proxy.upstream.headers import header
 from proxy.upstream.router import Route, Router
+from proxy.upstream.wire import begun
 
 _SKIPPED: Headers = ((b"x-grounding-status", b"skipped"), (b"x-grounding-verdict", b"not_checked"))
 _UNREADABLE: Headers = ((b"x-grounding-status", b"failed"), (b"x-grounding-verdict", b"not_checked"))
@@ -61,12 +62,12 @@ class Completions:
         forwarding = Forwarding(self.telemetry, dialect.operation, request.body)
         mode = self._mode(request)
         if mode == "off":
-            return _with_headers(forwarding.passed(await forwarding.send(route, outgoing)), _SKIPPED)
+            return _with_headers(await forwarding.passed(await forwarding.send(route, outgoing)), _SKIPPED)
         try:
             grounding = self.grounder.begin(request, mode, call.headers)
         except Overload:
             unread = self.grounder.unread(request, new_id())
-            return _with_headers(forwarding.passed(await forwarding.send(route, outgoing)), unread.headers)
+            return _with_headers(await forwarding.passed(await forwarding.send(route, outgoing)), unread.headers)
         try:
             grounding.sample(self.sampler.begin(request, route, outgoing(route)) if self.sampler else None)
             reply = await forwarding.send(route, outgoing)
@@ -74,10 +75,10 @@ class Completions:
             decoder = Decoder(header(reply.headers, b"content-encoding"))
             if reply.status != 200 or not decoder.known:
                 grounding.abandon()
-                passed = forwarding.passed(reply)
+                passed = await forwarding.passed(reply)
                 return passed if decoder.known else _with_headers(passed, _UNREADABLE)
             if (header(reply.headers, b"content-type") or b"").startswith(dialect.framing.media_type):
-                return self._stream(request, grounding, forwarding, reply, decoder)
+                return await self._stream(request, grounding, forwarding, reply, decoder)
             return await self._body(request, grounding, forwarding, reply, decoder)
         except BaseException:
             grounding.abandon()
@@ -88,7 +89,7 @@ class Completions:
             return "off"
         return request.options.mode or self.settings.mode
 
-    def _stream(
+    async def _stream(
         self, request: Request, grounding: Grounding, forwarding: Forwarding, reply: Reply, decoder: Decoder
     ) -> Reply:
         """The reply with its verdict inside the stream; only the report's id is known when its headers go out."""
@@ -96,7 +97,7 @@ class Completions:
         headers = _without(reply.headers, b"content-length", b"content-encoding")
         unbuffered = tuple(pair for pair in _UNBUFFERED if header(headers, pair[0]) is None)
         ours = ((b"x-grounding-id", grounding.id.encode()), *unbuffered)
-        body = forwarding.within(stream.events(chunks_of(reply)), stream.answer)
+        body = await forwarding.within(await begun(stream.events(chunks_of(reply))), stream.answer)
         return Reply(reply.status, headers + ours, body, in_events=request.dialect.framing.comment is not None)
 
     async def _body(
@@ -109,12 +110,16 @@ class Completions:
             raw, end = await read(chunks, self.settings.max_answer, grounding.has_room)
             if end == "whole":
                 decoded, answer = _parsed(raw, decoder, request.dialect)
+        except BaseException as error:
+            forwarding.broke_off(error)
+            raise
         finally:
             forwarding.end(answer)
         if answer is None:
             headers = grounding.shed().headers if end == "no_room" else _UNREADABLE
             grounding.abandon()
-            return _with_headers(replace(reply, body=raw if end == "whole" else resumed(raw, chunks)), headers)
+            body = raw if end == "whole" else await begun(resumed(raw, chunks))
+            return _with_headers(replace(reply, body=body), headers)
         grounding.conclude(answer)
         annotation = await grounding.annotation(within=self.settings.timeout)
         if annotation.shown is None:

@@ -16,6 +16,7 @@ from proxy.types import Attempt, Call, Chunks, Headers, Reply
 from proxy.upstream.attempts import Attempts
 from proxy.upstream.headers import without_keys
 from proxy.upstream.router import Route
+from proxy.upstream.wire import begun
 
 
 class Forwarding:
@@ -76,17 +77,22 @@ class Forwarding:
             self._call.passed_over(outcome)
             self._call.end()
 
-    def passed(self, reply: Reply) -> Reply:
+    async def passed(self, reply: Reply) -> Reply:
         """The reply as it is."""
         if self._call is None or not self._call.is_recording:
             return reply
-        return replace(reply, body=self._recorded(self._call, chunks_of(reply), None))
+        return replace(reply, body=await begun(self._recorded(self._call, chunks_of(reply), None)))
 
-    def within(self, chunks: Chunks, answer: Answer | None = None) -> Chunks:
+    async def within(self, chunks: Chunks, answer: Answer | None = None) -> Chunks:
         """The same chunks, recorded to their end; `answer` is what they hold, once they have passed."""
         if self._call is None or not self._call.is_recording:
             return chunks
-        return self._recorded(self._call, chunks, answer)
+        return await begun(self._recorded(self._call, chunks, answer))
+
+    def broke_off(self, error: BaseException) -> None:
+        """Records why there is no answer, or no more of it."""
+        if self._call is not None:
+            self._call.failed(error)
 
     def end(self, answer: Answer | None = None) -> None:
         """Ends the record, with what the answer says of itself."""
@@ -99,6 +105,7 @@ class Forwarding:
     async def _recorded(self, call: UpstreamCall, chunks: Chunks, answer: Answer | None) -> Chunks:
         try:
             async with aclosing(chunks):
+                yield b""
                 async for chunk in chunks:
                     call.chunk()
                     yield chunk
@@ -142,8 +149,9 @@ async def read(chunks: Chunks, limit: int, has_room: Callable[[int], bool] = _en
 
 
 async def resumed(start: bytes, chunks: Chunks) -> Chunks:
-    """A body whose start has been read already."""
+    """A body whose start has been read already; to be `begun`."""
     async with aclosing(chunks):
+        yield b""
         yield start
         async for chunk in chunks:
             yield chunk

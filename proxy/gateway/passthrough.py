@@ -51,7 +51,7 @@ class PassThrough:
             return replace(call, body=raw if to.model == model else replaced(raw, "model", to.model))
 
         forwarding = Forwarding(self.telemetry, operation, body)
-        return forwarding.passed(await forwarding.send(route, outgoing))
+        return await forwarding.passed(await forwarding.send(route, outgoing))
 
     async def one_model(self, call: Call, model: str) -> Reply:
         """What the upstream that serves a model says of it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -171,12 +172,16 @@ class Sampling:
         reply = await forwarding.send(self._route.once(), lambda _: call)
         answer = None
         try:
-            raw, end = await read(chunks_of(reply), self._parts.settings.max_answer)
+            async with aclosing(chunks_of(reply)) as chunks:
+                raw, end = await read(chunks, self._parts.settings.max_answer)
             if reply.status != 200:
                 return _Sample(reason=f"status {reply.status}")
             decoded = Decoder(header(reply.headers, b"content-encoding")).feed(raw) if end == "whole" else b""
             found = loads(decoded) if decoded else None
             answer = Answer.whole(dialect, found) if isinstance(found, dict) else None
+        except BaseException as error:
+            forwarding.broke_off(error)
+            raise
         finally:
             forwarding.end(answer)
         return _of(answer) if answer else _Sample(reason="unreadable")

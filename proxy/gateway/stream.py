@@ -47,10 +47,14 @@ class AnnotatedStream:
         self._told = settings.carrier == "none" or request.options.detail == "none"
 
     async def events(self, chunks: Chunks) -> Chunks:
-        """What the client gets, in pieces that end where an event ends. Raises UpstreamBroken or UpstreamTimeout."""
+        """What the client gets, in pieces that end where an event ends; to be `begun`.
+
+        Raises UpstreamBroken or UpstreamTimeout.
+        """
         split = self._framing.splitter(self._settings.max_event)
         try:
             async with aclosing(chunks):
+                yield b""
                 async for chunk in chunks:
                     async for piece in self._passed(split.feed(self._decoder.feed(chunk))):
                         yield piece

@@ -26,9 +26,9 @@ from proxy.errors import ConfigError, UnknownReview
 from proxy.server.checks import check_routes
 from proxy.server.clients import Clients
 from proxy.server.direct import DirectApp
-from proxy.server.endpoints import Edge, Endpoint, Handler, alive, fetch_report, ready
+from proxy.server.endpoints import Edge, Endpoint, Handler, Hosted, alive, fetch_report, ready
 from proxy.server.errors import ErrorShape
-from proxy.server.guard import Guard, guarded
+from proxy.server.guard import Guard
 from proxy.server.ollama import ollama_paths
 from proxy.server.openapi import document
 from proxy.server.standing import Standing, standing_of
@@ -56,7 +56,7 @@ def build_app(
     unguarded = replace(edge, guard=None)
     always = replace(unguarded, admission=None)
     passage, completions = house.passage, house.completions
-    agents = _agents(settings, house, guard)
+    agents = _agents(settings, house, edge)
     ours, count = "/v1/grounding", f"{MESSAGES.path}/count_tokens"
 
     def at(
@@ -153,7 +153,7 @@ class Agents:
     running: Callable[[], AbstractAsyncContextManager[None]]
 
 
-def _agents(settings: Settings, house: House, guard: Guard | None) -> Agents | None:
+def _agents(settings: Settings, house: House, edge: Edge) -> Agents | None:
     """The MCP server, where it is switched on. Raises ConfigError when its extra is not installed."""
     if not settings.mcp.enabled:
         return None
@@ -162,10 +162,13 @@ def _agents(settings: Settings, house: House, guard: Guard | None) -> Agents | N
     except ImportError as error:
         raise ConfigError(["mcp.enabled: it needs groundwire[mcp], which is not installed"]) from error
     server = mcp_server(house.checks)
-    routes = tuple(mounted(server, settings.mcp).routes)
-    for route in routes:
-        if guard is not None and isinstance(route, Route):
-            route.app = guarded(guard, route.app)
+    routes = tuple(
+        Route(
+            route.path, Hosted(edge, route.path, route.app), methods=["POST"]
+        )  # GET would wait for news that never come
+        for route in mounted(server, settings.mcp).routes
+        if isinstance(route, Route)
+    )
     return Agents(routes, server.session_manager.run)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import structlog
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
 from proxy.dialects.error import openai_error
@@ -19,6 +20,7 @@ from proxy.server.exchange import ClientGone, cancelled_when_gone, read_call, se
 from proxy.server.guard import Guard
 from proxy.server.standing import Standing
 from proxy.telemetry import Served, Telemetry
+from proxy.telemetry.served import served
 from proxy.types import Call, Reply
 from proxy.upstream.headers import header
 
@@ -40,36 +42,35 @@ class Edge:
     admission: Admission | None = None
 
 
-class Endpoint:
-    """One path as an ASGI application: reads the call, has it handled, sends the reply, writes one line to the log."""
+class Door(ABC):
+    """One path as an ASGI application: who comes is let in or refused, answered, and told of in one line of the log."""
 
-    def __init__(self, edge: Edge, route: str, handle: Handler, shape: ErrorShape = openai_error) -> None:
+    def __init__(self, edge: Edge, route: str, shape: ErrorShape = openai_error) -> None:
         self._edge = edge
         self._route = route
-        self._handle = handle
         self._shape = shape
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request. What is wrong with it, and what goes wrong, is told in the shape of its dialect."""
         start = time.perf_counter()
         told: dict[str, int | str] = {"status": "client_gone"}
-        with self._edge.telemetry.server_span(scope["method"], self._route, tuple(scope["headers"])) as served:
+        with self._edge.telemetry.server_span(scope["method"], self._route, tuple(scope["headers"])) as request:
             try:
-                reply = await self._guarded(scope, receive, send, served)
+                reply = await self._guarded(scope, receive, send, request)
                 told = _told(reply)
-                served.answered(reply.status)
+                request.answered(reply.status)
             except ClientGone:
-                served.broke_off("client_gone")
+                request.broke_off("client_gone")
             except RequestError as error:
                 told = {"status": "broken_off", "reason": error.operator}
-                served.broke_off("broken_off")
+                request.broke_off("broken_off")
             finally:
                 took = round((time.perf_counter() - start) * 1000, 2)
-                log.info("request", method=scope["method"], route=self._route, ms=took, **{**served.told, **told})
+                log.info("request", method=scope["method"], route=self._route, ms=took, **{**request.told, **told})
                 if self._edge.guard is not None:
                     unbind_contextvars("client")
 
-    async def _guarded(self, scope: Scope, receive: Receive, send: Send, served: Served) -> Reply:
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send, request: Served) -> Reply:
         """As `_answer`, for those whom the guard lets in, as whom logs and spans know them; others are refused."""
         if self._edge.guard is None:
             return await self._answer(scope, receive, send)
@@ -78,12 +79,34 @@ class Endpoint:
         except RequestError as error:
             return await self._refuse(error, send)
         bind_contextvars(client=visit.client)
-        served.client(visit.client)
+        request.client(visit.client)
         with visit:
             return await self._answer({**scope, "headers": visit.headers}, receive, visit.telling(send))
 
+    @abstractmethod
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply:
         """Sends the reply and returns it. Raises RequestError only when the reply has begun."""
+
+    async def _refuse(self, error: RequestError, send: Send) -> Reply:
+        reply = self._refusal(error)
+        await send_reply(reply, send, self._edge.keepalive)
+        return reply
+
+    def _refusal(self, error: RequestError) -> Reply:
+        """What the client is told of an error; the operator reads it in the request's line in the log."""
+        if (request := served()) is not None:
+            request.told.update(error=type(error).__name__, reason=error.operator)
+        return error_reply(error, self._shape)
+
+
+class Endpoint(Door):
+    """A path of ours: reads the call, has it handled, sends the reply."""
+
+    def __init__(self, edge: Edge, route: str, handle: Handler, shape: ErrorShape = openai_error) -> None:
+        super().__init__(edge, route, shape)
+        self._handle = handle
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply:
         place = Place(self._edge.admission)
         try:
             try:
@@ -104,11 +127,6 @@ class Endpoint:
         place.shrink(len(call.body))
         return call
 
-    async def _refuse(self, error: RequestError, send: Send) -> Reply:
-        reply = self._refusal(error)
-        await send_reply(reply, send, self._edge.keepalive)
-        return reply
-
     async def _reply(self, call: Call, params: Mapping[str, str]) -> Reply:
         try:
             return await self._handle(call, params)
@@ -118,9 +136,31 @@ class Endpoint:
             log.exception("request.failed", route=self._route)
             return unexpected_reply(self._shape)
 
-    def _refusal(self, error: RequestError) -> Reply:
-        log.info("request.refused", route=self._route, error=type(error).__name__, reason=error.operator)
-        return error_reply(error, self._shape)
+
+class Hosted(Door):
+    """A path of an ASGI application that is not ours: it reads and sends by itself."""
+
+    def __init__(self, edge: Edge, route: str, app: ASGIApp) -> None:
+        super().__init__(edge, route)
+        self._app = app
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply:
+        status = 0
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        place = Place(self._edge.admission)
+        try:
+            await place.enter(stated_length(scope, self._edge.max_body))
+            await self._app({**scope, "headers": list(scope["headers"])}, receive, noting)
+        except RequestError as error:
+            return await self._refuse(error, send)
+        finally:
+            place.leave()
+        return Reply(status, (), b"")
 
 
 def _told(reply: Reply) -> dict[str, int | str]:

@@ -121,7 +121,7 @@ async def send_reply(reply: Reply, send: Send, keepalive: float) -> None:
 
 async def _send_events(chunks: Chunks, send: Send, keepalive: float) -> None:
     loop = asyncio.get_running_loop()
-    last = loop.time()
+    last, is_between = loop.time(), True  # two lines: a stream that passes unread may come in pieces of any
 
     async def ping() -> None:
         nonlocal last
@@ -129,12 +129,13 @@ async def _send_events(chunks: Chunks, send: Send, keepalive: float) -> None:
             await asyncio.sleep(last + keepalive - loop.time())
             if loop.time() - last >= keepalive:
                 last = loop.time()
-                await send({"type": "http.response.body", "body": _PING, "more_body": True})
+                if is_between:
+                    await send({"type": "http.response.body", "body": _PING, "more_body": True})
 
     pinging = asyncio.create_task(ping())
     try:
         async for chunk in chunks:
-            last = loop.time()
+            last, is_between = loop.time(), chunk.endswith(b"\n")
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
     finally:
         pinging.cancel()

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Send
 
-from proxy.errors import RequestError, TooManyRequests, UnknownKey
+from proxy.errors import TooManyRequests, UnknownKey
 from proxy.server.clients import Client, Clients
-from proxy.server.errors import error_reply
-from proxy.server.exchange import send_reply
 from proxy.server.keys import bearer
 from proxy.stores.limits import Limiter, Turn
 from proxy.types import Headers
@@ -88,21 +86,6 @@ class Guard:
     def degraded(self) -> tuple[tuple[str, str], ...]:
         """Which parts of it work less than fully, each with its reason."""
         return (("keys", self._clients.problem),) if self._clients.problem else ()
-
-
-def guarded(guard: Guard, app: ASGIApp) -> ASGIApp:
-    """An application that is no endpoint of ours, behind the same guard."""
-
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            visit = await guard.admit(scope["headers"])
-        except RequestError as error:
-            await send_reply(error_reply(error), send, keepalive=0.0)
-            return
-        with visit:
-            await app({**scope, "headers": list(visit.headers)}, receive, visit.telling(send))
-
-    return answer
 
 
 def rate_headers(turn: Turn) -> Headers:

@@ -14,6 +14,7 @@ import structlog
 from proxy.errors import UpstreamBusy
 from proxy.types import Call, Chunks, Reply
 from proxy.upstream.upstream import Upstream
+from proxy.upstream.wire import begun
 
 log = structlog.get_logger("groundwire.upstream")
 
@@ -45,6 +46,13 @@ class LimitedUpstream:
         self._pace = Pace(limits.per_minute) if limits.per_minute else None
         self._waiting = 0
 
+    def go_on_from(self, before: LimitedUpstream) -> None:
+        """Counts what `before` has in flight and has begun in the last minute, where the limit of that is the same."""
+        if before._limits.max_concurrent == self._limits.max_concurrent:
+            self._room = before._room
+        if before._limits.per_minute == self._limits.per_minute:
+            self._pace = before._pace
+
     async def send(self, call: Call) -> Reply:
         """Sends one call on once there is room; see `Upstream.send`. Raises UpstreamBusy when there is none in time."""
         until = time.monotonic() + self._limits.queue_timeout
@@ -58,9 +66,7 @@ class LimitedUpstream:
         if isinstance(reply.body, bytes):
             self._leave()
             return reply
-        body = self._until_its_end(reply.body)
-        await anext(body)  # past its first line: from here on it is ended with whatever holds it, read or not
-        return replace(reply, body=body)
+        return replace(reply, body=await begun(self._until_its_end(reply.body)))
 
     async def aclose(self) -> None:
         """Closes the upstream."""

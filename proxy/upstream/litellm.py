@@ -18,6 +18,7 @@ from proxy.dialects.jsonbytes import dumps, loads
 from proxy.errors import BadRequest
 from proxy.types import Call, Chunks, Headers, Reply
 from proxy.upstream.failures import failure
+from proxy.upstream.wire import begun
 
 _JSON = ((b"content-type", b"application/json"),)
 _EVENTS = ((b"content-type", b"text/event-stream; charset=utf-8"),)
@@ -100,11 +101,12 @@ class LitellmUpstream:
         except Exception as error:  # noqa: BLE001 - litellm raises any of some forty classes
             return _outcome(error, self.name)
         if first is not None:
-            return Reply(200, _EVENTS, self._events(first, answer))
+            return Reply(200, _EVENTS, await begun(self._events(first, answer)))
         return Reply(200, _JSON, dumps(answer.model_dump(exclude_none=True)))
 
     async def _events(self, first: asyncio.Task[Any], answer: Any) -> Chunks:
         try:
+            yield b""
             async for chunk in _resumed(first, answer):
                 yield b"data: " + dumps(_in_openais_shape(chunk)) + b"\n\n"
         except Exception as error:

@@ -41,6 +41,16 @@ def wire_over(transport: httpx.AsyncBaseTransport) -> Wire:
     return transport if isinstance(transport, Wire) else HttpxWire(transport)
 
 
+async def begun(chunks: Chunks) -> Chunks:
+    """Chunks whose generator has been taken past its first one, which is empty: from then on closing it ends the call.
+
+    A generator that is closed before its first step does nothing, not even what stands in its `finally`; and a client
+    may leave between the head of a reply and its body.
+    """
+    await anext(chunks)
+    return chunks
+
+
 class HttpxWire:
     """A wire over any transport of httpx's, such as one that a test or an embedding program brings."""
 
@@ -60,7 +70,7 @@ class HttpxWire:
             response = await self._transport.handle_async_request(request)
         except httpx.TransportError as error:
             raise meaning(error) from error
-        return Reply(response.status_code, tuple(response.headers.raw), _chunks(response, meaning))
+        return Reply(response.status_code, tuple(response.headers.raw), await begun(_chunks(response, meaning)))
 
     async def aclose(self) -> None:
         """Closes the transport."""
@@ -70,6 +80,7 @@ class HttpxWire:
 async def _chunks(response: httpx.Response, meaning: Meaning) -> Chunks:
     assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - what every async transport returns
     try:
+        yield b""
         async for chunk in response.stream:
             yield chunk
     except httpx.TransportError as error:

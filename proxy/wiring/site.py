@@ -11,6 +11,7 @@ import httpx
 from proxy.config import Settings
 from proxy.errors import ConfigError
 from proxy.telemetry import Telemetry
+from proxy.upstream.upstream import Upstream
 from proxy.wiring.house import House
 
 T = TypeVar("T")
@@ -23,6 +24,11 @@ class Estate:
         self.taken: list[object] = []
         self._settings = settings
         self._before = before
+
+    @property
+    def upstreams(self) -> tuple[Upstream, ...]:
+        """Those of the house before."""
+        return self._before.passage.router.upstreams if self._before else ()
 
     def take(self, had: Callable[[House], T | None], make: Callable[[], T], *sections: str) -> T:
         """The part that the house before `had`, if these sections are as they were, else a new one."""

@@ -19,7 +19,7 @@ def build_router(site: Site) -> Router:
     return Router(
         [
             Served(
-                _limited(_upstream(name, each, site), each),
+                _limited(_upstream(name, each, site), each, site),
                 each.models,
                 each.aliases,
                 Retries(**{**dict(each.retries), "statuses": frozenset(each.retries.statuses)}),
@@ -31,9 +31,16 @@ def build_router(site: Site) -> Router:
     )
 
 
-def _limited(upstream: Upstream, settings: UpstreamSettings) -> Upstream:
+def _limited(upstream: Upstream, settings: UpstreamSettings, site: Site) -> Upstream:
+    """The upstream within its limits, if it has any. They are not granted anew whenever the settings are read."""
     limits = UpstreamLimits(**dict(settings.limits))
-    return LimitedUpstream(upstream, limits) if limits.max_concurrent or limits.per_minute else upstream
+    if not (limits.max_concurrent or limits.per_minute):
+        return upstream
+    limited = LimitedUpstream(upstream, limits)
+    for before in site.estate.upstreams:
+        if before.name == upstream.name and isinstance(before, LimitedUpstream):
+            limited.go_on_from(before)
+    return limited
 
 
 def _upstream(name: str, settings: UpstreamSettings, site: Site) -> Upstream:

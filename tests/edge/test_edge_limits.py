@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 from clients import JSON_HEADERS, RawClient, fetch, post_chat, until
-from upstream import Reply, Stall, Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
+from upstream import Pause, Reply, Stall, Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 BODY = json.dumps(CHAT).encode()
@@ -48,6 +48,18 @@ def held(upstream: Upstream, port: int, count: int) -> Iterator[threading.Event]
 
 
 # --- admission --------------------------------------------------------------------------------------------------------
+
+
+def test_agents_are_let_in_as_all_others_are(upstream: Upstream, start_proxy) -> None:
+    proxy = start_proxy(server={"max_concurrent": 1, "queue": 0, "max_body": "1KiB"}, mcp={"enabled": True})
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    headers = (*JSON_HEADERS, ("accept", "application/json, text/event-stream"))
+    with held(upstream, proxy.port, 1):
+        refused = fetch(proxy.port, "POST", "/mcp", headers, json.dumps(asked).encode())
+        assert (refused.status, error_of(refused)["code"]) == (503, "server_busy")
+    assert fetch(proxy.port, "POST", "/mcp", headers, json.dumps(asked).encode()).status == 200
+    large = fetch(proxy.port, "POST", "/mcp", headers, b" " * 2000)
+    assert (large.status, error_of(large)["code"]) == (413, "request_too_large")
 
 
 def test_what_is_over_the_room_and_the_line_is_told_to_come_back(upstream: Upstream, start_proxy) -> None:
@@ -234,6 +246,15 @@ def test_what_there_is_no_room_to_verify_passes_unread(
     assert (report["status"], report["verdict"], report["score"]) == ("skipped", "not_checked", None)
     assert report["degraded"] == [{"verifier": "all", "reason": "overload"}]
     assert report["config"]
+
+
+def test_no_keep_alive_breaks_a_line_of_what_passes_unread(upstream: Upstream, start_proxy) -> None:
+    proxy = start_proxy(grounding={"max_bytes": 20_000}, stream={"keepalive": "50ms"})
+    *events, done = chat_events(LONG)
+    upstream.reply = stream_reply([*events, b'data: {"choi', Pause(0.5), b'ces": []}\n\n', done])
+    answer = post_chat(proxy.port, CONTEXT | {"stream": True})
+    assert answer.body.replace(b":\n", b"").count(b'data: {"choices": []}') == 1
+    assert b'data: {"choices": []}' in answer.body
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])

@@ -52,6 +52,12 @@ def called(name: str, **arguments: Any) -> Work[Any]:
     return work
 
 
+def test_no_agent_waits_for_news_that_never_come(start_proxy: Callable[..., Proxy]) -> None:
+    """Each would hold a place, and hold up the end: there are no sessions, so that nothing is ever told unasked."""
+    reply = httpx.get(f"{start_proxy(mcp={'enabled': True}).url}/mcp", headers={"accept": "text/event-stream"})
+    assert (reply.status_code, reply.headers["allow"]) == (405, "POST")
+
+
 def test_it_offers_three_tools_that_tell_how_to_use_them(use: Use) -> None:
     async def work(client: Client) -> Any:
         return await client.list_tools()

@@ -68,6 +68,19 @@ def test_settings_follow_one_another(upstream: Upstream, second_upstream: Upstre
     assert events(process, "house.not_closed") == []
 
 
+def test_an_upstream_is_not_asked_for_more_because_the_settings_were_read_again(
+    upstream: Upstream, start_process
+) -> None:
+    limited = {"up": {"base_url": upstream.base_url, "limits": {"per_minute": 2, "max_concurrent": 5, "queue": 0}}}
+    process: Process = start_process(upstreams=limited)
+    upstream.reply = body_reply(chat_body(ANSWER))
+    assert [post_chat(process.port, CHAT).status for _ in range(3)] == [200, 200, 429]
+    process.configure({"upstreams": limited, "grounding": {"policy": "strict"}})
+    process.signal(signal.SIGHUP)
+    until(lambda: events(process, "config.loaded") != [])
+    assert post_chat(process.port, CHAT).status == 429
+
+
 def test_what_is_wrong_changes_nothing_and_is_told(upstream: Upstream, start_process) -> None:
     process: Process = start_process()
     upstream.reply = body_reply(chat_body(ANSWER))

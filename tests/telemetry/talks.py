@@ -53,6 +53,11 @@ def event(choice: dict[str, Any]) -> bytes:
     return b"data: " + json.dumps(said).encode() + b"\n\n"
 
 
+def cut_short(raw: bytes) -> Iterator[bytes]:
+    yield raw[:40]
+    raise httpx.ReadError("cut at upstream.internal")
+
+
 class Streamed(httpx.AsyncByteStream):
     """A body in chunks."""
 
@@ -81,7 +86,8 @@ class Model:
             chunks = Streamed(stream(cut=self.ends == "cut"))
             return httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=chunks)
         raw = json.dumps(body()).encode()
-        return httpx.Response(200, headers={"content-type": "application/json"}, stream=httpx.ByteStream(raw))
+        whole = Streamed(cut_short(raw)) if self.ends == "cut" else httpx.ByteStream(raw)
+        return httpx.Response(200, headers={"content-type": "application/json"}, stream=whole)
 
 
 def exchanged(

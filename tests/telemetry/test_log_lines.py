@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 from opentelemetry.sdk.trace import TracerProvider
+from talks import Model, exchanged
 
 from proxy.config import Telemetry
 from proxy.telemetry import configure_logs, short_hash
@@ -57,6 +58,14 @@ def test_a_line_within_a_span_names_it(lines: Lines) -> None:
     ((line),) = lines.read()
     context = span.get_span_context()
     assert (line["trace_id"], line["span_id"]) == (f"{context.trace_id:032x}", f"{context.span_id:016x}")
+
+
+def test_a_refusal_is_one_line_that_says_why(lines: Lines) -> None:
+    lines.log()
+    exchanged(None, Model(), asked={"model": 5})
+    (line,) = lines.read()
+    assert (line["event"], line["status"], line["error"]) == ("request", 400, "BadRequest")
+    assert "model" in str(line["reason"])
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import yaml
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 from receiver import receiving
+from starlette.types import ASGIApp, Message
 from talks import ASKED, CALLER, CHAT, KEY, SECRETS, Model, run, serving
 
 from proxy.errors import ConfigError
@@ -95,6 +96,39 @@ def test_a_call_that_fails_is_counted_by_its_error(ends: str, error: str, status
     found = after(ASKED, model=Model(ends))
     assert value(found, "gen_ai_client_operation_duration_seconds_count", error_type=error) == 1
     assert value(found, "http_server_request_duration_seconds_count", http_response_status_code=status) == 1
+
+
+@pytest.mark.parametrize("mode", ["sync", "off"])
+def test_a_client_that_leaves_between_head_and_body_ends_the_call(mode: str) -> None:
+    """A slow reader may leave before the head is sent, when nobody has begun to read the body."""
+    asked = json.dumps(STREAMED | {"grounding": {"mode": mode}}).encode()
+
+    async def leaving(application: ASGIApp) -> None:
+        sending = asyncio.Event()
+        body = iter([{"type": "http.request", "body": asked}])
+
+        async def receive() -> Message:
+            if (message := next(body, None)) is not None:
+                return message
+            await sending.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(_: Message) -> None:
+            sending.set()
+            await asyncio.Event().wait()
+
+        scope = {"type": "http", "method": "POST", "path": CHAT, "headers": [], "query_string": b""}
+        await application(scope, receive, send)
+
+    async def work() -> Samples:
+        async with serving(Model()) as client:
+            assert isinstance(client._transport, httpx.ASGITransport)
+            await leaving(client._transport.app)
+            return await scraped(client)
+
+    found = run(work())
+    assert value(found, "gen_ai_client_operation_duration_seconds_count", error_type="cancelled") == 1
+    assert value(found, "http_server_request_duration_seconds_count", error_type="client_gone") == 1
 
 
 def test_no_key_subject_or_text_is_a_label() -> None:

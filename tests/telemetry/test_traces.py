@@ -190,6 +190,7 @@ def test_a_wrong_trace_context_starts_a_new_trace(recorder: Recorder, header: st
     [
         ("unreachable", False, "UpstreamUnreachable"),
         ("unreachable", True, "UpstreamUnreachable"),
+        ("cut", False, "UpstreamBroken"),
         ("cut", True, "UpstreamBroken"),
     ],
 )
