@@ -7,10 +7,12 @@ set, the same examples are tried every time, so that a change is judged by what 
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from servers.believer import Believer
+from servers.databases import Database, postgresql, sqlite
 from servers.redis_of_tests import Gate, RedisOfTests
 
 settings.register_profile(
@@ -27,6 +29,13 @@ def _a_small_heap() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A database that is gone afterwards, SQLite and PostgreSQL in turn."""
+    with sqlite(tmp_path) if request.param == "sqlite" else postgresql() as found:
+        yield found
 
 
 @pytest.fixture

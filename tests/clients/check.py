@@ -20,8 +20,8 @@ import structlog
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "edge"))
 
-from conftest import serving  # noqa: E402  - of the edge tests
-from ollama_like import OllamaLike  # noqa: E402
+from ollama_like import OllamaLike  # noqa: E402  - of the edge tests
+from proxies import serving  # noqa: E402
 from shapes import (  # noqa: E402
     call_block,
     call_item,

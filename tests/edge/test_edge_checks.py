@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from clients import sdk
-from conftest import Proxy
+from proxies import Proxy
 from servers.believer import Believer, Manner
 from upstream import Received, Reply, Upstream, body_reply, chat_body, error_reply
 

@@ -22,7 +22,7 @@ import yaml
 from upstream import Upstream, body_reply, chat_body
 
 sys.path.append(str(Path(__file__).parents[1] / "stores"))
-from databases import Database, postgresql, sqlite
+from servers.databases import Database
 
 COMMAND = [sys.executable, "-c", "from proxy.cli import main; main()"]
 WITHIN_S = 40.0
@@ -122,13 +122,6 @@ def until(found: Callable[[], Any]) -> Any:
     raise AssertionError(f"not within {WITHIN_S} s")
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    """Each database in turn."""
-    with sqlite(tmp_path) if request.param == "sqlite" else postgresql() as found:
-        yield found
-
-
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     """A webhook's receiver."""
@@ -138,15 +131,13 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def serve(
-    upstream: Upstream, tmp_path: Path, database: Database, receiver: Receiver
-) -> Iterator[Callable[..., Served]]:
+def serve(upstream: Upstream, tmp_path: Path, place: Database, receiver: Receiver) -> Iterator[Callable[..., Served]]:
     """Start a proxy over this database; `poll` is how often it looks for jobs."""
     upstream.reply = body_reply(chat_body("The sky is blue on a clear day. The moon is made of green cheese."))
     with ExitStack() as stack:
 
         def started(name: str, poll: str = "100ms") -> Served:
-            jobs = {"url": database.url, "database_schema": database.schema, "poll": poll, "timeout": "2s"}
+            jobs = {"url": place.url, "database_schema": place.schema, "poll": poll, "timeout": "2s"}
             config = {
                 "upstreams": {"up": {"base_url": upstream.base_url}},
                 "jobs": jobs,

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import schemathesis
 from clients import JSON_HEADERS, RawClient, fetch, post_chat
-from conftest import Proxy, serving
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from proxies import Proxy, serving
 from schemathesis import Case
 from schemathesis.checks import CheckFunction
 from schemathesis.specs.openapi.checks import positive_data_acceptance

@@ -15,7 +15,7 @@ import openai
 import pytest
 import structlog
 from clients import JSON_HEADERS, RawClient, sdk
-from conftest import Proxy
+from proxies import Proxy
 from structlog.testing import LogCapture
 from upstream import Stall, Upstream, body_reply, chat_body, chat_events, stream_reply
 

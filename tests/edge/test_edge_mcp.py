@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
-from conftest import Proxy
 from mcp import Client, StdioServerParameters
+from proxies import Proxy
 
 T = TypeVar("T")
 Work = Callable[[Client], Awaitable[T]]

@@ -9,7 +9,7 @@ from typing import Any
 import anthropic
 import pytest
 from clients import RawClient, data_of, events_of, fetch, grounding_added, inserted
-from conftest import Proxy
+from proxies import Proxy
 from shapes import call_block, message, message_events, named_event, text_block, thinking_block
 from upstream import Cut, Received, Reply, Upstream, as_json, body_reply, stream_reply
 

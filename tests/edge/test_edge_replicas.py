@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from conftest import Proxy
+from proxies import Proxy
 from servers.redis_of_tests import Gate, RedisOfTests
 
 from proxy.server.clients import create_key

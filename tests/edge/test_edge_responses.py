@@ -10,7 +10,7 @@ from typing import Any
 import openai
 import pytest
 from clients import JSON_HEADERS, RawClient, data_of, events_of, fetch, grounding_added, inserted
-from conftest import Proxy
+from proxies import Proxy
 from pydantic import BaseModel
 from shapes import call_item, named_event, reasoning_item, response, response_events, text_item
 from upstream import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from clients import JSON_HEADERS, RawClient, sdk
-from conftest import Proxy
+from proxies import Proxy
 from upstream import (
     Received,
     Reply,

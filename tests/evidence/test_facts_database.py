@@ -1,21 +1,19 @@
 """FA1, FA2: queries to the user's database, on SQLite always and on PostgreSQL where there is one."""
 
 import asyncio
-import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
+from servers import databases
 
 from proxy.evidence.facts import Facts, FactsDatabase, Template
 
-SERVER = os.environ.get("GROUNDWIRE_TEST_POSTGRES", "postgresql://127.0.0.1:5432/test")
 ROWS = [
     (1, "Net operating income", 1250000.0, "USD", "Q3 2024"),
     (1, "Occupancy rate", 93.5, "%", "Q3 2024"),
@@ -45,21 +43,14 @@ def sqlite(folder: Path) -> Iterator[Place]:
 
 
 def postgresql() -> Iterator[Place]:
-    try:
-        connection = psycopg.connect(SERVER, connect_timeout=3, autocommit=True)
-    except psycopg.OperationalError as error:
-        pytest.skip(f"no PostgreSQL to test with at {SERVER.rpartition('@')[2]}: {error}")
-    schema = f"groundwire_test_{uuid4().hex[:12]}"
-    with connection:
-        connection.execute(f"CREATE SCHEMA {schema}")
-        try:
-            connection.execute(
-                f"CREATE TABLE {schema}.figures (property INTEGER, label TEXT, value NUMERIC, unit TEXT, period TEXT)"
-            )
-            connection.cursor().executemany(f"INSERT INTO {schema}.figures VALUES (%s, %s, %s, %s, %s)", ROWS)
-            yield Place(SERVER, f"{schema}.")
-        finally:
-            connection.execute(f"DROP SCHEMA {schema} CASCADE")
+    with databases.postgresql() as found, psycopg.connect(found.url, autocommit=True) as connection:
+        table = f"{found.schema}.figures"
+        connection.execute(f"CREATE SCHEMA {found.schema}")
+        connection.execute(
+            f"CREATE TABLE {table} (property INTEGER, label TEXT, value NUMERIC, unit TEXT, period TEXT)"
+        )
+        connection.cursor().executemany(f"INSERT INTO {table} VALUES (%s, %s, %s, %s, %s)", ROWS)
+        yield Place(found.url, f"{found.schema}.")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

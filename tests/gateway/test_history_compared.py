@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from exchanges import answered, asked, choice, exchange, grounding_in, house, verification, whole
-from stores.databases import Database as Place
+from servers.databases import Database as Place
 from stores.history.entries import entry, opened, stored
 
 from proxy.gateway.earlier import EarlierAnswers

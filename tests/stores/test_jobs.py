@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from databases import SERVER, Database, postgresql, sqlite
 from hypothesis import given
 from hypothesis import strategies as st
+from servers.databases import SERVER, Database, postgresql, sqlite
 from structlog.testing import capture_logs
 
 from proxy.errors import JobsUnavailable, TryLater

@@ -14,19 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from databases import Database, postgresql, sqlite
+from servers.databases import Database, postgresql, sqlite
 
 HERE = Path(__file__).parent
 WITHIN_S = 25.0
 
 T = TypeVar("T")
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    """Each database in turn."""
-    with sqlite(tmp_path) if request.param == "sqlite" else postgresql() as found:
-        yield found
 
 
 @pytest.fixture
@@ -119,18 +112,16 @@ Log = Callable[[str], list[tuple[str, int]]]
 Start = Callable[[Database], Worker]
 
 
-def test_a_killed_process_loses_no_job_and_nothing_done_is_done_again(
-    database: Database, start: Start, log: Log
-) -> None:
+def test_a_killed_process_loses_no_job_and_nothing_done_is_done_again(place: Database, start: Start, log: Log) -> None:
     ids = ["quick", *(f"slow-{number}" for number in range(5))]
-    killed = start(database)
+    killed = start(place)
     killed.keep("quick")
     result = killed.settled("quick")
     killed.keep(*ids)
     until(lambda: [id_ for id_, _ in log("ends") if id_.startswith("slow")] or None)
     killed.send(signal.SIGKILL)
     assert len({id_ for id_, _ in log("ends")}) < len(ids), "the process had time to do everything"
-    heir = start(database)
+    heir = start(place)
     said = [heir.settled(id_) for id_ in ids]
     assert [each["state"] for each in said] == ["done"] * len(ids)
     assert [json.loads(each["result"])["payload"] for each in said] == [{"of": id_} for id_ in ids]

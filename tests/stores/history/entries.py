@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from stores.databases import Database as Place
+from servers.databases import Database as Place
 
 from proxy.dialects.jsonbytes import dumps
 from proxy.dialects.report import render

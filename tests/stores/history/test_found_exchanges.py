@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from entries import NOON, entry, opened, reading, stored
-from stores.databases import Database
+from servers.databases import Database
 
 from proxy.stores.history.exchange import Query
 

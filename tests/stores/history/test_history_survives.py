@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from entries import entry, opened, stored
-from stores.databases import Database
+from servers.databases import Database
 
 from proxy.stores.history.exchange import Query
 from proxy.stores.history.history import History

@@ -7,8 +7,8 @@ import asyncio
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from entries import database, entry, opened, stored
+from servers.databases import Database
 from sqlalchemy import Connection
-from stores.databases import Database
 
 from proxy.stores.history.exchange import Query
 from proxy.stores.history.tables import METADATA

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from entries import NOON, entry, opened, stored
-from stores.databases import Database
+from servers.databases import Database
 
 from proxy.dialects.jsonbytes import loads
 from proxy.stores.history.exchange import Query

@@ -9,8 +9,8 @@ from datetime import date
 from pathlib import Path
 
 from entries import DAY, NOON, database, entry, opened, stored
+from servers.databases import Database, sqlite
 from sqlalchemy import func, select
-from stores.databases import Database, sqlite
 
 from proxy.stores.history.exchange import Query
 from proxy.stores.history.history import History

@@ -8,7 +8,7 @@ from dataclasses import replace
 from entries import NOON, entry, opened, stored
 from hypothesis import given
 from hypothesis import strategies as st
-from stores.databases import Database
+from servers.databases import Database
 
 from proxy.errors import ReviewConflict
 from proxy.stores.history.reviews import Precision, Wanted

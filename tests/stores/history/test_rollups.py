@@ -12,8 +12,8 @@ import pytest
 from entries import DAY, NOON, database, entry, opened, stored
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from servers.databases import Database
 from sqlalchemy import delete, select
-from stores.databases import Database
 
 from proxy.stores.history.exchange import Entry
 from proxy.stores.history.recording import record

@@ -16,8 +16,8 @@ from pathlib import Path
 import psycopg
 import pytest
 from entries import entry, opened, stored
+from servers.databases import SERVER, Database, postgresql, sqlite
 from sqlalchemy import make_url
-from stores.databases import SERVER, Database, postgresql, sqlite
 from structlog.testing import capture_logs
 
 from proxy.errors import StoreUnavailable

@@ -1,4 +1,4 @@
-"""Databases for the tests of jobs: a file, and a schema of its own on a PostgreSQL server where there is one.
+"""Databases for tests: a file, and a schema of its own on a PostgreSQL server where there is one.
 
 The server is the one that GROUNDWIRE_TEST_POSTGRES names, else database `test` on 127.0.0.1:5432. Without it those
 tests are skipped, and say so.
@@ -19,7 +19,7 @@ SERVER = os.environ.get("GROUNDWIRE_TEST_POSTGRES", "postgresql://127.0.0.1:5432
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """Where jobs are kept in one test."""
+    """Where something is kept in one test."""
 
     url: str
     schema: str = "unused"

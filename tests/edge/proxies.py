@@ -1,0 +1,98 @@
+"""The real proxy, as its own users build it, running in a thread of the tests."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+import yaml
+
+from proxy.config import load_settings
+from proxy.server.app import build_app
+from proxy.server.run import uvicorn_config
+from proxy.verification.judge import VERIFIERS, Verifier
+from proxy.wiring import build_house
+
+SETTLES_WITHIN_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """A running proxy."""
+
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def base_url(self) -> str:
+        """What an SDK is given."""
+        return f"{self.url}/v1"
+
+    def report(self, grounding_id: str) -> dict[str, Any]:
+        """The stored report, once it is no longer pending."""
+        deadline = time.monotonic() + SETTLES_WITHIN_S
+        while time.monotonic() < deadline:
+            response = httpx.get(f"{self.base_url}/grounding/{grounding_id}", timeout=10)
+            if response.status_code == 200 and response.json()["status"] != "pending":
+                report: dict[str, Any] = response.json()
+                return report
+            time.sleep(0.02)
+        raise AssertionError(f"no report after {SETTLES_WITHIN_S} s: {response.status_code} {response.text[:500]}")
+
+    def self_consistency(self, grounding_id: str) -> dict[str, Any]:
+        """What the samples of an answer came to, once it is no longer pending."""
+        deadline = time.monotonic() + SETTLES_WITHIN_S
+        while time.monotonic() < deadline:
+            found: dict[str, Any] = self.report(grounding_id)["self_consistency"]
+            if found["status"] != "pending":
+                return found
+            time.sleep(0.02)
+        raise AssertionError("the samples never came")
+
+
+@contextlib.contextmanager
+def serving(
+    sections: Mapping[str, Any],
+    folder: Path,
+    environ: Mapping[str, str],
+    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+) -> Iterator[Proxy]:
+    """The proxy with this config, as its own users build it, on a free port in a thread."""
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(dict(sections)), encoding="utf-8")
+    settings = load_settings(path, environ)
+    app = build_app(settings, build_house(settings, environ, verifiers=verifiers))
+    listening = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn_config(app, settings.server)
+    config.timeout_graceful_shutdown = 1
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listening],), name="proxy", daemon=True)
+    thread.start()
+    try:
+        _wait_until_started(server, thread)
+        yield Proxy(listening.getsockname()[1])
+    finally:
+        server.should_exit = True
+        thread.join(timeout=15)
+        listening.close()
+        assert not thread.is_alive(), "the proxy did not stop"
+
+
+def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> None:
+    deadline = time.monotonic() + 15
+    while not server.started:
+        assert thread.is_alive(), "the proxy ended while starting"
+        assert time.monotonic() < deadline, "the proxy did not start in 15 s"
+        time.sleep(0.01)
