@@ -226,6 +226,26 @@ class Wire:
             writer.transport.abort()
 
 
+def test_nothing_is_promised_on_a_file_that_was_deleted(tmp_path: Path) -> None:
+    def delete() -> None:
+        for file in tmp_path.glob("jobs.db*"):
+            file.unlink()
+
+    async def work(database: Database) -> None:
+        async with working(store(database), Tasks().run) as jobs:
+            await until(lambda: is_up(jobs))
+            await jobs.defer("test", "before", b"1")
+            await settled(jobs, "before")
+            delete()
+            assert jobs.is_down
+            with pytest.raises(JobsUnavailable):
+                await jobs.defer("test", "after", b"1")
+            assert jobs.lost == 1
+
+    with sqlite(tmp_path) as database:
+        asyncio.run(work(database))
+
+
 def test_a_database_that_goes_away_loses_what_comes_meanwhile_and_nothing_else() -> None:
     async def slow(id_: str, payload: bytes) -> bytes:
         await asyncio.sleep(0.5)

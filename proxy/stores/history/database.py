@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from proxy.errors import StoreUnavailable
+from proxy.stores.file import identity
 
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg"}
 _CONNECT_S = 3
@@ -182,22 +183,14 @@ def _watch_file(engine: Engine, file: Path) -> None:
     """Has connections opened anew when `file` is gone or another one, or what they write would go to nobody's file."""
 
     def remember(_: Any, record: ConnectionPoolEntry) -> None:
-        record.info["file"] = _identity(file)
+        record.info["file"] = identity(file)
 
     def compare(_: Any, record: ConnectionPoolEntry, __: Any) -> None:
-        if record.info["file"] != _identity(file):
+        if record.info["file"] != identity(file):
             raise InvalidatePoolError("the file is no longer the one that was opened")
 
     event.listen(engine, "connect", remember)
     event.listen(engine, "checkout", compare)
-
-
-def _identity(file: Path) -> tuple[int, int] | None:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -61,7 +61,8 @@ class Jobs:
     @property
     def is_down(self) -> bool:
         """Whether nothing can be kept just now."""
-        return not self._reached.is_set() or time.monotonic() < self._rests_until
+        is_resting = time.monotonic() < self._rests_until
+        return not self._reached.is_set() or is_resting or self._transact.is_gone()
 
     async def defer(self, kind: str, id_: str, payload: bytes) -> None:
         """Keeps a job, durably once this returns; under a kind and id that are known already, nothing changes.

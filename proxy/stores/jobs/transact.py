@@ -16,12 +16,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import structlog
 
 from proxy.errors import GroundwireError, TryLater
+from proxy.stores.file import Identity, identity
 from proxy.stores.jobs.work import JobStore, Outcome, Work
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ class Transact:
         self._suspects = threading.Lock()
         self._suspect = ""
         self._client: DBOSClient | None = None
+        self._file: Path | None = None
+        self._launched_on: Identity | None = None
 
     def launch(self) -> None:
         """Opens the database and begins to work off what is in it. Raises when it cannot be reached."""
@@ -92,6 +96,7 @@ class Transact:
         except BaseException:
             DBOS.destroy(destroy_registry=True)
             raise
+        self._launched_on = identity(self._file) if self._file else None
         self._client = DBOSClient(
             system_database_url=url,
             dbos_system_schema=self._store.schema,
@@ -101,6 +106,10 @@ class Transact:
             lazy=True,
             retry_connection_errors=False,
         )
+
+    def is_gone(self) -> bool:
+        """Whether the SQLite file that was opened is deleted or replaced; what is written to it then is not kept."""
+        return self._client is not None and self._file is not None and identity(self._file) != self._launched_on
 
     def _register_queues(self) -> None:
         from dbos import DBOS
@@ -162,6 +171,7 @@ class Transact:
             if "connect_timeout" not in url.query:
                 url = url.update_query_dict({"connect_timeout": _CONNECT_S})
         elif url.database:
+            self._file = Path(url.database)
             with closing(sqlite3.connect(url.database)) as connection:
                 connection.execute("PRAGMA journal_mode=WAL")
         return url.render_as_string(hide_password=False)
