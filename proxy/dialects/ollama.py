@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from proxy.dialects.chat import probabilities
 from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, dicts, index_of, member, string
 from proxy.dialects.error import Fault
@@ -123,20 +125,12 @@ OLLAMA_CHAT = Dialect(
     native=True,
 )
 
-OLLAMA_GENERATE = Dialect(
+OLLAMA_GENERATE = replace(
+    OLLAMA_CHAT,
     name="ollama_generate",
     path="/api/generate",
     operation="text_completion",
     messages=_prompt,
     hear=_hear_generate,
-    last=_last,
     own_event=_own_generate_line,
-    unread=_unread,
-    schema=_schema,
-    temperature=_temperature,
-    again=_again,
-    framing=NDJSON,
-    error=ollama_error,
-    failure=ollama_error,
-    native=True,
 )

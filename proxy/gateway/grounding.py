@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
 from proxy.dialects.answer import Answer
-from proxy.dialects.options import Mode, Options
+from proxy.dialects.options import Mode
 from proxy.dialects.request import Request
 from proxy.errors import TryLater
 from proxy.gateway.annotate import Annotation, annotate, pending
 from proxy.gateway.deferred import Heard, Later, is_unfinished, read, wait_asked_for
-from proxy.gateway.earlier import EarlierAnswers
 from proxy.gateway.estimators import Asker
-from proxy.gateway.memory import Memory
+from proxy.gateway.recall import Recaller
 from proxy.gateway.record import Recorder
 from proxy.gateway.room import Room, Share
 from proxy.gateway.sampling import Sampling
 from proxy.gateway.verify import (
     Examination,
-    Recall,
-    Recalled,
     Verification,
     failed_report,
     new_id,
@@ -36,9 +32,6 @@ from proxy.stores.reports import Reports
 from proxy.telemetry import Telemetry, short_hash
 from proxy.types import Attempt, Choice, Headers, Policy, Report
 from proxy.verification.aggregate import rate
-
-if TYPE_CHECKING:  # it brings SQLAlchemy, which only those need who name a database
-    from proxy.evidence.facts import FactsDatabase
 
 T = TypeVar("T")
 
@@ -53,9 +46,8 @@ class Grounder:
     """What grounding needs beside an exchange. `log_rejections` asks for an event about rejected quotations (QU5).
 
     `later` takes what is to be done by a job: all examinations of mode async, and those that were cut short (DQ1, DQ2).
-    `memory` has facts that a request may ask for as evidence (MG3), `facts` values of the user's database (FA1),
-    `history` the earlier answers of a subject, with which a new one should agree (CO1). `room` bounds what of requests
-    and answers is held for all of this.
+    `recaller` fetches what a request asks for that stands not in it, `recorder` has exchanges stored (HI1), and `room`
+    bounds what of requests and answers is held for all of this.
     """
 
     verification: Verification
@@ -64,9 +56,7 @@ class Grounder:
     telemetry: Telemetry
     log_rejections: bool = True
     later: Later | None = None
-    memory: Memory | None = None
-    facts: FactsDatabase | None = None
-    history: EarlierAnswers | None = None
+    recaller: Recaller = field(default_factory=Recaller)
     recorder: Recorder | None = None
     room: Room = field(default_factory=Room)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -116,45 +106,8 @@ class Grounder:
     def examine(self, request: Request, id_: str, asker: Asker) -> Examination:
         """Starts on the examination of an answer to `request`."""
         policy = self.policy_of(request)
-        return self.verification.begin(request.exchange, request.ask, policy, id_, asker, self.recall_of(request))
-
-    def recall_of(self, request: Request) -> Recall | None:
-        """What fetches the facts and values that a request wants as evidence; None when it wants none, or has none."""
-        options = request.options
-        wants_memory = self.memory is not None and options.memory and options.subject is not None
-        wants_facts = self.facts is not None and options.facts is not None
-        wants_history = self.history is not None and options.subject is not None
-        return partial(self._recall, request) if wants_memory or wants_facts or wants_history else None
-
-    async def _recall(self, request: Request) -> Recalled:
-        options, recalled = request.options, Recalled()
-        if self.memory and options.memory and options.subject is not None:
-            recalled = Recalled(await self.memory.sources(options.subject))
-        if self.facts and options.facts is not None:
-            found = await self.facts.ask(options.facts)
-            unknown = (f"facts: no template takes {name!r}" for name in found.unknown)
-            recalled = Recalled((*recalled.sources, *found.sources), (*map(str, found.shortfalls), *unknown))
-        if self.history and options.subject is not None:
-            earlier = await self.history.of(options.subject)
-            unread = () if earlier is not None else ("consistency: earlier answers could not be read",)
-            recalled = Recalled(recalled.sources, (*recalled.warnings, *unread), earlier or ())
-        return recalled
-
-    def _warnings(self, request: Request) -> tuple[str, ...]:
-        """What of a request is not read, and what it asks for in vain."""
-        return (*request.warnings, *self._unmet(request.options))
-
-    def _unmet(self, options: Options) -> Iterator[str]:
-        if options.facts is not None and self.facts is None:
-            yield "facts: no SQL templates are configured"
-        if options.memory and self.memory is None:
-            yield "memory: the memory gate is off"
-        elif options.memory and options.subject is None:
-            yield "memory: no subject is named"
-        for name in ("subject", "session") if self.recorder is None else ():
-            is_used = name == "subject" and options.memory
-            if getattr(options, name) is not None and not is_used:
-                yield f"{name}: nothing is stored, as store.url is not set"
+        recall = self.recaller.of(request.options)
+        return self.verification.begin(request.exchange, request.ask, policy, id_, asker, recall)
 
     async def finish(self, id_: str, payload: bytes) -> bytes:
         """Does an examination that was left for later, and gives its report as JSON; what a job runs.
@@ -180,7 +133,7 @@ class Grounder:
         Samples that are not ready are never waited for: what they come to is added to the kept report (SC1).
         """
         with self.telemetry.verification(examination.id) as span:
-            warnings = self._warnings(request)
+            warnings = (*request.warnings, *self.recaller.unmet(request.options))
             report = await examination.report(
                 heard.choices,
                 cut_short=heard.cut_short,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
@@ -16,12 +16,13 @@ import structlog
 from proxy.errors import Overload
 from proxy.gateway.cascade import ModelStage, Stopwatch, stages
 from proxy.gateway.estimators import Asker
+from proxy.gateway.recall import Recall, Recalled
 from proxy.gateway.workers import Workers
 from proxy.stores.verdicts import VerdictCache
 from proxy.types import CacheUse, Choice, Claim, Consistency, Exchange, Judgement, Policy, Report, Source, Status
 from proxy.verification.aggregate import Examined, Reading, summarise
 from proxy.verification.claims.answer import is_bare_number
-from proxy.verification.consistency.compare import Earlier, Past, compare
+from proxy.verification.consistency.compare import Past, compare
 from proxy.verification.context.gathering import gather, question
 from proxy.verification.context.index import Context
 from proxy.verification.examine import Ask, read
@@ -30,18 +31,6 @@ from proxy.verification.prompt import Bounds, bounds_of, prompt_size
 
 log = structlog.get_logger("groundwire.verification")
 
-
-@dataclass(frozen=True, slots=True)
-class Recalled:
-    """What stands in no request: evidence, earlier answers of the subject, and what of both could not be had."""
-
-    sources: tuple[Source, ...] = ()
-    warnings: tuple[str, ...] = ()
-    earlier: tuple[Earlier, ...] = ()
-
-
-Recall = Callable[[], Awaitable[Recalled]]
-"""Fetches what stands in no request; raises nothing but cancellation."""
 
 _BATCH = 16  # claims judged in one job, so that exchanges take turns in the workers
 

@@ -17,6 +17,7 @@ from proxy.gateway.earlier import EarlierAnswers
 from proxy.gateway.grounding import Grounder
 from proxy.gateway.passthrough import PassThrough
 from proxy.gateway.proving import Prover
+from proxy.gateway.recall import Recaller
 from proxy.gateway.record import Recorder
 from proxy.gateway.room import Room
 from proxy.gateway.sampling import Sampler, SamplingSettings
@@ -87,15 +88,14 @@ def build_house(
     prover = Prover(workers, settings.policy, estimators, verifiers)
     memory = build_memory(site, prover)
     history = estate.take(lambda old: old.history, lambda: build_history(settings.store))
+    facts = build_facts(settings.facts)
     grounder = Grounder(
         verification=Verification(workers, cache, grounding.timeout, verifiers, ModelStage(estimators)),
         reports=reports,
         policy=settings.policy,
         telemetry=telemetry,
         log_rejections=settings.quotes.log_rejections,
-        memory=memory,
-        facts=build_facts(settings.facts),
-        history=EarlierAnswers(history.exchanges) if history else None,
+        recaller=Recaller(memory, facts, EarlierAnswers(history.exchanges) if history else None),
         recorder=Recorder(history, workers) if history else None,
         room=Room(grounding.max_bytes),
     )
@@ -119,7 +119,7 @@ def build_house(
             audits,
         ),
         later=grounder.later,
-        facts=grounder.facts,
+        facts=facts,
         history=history,
         limiter=estate.take(lambda old: old.limiter, lambda: build_limiter(shared), "cache"),
         shared=shared,

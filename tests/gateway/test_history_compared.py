@@ -10,7 +10,7 @@ from servers.databases import Database as Place
 from stores.history.entries import entry, opened, stored
 
 from proxy.gateway.earlier import EarlierAnswers
-from proxy.gateway.verify import Recalled
+from proxy.gateway.recall import Recalled
 from proxy.stores.history.database import Database
 from proxy.stores.history.exchanges import Exchanges
 from proxy.types import Policy, Report

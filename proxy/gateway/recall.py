@@ -1,0 +1,74 @@
+"""What a request asks for that stands not in it: facts of its subject, values of a database, earlier answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from proxy.dialects.options import Options
+from proxy.gateway.earlier import EarlierAnswers
+from proxy.types import Source
+from proxy.verification.consistency.compare import Earlier
+
+if TYPE_CHECKING:  # the one brings SQLAlchemy, which only those need who name a database
+    from proxy.evidence.facts import FactsDatabase
+    from proxy.gateway.memory import Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What stands in no request: evidence, earlier answers of the subject, and what of both could not be had."""
+
+    sources: tuple[Source, ...] = ()
+    warnings: tuple[str, ...] = ()
+    earlier: tuple[Earlier, ...] = ()
+
+
+Recall = Callable[[], Awaitable[Recalled]]
+"""Fetches what stands in no request; raises nothing but cancellation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recaller:
+    """Fetches what requests ask for: from `memory` facts as evidence (MG3), from `facts` values of the user's database
+    (FA1), from `history` the earlier answers of a subject, with which a new one should agree (CO1)."""
+
+    memory: Memory | None = None
+    facts: FactsDatabase | None = None
+    history: EarlierAnswers | None = None
+
+    def of(self, options: Options) -> Recall | None:
+        """What fetches all that a request wants; None when it wants nothing, or there is nothing to be had."""
+        wants_memory = self.memory is not None and options.memory and options.subject is not None
+        wants_facts = self.facts is not None and options.facts is not None
+        wants_history = self.history is not None and options.subject is not None
+        return partial(self._recall, options) if wants_memory or wants_facts or wants_history else None
+
+    async def _recall(self, options: Options) -> Recalled:
+        recalled = Recalled()
+        if self.memory and options.memory and options.subject is not None:
+            recalled = Recalled(await self.memory.sources(options.subject))
+        if self.facts and options.facts is not None:
+            found = await self.facts.ask(options.facts)
+            unknown = (f"facts: no template takes {name!r}" for name in found.unknown)
+            recalled = Recalled((*recalled.sources, *found.sources), (*map(str, found.shortfalls), *unknown))
+        if self.history and options.subject is not None:
+            earlier = await self.history.of(options.subject)
+            unread = () if earlier is not None else ("consistency: earlier answers could not be read",)
+            recalled = Recalled(recalled.sources, (*recalled.warnings, *unread), earlier or ())
+        return recalled
+
+    def unmet(self, options: Options) -> Iterator[str]:
+        """What a request asks for in vain."""
+        if options.facts is not None and self.facts is None:
+            yield "facts: no SQL templates are configured"
+        if options.memory and self.memory is None:
+            yield "memory: the memory gate is off"
+        elif options.memory and options.subject is None:
+            yield "memory: no subject is named"
+        for name in ("subject", "session") if self.history is None else ():
+            is_used = name == "subject" and options.memory
+            if getattr(options, name) is not None and not is_used:
+                yield f"{name}: nothing is stored, as store.url is not set"
