@@ -105,6 +105,7 @@ class Pages:
             ("/sign-out", "POST", self._signed_in(self._sign_out)),
             ("/reviews", "GET", self._signed_in(self._queue)),
             ("/reviews/export", "GET", self._signed_in(self._export)),
+            ("/reviews/{id}", "GET", self._signed_in(self._finding)),
             ("/reviews/{id}", "POST", self._signed_in(self._decide)),
             ("/exchanges/{id}", "GET", self._signed_in(self._exchange)),
             ("/quality", "GET", self._signed_in(self._quality)),
@@ -225,6 +226,13 @@ class Pages:
                 if each.exchange != exchange:
                     return each
         return None
+
+    async def _finding(self, _: Visit, params: Mapping[str, str]) -> Reply:
+        """Where a finding is shown: what a refused decision leaves in the browser's address leads there too."""
+        found = await self._desk.history.reviews.get(finding_id(params["id"]))
+        if found is None:
+            raise UnknownReview("Nothing is to be reviewed under this id (any more).", param="id")
+        return see_other(f"/exchanges/{quote(found.exchange, safe='')}#finding-{found.id}")
 
     async def _decide(self, visit: Visit, params: Mapping[str, str]) -> Reply:
         form = _form(visit.call)

@@ -150,6 +150,7 @@ def test_of_two_reviewers_the_second_is_shown_what_the_first_decided(tmp_path: P
             ben, path, {**forms[1], "version": "0", "decision": "confirmed", "note": "Made up, <b>I</b> say."}
         )
         assert reply.status_code == 409
+        assert (await ben.get(path)).headers["location"] == f"/exchanges/gw-1#finding-{finding.id}"
         assert "A figure of speech." in reply.text
         assert "Made up, &lt;b&gt;I&lt;/b&gt; say.</textarea>" in reply.text
         found = await site.history.reviews.get(finding.id)
