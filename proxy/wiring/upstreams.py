@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from proxy.config import Upstream as UpstreamSettings
 from proxy.errors import ConfigError
 from proxy.upstream.headers import ANTHROPIC_VERSION, AllowList, HeaderRules, bearer, x_api_key
@@ -15,7 +17,10 @@ from proxy.wiring.site import Site
 
 
 def build_router(site: Site) -> Router:
-    """All model servers of the settings. Raises ConfigError when a secret is missing."""
+    """All model servers of the settings. Raises ConfigError, naming every secret that is missing."""
+    upstreams = site.settings.upstreams.items()
+    if missing := [problem for name, each in upstreams for problem in _missing(name, each, site.environ)]:
+        raise ConfigError(missing)
     return Router(
         [
             Served(
@@ -26,9 +31,18 @@ def build_router(site: Site) -> Router:
                 each.instead,
                 frozenset(each.fallback_on),
             )
-            for name, each in site.settings.upstreams.items()
+            for name, each in upstreams
         ]
     )
+
+
+def _missing(name: str, settings: UpstreamSettings, environ: Mapping[str, str]) -> Iterator[str]:
+    key = settings.api_key_env
+    if key is not None and not environ.get(key):
+        yield f"upstreams.{name}.api_key_env: the variable {key} is not set"
+    for each in settings.headers_env.values():
+        if not environ.get(each):
+            yield f"upstreams.{name}.headers_env: the variable {each} is not set"
 
 
 def _limited(upstream: Upstream, settings: UpstreamSettings, site: Site) -> Upstream:
@@ -45,8 +59,8 @@ def _limited(upstream: Upstream, settings: UpstreamSettings, site: Site) -> Upst
 
 def _upstream(name: str, settings: UpstreamSettings, site: Site) -> Upstream:
     variable = settings.api_key_env
-    key = None if variable is None else site.secret(variable, f"upstreams.{name}.api_key_env")
-    headers = _headers(name, settings, site)
+    key = None if variable is None else site.environ[variable]
+    headers = _headers(settings, site)
     if settings.dialect == "litellm":
         return LitellmUpstream(
             name,
@@ -72,11 +86,8 @@ def _upstream(name: str, settings: UpstreamSettings, site: Site) -> Upstream:
     )
 
 
-def _headers(name: str, settings: UpstreamSettings, site: Site) -> HeaderRules:
-    """Which headers pass to an upstream and back, and which are added. Raises ConfigError when a secret is missing."""
-    unset = [variable for variable in settings.headers_env.values() if not site.environ.get(variable)]
-    if unset:
-        raise ConfigError([f"upstreams.{name}.headers_env: the variable {each} is not set" for each in unset])
+def _headers(settings: UpstreamSettings, site: Site) -> HeaderRules:
+    """Which headers pass to an upstream and back, and which are added."""
     secret = {header: site.environ[variable].strip() for header, variable in settings.headers_env.items()}
     is_anthropic = settings.dialect == "anthropic"
     return HeaderRules(

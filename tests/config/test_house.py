@@ -48,6 +48,15 @@ def test_a_missing_secret_is_told_before_anything_is_served(environ: dict[str, s
     assert caught.value.problems == (problem,)
 
 
+def test_all_secrets_that_are_missing_are_told_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        build({})
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == [
+        "upstreams.vllm.api_key_env",
+        "upstreams.claude.api_key_env",
+    ]
+
+
 def test_every_upstream_is_of_its_dialect() -> None:
     upstreams = build(SECRETS).passage.router.upstreams
     assert [type(upstream) for upstream in upstreams] == [OpenAIUpstream, OpenAIUpstream, LitellmUpstream]
