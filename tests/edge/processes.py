@@ -8,25 +8,17 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 import yaml
+from clients import until
 
 COMMAND = [sys.executable, "-c", "from proxy.cli import main; main()"]
 PATIENCE_S = 40.0
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Returns once the condition holds; fails when that takes too long."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.02)
 
 
 class Process:

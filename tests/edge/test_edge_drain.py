@@ -8,8 +8,8 @@ import socket
 import threading
 from pathlib import Path
 
-from clients import JSON_HEADERS, RawClient, fetch, post_chat
-from processes import COMMAND, Process, until
+from clients import JSON_HEADERS, RawClient, fetch, post_chat, until
+from processes import COMMAND, Process
 from upstream import Reply, Stall, Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}

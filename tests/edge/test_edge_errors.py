@@ -130,7 +130,7 @@ def test_an_upstream_that_stalls_is_a_time_out(upstream: Upstream, start_proxy, 
     assert answer.status == 504
     error_of(answer)
     assert time.monotonic() - started < 10
-    assert upstream.exchanges[0].left.wait(5)
+    assert upstream.exchanges[0].left.wait(20)
 
 
 def test_a_stream_that_stalls_ends_as_dead(upstream: Upstream, start_proxy) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -14,7 +13,7 @@ import httpx
 import openai
 import pytest
 import structlog
-from clients import JSON_HEADERS, RawClient, sdk
+from clients import JSON_HEADERS, RawClient, sdk, until
 from proxies import Proxy
 from structlog.testing import LogCapture
 from upstream import Stall, Upstream, body_reply, chat_body, chat_events, stream_reply
@@ -57,13 +56,6 @@ def start(start_proxy: Callable[..., Proxy], file: Path) -> Callable[..., Proxy]
 def ask(proxy: Proxy, key: str | None = None, header: str = "authorization", **request: object) -> httpx.Response:
     value = {} if key is None else {header: f"Bearer {key}" if header == "authorization" else key}
     return httpx.post(f"{proxy.base_url}/chat/completions", json=CHAT | request, headers=value, timeout=PATIENCE_S)
-
-
-def until(is_so: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("header", ["authorization", "x-api-key", "api-key", "x-goog-api-key"])

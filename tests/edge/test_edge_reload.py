@@ -6,8 +6,8 @@ import threading
 from typing import Any
 
 import pytest
-from clients import JSON_HEADERS, RawClient, fetch, post_chat
-from processes import Process, until
+from clients import JSON_HEADERS, RawClient, fetch, post_chat, until
+from processes import Process
 from upstream import Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue. Grass is green."}]}

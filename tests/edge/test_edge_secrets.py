@@ -14,7 +14,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,7 +25,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from clients import RawClient
+from clients import RawClient, until
 from servers.redis_of_tests import RedisOfTests
 from typer.testing import CliRunner
 from upstream import Cut, Pause, Received, Reply, Stall, Upstream, body_reply, chat_body, chat_events, stream_reply
@@ -122,13 +121,6 @@ class Stage:
     def get(self, path: str, key: str = "client key") -> httpx.Response:
         shown = {"authorization": f"Bearer {self.planted[key]}"}
         return httpx.get(f"http://127.0.0.1:{self.port}{path}", headers=shown, timeout=PATIENCE_S)
-
-
-def until(is_so: Any, what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 @pytest.fixture
