@@ -7,7 +7,6 @@ long the sources are, so text that is beside the point changes none of them (CX5
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -77,23 +76,35 @@ class _Text:
     """Passages read one after the other, as one row of words."""
 
     def __init__(self, passages: Iterable[Passage]) -> None:
-        self.words = [word for passage in passages for word in passage.words]
-        self.stems = {word.stem for word in self.words}
-        self.roots = {root(word.stem) for word in self.words}
-        self._places: dict[str, list[int]] = defaultdict(list)
-        for place, word in enumerate(self.words):
-            self._places[concept(word.stem)].append(place)
+        self._readings = [passage.reading for passage in passages]
+        self._concepts = frozenset[str]().union(*(reading.places for reading in self._readings))
+        self._stems = frozenset[str]().union(*(reading.stems for reading in self._readings))
+        self._roots = frozenset[str]().union(*(reading.roots for reading in self._readings))
+
+    @property
+    def words(self) -> list[Word]:
+        """The words in order."""
+        return [word for reading in self._readings for word in reading.words]
 
     def has(self, word: Word) -> bool:
         """Whether the word stands here, in this or another form, or one of the same meaning."""
-        if concept(word.stem) in self._places or root(word.stem) in self.roots:
+        if concept(word.stem) in self._concepts or root(word.stem) in self._roots:
             return True
         alike, narrower, _ = related(word.stem)
-        return not (alike.isdisjoint(self.stems) and narrower.isdisjoint(self.stems))
+        return not (alike.isdisjoint(self._stems) and narrower.isdisjoint(self._stems))
 
     def places(self, word: Word) -> Sequence[int]:
         """The first places of the word, or of one of the same meaning."""
-        return self._places.get(concept(word.stem), [])[:_PLACES]
+        meaning = concept(word.stem)
+        places: list[int] = []
+        if meaning not in self._concepts:
+            return places
+        before = 0
+        for reading in self._readings:
+            if meaning in reading.places:
+                places += [before + place for place in reading.places[meaning]]
+            before += len(reading.words)
+        return places[:_PLACES]
 
 
 def _about(reading: Reading, content: Sequence[int], context: Context, window: Sequence[Passage]) -> list[Passage]:

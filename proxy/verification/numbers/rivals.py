@@ -292,7 +292,7 @@ def _around(stated: Stated, leave: frozenset[str] = CHANGES) -> frozenset[str]:
 
 
 def _of_it(stems: frozenset[str], leave: frozenset[str] = CHANGES) -> frozenset[str]:
-    return frozenset(map(concept, stems - leave))
+    return frozenset([concept(each) for each in stems - leave])
 
 
 _OPPOSITES = ({"incom", "los"}, {"surplu", "deficit"}, {"asset", "liability"}, {"inflow", "outflow"})
