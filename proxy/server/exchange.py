@@ -15,6 +15,7 @@ from proxy.errors import BodyTooLarge, RequestError
 from proxy.types import Call, Chunks, Headers, Reply
 
 _PING = b":\n"  # a comment with no blank line after it: openai-python takes comment + blank line for an empty event
+_NOT_MODIFIED = 304  # whose length, if any, is that of the body which is not sent; uvicorn would miss that body
 _AT_LEAST_S = 0.01  # that an exchange has to last before its client is looked after
 
 
@@ -104,19 +105,25 @@ async def send_reply(reply: Reply, send: Send, keepalive: float) -> None:
     A stream of events that is silent for `keepalive` seconds gets a comment (0: never).
     """
     if isinstance(reply.body, bytes):
-        counted = tuple(pair for pair in reply.headers if pair[0] != b"content-length")
-        headers = (*counted, (b"content-length", str(len(reply.body)).encode()))
+        headers = (*_without_length(reply.headers), (b"content-length", str(len(reply.body)).encode()))
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": reply.body})
         return
     async with aclosing(reply.body) as chunks:
-        await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
+        headers = reply.headers
+        if reply.status == _NOT_MODIFIED and (b"content-length", b"0") not in headers:
+            headers = _without_length(headers)
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         if reply.in_events and keepalive:
             await _send_events(chunks, send, keepalive)
         else:
             async for chunk in chunks:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
+
+
+def _without_length(headers: Headers) -> Headers:
+    return tuple(pair for pair in headers if pair[0] != b"content-length")
 
 
 async def _send_events(chunks: Chunks, send: Send, keepalive: float) -> None:

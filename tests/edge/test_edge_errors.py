@@ -199,3 +199,12 @@ def test_health_calls_no_model(upstream: Upstream, proxy) -> None:
     assert httpx.get(f"{proxy.url}/healthz").status_code == 200
     assert httpx.get(f"{proxy.url}/readyz").status_code == 200
     assert not upstream.requests
+
+
+def test_the_length_of_what_is_not_modified_is_not_waited_for(upstream: Upstream, proxy) -> None:
+    upstream.reply = Reply((), 304, (("etag", '"1"'), ("content-length", "1234")), "close")
+    with RawClient(proxy.port) as client:
+        for _ in range(2):  # on one connection
+            client.send("GET", "/v1/files/f", JSON_HEADERS)
+            client.read_head()
+            assert (client.status, client.header("etag")) == (304, '"1"')
