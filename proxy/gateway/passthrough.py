@@ -16,6 +16,7 @@ from proxy.gateway.forward import Forwarding
 from proxy.telemetry import Telemetry
 from proxy.types import Call, Reply
 from proxy.upstream.attempts import Attempts
+from proxy.upstream.headers import without_keys
 from proxy.upstream.router import Route, Router
 from proxy.upstream.upstream import Upstream
 
@@ -62,13 +63,16 @@ class PassThrough:
     async def models(self, call: Call) -> Reply:
         """The models of all upstreams in one list; with a single upstream, its own reply.
 
-        An upstream that cannot be asked is left out; when none can, the first one's error is raised.
+        An upstream that cannot be asked is left out; when none can, the first one's error is raised. The client's key
+        is shown to the default upstream only: nothing says that it is meant for the others.
         """
         upstreams = self.router.upstreams
         if len(upstreams) == 1:
             return await self._forwarded(self.router.default, call)
         plain = replace(call, headers=tuple(pair for pair in call.headers if pair[0] != b"accept-encoding"))
-        listed = await asyncio.gather(*(_listed(each, plain) for each in upstreams), return_exceptions=True)
+        keyless = replace(plain, headers=without_keys(plain.headers))
+        asked = [_listed(each, keyless if place else plain) for place, each in enumerate(upstreams)]
+        listed = await asyncio.gather(*asked, return_exceptions=True)
         models = [model for each in listed if isinstance(each, list) for model in each]
         failures = [each for each in listed if isinstance(each, RequestError)]
         for failure in failures:

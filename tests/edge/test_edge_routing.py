@@ -76,6 +76,8 @@ def test_the_models_of_all_are_listed(two, upstream: Upstream, second_upstream: 
     upstream.reply, second_upstream.reply = listing("gpt-4o"), listing("llama3.2", "qwen2.5:7b")
     with sdk(two.base_url) as client:
         listed = {model.id.rpartition("/")[2] for model in client.models.list()}
+        assert upstream.last.header("authorization") == "Bearer sk-test"
+        assert second_upstream.last.header("authorization") is None, "nothing says that the key is meant for it"
     assert listed >= {"gpt-4o", "llama3.2", "qwen2.5:7b"}
 
 
