@@ -5,7 +5,7 @@ twentieth of the load, once it has become quiet. The first fifth warms up: alloc
 follows should neither grow nor shrink by more than 5 %. With verification on the load is a twentieth, since each answer
 is checked and told from every other, and the stores of verdicts and reports are small, so that they are full in time.
 
-    python -m bench.soak                  200,000 requests and 20,000 streams; a quarter of an hour
+    python -m bench.soak                  200,000 requests and 20,000 streams; some minutes
     python -m bench.soak --share 0.1      a tenth of that
 """
 
