@@ -10,6 +10,7 @@ service, texts never do.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
 import json
 import sys
@@ -23,6 +24,9 @@ from typing import Any
 from bench.report import heading, machine, markdown, percentile, write
 from bench.texts import JSON_SCHEMA, answer, json_answer, messages
 from proxy.dialects.parts import read_messages
+from proxy.gateway.verify import Verification
+from proxy.gateway.workers import Workers
+from proxy.stores.verdicts import VerdictCache
 from proxy.types import Choice, Exchange, Policy
 from proxy.verification.aggregate import Examined, summarise
 from proxy.verification.claims.answer import find_claims
@@ -89,6 +93,22 @@ def evidence_round(watch: Stopwatch, tokens: int, seed: int) -> None:
         read(Choice(0, json_answer(seed), "stop"), context, Policy(), Ask(_FIELDS, JSON_SCHEMA))
 
 
+async def again_rounds(watch: Stopwatch, tokens: int, rounds: int) -> None:
+    """Answers examined as in service, and then once more, when all their verdicts are in the cache."""
+    workers = Workers(1, 64)
+    verification = Verification(workers, VerdictCache(10_000, 3600.0), timeout=10.0)
+    for seed in range(rounds):
+        given, choice = messages(tokens, seed), Choice(0, answer(seed), "stop")
+        for part in ("first", "again"):
+            start = time.process_time()
+            examination = verification.begin(
+                lambda said=given: Exchange(messages=read_messages(said)), Ask((), None), Policy()
+            )
+            await examination.report([choice])
+            watch.taken[f"{part}, {tokens:,} tokens"].append((time.process_time() - start) * 1000)
+    workers.close()
+
+
 def run(lengths: Mapping[int, int]) -> dict[str, Any]:
     """The figures, as the result that is written to a file."""
     first = Stopwatch()
@@ -106,6 +126,9 @@ def run(lengths: Mapping[int, int]) -> dict[str, Any]:
     for seed in range(1, 1 + min(lengths.values()) * 2):
         schema_round(watch, seed)
         evidence_round(watch, 4_000, seed)
+    service = Stopwatch()
+    for tokens in (1_000, 4_000):
+        asyncio.run(again_rounds(service, tokens, min(lengths.values()) * 3))
     return {
         "command": " ".join(["python -m bench.verification", *sys.argv[1:]]),
         "machine": machine(),
@@ -113,6 +136,7 @@ def run(lengths: Mapping[int, int]) -> dict[str, Any]:
         "first_in_process_ms": {part: taken[0] for part, taken in first.taken.items()},
         "by_context_tokens": by_length,
         "json_answer": watch.figures(),
+        "in_service": service.figures(),
     }
 
 
@@ -128,6 +152,8 @@ def as_table(result: Mapping[str, Any]) -> str:
         markdown(("context tokens", *PARTS), rows),
         f"\nThe very first answer of a process, 4,000 tokens: {result['first_in_process_ms']['total']:.1f} ms.\n",
         markdown(("for a JSON answer", "ms"), [(name, _pair(taken)) for name, taken in result["json_answer"].items()]),
+        "\nThe same through the gateway's queue and cache, work of all threads included.\n",
+        markdown(("in service", "ms"), [(name, _pair(taken)) for name, taken in result["in_service"].items()]),
     )
     return "\n".join(sections)
 
