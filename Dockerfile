@@ -3,7 +3,7 @@ FROM python:3.13-slim AS build
 RUN pip install --no-cache-dir 'uv>=0.5'
 WORKDIR /app
 ENV UV_LINK_MODE=copy UV_COMPILE_BYTECODE=1
-COPY pyproject.toml uv.lock README.md ./
+COPY pyproject.toml uv.lock README.md LICENSE ./
 RUN uv sync --frozen --no-dev --extra encoder --no-install-project
 COPY proxy ./proxy
 RUN uv sync --frozen --no-dev --extra encoder --no-editable

@@ -294,7 +294,17 @@ def _settings(config: Path | None, overrides: dict[str, Any] | None = None) -> A
     from proxy.config import load_settings
 
     given = {name: str(value) for name, value in (overrides or {}).items() if value is not None}
-    return load_settings(_config_path(config), {**os.environ, **given})
+    return load_settings(_config_path(config), {**os.environ, **given}, _warn)
+
+
+def _warn(problem: str) -> None:
+    """Print a warning about the settings; once the server runs, log it."""
+    import structlog
+
+    if structlog.is_configured():
+        structlog.get_logger("groundwire.config").warning("config.unknown_variable", problem=problem)
+    else:
+        typer.echo(f"warning: {problem}", err=True)
 
 
 def _encoder(model: str | None) -> Any:

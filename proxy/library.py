@@ -83,8 +83,8 @@ def verify_claim(
 ) -> ClaimResult:
     """Whether evidence supports or contradicts one claim, and how many bits it tells of it.
 
-    `confidence` (0–1) is the belief that the evidence has to carry an estimator to, which is asked besides the embedded
-    verifier. Without one that judges alone, towards a target of its own.
+    `confidence` (0–1) is the belief that the evidence has to carry the claim to. An `estimator` is asked besides the
+    embedded verifier. Raises ValueError where the confidence is out of its range.
     """
     if estimator is not None:
         return _run(verify_claim_async(claim, evidence, confidence, policy=policy, estimator=estimator))

@@ -5,6 +5,7 @@ Every offset is half-open and counts Unicode code points. Nothing here does I/O 
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -31,6 +32,7 @@ Cause = Literal[
     "error",
 ]
 ContradictionKind = Literal["entity", "temporal", "semantic"]
+Intent = Literal["lookup", "compare", "count", "list", "why", "other"]
 Severity = Literal["low", "medium", "high", "critical"]
 BudgetStatus = Literal[
     "supported",
@@ -53,6 +55,7 @@ class Part:
     kind: Literal["text", "document", "tool_result"] = "text"
     id: str | None = None
     title: str | None = None
+    url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,8 @@ class Source:
     """A piece of context that may support a claim.
 
     `text` is a slice of the original and starts `offset` code points into it: into the text of part `part_index` of
-    message `message_index`, or into the source that the request gave explicitly (both indices None). `labels` are the
-    names by which an answer may cite it, such as "1" or "doc-3".
+    message `message_index`, or into the source that the request gave explicitly (both indices None). `label` is the id
+    or name that the request gives it, `labels` are all names by which an answer may cite it, such as "1" or "doc-3".
     """
 
     id: str
@@ -81,6 +84,16 @@ class Source:
     offset: int = 0
     title: str | None = None
     labels: tuple[str, ...] = ()
+    label: str | None = None
+    url: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name by which a person knows it: its title, else its label, else its id."""
+        if self.title and (self.title != self.url or not self.label):
+            return self.title
+        label = self.label or self.id
+        return f"[{label}]" if label.isdecimal() else label
 
     @property
     def sha256(self) -> str:
@@ -202,17 +215,33 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfidenceParts:
+    """The four parts of a confidence (0–1 each), None where a part is not known.
+
+    `retrieval` is how well the evidence carries the verdict, `source` the weight of its kind, `extraction` the
+    answering model's certainty, and `consistency` the agreement with earlier answers.
+    """
+
+    retrieval: float | None = None
+    source: float | None = None
+    extraction: float | None = None
+    consistency: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """A claim with every verdict that was given on it, the one that decided, and the confidence in that one (0–1).
 
-    `budget` is there when a model was asked about the claim.
+    `budget` is there when a model was asked about the claim. `parts` are those that the confidence is made of. The
+    confidence is None where it is switched off.
     """
 
     claim: Claim
     verdict: Verdict
-    confidence: float
+    confidence: float | None
     verdicts: tuple[Verdict, ...] = ()
     budget: Budget | None = None
+    parts: ConfidenceParts | None = None
 
     @property
     def is_final(self) -> bool:
@@ -245,6 +274,19 @@ class Exchange:
     temperature: float | None = None
 
 
+def _require(holds: bool, name: str, expected: str, value: object) -> None:
+    """Raise ValueError where a setting lies outside its range."""
+    if not holds:
+        raise ValueError(f"{name} must be {expected}, not {value}")
+
+
+def _require_shares(of: object, section: str, *names: str) -> None:
+    """Raise ValueError where any of these attributes is no share."""
+    for name in names:
+        value = getattr(of, name)
+        _require(0.0 <= value <= 1.0, f"{section}.{name}", "between 0 and 1", value)
+
+
 @dataclass(frozen=True, slots=True)
 class NumericPolicy:
     """Which numbers are checked and how near is near enough.
@@ -261,6 +303,14 @@ class NumericPolicy:
     max_source_checks: int = 10
     timeout_s: float = 0.1
 
+    def __post_init__(self) -> None:
+        _require_shares(self, "numeric", "confidence_penalty")
+        _require(self.max_source_checks >= 1, "numeric.max_source_checks", "at least 1", self.max_source_checks)
+        _require(self.timeout_s >= 0, "numeric.timeout_s", "at least 0", self.timeout_s)
+        for kind, value in self.tolerance or ():
+            is_fit = value >= 0 if kind == "date" else 0.0 <= value <= 1.0
+            _require(is_fit, f"numeric.tolerance.{kind}", "at least 0" if kind == "date" else "between 0 and 1", value)
+
 
 @dataclass(frozen=True, slots=True)
 class QuotePolicy:
@@ -270,6 +320,10 @@ class QuotePolicy:
     fuzzy: bool = False
     fuzzy_threshold: float = 0.85
     fail_on_all_rejected: bool = False
+
+    def __post_init__(self) -> None:
+        value = self.fuzzy_threshold
+        _require(0.5 <= value <= 1.0, "quotes.fuzzy_threshold", "between 0.5 and 1", value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +339,10 @@ class EncoderPolicy:
     asked_from: float = 0.1
     asked_below: float = 0.9
     budget_s: float = 0.1
+
+    def __post_init__(self) -> None:
+        _require_shares(self, "encoder", "asked_from", "asked_below")
+        _require(self.budget_s >= 0, "encoder.budget_s", "at least 0", self.budget_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +360,11 @@ class ModelPolicy:
     asked_below: float = 0.8
     flag_threshold_bits: float = 0.0
 
+    def __post_init__(self) -> None:
+        _require_shares(self, "model", "asked_from", "asked_below")
+        bits = self.flag_threshold_bits
+        _require(bits >= 0, "model.flag_threshold_bits", "at least 0", bits)
+
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
@@ -312,10 +375,16 @@ class Thresholds:
     confidence: float = 0.6
     risk: float = 0.3
 
+    def __post_init__(self) -> None:
+        _require_shares(self, "thresholds", "grounding", "consistency", "confidence", "risk")
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Thresholds and tolerances: everything, besides claim and evidence, that a verdict depends on."""
+    """Thresholds and tolerances: everything, besides claim and evidence, that a verdict depends on.
+
+    This class and its parts raise ValueError where a value lies outside the range that the settings allow.
+    """
 
     name: Literal["strict", "balanced", "lenient"] = "balanced"
     verifiers: tuple[str, ...] = ("quote", "numeric", "statement")
@@ -325,6 +394,7 @@ class Policy:
     quotes: QuotePolicy = field(default_factory=QuotePolicy)
     encoder: EncoderPolicy = field(default_factory=EncoderPolicy)
     model: ModelPolicy = field(default_factory=ModelPolicy)
+    has_confidence: bool = True
     confidence_weights: tuple[tuple[str, float], ...] = (
         ("retrieval", 0.3),
         ("source", 0.25),
@@ -339,6 +409,13 @@ class Policy:
         ("user", 0.7),
     )
     thresholds: Thresholds = Thresholds()
+
+    def __post_init__(self) -> None:
+        _require(self.max_claims >= 1, "max_claims", "at least 1", self.max_claims)
+        for part, weight in self.confidence_weights:
+            _require(0.0 <= weight < math.inf, f"confidence_weights.{part}", "at least 0", weight)
+        for kind, weight in self.source_weights:
+            _require(0.0 <= weight <= 1.0, f"source_weights.{kind}", "between 0 and 1", weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,21 +476,24 @@ class Consistency:
     """An answer beside the earlier answers of its subject (CO2).
 
     `score` (0–1) falls with every contradiction, by its severity, among the `compared` claims about which an earlier
-    answer says anything; None when there are none.
+    answer says anything; None when there are none. `agreement` gives the same for each of these claims, by choice and
+    claim id.
     """
 
     score: float | None
     contradictions: tuple[Contradiction, ...] = ()
     compared: int = 0
+    agreement: tuple[tuple[int, str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """How risky it is to act on an answer (0–1, RK1), and what makes it so, the heaviest first."""
+    """How risky it is to act on an answer (0–1), what makes it so, the heaviest first, and what to do."""
 
     score: float
     level: Severity
     factors: tuple[str, ...]
+    recommendation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -569,7 +649,8 @@ Chunks = AsyncGenerator[bytes, None]
 class Call:
     """One HTTP request on its way to an upstream. `target` is path and query below `/v1`, as the client wrote them.
 
-    Of a `native` call it is below the root of the server: such a call is one of Ollama's own API.
+    Of a `native` call it is below the root of the server: such a call is one of Ollama's own API. What is stored of a
+    call belongs to its `tenant`, which is "" for all clients where these have no keys, or share everything.
     """
 
     method: str
@@ -577,6 +658,7 @@ class Call:
     headers: Headers
     body: bytes
     native: bool = False
+    tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)

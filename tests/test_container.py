@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 DOCKERFILE = (Path(__file__).parent.parent / "Dockerfile").read_text(encoding="utf-8")
@@ -38,3 +39,13 @@ def test_no_secret_is_built_into_it() -> None:
 def test_the_settings_that_it_ships_hold_no_key() -> None:
     shipped = (Path(__file__).parent.parent / "config.yaml").read_text(encoding="utf-8")
     assert not re.search(r"^[^#\n]*\b(sk|gw|whsec)[-_]\w{8}", shipped, flags=re.MULTILINE)
+
+
+def test_the_licences_are_there_and_come_along() -> None:
+    """A build of the package fails without the files that its metadata names."""
+    root = Path(__file__).parent.parent
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["license"].startswith("Apache-2.0 ")
+    assert [file for file in project["license-files"] if not (root / file).is_file()] == []
+    copied = re.findall(r"^COPY (.+)$", DOCKERFILE, flags=re.MULTILINE)
+    assert any("LICENSE" in line.split() for line in copied)

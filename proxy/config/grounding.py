@@ -106,10 +106,17 @@ class SourceWeights(Section):
 
 
 class ConfidenceSettings(Section):
-    """How confidence is put together."""
+    """Whether reports have a confidence, and how it is put together."""
 
+    enabled: bool = True
     weights: Weights = Weights()
     source_weights: SourceWeights = SourceWeights()
+
+
+class ConsistencySettings(Section):
+    """Whether answers are compared with earlier answers about their subject."""
+
+    enabled: bool = True
 
 
 class Thresholds(Section):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,27 +15,48 @@ from pydantic import BaseModel, ValidationError
 from proxy.config.grounding import Tolerance
 from proxy.config.settings import Settings
 from proxy.config.upstreams import DEFAULT_UPSTREAMS, Upstream
+from proxy.config.variables import PREFIX, KeyPath, described, key_path, stray, unknown
 from proxy.errors import ConfigError
 
-PREFIX = "GROUNDWIRE_"
-
-Path_ = tuple[str | int, ...]
+Path_ = KeyPath
 
 
-def load_settings(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
-    """The settings of a file (None: the defaults) under those of the environment.
+def load_settings(
+    path: Path | None = None,
+    environ: Mapping[str, str] = os.environ,
+    warn: Callable[[str], None] = lambda _: None,
+) -> Settings:
+    """Return the settings of a file (None: the defaults) under those of the environment.
 
-    Raises ConfigError with one line for each thing that is wrong, naming file, line and key.
+    `warn` gets a sentence for each variable with our prefix that no setting has, as it counts for nothing. Raises
+    ConfigError with one line for each thing that is wrong, naming file, line and key.
     """
     values, lines = ({}, {}) if path is None else _read(path)
-    from_variables = "upstreams" not in values
-    variables = _overlay(values, environ)
-    if from_variables and "upstreams" in values:
-        values["upstreams"] = _completed(values["upstreams"])
-    try:
-        return Settings.model_validate(values)
-    except ValidationError as error:
-        raise ConfigError([_problem(details, path, lines, variables) for details in error.errors()]) from error
+    environ, left_out = dict(environ), list[str]()
+    while True:
+        whole, variables = _overlaid(values, environ)
+        try:
+            settings = Settings.model_validate(whole)
+            break
+        except ValidationError as error:
+            found = error.errors()
+            strange = unknown(found, variables, lines)
+            if not strange:
+                raise ConfigError([_problem(details, path, lines, variables) for details in found]) from error
+            left_out += strange
+            environ = {name: text for name, text in environ.items() if name not in strange}
+    for name in (*left_out, *stray(environ, settings)):
+        warn(described(name, settings))
+    return settings
+
+
+def _overlaid(values: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[Path_, str]]:
+    """Return values with those of variables set in them, and which variable gives the value at which path."""
+    whole = dict(values)
+    variables = _overlay(whole, environ)
+    if "upstreams" in whole and "upstreams" not in values:
+        whole["upstreams"] = _completed(whole["upstreams"])
+    return whole, variables
 
 
 def _completed(upstreams: Any) -> Any:
@@ -135,7 +156,7 @@ def _key(values: Mapping[str, Any], variable: str) -> str:
 def _problem(
     details: Mapping[str, Any], path: Path | None, lines: Mapping[Path_, int], variables: Mapping[Path_, str]
 ) -> str:
-    loc: Path_ = tuple(step for step in details["loc"] if step not in ("Tolerance", "literal['written']"))
+    loc = key_path(details["loc"])
     place = _place(_within(loc, str(details["msg"]), {**lines, **variables}), path, lines, variables)
     if details["type"] == "extra_forbidden":
         near = difflib.get_close_matches(str(loc[-1]), _siblings(loc), n=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from proxy.config.values import Duration, Section, Size
 
@@ -13,12 +13,16 @@ def _none(value: Any) -> Any:
     return None if value == "none" else value
 
 
+TenantName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+
+
 class Server(Section):
     """Where the proxy listens, and what it takes."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65535)
     keys: Annotated[str | None, BeforeValidator(_none)] = None
+    tenants: Literal["each", "all"] | dict[TenantName, tuple[str, ...]] = "each"
     max_body: Size = 32 * 2**20
     max_head: Size = 64 * 2**10
     max_bodies: Size = 2**30
@@ -31,6 +35,21 @@ class Server(Section):
     drain_delay: Duration = 0.0
     drain: Duration = 30.0
     watch: bool = False
+
+    @model_validator(mode="after")
+    def _told_apart(self) -> Server:
+        groups = self.tenants if isinstance(self.tenants, dict) else {}
+        names = [name for group in groups.values() for name in group]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"tenants: the key '{twice[0]}' is given twice")
+        return self
+
+    def tenant_of(self, client: str) -> str:
+        """Return the tenant that the key of a client belongs to: the group that lists it, or its own name."""
+        if self.tenants == "all":
+            return ""
+        groups = self.tenants if isinstance(self.tenants, dict) else {}
+        return next((tenant for tenant, names in groups.items() if client in names), client)
 
 
 class Stream(Section):

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from proxy.config.grounding import (
     ConfidenceSettings,
+    ConsistencySettings,
     Encoder,
     Grounding,
     Numeric,
@@ -39,6 +40,7 @@ class Settings(Section):
     encoder: Encoder = Encoder()
     hallucination: Hallucination = Hallucination()
     confidence: ConfidenceSettings = ConfidenceSettings()
+    consistency: ConsistencySettings = ConsistencySettings()
     thresholds: Thresholds = Thresholds()
     facts: Facts = Facts()
     cache: Cache = Cache()
@@ -100,6 +102,7 @@ class Settings(Section):
                 asked_below=self.hallucination.output_verification.asked_below,
                 flag_threshold_bits=self.hallucination.output_verification.flag_threshold_bits,
             ),
+            has_confidence=self.confidence.enabled,
             confidence_weights=tuple(self.confidence.weights.model_dump().items()),
             source_weights=tuple(self.confidence.source_weights.model_dump().items()),
             thresholds=ThresholdPolicy(**self.thresholds.model_dump()),

@@ -15,6 +15,9 @@ DEFAULT_UPSTREAMS = {"ollama": {"base_url": "http://127.0.0.1:11434/v1"}}
 
 
 Status = Annotated[int, Field(ge=400, le=599)]
+MediaHost = Annotated[
+    str, Field(pattern=r"^(?:[a-z][a-z0-9+.-]*://)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$")
+]
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 HeaderValue = Annotated[str, Field(pattern=r"^[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?$")]
 
@@ -48,6 +51,7 @@ class Upstream(Section):
     aliases: dict[str, str] = {}
     api_key_env: str | None = None
     litellm_model: str | None = None
+    allowed_media_hosts: tuple[MediaHost, ...] = ()
     timeout: Duration = 600.0
     connect_timeout: Duration = 10.0
     forwards_documents: bool = False
@@ -70,6 +74,10 @@ class Upstream(Section):
             raise ValueError("base_url must hold no password; api_key_env or headers_env names a variable with it")
         if self.dialect == "litellm" and not self.litellm_model:
             raise ValueError("litellm_model must be given, such as anthropic/* or gemini/gemini-2.5-flash")
+        if "*" in (self.litellm_model or "").partition("/")[0]:
+            raise ValueError("litellm_model must name the provider, which clients would choose otherwise")
+        if self.allowed_media_hosts and self.dialect != "litellm":
+            raise ValueError("allowed_media_hosts cannot be set for dialect " + self.dialect)
         of_openai = {"connect_timeout", "forwards_documents", "ollama", "request_headers", "response_headers"}
         if self.dialect == "litellm" and (idle := self.model_fields_set & of_openai):
             raise ValueError(f"{' and '.join(sorted(idle))} cannot be set for dialect litellm")

@@ -149,7 +149,10 @@ class Answer:
 def _source(number: int, part: Part) -> Source:
     labels = tuple(filter(None, (part.id, part.title)))
     kind: SourceKind = "document" if part.kind == "document" else "tool"
-    return Source(part.id or f"answer.{number}", kind, part.text, title=part.title, labels=labels)
+    label = next(iter(labels), None)
+    return Source(
+        part.id or f"answer.{number}", kind, part.text, title=part.title, labels=labels, label=label, url=part.url
+    )
 
 
 def _mean(total: float, count: int) -> float | None:

@@ -99,7 +99,7 @@ def read_check(shape: type[M], raw: bytes) -> M:
     return _validated(shape, read_object(raw))
 
 
-def read_answer_check(raw: bytes, headers: Mapping[str, str]) -> tuple[AnswerCheck, Request]:
+def read_answer_check(raw: bytes, headers: Mapping[str, str], tenant: str = "") -> tuple[AnswerCheck, Request]:
     """An answer to be verified, and the request that would have led to it. Raises BadRequest."""
     body = read_object(raw)
     own = {key: value for key, value in body.items() if key in AnswerCheck.model_fields}
@@ -107,7 +107,7 @@ def read_answer_check(raw: bytes, headers: Mapping[str, str]) -> tuple[AnswerChe
     asked = {key: value for key, value in body.items() if key not in own}
     request: dict[str, Any] = {"model": check.model or "unknown", "messages": list(check.messages), "grounding": asked}
     request |= {} if check.documents is None else {"documents": check.documents}
-    return check, read_request(CHAT, dumps(request), headers)
+    return check, read_request(CHAT, dumps(request), headers, tenant)
 
 
 def sources_of(evidence: Sequence[str | SourceIn]) -> tuple[Source, ...]:

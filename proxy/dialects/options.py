@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
+from proxy.dialects.parts import is_url
 from proxy.errors import BadRequest
 from proxy.types import Source
 
@@ -93,32 +94,43 @@ def explicit_sources(options: Options, documents: Any) -> tuple[Source, ...]:
 
     A document is a string or an object; Cohere's `data` and vLLM's `text`, `content` or `snippet` are understood.
     """
-    given = [_source(f"source-{n}", item.id, "source", item.text, item.title) for n, item in _counted(options.sources)]
+    given = [
+        _source(f"source-{n}", "source", item.text, item.model_dump(include={"id", "title", "url", "metadata"}))
+        for n, item in _counted(options.sources)
+    ]
     for n, item in _counted(documents if isinstance(documents, list) else ()):
         if isinstance(item, str):
-            given.append(_source(f"document-{n}", None, "document", item, None))
+            given.append(_source(f"document-{n}", "document", item, {}))
         elif isinstance(item, dict):
             fields = {**item, **item["data"]} if isinstance(item.get("data"), dict) else item
             text = next((fields[key] for key in _TEXT_KEYS if isinstance(fields.get(key), str)), None)
             if text is None and isinstance(item.get("data"), str):
                 text = item["data"]
             if text is not None:
-                given.append(
-                    _source(f"document-{n}", _string(fields.get("id")), "document", text, _string(fields.get("title")))
-                )
+                given.append(_source(f"document-{n}", "document", text, fields))
     return tuple(given)
 
 
 _DEFAULT = Options()
 _TEXT_KEYS = ("text", "content", "snippet", "page_content", "contents", "body")
+_LABEL_KEYS = ("id", "source", "file_name", "filename", "file_path", "path")
+_URL_KEYS = ("url", "link", "href", "source")
 
 
-def _source(
-    default_id: str, id_: str | None, kind: Literal["source", "document"], text: str, title: str | None
-) -> Source:
+def _source(default_id: str, kind: Literal["source", "document"], text: str, fields: Mapping[str, Any]) -> Source:
+    """Return a source under the names in its fields or in their `metadata`, as LangChain and LlamaIndex have it."""
+    metadata = fields.get("metadata")
+    told = (
+        {**metadata, **{key: each for key, each in fields.items() if each is not None}}
+        if isinstance(metadata, dict)
+        else fields
+    )
     number = default_id.rpartition("-")[2]
-    labels = tuple(label for label in (id_, number, title) if label)
-    return Source(id=id_ or default_id, kind=kind, text=text, title=title, labels=labels)
+    id_, title = _string(fields.get("id")), _string(told.get("title"))
+    label = next((found for key in _LABEL_KEYS if (found := _string(told.get(key)))), title)
+    url = next((found for key in _URL_KEYS if is_url(found := _string(told.get(key)))), None)
+    labels = tuple(dict.fromkeys(each for each in (id_, number, title, label) if each))
+    return Source(id=id_ or default_id, kind=kind, text=text, title=title, labels=labels, label=label, url=url)
 
 
 def _counted(items: Any) -> Any:

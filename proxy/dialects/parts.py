@@ -73,7 +73,8 @@ def _block(block: Mapping[str, Any], kind: Literal["text", "document", "tool_res
         yield from _document(block)
     elif type_ == "search_result":
         text = "\n".join(part.text for part in read_parts(block.get("content")))
-        yield Part(text, "document", _string(block.get("source")), _string(block.get("title")))
+        source = _string(block.get("source"))
+        yield Part(text, "document", source, _string(block.get("title")), source if is_url(source) else None)
     elif type_ in ("tool_result", "mcp_tool_result"):
         yield from read_parts(block.get("content"), "tool_result")
     elif type_ == "web_fetch_tool_result":
@@ -104,6 +105,11 @@ def _file(file: Any) -> Iterator[Part]:
         yield Part(raw.decode(), "document", None, _string(file.get("filename")))
     except (binascii.Error, UnicodeDecodeError, ValueError):
         return
+
+
+def is_url(text: str | None) -> bool:
+    """Return whether a text is a web address."""
+    return text is not None and text.startswith(("http://", "https://")) and not any(map(str.isspace, text))
 
 
 def _string(value: Any) -> str | None:

@@ -15,6 +15,7 @@ from proxy.types import (
     ChoiceReport,
     Citation,
     Confidence,
+    ConfidenceParts,
     Judgement,
     Message,
     Probability,
@@ -53,17 +54,23 @@ def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:
     if report.confidence:
         wire["confidence"] = _confidence(report.confidence)
     if report.risk:
-        factors = list(report.risk.factors)
-        wire["risk"] = {"score": _round(report.risk.score), "level": report.risk.level, "factors": factors}
+        wire["risk"] = {
+            "score": _round(report.risk.score),
+            "level": report.risk.level,
+            "factors": list(report.risk.factors),
+            "recommendation": report.risk.recommendation,
+        }
     if report.quality is not None:
         wire["quality"] = _round(report.quality)
     wire["sources"] = [
         {
             "id": source.id,
+            **({} if source.label is None else {"label": source.label}),
             "kind": source.kind,
             **({} if source.message_index is None else {"message_index": source.message_index}),
             **({} if not source.part_index else {"part_index": source.part_index}),
             **({} if source.title is None else {"title": source.title}),
+            **({} if source.url is None else {"url": source.url}),
             "chars": len(source.text),
             "sha256": source.sha256,
         }
@@ -183,14 +190,21 @@ def _claim(judgement: Judgement, choice: int, units: Utf16 | None) -> dict[str, 
         "label": verdict.label,
         "score": _round(verdict.score) if verdict.label != "not_checked" else None,
         "confidence": _round(judgement.confidence) if verdict.label != "not_checked" else None,
+        **({"confidence_parts": _parts(judgement.parts)} if judgement.parts else {}),
         "stated_confidence": _round(claim.stated_confidence),
         "verifier": verdict.verifier or None,
         "method": verdict.method,
         "reason": verdict.reason,
         **({} if claim.skip_reason is None else {"skip_reason": claim.skip_reason}),
+        **({"flags": flags} if (flags := _flags(judgement)) else {}),
         "citations": [_citation(citation, units) for citation in verdict.citations],
         **({} if judgement.budget is None else {"budget": render_budget(judgement.budget)}),
     }
+
+
+def _flags(judgement: Judgement) -> list[str]:
+    """Return the flags that the verdicts on a claim raise besides its label."""
+    return list(dict.fromkeys(flag for verdict in judgement.verdicts for flag in verdict.flags))
 
 
 def render_claim(judgement: Judgement) -> dict[str, Any]:
@@ -269,13 +283,12 @@ def _confidence(confidence: Confidence) -> dict[str, Any]:
         "score": _round(confidence.score),
         "level": confidence.level,
         "recommendation": confidence.recommendation,
-        "parts": {
-            "retrieval": _round(confidence.retrieval),
-            "source": _round(confidence.source),
-            "extraction": _round(confidence.extraction),
-            "consistency": _round(confidence.consistency),
-        },
+        "parts": _parts(confidence),
     }
+
+
+def _parts(parts: Confidence | ConfidenceParts) -> dict[str, float | None]:
+    return {name: _round(getattr(parts, name)) for name in ("retrieval", "source", "extraction", "consistency")}
 
 
 def _round(value: float | None) -> float | None:

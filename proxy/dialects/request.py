@@ -17,13 +17,17 @@ from proxy.verification.examine import Ask
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request for a completion, in some dialect. `raw` are its bytes as they came, `body` what they say."""
+    """One request for a completion, in some dialect. `raw` are its bytes as they came, `body` what they say.
+
+    What is stored of it belongs to the `tenant`.
+    """
 
     dialect: Dialect
     raw: bytes
     body: Mapping[str, Any]
     model: str
     options: Options
+    tenant: str = ""
 
     @property
     def expected_choices(self) -> int:
@@ -63,13 +67,13 @@ class Request:
         return answer.choices(with_arguments=self.options.check_tool_calls)
 
 
-def read_request(dialect: Dialect, raw: bytes, headers: Mapping[str, str]) -> Request:
+def read_request(dialect: Dialect, raw: bytes, headers: Mapping[str, str], tenant: str = "") -> Request:
     """Reads a body. Raises BadRequest when it is not a JSON object, names no model, or asks wrongly for grounding."""
     body = read_object(raw)
     model = body.get("model")
     if not isinstance(model, str) or not model:
         raise BadRequest("you must provide a model parameter", param="model")
-    return Request(dialect, raw, body, model, read_options(body, headers))
+    return Request(dialect, raw, body, model, read_options(body, headers), tenant)
 
 
 def read_object(raw: bytes) -> dict[str, Any]:

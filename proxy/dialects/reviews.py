@@ -55,6 +55,7 @@ class ReviewFilter(Asked):
     model: Text = None
     subject: Text = None
     exchange: Text = None
+    tenant: Text = None
     since: Moment = None
     until: Moment = None
 
@@ -88,6 +89,7 @@ class ExchangeQuery(Asked):
     session: Text = None
     model: Text = None
     flag: Text = None
+    tenant: Text = None
     q: Text = None
     since: Moment = None
     until: Moment = None
@@ -100,7 +102,14 @@ class SimilarQuery(Asked):
 
     q: Annotated[str, Field(min_length=1, max_length=4000)]
     subject: Text = None
+    tenant: Text = None
     limit: Annotated[int, Field(ge=1, le=50)] = 10
+
+
+class SubjectQuery(Asked):
+    """Whose subject is meant: that of one tenant, or, without it, those of this name of all tenants."""
+
+    tenant: Text = None
 
 
 class MetricsQuery(Asked):
@@ -132,13 +141,20 @@ class DecisionOut(BaseModel):
 
 
 class ReviewOut(BaseModel):
-    """A finding: a flagged claim, or, where `claim` is null, a flag on the answer as a whole."""
+    """A finding: a flagged claim, or, where `claim` is null, a flag on the answer as a whole.
+
+    `question` is the user's last message. `original_confidence` is that with which the answer states the claim,
+    `confidence` that in the verdict on it. Evidence with the match `history` is a statement of an earlier exchange,
+    which `source` names.
+    """
 
     id: int
     exchange: str
     at: datetime
     model: str
+    tenant: str
     subject: str | None
+    session: str | None
     flags: list[str]
     version: int
     decision: DecisionOut | None
@@ -153,6 +169,7 @@ class ReviewOut(BaseModel):
     method: str | None
     score: float | None
     confidence: float | None
+    original_confidence: float | None
     reason: str | None
     citations: list[CitationOut]
     question: str | None
@@ -176,6 +193,7 @@ class ExchangeOut(BaseModel):
 
     id: str
     at: datetime
+    tenant: str
     subject: str | None
     session: str | None
     intent: str | None

@@ -30,8 +30,20 @@ class Citation(Told):
     match: Match
 
 
+class ClaimConfidence(Told):
+    """The four parts of the confidence in a verdict; null where a part is not known."""
+
+    retrieval: Share | None
+    source: Share | None
+    extraction: Share | None
+    consistency: Share | None
+
+
 class Claim(Told):
-    """One assertion of the answer with its verdict; `budget` is there when a model was asked about it."""
+    """One assertion of the answer with its verdict; `budget` is there when a model was asked about it.
+
+    `confidence` is that in the verdict. `flags` are those that the claim raises besides its label.
+    """
 
     id: str
     text: str
@@ -42,10 +54,12 @@ class Claim(Told):
     label: Label
     score: Share | None
     confidence: Share | None
+    confidence_parts: ClaimConfidence | None = None
     verifier: str | None
     method: str
     reason: str
     skip_reason: str | None = None
+    flags: list[str] = []
     citations: list[Citation]
     budget: dict[str, Any] | None = None
 
@@ -60,13 +74,18 @@ class ReportChoice(Told):
 
 
 class ReportSource(Told):
-    """A source that was used: its kind, its place and its size, without its text."""
+    """A source that was used: its kind, its place and its size, without its text.
+
+    `label` is the id or name that the request gives it; title and URL are those of the request, too.
+    """
 
     id: str
+    label: str | None = None
     kind: SourceKind
     message_index: int | None = None
     part_index: int | None = None
     title: str | None = None
+    url: str | None = None
     chars: int
     sha256: str
 

@@ -22,11 +22,12 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from rich.console import Console
 
 from proxy.errors import GroundwireError
-from proxy.evaluation.figures import ece, figures, stated
+from proxy.evaluation.figures import figures, stated
 from proxy.evaluation.logistic import Example, Line, fit, sigmoid
 from proxy.evaluation.outcome import Outcome, context_of, overlap
 from proxy.evaluation.progress import progress
 from proxy.evaluation.rows import Row, read_rows
+from proxy.telemetry.reliability import ece
 from proxy.types import Label, Policy
 from proxy.verification import numeric, quote, statement
 from proxy.verification.alignment.features import SIGNS, Features

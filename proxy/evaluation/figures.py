@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from proxy.evaluation.outcome import Outcome
+from proxy.telemetry.reliability import ece
 
-BINS = 10
 RESAMPLES = 500
 _LEVEL = 0.95
 
@@ -116,34 +116,6 @@ def span_f1(outcomes: Sequence[Outcome]) -> float | None:
 def stated(outcomes: Sequence[Outcome]) -> list[tuple[float, int]]:
     """`(probability of being grounded, whether it is)` for every answer of which a probability was stated."""
     return [(outcome.support, 1 - outcome.label) for outcome in outcomes if outcome.support is not None]
-
-
-@dataclass(frozen=True, slots=True)
-class Bin:
-    """The answers whose stated probability lies in one tenth: how many, their mean probability, and how often true."""
-
-    n: int
-    stated: float
-    true: float
-
-
-def reliability(pairs: Sequence[tuple[float, int]]) -> tuple[Bin, ...]:
-    """`(probability, truth)` pairs by tenths of probability, empty tenths left out."""
-    binned: list[list[tuple[float, int]]] = [[] for _ in range(BINS)]
-    for probability, truth in pairs:
-        binned[min(BINS - 1, int(probability * BINS))].append((probability, truth))
-    return tuple(
-        Bin(len(each), sum(p for p, _ in each) / len(each), sum(t for _, t in each) / len(each))
-        for each in binned
-        if each
-    )
-
-
-def ece(pairs: Sequence[tuple[float, int]]) -> float | None:
-    """The expected calibration error: how far stated and true frequencies lie apart, over ten equal bins."""
-    if not pairs:
-        return None
-    return sum(each.n * abs(each.stated - each.true) for each in reliability(pairs)) / len(pairs)
 
 
 def brier(pairs: Sequence[tuple[float, int]]) -> float | None:

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from proxy.errors import GroundwireError
-from proxy.evaluation.figures import RESAMPLED, Figures, brier, ece, figures, gain, interval, reliability, stated
+from proxy.evaluation.figures import RESAMPLED, Figures, brier, figures, gain, interval, stated
 from proxy.evaluation.outcome import Outcome
+from proxy.telemetry.reliability import ece, reliability
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "core": (

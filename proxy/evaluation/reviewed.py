@@ -66,7 +66,7 @@ def rows_of(stored: Stored, findings: Sequence[Finding]) -> list[dict[str, Any]]
                 "id": f"{stored.summary.id}/{choice.index}",
                 "context": [source.text for source in stored.sources],
                 "answer": choice.text,
-                "question": stored.summary.question or "",
+                "question": stored.summary.asked or stored.summary.question or "",
                 "label": int(bool(confirmed)),
                 "spans": [{"start": each.start, "end": each.end} for each in confirmed],
             }

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from proxy.config import Encoder
 from proxy.errors import GroundwireError
-from proxy.evaluation.figures import reliability, stated
+from proxy.evaluation.figures import stated
 from proxy.evaluation.markdown import markdown_table
 from proxy.evaluation.outcome import Outcome, examine
 from proxy.evaluation.plot import reliability_svg
@@ -26,6 +26,7 @@ from proxy.evaluation.progress import progress
 from proxy.evaluation.result import Limit, Result, as_json, check_baseline, compare, group_means, measure, outcomes_of
 from proxy.evaluation.rows import Problem, Row, draw, read_rows
 from proxy.evidence.loading import load_verifiers
+from proxy.telemetry.reliability import reliability
 from proxy.types import Policy
 
 _WORKERS, _CHUNK = 2, 8

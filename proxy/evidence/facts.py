@@ -22,12 +22,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from proxy.types import Source
-from proxy.verification.facts import Value, facts_source
+from proxy.verification.facts import Period, Value, facts_source
 
-Reason = Literal["missing_parameter", "bad_parameter", "timeout", "error", "bad_columns", "not_a_number", "row_limit"]
+Reason = Literal[
+    "missing_parameter", "bad_parameter", "timeout", "error", "bad_columns", "not_a_number", "no_row", "row_limit"
+]
 
 log = structlog.get_logger("groundwire.facts")
 
+TENANT = "groundwire_tenant"
 _CONNECT_S = 3
 _LOOK_EVERY = 1000  # instructions of SQLite's machine between two looks at the clock
 _GRACE_S = 0.5  # for a server that was told to stop a statement
@@ -37,7 +40,8 @@ _GRACE_S = 0.5  # for a server that was told to stop a statement
 class Template:
     """A query by its name; `:name` in it is a parameter.
 
-    It gives a row for each value, with columns `label` and `value` and, if it likes, `unit` and `period`.
+    It gives a row for each value, with columns `label` and `value` and optionally `unit` and `period`; or a row for
+    each period, with `label`, `start` and `end`.
     """
 
     name: str
@@ -58,7 +62,8 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the queries gave: a source for each that gave any value, what went wrong, and parameters that none takes."""
+    """What the queries gave: a source for each (without text if it gave no values), what went wrong, and parameters
+    that none takes."""
 
     sources: tuple[Source, ...] = ()
     shortfalls: tuple[Shortfall, ...] = ()
@@ -81,22 +86,20 @@ class FactsDatabase:
             pool_pre_ping=not self._is_sqlite,
         )
 
-    async def ask(self, parameters: Mapping[str, object]) -> Facts:
+    async def ask(self, parameters: Mapping[str, object], tenant: str = "") -> Facts:
         """One query for each template whose parameters are all given, all at once.
 
-        A template of whose parameters some are given is told as lacking the others. Raises nothing but cancellation.
+        A template of whose parameters some are given is told as lacking the others. In a template, `:groundwire_tenant`
+        is the tenant's name, which no request can give. Raises nothing but cancellation.
         """
+        given = {**parameters, TENANT: tenant}
         found = await asyncio.gather(
-            *(
-                self._ask(name, query, parameters)
-                for name, query in self._queries.items()
-                if _is_meant(query, parameters)
-            )
+            *(self._ask(name, query, given) for name, query in self._queries.items() if _is_meant(query, parameters))
         )
-        sources = (facts_source(name, values) for name, values, _ in found)
-        taken = {each for query in self._queries.values() for each in _parameters(query)}
+        sources = tuple(source for name, values, shortfalls in found for source in _sources(name, values, shortfalls))
+        taken = {each for query in self._queries.values() for each in _parameters(query)} - {TENANT}
         return Facts(
-            tuple(filter(None, sources)),
+            sources,
             tuple(told for _, _, shortfalls in found for told in shortfalls),
             tuple(each for each in parameters if each not in taken),
         )
@@ -107,7 +110,7 @@ class FactsDatabase:
 
     async def _ask(
         self, name: str, query: TextClause, parameters: Mapping[str, object]
-    ) -> tuple[str, list[Value], list[Shortfall]]:
+    ) -> tuple[str, list[Value | Period], list[Shortfall]]:
         wanted = _parameters(query)
         if missing := [each for each in wanted if each not in parameters]:
             return name, [], [Shortfall(name, "missing_parameter", ", ".join(missing))]
@@ -181,25 +184,40 @@ def _parameters(query: TextClause) -> list[str]:
 
 def _is_meant(query: TextClause, parameters: Mapping[str, object]) -> bool:
     """Whether a request that gives these parameters asks for this query: by any of its own, or if it has none."""
-    wanted = _parameters(query)
+    wanted = [each for each in _parameters(query) if each != TENANT]
     return not wanted or any(each in parameters for each in wanted)
 
 
-def _read(name: str, rows: Sequence[RowMapping], is_cut: bool) -> tuple[list[Value], list[Shortfall]]:
-    """The values of rows; NULL is no value, and rows of anything else than a number are told."""
+def _sources(name: str, values: Sequence[Value | Period], shortfalls: Sequence[Shortfall]) -> tuple[Source, ...]:
+    """Return what a query gave as a source; rows beyond the limit are one more, without text."""
+    is_cut = any(each.reason == "row_limit" for each in shortfalls)
+    return (facts_source(name, values), *((facts_source(f"{name}.rest", ()),) if is_cut else ()))
+
+
+def _read(name: str, rows: Sequence[RowMapping], is_cut: bool) -> tuple[list[Value | Period], list[Shortfall]]:
+    """Return the values of rows, and what of them could not be read."""
+    if not rows:
+        return [], [Shortfall(name, "no_row")]
     told = [Shortfall(name, "row_limit", f"only {len(rows)} rows were read")] if is_cut else []
-    if rows and not {"label", "value"} <= set(rows[0]):
+    columns = set(rows[0])
+    if {"label", "start", "end"} <= columns:
+        return [period for row in rows if (period := _row_period(row))], told
+    if not {"label", "value"} <= columns:
         return [], [*told, Shortfall(name, "bad_columns", ", ".join(map(str, rows[0])))]
-    values: list[Value] = []
+    values: list[Value | Period] = []
     odd = 0
     for row in rows:
-        if row["value"] is None or row["label"] is None:
+        if row["label"] is None:
             continue
-        written = _written(row["value"])
-        odd += written is None
-        if written is not None:
-            values.append(Value(str(row["label"]), written, str(row.get("unit") or ""), _period(row.get("period"))))
+        written = None if row["value"] is None else _written(row["value"])
+        odd += written is None and row["value"] is not None
+        values.append(Value(str(row["label"]), written, str(row.get("unit") or ""), _period(row.get("period"))))
     return values, [*told, *([Shortfall(name, "not_a_number", f"{odd} rows")] if odd else [])]
+
+
+def _row_period(row: RowMapping) -> Period | None:
+    label, start, end = (row[name] for name in ("label", "start", "end"))
+    return None if None in (label, start, end) else Period(str(label), _period(start), _period(end))
 
 
 def _written(value: object) -> str | None:

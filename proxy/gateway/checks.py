@@ -73,10 +73,11 @@ class Checks:
             grounder.policy_of(request),
             new_id(),
             asker,
+            tenant=request.tenant,
         )
         heard = Heard((Choice(0, check.answer, "stop"),))
         annotation = await grounder.conclude(examination, request, heard)
-        grounder.reports.put(examination.id, annotation.kept)
+        grounder.reports.put(examination.id, annotation.kept, request.tenant)
         return annotation.shown or annotation.kept
 
     async def claims(self, check: TextCheck, _: Asker) -> Mapping[str, Any]:
@@ -100,9 +101,9 @@ class Checks:
             raise BadRequest("'answer': it is no JSON", param="answer") from error
         return render_quotes(found)
 
-    async def remember(self, check: MemoryCheck, asker: Asker) -> Mapping[str, Any]:
+    async def remember(self, check: MemoryCheck, asker: Asker, tenant: str = "") -> Mapping[str, Any]:
         """Which facts pass the gate, and what is kept of them. Raises BadRequest where the gate is off."""
-        answered = await self._memory.admit(_offered(check), check.subject, asker)
+        answered = await self._memory.admit(_offered(check), check.subject, asker, tenant)
         accepted = sum(each.admission.rejected is None for each in answered)
         return {
             "subject": check.subject,
@@ -111,9 +112,9 @@ class Checks:
             "facts": [_fact(each, is_kept=check.subject is not None) for each in answered],
         }
 
-    async def kept(self, subject: str) -> Mapping[str, Any]:
-        """The facts that are kept about a subject. Raises BadRequest where the gate is off, and MemoryUnavailable."""
-        facts = await self._memory.about(subject)
+    async def kept(self, subject: str, tenant: str = "") -> Mapping[str, Any]:
+        """The facts that a tenant keeps about a subject. Raises MemoryUnavailable, and BadRequest without a gate."""
+        facts = await self._memory.about(subject, tenant)
         return {
             "subject": subject,
             "facts": [

@@ -52,7 +52,8 @@ class Completions:
 
     async def complete(self, dialect: Dialect, call: Call) -> Reply:
         """The upstream's answer to `call`, with its grounding. Raises RequestError when there is no answer to give."""
-        request = read_request(dialect, call.body, _ours(call.headers))
+        request = read_request(dialect, call.body, _ours(call.headers), call.tenant)
+        self.telemetry.about(request.options.session, request.options.subject)
         route = self.router.choose(request.model)
 
         def outgoing(to: Route) -> Call:

@@ -73,21 +73,22 @@ class Later:
         `origin` is the trace that it is left for later in.
         """
         try:
-            await self.jobs.defer(EXAMINATION, id_, await asyncio.to_thread(write, request, heard, origin))
+            payload = await asyncio.to_thread(write, request, heard, origin)
+            await self.jobs.defer(EXAMINATION, id_, payload, request.tenant)
         except JobsUnavailable:
             return False
         return True
 
-    async def find(self, id_: str) -> bytes | None:
-        """The report under an id as far as it has come, wherever that was; None when there is none.
+    async def find(self, id_: str, tenant: str = "") -> bytes | None:
+        """A tenant's report under an id as far as it has come, wherever that was; None when there is none.
 
         Raises JobsUnavailable when that cannot be known just now.
         """
-        kept = self.reports.get(id_)
+        kept = self.reports.get(id_, tenant)
         if kept is not None and loads(kept)["status"] not in _NOT_FINAL:
             return kept
         try:
-            outcome = await self.jobs.result(EXAMINATION, id_)
+            outcome = await self.jobs.result(EXAMINATION, id_, tenant)
         except JobsUnavailable:
             if kept is None:
                 raise
@@ -97,7 +98,7 @@ class Later:
                 dumps(render(Report(id_, "pending", "not_checked"))) if outcome.state == "pending" else None
             )
         found = outcome.result if outcome.state == "done" else dumps(render(_failed(id_, outcome.reason)))
-        self.reports.put(id_, found)
+        self.reports.put(id_, found, tenant)
         return found
 
 
@@ -130,6 +131,7 @@ def write(request: Request, heard: Heard, origin: str | None = None) -> bytes:
             "headers": {header: value for header, value in options.items() if value is not None},
             "heard": asdict(heard),
             "origin": origin,
+            "tenant": request.tenant,
         }
     )
 
@@ -137,10 +139,11 @@ def write(request: Request, heard: Heard, origin: str | None = None) -> bytes:
 def read(payload: bytes) -> tuple[Request, Heard, str | None]:
     """What `write` has written."""
     found: dict[str, Any] = loads(payload)
-    request = read_request(_DIALECTS[found["dialect"]], found["request"].encode(), found["headers"])
+    tenant = found.get("tenant", "")  # jobs of earlier versions have none
+    request = read_request(_DIALECTS[found["dialect"]], found["request"].encode(), found["headers"], tenant)
     heard = found["heard"]
     choices = tuple(Choice(**{**each, "arguments": tuple(each["arguments"])}) for each in heard["choices"])
-    attempts = tuple(Attempt(**each) for each in heard.get("attempts", ()))  # jobs of earlier versions have none
+    attempts = tuple(Attempt(**each) for each in heard.get("attempts", ()))  # nor these
     given = tuple(Source(**{**each, "labels": tuple(each["labels"])}) for each in heard.get("given", ()))
     read_back = Heard(**{**heard, "choices": choices, "attempts": attempts, "given": given})
     return request, read_back, found.get("origin")

@@ -26,15 +26,19 @@ class EarlierAnswers:
     exchanges: Exchanges
     most: int = 50
 
-    async def of(self, subject: str) -> tuple[Earlier, ...] | None:
-        """The earlier answers, the newest first; none where their texts are not kept.
+    async def of(self, subject: str, tenant: str = "") -> tuple[Earlier, ...] | None:
+        """The earlier answers to a tenant, the newest first; none where their texts are not kept.
 
         None when the history fails or hangs. It raises only cancellation.
         """
         try:
             async with asyncio.timeout(_RECALL_S):
-                page = await self.exchanges.page(Query(subject=subject), limit=self.most)
+                page = await self.exchanges.page(Query(subject=subject, tenant=tenant), limit=self.most)
         except Exception as error:  # noqa: BLE001 - whatever a store may raise
             log.warning("consistency.no_history", error=type(error).__name__)
             return None
-        return tuple(Earlier(each.id, each.at, each.answer, each.question or "") for each in page.items if each.answer)
+        return tuple(
+            Earlier(each.id, each.at, each.answer, each.asked or each.question or "")
+            for each in page.items
+            if each.answer
+        )

@@ -74,7 +74,7 @@ class Grounder:
         with self.telemetry.verification(id_) as span:
             report = overloaded_report(id_, policy_digest(self.policy_of(request)))
             annotation = annotate(report, request)
-            self.reports.put(id_, annotation.kept)
+            self.reports.put(id_, annotation.kept, request.tenant)
             self.telemetry.evaluated(span, report, None)
             self._log(report, None)
             return annotation
@@ -106,8 +106,8 @@ class Grounder:
     def examine(self, request: Request, id_: str, asker: Asker) -> Examination:
         """Starts on the examination of an answer to `request`."""
         policy = self.policy_of(request)
-        recall = self.recaller.of(request.options)
-        return self.verification.begin(request.exchange, request.ask, policy, id_, asker, recall)
+        recall = self.recaller.of(request)
+        return self.verification.begin(request.exchange, request.ask, policy, id_, asker, recall, request.tenant)
 
     async def finish(self, id_: str, payload: bytes) -> bytes:
         """Does an examination that was left for later, and gives its report as JSON; what a job runs.
@@ -116,13 +116,14 @@ class Grounder:
         """
         request, heard, origin = await asyncio.to_thread(read, payload)
         self.telemetry.goes_back_to(origin)
+        self.telemetry.about(request.options.session, request.options.subject)
         annotation = await self.conclude(self.examine(request, id_, Asker(request.model)), request, heard)
         self.record(annotation, request, heard)
         if is_unfinished(annotation.report):
             reasons = sorted({reason for _, reason in annotation.report.degraded})
             after = wait_asked_for(annotation.report)
             raise TryLater(f"cut short: {', '.join(reasons)}", after=after, so_far=annotation.kept)
-        self.reports.put(id_, annotation.kept)
+        self.reports.put(id_, annotation.kept, request.tenant)
         return annotation.kept
 
     async def conclude(
@@ -158,7 +159,7 @@ class Grounder:
         """Adds to the kept report what the samples come to."""
         report = self._rated(replace(report, self_consistency=await sampling.complete(report)))
         annotation = await self._annotated(report, request, heard.choices)
-        self.reports.put(report.id, annotation.kept)
+        self.reports.put(report.id, annotation.kept, request.tenant)
         self.record(annotation, request, heard)
 
     def record(self, annotation: Annotation, request: Request, heard: Heard) -> None:
@@ -295,7 +296,7 @@ class Grounding:
 
     def _stand_in(self) -> Annotation:
         stand_in = pending(self.id, self._request, policy_digest(self._parts.policy_of(self._request)))
-        self._parts.reports.put(self.id, stand_in.kept)
+        self._parts.reports.put(self.id, stand_in.kept, self._request.tenant)
         return stand_in
 
     async def _leave(self, later: Later, heard: Heard) -> Annotation:
@@ -309,7 +310,7 @@ class Grounding:
         if self._examination is None:
             self._examination = self._parts.examine(self._request, self.id, self._asker)
         annotation = await self._parts.conclude(self._examination, self._request, heard, self._sampling)
-        self._parts.reports.put(self.id, annotation.kept)
+        self._parts.reports.put(self.id, annotation.kept, self._request.tenant)
         self._parts.record(annotation, self._request, heard)
         return annotation
 

@@ -61,11 +61,14 @@ class Memory:
     clock: Callable[[], float] = time.time
     telemetry: Telemetry = Telemetry()
 
-    async def admit(self, offered: Sequence[Offered], subject: str | None, asker: Asker) -> list[Answered]:
-        """Decides on facts, and keeps those accepted when there is a subject. Raises UnknownModel.
+    async def admit(
+        self, offered: Sequence[Offered], subject: str | None, asker: Asker, tenant: str = ""
+    ) -> list[Answered]:
+        """Decides on facts, and keeps those accepted for a tenant when there is a subject. Raises UnknownModel.
 
         It always ends in time: a fact that has not been proved by then is accepted with less confidence, and so marked.
         """
+        self.telemetry.about(None, subject)
         within = min(self.timeout, LONGEST_S) - _STORE_S
         proof = self.prover.open("memory_gate", asker, within)
         claims = [_claim(each, f"f{number}") for number, each in enumerate(offered, start=1)]
@@ -76,7 +79,7 @@ class Memory:
         self.telemetry.admitted(len(answered) - rejected, rejected)
         if subject is None:
             return answered
-        return answered if await self._keep(subject, answered) else [_unkept(each) for each in answered]
+        return answered if await self._keep(subject, answered, tenant) else [_unkept(each) for each in answered]
 
     def _answered(self, offered: Offered, judgement: Judgement) -> Answered:
         stated = _stated(offered, judgement.claim)
@@ -94,31 +97,34 @@ class Memory:
         )
         return Answered(admission, judgement, stated, fact)
 
-    async def _keep(self, subject: str, answered: Sequence[Answered]) -> bool:
+    async def _keep(self, subject: str, answered: Sequence[Answered], tenant: str) -> bool:
         """Whether the accepted facts are kept; a store that fails or hangs costs no answer."""
         facts = [each.fact for each in answered if each.fact is not None]
         try:
             async with asyncio.timeout(_STORE_S):
-                await self.facts.put(subject, facts)
+                await self.facts.put(subject, facts, tenant)
         except Exception as error:  # noqa: BLE001 - whatever a store may raise
             log.warning("memory.not_kept", facts=len(facts), error=type(error).__name__)
             return False
         return True
 
-    async def about(self, subject: str) -> Sequence[Fact]:
-        """The facts that are kept about a subject, oldest first. Raises MemoryUnavailable."""
+    async def about(self, subject: str, tenant: str = "") -> Sequence[Fact]:
+        """The facts that a tenant keeps about a subject, oldest first. Raises MemoryUnavailable."""
         try:
             async with asyncio.timeout(_RECALL_S):
-                return await self.facts.of(subject)
+                return await self.facts.of(subject, tenant)
         except Exception as error:
             log.warning("memory.not_recalled", error=type(error).__name__)
             message = "The facts that are kept cannot be reached just now. Please try again."
             raise MemoryUnavailable(message, operator=type(error).__name__) from error
 
-    async def sources(self, subject: str) -> tuple[Source, ...]:
-        """The grounded facts about a subject as sources; none when they cannot be had. It raises only cancellation."""
+    async def sources(self, subject: str, tenant: str = "") -> tuple[Source, ...]:
+        """A tenant's grounded facts about a subject as sources; none when they cannot be had.
+
+        Raises nothing but cancellation.
+        """
         try:
-            kept = await self.about(subject)
+            kept = await self.about(subject, tenant)
         except MemoryUnavailable:
             return ()
         return tuple(Source(fact.id, "source", fact.text, labels=(fact.id,)) for fact in kept if fact.is_verified)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from proxy.dialects.options import Options
+from proxy.dialects.request import Request
 from proxy.gateway.earlier import EarlierAnswers
 from proxy.types import Source
 from proxy.verification.consistency.compare import Earlier
@@ -32,30 +33,32 @@ Recall = Callable[[], Awaitable[Recalled]]
 
 @dataclass(frozen=True, slots=True)
 class Recaller:
-    """Fetches what requests ask for: from `memory` facts as evidence (MG3), from `facts` values of the user's database
-    (FA1), from `history` the earlier answers of a subject, with which a new one should agree (CO1)."""
+    """Loads what requests refer to: facts of `memory` as evidence, values of the user's database from `facts`, and the
+    earlier answers of a subject from `history`, which are read only where answers are compared (`comparing`)."""
 
     memory: Memory | None = None
     facts: FactsDatabase | None = None
     history: EarlierAnswers | None = None
+    comparing: bool = True
 
-    def of(self, options: Options) -> Recall | None:
+    def of(self, request: Request) -> Recall | None:
         """What fetches all that a request wants; None when it wants nothing, or there is nothing to be had."""
+        options = request.options
         wants_memory = self.memory is not None and options.memory and options.subject is not None
         wants_facts = self.facts is not None and options.facts is not None
-        wants_history = self.history is not None and options.subject is not None
-        return partial(self._recall, options) if wants_memory or wants_facts or wants_history else None
+        wants_history = self.comparing and self.history is not None and options.subject is not None
+        return partial(self._recall, options, request.tenant) if wants_memory or wants_facts or wants_history else None
 
-    async def _recall(self, options: Options) -> Recalled:
+    async def _recall(self, options: Options, tenant: str) -> Recalled:
         recalled = Recalled()
         if self.memory and options.memory and options.subject is not None:
-            recalled = Recalled(await self.memory.sources(options.subject))
+            recalled = Recalled(await self.memory.sources(options.subject, tenant))
         if self.facts and options.facts is not None:
-            found = await self.facts.ask(options.facts)
+            found = await self.facts.ask(options.facts, tenant)
             unknown = (f"facts: no template takes {name!r}" for name in found.unknown)
             recalled = Recalled((*recalled.sources, *found.sources), (*map(str, found.shortfalls), *unknown))
-        if self.history and options.subject is not None:
-            earlier = await self.history.of(options.subject)
+        if self.history and self.comparing and options.subject is not None:
+            earlier = await self.history.of(options.subject, tenant)
             unread = () if earlier is not None else ("consistency: earlier answers could not be read",)
             recalled = Recalled(recalled.sources, (*recalled.warnings, *unread), earlier or ())
         return recalled

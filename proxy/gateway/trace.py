@@ -90,7 +90,7 @@ class Auditor:
         if isinstance(derived, Unavailable):
             return await self._by_words(answer, question, steps)
         return await self.prover.workers.run(
-            compare_derived, answer, derived, self.prover.policy, self.prover.verifiers
+            compare_derived, answer, derived, self.prover.policy, self.prover.verifiers, question
         )
 
 

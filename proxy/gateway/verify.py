@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
 
@@ -14,6 +14,7 @@ import orjson
 import structlog
 
 from proxy.errors import Overload
+from proxy.evidence.schema_process import SchemaProcess
 from proxy.gateway.cascade import ModelStage, Stopwatch, stages
 from proxy.gateway.estimators import Asker
 from proxy.gateway.recall import Recall, Recalled
@@ -25,9 +26,10 @@ from proxy.verification.claims.answer import is_bare_number
 from proxy.verification.consistency.compare import Past, compare
 from proxy.verification.context.gathering import gather, question
 from proxy.verification.context.index import Context
-from proxy.verification.examine import Ask, read
+from proxy.verification.examine import Ask, read, with_schema
 from proxy.verification.judge import VERIFIERS, Verifier, judge, unjudged
 from proxy.verification.prompt import Bounds, bounds_of, prompt_size
+from proxy.verification.schema import SchemaResult
 
 log = structlog.get_logger("groundwire.verification")
 
@@ -50,6 +52,7 @@ class Verification:
     timeout: float
     verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
     model: ModelStage | None = None
+    schemas: SchemaProcess = field(default_factory=SchemaProcess)
     clock: Callable[[], float] = time.perf_counter
     now: Callable[[], float] = time.time
 
@@ -61,12 +64,13 @@ class Verification:
         id_: str | None = None,
         asker: Asker = Asker(),
         recall: Recall | None = None,
+        tenant: str = "",
     ) -> Examination:
         """Starts on an exchange: `load` reads it in a worker, where its evidence is gathered and indexed at once.
 
         What `recall` gives is evidence too, beside what the exchange holds.
         """
-        return Examination(self, load, ask, policy, id_ or new_id(), asker, recall)
+        return Examination(self, load, ask, policy, id_ or new_id(), asker, recall, tenant)
 
 
 class Examination:
@@ -81,8 +85,10 @@ class Examination:
         id_: str,
         asker: Asker,
         recall: Recall | None = None,
+        tenant: str = "",
     ) -> None:
         self.id = id_
+        self._tenant = tenant
         self._parts = parts
         self._ask = ask
         self._policy = policy
@@ -102,11 +108,12 @@ class Examination:
 
     def _prepare(self, load: Callable[[], Exchange]) -> tuple[Exchange, Context, float]:
         start, recalled = self._parts.clock(), self._recalled.sources
+        deadline = start + self._parts.timeout
         if earlier := [each for each in self._recalled.earlier if each.exchange != self.id]:
             self._past = Past(earlier, self._policy)
         exchange = load()
         exchange = replace(exchange, sources=(*exchange.sources, *recalled)) if recalled else exchange
-        context = _context(exchange)
+        context = _context(exchange, is_over=lambda: self._parts.clock() > deadline)
         self._bounds = bounds_of(exchange.messages)
         return exchange, context, (self._parts.clock() - start) * 1000
 
@@ -137,17 +144,30 @@ class Examination:
 
         It raises nothing but cancellation: what could not be done is said in it (RE1).
         """
+        validating = asyncio.create_task(self._validate(choices))
         try:
-            return await self._report(choices, cut_short, warnings, prompt_tokens, given)
+            return await self._report(choices, validating, cut_short, warnings, prompt_tokens, given)
         except Overload:
             return overloaded_report(self.id, self._config)
         except Exception as error:
             log.exception("verification.failed", grounding_id=self.id)
             return failed_report(self.id, error, self._config)
+        finally:
+            validating.cancel()
+
+    async def _validate(self, choices: Sequence[Choice]) -> dict[int, SchemaResult]:
+        """Validate choices against the JSON schema of the request, if it has one; the results are by their index."""
+        said = [choice for choice in choices if choice.text]
+        if self._ask.json_schema is None or not said:
+            return {}
+        texts = [choice.text for choice in said]
+        results = await self._parts.schemas.validate(texts, self._ask.json_schema, self._parts.timeout)
+        return {choice.index: result for choice, result in zip(said, results, strict=True)}
 
     async def _report(
         self,
         choices: Sequence[Choice],
+        validating: Awaitable[Mapping[int, SchemaResult]],
         cut_short: bool,
         warnings: Sequence[str],
         prompt_tokens: int | None,
@@ -164,6 +184,8 @@ class Examination:
         judgements, cache = await self._judgements(claims, context)
         if self._turn:
             judgements = await self._turn.hear(judgements, context)
+        validated = await validating
+        readings = [with_schema(each, validated.get(each.choice.index)) for each in readings]
         examined = _examined(readings, judgements)
         consistency = await self._consistency(examined, exchange, self._past) if self._past else None
         done = clock()
@@ -204,7 +226,7 @@ class Examination:
             return None
 
     def _read(self, choices: Sequence[Choice], exchange: Exchange, context: Context) -> list[Reading]:
-        ask = self._ask
+        ask = replace(self._ask, json_schema=None)  # validated in a process of its own
         if any(is_bare_number(choice.text) for choice in choices):
             ask = replace(ask, question=ask.question or question(exchange))
         return [read(choice, context, self._policy, ask) for choice in choices]
@@ -215,7 +237,7 @@ class Examination:
         checkable = {claim_key(claim, context, self._config): claim for claim in claims if claim.skip_reason is None}
         fresh = {key: claim for key, claim in checkable.items() if not self._is_known(key)}
         judged, use = await self._parts.cache.get(
-            list(fresh), partial(self._judge, list(fresh.values()), context, deadline)
+            list(fresh), partial(self._judge, list(fresh.values()), context, deadline), self._tenant
         )
         self._known |= zip(fresh, judged, strict=True)
         return [self._judgement(claim, context) for claim in claims], use
@@ -240,14 +262,19 @@ class Examination:
                 judgements += [unjudged(claim, "timeout", _TIMEOUT) for claim in batch]
                 continue
             try:
-                judgements += await self._parts.workers.run(self._judge_batch, batch, context)
+                judgements += await self._parts.workers.run(self._judge_batch, batch, context, deadline)
             except Overload:
                 judgements += [unjudged(claim, "overload", _OVERLOAD) for claim in batch]
         return judgements
 
-    def _judge_batch(self, claims: Sequence[Claim], context: Context) -> list[Judgement]:
+    def _judge_batch(self, claims: Sequence[Claim], context: Context, deadline: float) -> list[Judgement]:
         verifiers = [(name, self._stopwatch.timed(name, each)) for name, each in self._parts.verifiers]
-        return [judge(claim, context, self._policy, verifiers) for claim in claims]
+        return [
+            unjudged(claim, "timeout", _TIMEOUT)
+            if self._parts.clock() > deadline
+            else judge(claim, context, self._policy, verifiers)
+            for claim in claims
+        ]
 
     def cancel(self) -> None:
         """Ends what is queued for this exchange."""
@@ -256,9 +283,10 @@ class Examination:
             self._turn.cancel()
 
 
-def _context(exchange: Exchange, given: Sequence[Source] = ()) -> Context:
-    """The evidence of an exchange, and what it was given besides, ready to be searched."""
-    context = Context(gather(replace(exchange, sources=(*exchange.sources, *given)) if given else exchange))
+def _context(exchange: Exchange, given: Sequence[Source] = (), is_over: Callable[[], bool] = lambda: False) -> Context:
+    """Return the evidence of an exchange, and what it was given besides, ready to be searched."""
+    whole = replace(exchange, sources=(*exchange.sources, *given)) if given else exchange
+    context = Context(gather(whole), is_over)
     context.digest  # noqa: B018 - computed here, off the event loop
     return context
 

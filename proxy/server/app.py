@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
+import proxy.server.paths  # noqa: F401 - the convertor named text
 from proxy.config import Settings
 from proxy.dialects.dialect import Dialect
 from proxy.dialects.error import error_body, openai_error
@@ -75,6 +76,7 @@ def build_app(
         return Route(dialect.path, endpoint, methods=["POST"])
 
     return DirectApp(
+        always,
         direct=[completion(dialect) for dialect in DIALECTS if not dialect.native],
         routes=[
             *(at(path, handle, method, error=ollama_error) for path, method, handle in ollama_paths(house)),
@@ -90,6 +92,7 @@ def build_app(
                     at("/{id}", fetch_report(house.find_report), "GET", below=ours),
                 ],
             ),
+            at("/v1", lambda call, _: passage.to_default(call)),
             at("/v1/{path:path}", lambda call, _: passage.to_default(call)),
             sign("/healthz", alive),
             sign("/readyz", ready(standing, lambda: (*house.degraded(), *(guard.degraded() if guard else ())))),
@@ -105,7 +108,7 @@ def build_app(
 def _guard(settings: Settings, house: House) -> Guard | None:
     """What asks for client keys, where there are any. Raises ConfigError when they cannot be read."""
     file = settings.server.keys
-    return None if file is None else Guard(Clients(Path(file)), house.limiter)
+    return None if file is None else Guard(Clients(Path(file)), house.limiter, settings.server.tenant_of)
 
 
 def _metrics(settings: Settings, house: House, environ: Mapping[str, str]) -> tuple[Handler, ...]:
@@ -122,11 +125,13 @@ def _stored(
 ) -> tuple[tuple[str, str | None, Handler], ...]:
     """The paths that show what is stored; where nothing is, they say so, and no admin key goes upstream."""
     if house.history is None:
-        paths = ("/v1/reviews", "/v1/reviews/{path:path}", "/v1/grounding", "/v1/subjects/{path:path}")
+        paths = ("/v1/reviews", "/v1/reviews/{path:text}", "/v1/grounding", "/v1/subjects/{path:text}")
         return tuple((path, None, _nothing_stored) for path in paths)
     from proxy.server.stored import stored_routes  # with the database, which few need
 
-    return stored_routes(house.history, house.reports, settings.admin, environ, standing.secret)
+    metrics = house.telemetry.metrics
+    memory = house.checks.memory.facts if house.checks.memory else None
+    return stored_routes(house.history, house.reports, settings.admin, environ, standing.secret, metrics, memory)
 
 
 async def _nothing_stored(_: Call, __: Mapping[str, str]) -> Reply:

@@ -35,7 +35,7 @@ def check_routes(checks: Checks) -> tuple[tuple[str, str, Handler], ...]:
         ("/claim", "POST", _posted(ClaimCheck, checks.claim)),
         ("/evidence", "POST", _posted(EvidenceCheck, checks.evidence)),
         ("/trace", "POST", _posted(TraceCheck, checks.trace)),
-        ("/memory", "POST", _posted(MemoryCheck, checks.remember)),
+        ("/memory", "POST", _remembered(checks)),
         ("/memory", "GET", _kept(checks)),
     )
 
@@ -52,8 +52,17 @@ def _posted(shape: type[M], run: Callable[[M, Asker], Awaitable[Mapping[str, Any
 def _answer(checks: Checks) -> Handler:
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in call.headers}
-        check, request = read_answer_check(call.body, headers)
+        check, request = read_answer_check(call.body, headers, call.tenant)
         return Reply(200, JSON, await checks.answer(check, request, Asker.of(check.model, call.headers)))
+
+    return handle
+
+
+def _remembered(checks: Checks) -> Handler:
+    async def handle(call: Call, _: Mapping[str, str]) -> Reply:
+        check = read_check(MemoryCheck, call.body)
+        asker = Asker.of(check.model, call.headers)
+        return Reply(200, JSON, dumps(await checks.remember(check, asker, call.tenant)))
 
     return handle
 
@@ -63,6 +72,6 @@ def _kept(checks: Checks) -> Handler:
         subject = parse_qs(call.target.partition("?")[2]).get("subject", [""])[0]
         if not subject:
             raise BadRequest("'subject' must be given: /v1/grounding/memory?subject=…", param="subject")
-        return Reply(200, JSON, dumps(await checks.kept(subject)))
+        return Reply(200, JSON, dumps(await checks.kept(subject, call.tenant)))
 
     return handle

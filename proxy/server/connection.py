@@ -7,10 +7,12 @@ nothing could hold its model server for ever. While a request arrives in one pie
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
+from httptools import HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from proxy.dialects.error import error_body
@@ -20,11 +22,15 @@ _AHEAD = 16  # requests that may be sent ahead on one connection while an earlie
 
 _REFUSALS = {
     400: ("The request is not valid HTTP/1.1.", "invalid_http"),
+    405: ("CONNECT is not allowed here.", "method_not_allowed"),
     408: ("The request took too long to arrive.", "request_timeout"),
     414: ("The URL of the request is over the limit of {max_head} bytes.", "url_too_long"),
     431: ("The headers of the request are over the limit of {max_head} bytes.", "headers_too_large"),
     503: ("The proxy stops before the model has answered. Please try again.", "server_leaving"),
 }
+
+# RFC 9110, section 7.2
+_HOST = re.compile(rb"(?:\[[0-9a-f:.]+\]|[a-z0-9._~!$&'()*+,;=%-]+)(?::[0-9]*)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,8 @@ class Connection(HttpToolsProtocol):
         self._limits = limits
         self._head = 0  # bytes that came since the head began which is being read
         self._is_within = False  # a request, that is: some of one has come, and not all
+        self._is_in_head = False
+        self.parser = cast(HttpRequestParser, _Parser(self))
         self._refusal = 400
         self._body = self._body_before = 0  # bytes of the body that is being read, now and when last looked at
         self._reading: asyncio.TimerHandle | None = None
@@ -86,15 +94,23 @@ class Connection(HttpToolsProtocol):
             self._await_more()
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Begin a request."""
         super().on_message_begin()
-        self._is_within = True
+        self._is_within = self._is_in_head = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Add a header to the request. Trailers of a chunked body are dropped (RFC 9110, section 6.5.1)."""
+        if self._is_in_head:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """A head is there. It is measured where it came along with so much else that it may be too large."""
-        if self._head > self._limits.max_head and (status := self._excess()):
-            self._refusal = status
-            raise ValueError(status)  # which ends the parser, and calls send_400_response
+        """Check a head, and start on its request. It is measured only where it may be too large."""
+        if refusal := self._wrong_with_head():
+            self._refusal = refusal
+            raise ValueError(refusal)  # which ends the parser, and calls send_400_response
+        if self.parser.should_upgrade():
+            return  # the parser reads this request once more
+        self._is_in_head = False
         self._head = self._body = self._body_before = 0
         before, ahead = self.cycle, len(self.pipeline)
         super().on_headers_complete()
@@ -110,7 +126,9 @@ class Connection(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """A request is all there."""
+        """End a request that has come whole."""
+        if self.parser.should_upgrade():
+            return
         self._head = 0
         self._is_within = False
         if self._reading is not None:
@@ -122,6 +140,24 @@ class Connection(HttpToolsProtocol):
     def _is_idle(self) -> bool:
         """Whether nothing is going on that has a time limit of its own, after blank lines for instance."""
         return (self.cycle is None or self.cycle.response_complete) and self.timeout_keep_alive_task is None
+
+    def head_without_upgrade(self) -> bytes:
+        """Return the head that was read last without its offer to switch protocols (RFC 9110, section 7.8)."""
+        version = self.parser.get_http_version().encode()
+        lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
+        lines += (b"%s: %s" % pair for pair in self.headers if pair[0] != b"upgrade")
+        return b"\r\n".join((*lines, b"", b""))
+
+    def _wrong_with_head(self) -> int | None:
+        """Return the status that refuses the head, if there is something wrong with it."""
+        if self._head > self._limits.max_head and (status := self._excess()):
+            return status
+        if self.parser.get_method() == b"CONNECT":
+            return 405
+        hosts = [value for name, value in self.headers if name == b"host"]
+        if len(hosts) > 1 or any(not _HOST.fullmatch(host) for host in hosts):
+            return 400
+        return None if hosts or self.parser.get_http_version() == "1.0" else 400
 
     def _excess(self) -> int | None:
         """The status that refuses the head, if it is too large."""
@@ -194,11 +230,44 @@ class Connection(HttpToolsProtocol):
             text, code = _REFUSALS[status]
             kind = "invalid_request_error" if status < 500 else "server_error"
             body = error_body(text.format(max_head=self._limits.max_head), kind, None, code)
-            head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
-            self.transport.write(STATUS_LINE[status] + head + body)
+            head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n" % len(body)
+            allow = b"allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n" if status == 405 else b""
+            self.transport.write(STATUS_LINE[status] + head + allow + b"\r\n" + body)
         for unanswered in (*self._earlier, *([cycle] if cycle else [])):
             _tell(unanswered)
         self.transport.close()
+
+
+class _Parser:
+    """A parser of requests that ignores offers to switch protocols.
+
+    httptools drops the body of a request with `Upgrade` and takes what follows for the next request. Such a request is
+    read once more without the offer, from its head on.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._parser = self._new()
+
+    def _new(self) -> HttpRequestParser:
+        parser = HttpRequestParser(self._connection)
+        parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+        return parser
+
+    def feed_data(self, data: bytes) -> None:
+        """Parse a piece of a request. Raises HttpParserError."""
+        rest = memoryview(data)
+        while True:
+            try:
+                return self._parser.feed_data(rest)
+            except HttpParserUpgrade as upgrade:
+                rest = rest[upgrade.args[0] :]
+            head = self._connection.head_without_upgrade()
+            self._parser = self._new()
+            self._parser.feed_data(head)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._parser, name)
 
 
 def _tell(cycle: RequestResponseCycle) -> None:

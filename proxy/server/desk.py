@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import date
 
+from proxy.stores.facts import FactStore
 from proxy.stores.history.audit import Action
 from proxy.stores.history.exchange import Page, Query, Similar, Stored, Summary
 from proxy.stores.history.history import History
 from proxy.stores.history.reviews import Decided, Decision, Finding, Precision, Wanted
 from proxy.stores.history.trends import By, Figures, Trend
 from proxy.stores.reports import Reports
+from proxy.telemetry.metrics import Metrics
 from proxy.verification.consistency.compare import Earlier
 from proxy.verification.consistency.entities import Entity, entity_history
 
@@ -23,11 +25,14 @@ _ANSWERS = 200  # of a subject, the newest, in which names are looked for
 class Desk:
     """The history as admins use it; `who` is always the admin's name. Every method raises StoreUnavailable.
 
-    `reports` are those that this process still has in memory.
+    `reports` are those that this process still has in memory, `memory` the facts that it keeps about subjects;
+    `metrics` count decisions. Admins see what belongs to any tenant, or to the one that they name.
     """
 
     history: History
-    reports: Reports = field(default_factory=lambda: Reports(0))
+    reports: Reports
+    metrics: Metrics | None = None
+    memory: FactStore | None = None
 
     async def queue(self, who: str, wanted: Wanted, after: int | None = None, limit: int = 50) -> Page[Finding]:
         """The findings that are wanted, newest first."""
@@ -55,16 +60,22 @@ class Desk:
         await self._note(who, "search" if query.text else "list", _told(query), query.subject)
         return await self.history.exchanges.page(query, after, limit)
 
-    async def similar(self, who: str, question: str, subject: str | None, limit: int) -> tuple[Similar, ...]:
+    async def similar(
+        self, who: str, question: str, subject: str | None, limit: int, tenant: str | None = None
+    ) -> tuple[Similar, ...]:
         """Exchanges whose questions are most like this one, the most similar first (HI1)."""
         await self._note(who, "search", "similar questions", subject)
-        return await self.history.exchanges.similar(question, subject, limit)
+        return await self.history.exchanges.similar(question, subject, limit, tenant)
 
-    async def entities(self, who: str, subject: str) -> tuple[Entity, ...]:
+    async def entities(self, who: str, subject: str, tenant: str | None = None) -> tuple[Entity, ...]:
         """What was said of each name in the newest answers to a subject (CO2)."""
         await self._note(who, "list", "entities", subject)
-        page = await self.history.exchanges.page(Query(subject=subject), limit=_ANSWERS)
-        answers = [Earlier(each.id, each.at, each.answer, each.question or "") for each in page.items if each.answer]
+        page = await self.history.exchanges.page(Query(subject=subject, tenant=tenant), limit=_ANSWERS)
+        answers = [
+            Earlier(each.id, each.at, each.answer, each.asked or each.question or "")
+            for each in page.items
+            if each.answer
+        ]
         return await asyncio.to_thread(entity_history, answers)
 
     async def decide(self, who: str, id_: int, version: int, decision: Decision, note: str) -> Finding | None:
@@ -72,6 +83,8 @@ class Desk:
         found = await self.history.reviews.decide(id_, version, decision, who, note)
         if found is not None:
             await self._note(who, "decide", f"{id_} {decision}", found.subject)
+            if self.metrics is not None and found.score is not None:
+                self.metrics.reviewed(found.verifier or "", found.score, is_right=decision == "confirmed")
         return found
 
     async def export(self, who: str, wanted: Wanted) -> AsyncIterator[Finding]:
@@ -79,9 +92,11 @@ class Desk:
         await self._note(who, "export", _told(wanted), wanted.subject)
         return self.history.reviews.export(wanted)
 
-    async def forget(self, who: str, subject: str) -> int:
-        """Deletes everything about a subject, and says how many exchanges these were."""
-        ids = await self.history.forget(subject)
+    async def forget(self, who: str, subject: str, tenant: str | None = None) -> int:
+        """Deletes everything about a subject, remembered facts too, and says how many exchanges these were."""
+        if self.memory is not None:
+            await self.memory.forget(subject, tenant)
+        ids = await self.history.forget(subject, tenant)
         for id_ in ids:
             self.reports.drop(id_)
         await self._note(who, "forget", f"{len(ids)} exchanges")

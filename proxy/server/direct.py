@@ -1,28 +1,61 @@
-"""A short cut to the paths of model traffic: past Starlette's middleware and its walk through the list of routes."""
+"""The application's way in: what no path or method may be, and a short cut to the paths of model traffic."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from proxy.dialects.error import error_body
+from proxy.errors import BadRequest
+from proxy.server.endpoints import Edge, Endpoint
+from proxy.server.errors import JSON
+from proxy.types import Call, Reply
+from proxy.upstream.paths import has_dot_segment, normalised
+
+_ALLOWED = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+
 
 class DirectApp(Starlette):
     """An application whose `direct` routes are found by one look-up; all other paths go Starlette's way.
 
     They are routes of it like any other, with a plain path and their methods, and handle their errors themselves.
+    Requests are routed by their path as it was sent, without needless percent-encoding, which is also what is
+    forwarded. No slash is ever added to a path by a redirect, which would name a host that the client chose.
     """
 
-    def __init__(self, *, direct: Sequence[Route], routes: Sequence[Any], **options: Any) -> None:
+    def __init__(self, edge: Edge, *, direct: Sequence[Route], routes: Sequence[Any], **options: Any) -> None:
         super().__init__(routes=[*direct, *routes], **options)
+        self.router.redirect_slashes = False
         self._direct: dict[tuple[str, str], ASGIApp] = {
             (method, route.path): route.app for route in direct for method in route.methods or ()
         }
+        self._dot_segment = Endpoint(edge, "/..", _refuse_path)
+        self._trace = Endpoint(edge, "TRACE", _refuse_method)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        app = self._direct.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
-        await (app or super().__call__)(scope, receive, send)
+        if scope["type"] != "http":
+            await super().__call__(scope, receive, send)
+            return
+        raw = scope.get("raw_path")
+        path = normalised(raw.decode("latin-1") if raw else scope["path"])
+        scope = {**scope, "path": path}
+        if has_dot_segment(path):
+            await self._dot_segment(scope, receive, send)
+        elif scope["method"] in ("TRACE", "CONNECT"):
+            await self._trace(scope, receive, send)
+        else:
+            await (self._direct.get((scope["method"], path)) or super().__call__)(scope, receive, send)
+
+
+async def _refuse_path(_: Call, __: Mapping[str, str]) -> Reply:
+    raise BadRequest("The path of the request has a segment '.' or '..', which is not forwarded.")
+
+
+async def _refuse_method(call: Call, _: Mapping[str, str]) -> Reply:
+    body = error_body(f"{call.method} is not allowed here.", "invalid_request_error", None, "method_not_allowed")
+    return Reply(405, (*JSON, (b"allow", _ALLOWED)), body)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -16,7 +18,7 @@ from proxy.dialects.jsonbytes import dumps
 from proxy.errors import JobsUnavailable, ReportUnavailable, RequestError, StoreUnavailable, UnknownReport
 from proxy.server.admission import Admission, Place
 from proxy.server.errors import JSON, ErrorShape, error_reply, unexpected_reply
-from proxy.server.exchange import ClientGone, cancelled_when_gone, read_call, send_reply, stated_length
+from proxy.server.exchange import TENANT, ClientGone, cancelled_when_gone, read_call, send_reply, stated_length
 from proxy.server.guard import Guard
 from proxy.server.standing import Standing
 from proxy.telemetry import Served, Telemetry
@@ -25,6 +27,9 @@ from proxy.types import Call, Reply
 from proxy.upstream.headers import header
 
 log = structlog.get_logger("groundwire.server")
+
+QUIET = frozenset({"/healthz", "/readyz", "/metrics", "/assets/{name}"})
+"""Routes of probes, scrapes and browsers' assets: no trace, and unless they fail no line in the log above debug."""
 
 Handler = Callable[[Call, Mapping[str, str]], Awaitable[Reply]]
 """Gives the reply to a call; the mapping holds the parameters of its path."""
@@ -49,12 +54,14 @@ class Door(ABC):
         self._edge = edge
         self._route = route
         self._shape = shape
+        self._is_quiet = route in QUIET
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request. What is wrong with it, and what goes wrong, is told in the shape of its dialect."""
         start = time.perf_counter()
         told: dict[str, int | str] = {"status": "client_gone"}
-        with self._edge.telemetry.server_span(scope["method"], self._route, tuple(scope["headers"])) as request:
+        telemetry, headers = self._edge.telemetry, tuple(scope["headers"])
+        with telemetry.server_span(scope["method"], self._route, headers, traced=not self._is_quiet) as request:
             try:
                 reply = await self._guarded(scope, receive, send, request)
                 told = _told(reply)
@@ -66,9 +73,17 @@ class Door(ABC):
                 request.broke_off("broken_off")
             finally:
                 took = round((time.perf_counter() - start) * 1000, 2)
-                log.info("request", method=scope["method"], route=self._route, ms=took, **{**request.told, **told})
+                line = {"method": scope["method"], "route": self._route, "ms": took, **request.told, **told}
+                log.log(self._level(told["status"]), "request", **line)
                 if self._edge.guard is not None:
                     unbind_contextvars("client")
+
+    def _level(self, status: int | str) -> int:
+        """Return the level of a request's line in the log: a warning where an answer failed or broke off."""
+        failed = status == "broken_off" or (isinstance(status, int) and status >= 500)
+        if self._is_quiet:
+            return logging.INFO if failed or (isinstance(status, int) and status >= 400) else logging.DEBUG
+        return logging.WARNING if failed else logging.INFO
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send, request: Served) -> Reply:
         """As `_answer`, for those whom the guard lets in, as whom logs and spans know them; others are refused."""
@@ -81,7 +96,8 @@ class Door(ABC):
         bind_contextvars(client=visit.client)
         request.client(visit.client)
         with visit:
-            return await self._answer({**scope, "headers": visit.headers}, receive, visit.telling(send))
+            admitted = {**scope, "headers": visit.headers, TENANT: visit.tenant}
+            return await self._answer(admitted, receive, visit.telling(send))
 
     @abstractmethod
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply:
@@ -114,7 +130,8 @@ class Endpoint(Door):
             except RequestError as error:
                 return await self._refuse(error, send)
             async with cancelled_when_gone(receive):
-                reply = await self._reply(call, scope.get("path_params", {}))
+                params = {name: unquote(value) for name, value in scope.get("path_params", {}).items()}
+                reply = await self._reply(call, params)
                 await send_reply(reply, send, self._edge.keepalive)
                 return reply
         finally:
@@ -170,12 +187,12 @@ def _told(reply: Reply) -> dict[str, int | str]:
     return {"status": reply.status, **found}
 
 
-def fetch_report(find: Callable[[str], Awaitable[bytes | None]]) -> Handler:
-    """Gives a report by its id."""
+def fetch_report(find: Callable[[str, str], Awaitable[bytes | None]]) -> Handler:
+    """Gives a report by its id to the tenant that it belongs to; for all others there is none."""
 
-    async def fetch(_: Call, params: Mapping[str, str]) -> Reply:
+    async def fetch(call: Call, params: Mapping[str, str]) -> Reply:
         try:
-            report = await find(params["id"])
+            report = await find(params["id"], call.tenant)
         except (JobsUnavailable, StoreUnavailable) as error:
             message = "Reports that were stored or left for later cannot be reached just now. Please try again."
             raise ReportUnavailable(message, param="id", operator=error.operator) from error

@@ -14,6 +14,9 @@ from starlette.types import Receive, Scope, Send
 from proxy.errors import BodyTooLarge, RequestError
 from proxy.types import Call, Chunks, Headers, Reply
 
+TENANT = "groundwire.tenant"
+"""The key of an ASGI scope under which the tenant of an authenticated request is found."""
+
 _PING = b":\n"  # a comment with no blank line after it: openai-python takes comment + blank line for an empty event
 _NOT_MODIFIED = 304  # whose length, if any, is that of the body which is not sent; uvicorn would miss that body
 _AT_LEAST_S = 0.01  # that an exchange has to last before its client is looked after
@@ -53,12 +56,12 @@ async def read_call(scope: Scope, receive: Receive, max_body: int) -> Call:
         more = message.get("more_body", False)
         if len(body) > max_body:
             raise _too_large(max_body)
-    return Call(scope["method"], target_of(scope), headers, bytes(body))
+    return Call(scope["method"], target_of(scope), headers, bytes(body), tenant=scope.get(TENANT, ""))
 
 
 def target_of(scope: Scope) -> str:
-    """Path and query as the client wrote them, less the leading `/v1`."""
-    path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").removeprefix("/v1")
+    """Return the path that the request was routed by, and the query as the client wrote it, less the leading `/v1`."""
+    path = scope["path"].removeprefix("/v1")
     query = scope["query_string"].decode("latin-1")
     return f"{path}?{query}" if query else path
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
@@ -22,11 +22,24 @@ _WRONG = "Incorrect API key provided: it is none of this proxy's, or none any mo
 _EXPIRED = "Your API key has expired."
 
 
+Tenants = Callable[[str], str]
+"""Return the tenant of a client by the client's name."""
+
+
+def tenant_each(client: str) -> str:
+    """Return the client's own name: each is a tenant by itself."""
+    return client
+
+
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A request that was let in, until it has its whole answer: who asks, and its headers without any key."""
+    """A request that was let in, until it has its whole answer: who asks, and its headers without any key.
+
+    What is stored of it belongs to the `tenant`.
+    """
 
     client: str
+    tenant: str
     headers: Headers
     turn: Turn | None
     limiter: Limiter
@@ -57,9 +70,10 @@ class Visit:
 class Guard:
     """Lets in whoever brings a good key, as often as its limits allow."""
 
-    def __init__(self, clients: Clients, limiter: Limiter) -> None:
+    def __init__(self, clients: Clients, limiter: Limiter, tenants: Tenants = tenant_each) -> None:
         self._clients = clients
         self._limiter = limiter
+        self._tenants = tenants
 
     async def admit(self, headers: Iterable[tuple[bytes, bytes]]) -> Visit:
         """What a request with these headers becomes. Raises UnknownKey and TooManyRequests."""
@@ -70,7 +84,8 @@ class Guard:
             turn = await self._limiter.take(client.name, client.limits)
             if not turn.granted:
                 raise _too_many(turn)
-        return Visit(client.name, tuple(pair for pair in lowered if pair[0] not in KEYS), turn, self._limiter)
+        kept = tuple(pair for pair in lowered if pair[0] not in KEYS)
+        return Visit(client.name, self._tenants(client.name), kept, turn, self._limiter)
 
     async def _client(self, shown: Headers) -> Client:
         """Whose key is among those that are shown: SDKs send others beside it, or send it twice."""

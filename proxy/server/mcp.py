@@ -11,11 +11,13 @@ from importlib.metadata import version
 from typing import Annotated, Any
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
 from pydantic import Field
 from starlette.applications import Starlette
+from starlette.requests import Request
 
 from proxy.config import Mcp
 from proxy.dialects.checks import ClaimCheck, TraceCheck, read_answer_check, read_check
@@ -23,6 +25,7 @@ from proxy.dialects.jsonbytes import dumps, loads
 from proxy.errors import RequestError
 from proxy.gateway.checks import Checks
 from proxy.gateway.estimators import Asker
+from proxy.server.exchange import TENANT
 
 PATH = "/mcp"
 
@@ -56,12 +59,13 @@ def mcp_server(checks: Checks) -> MCPServer:
     async def verify_claims(
         text: Annotated[str, Field(description="An answer, as it would be given to a user.")],
         context: Evidence,
+        call: Context,
         question: Annotated[str, Field(description="What the answer answers.")] = "",
     ) -> dict[str, Any]:
         """Cuts an answer into its claims and says of each whether the context supports or contradicts it."""
         body = dumps({"answer": text, "sources": [{"text": each} for each in context], "question": question})
         with _told():
-            check, request = read_answer_check(body, {})
+            check, request = read_answer_check(body, {}, _tenant(call))
             report: dict[str, Any] = loads(await checks.answer(check, request, Asker()))
             return report
 
@@ -91,6 +95,12 @@ def mounted(server: MCPServer, settings: Mcp) -> Starlette:
     return server.streamable_http_app(
         streamable_http_path=PATH, stateless_http=True, json_response=True, transport_security=security
     )
+
+
+def _tenant(call: Context) -> str:
+    """Return the tenant of a call over HTTP; over stdio there is only one."""
+    request = call.request_context.request
+    return str(request.scope.get(TENANT, "")) if isinstance(request, Request) else ""
 
 
 @contextmanager

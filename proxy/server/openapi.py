@@ -29,6 +29,7 @@ from proxy.dialects.reviews import (
     ReviewQuery,
     SimilarPage,
     SimilarQuery,
+    SubjectQuery,
 )
 from proxy.dialects.schema import (
     Alive,
@@ -83,8 +84,8 @@ OPERATIONS = (
         "get", "/v1/grounding/similar", "Similar past questions", SimilarPage, None, SimilarQuery, (400, 401, 503), True
     ),
     Operation(
-        "get", "/v1/subjects/{subject}/entities", "What was said of each name", EntityHistory, None, None, (401, 503),
-        True,
+        "get", "/v1/subjects/{subject}/entities", "What was said of each name", EntityHistory, None, SubjectQuery,
+        (400, 401, 503), True,
     ),
     Operation("get", "/v1/reviews", "The review queue", ReviewPage, None, ReviewQuery, (400, 401, 503), True),
     Operation("get", "/v1/reviews/{id}", "One finding", ReviewDetail, None, None, (401, 404, 503), True),
@@ -96,7 +97,7 @@ OPERATIONS = (
         (400, 401, 503), True, "application/jsonl",
     ),
     Operation(
-        "delete", "/v1/subjects/{subject}", "Forget a subject", Forgotten, None, None, (401, 503), True,
+        "delete", "/v1/subjects/{subject}", "Forget a subject", Forgotten, None, SubjectQuery, (400, 401, 503), True,
     ),
     Operation("get", "/healthz", "Whether the process lives", Alive),
     Operation("get", "/readyz", "Whether requests are served, and what works less than fully", Readiness),

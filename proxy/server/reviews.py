@@ -12,6 +12,7 @@ from urllib.parse import parse_qs
 
 from pydantic import BaseModel
 
+import proxy.server.paths  # noqa: F401 - the convertor named text
 from proxy.dialects.jsonbytes import dumps
 from proxy.dialects.request import read_object
 from proxy.dialects.reviews import (
@@ -37,6 +38,7 @@ from proxy.dialects.reviews import (
     SimilarOut,
     SimilarPage,
     SimilarQuery,
+    SubjectQuery,
     TotalOut,
     flat,
     read_asked,
@@ -58,7 +60,8 @@ _MEANS: tuple[ScoreName, ...] = ("score", "confidence", "consistency", "risk", "
 _FORMULA = (*"=+-@＝＋－＠", "\t", "\r", "\n")  # with these a cell of a spreadsheet begins to compute
 
 _COLUMNS = (
-    "id", "exchange", "at", "model", "subject", "flags", "label", "verifier", "method", "score", "confidence",
+    "id", "exchange", "at", "model", "tenant", "subject", "session", "flags", "label", "verifier", "method",
+    "score", "confidence", "original_confidence",
     "question", "claim", "reason", "evidence", "decision", "note", "who", "decided_at",
 )  # fmt: skip
 
@@ -77,8 +80,8 @@ def review_routes(desk: Desk, keys: AdminKeys) -> tuple[tuple[str, str, Handler]
         ("/v1/grounding", "GET", admins(_exchanges(desk))),
         ("/v1/grounding/metrics", "GET", admins(_metrics(desk))),
         ("/v1/grounding/similar", "GET", admins(_similar(desk))),
-        ("/v1/subjects/{subject:path}/entities", "GET", admins(_entities(desk))),
-        ("/v1/subjects/{subject:path}", "DELETE", admins(_forget(desk))),
+        ("/v1/subjects/{subject:text}/entities", "GET", admins(_entities(desk))),
+        ("/v1/subjects/{subject:text}", "DELETE", admins(_forget(desk))),
     )
 
 
@@ -148,7 +151,14 @@ def _exchanges(desk: Desk) -> AdminHandler:
     async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(ExchangeQuery, parameters(call))
         asked = Query(
-            query.subject, query.session, query.model, query.flag, query.q, _seconds(query.since), _seconds(query.until)
+            query.subject,
+            query.session,
+            query.model,
+            query.flag,
+            query.q,
+            _seconds(query.since),
+            _seconds(query.until),
+            query.tenant,
         )
         page = await desk.exchanges(who, asked, query.after, query.limit)
         return _json(ExchangePage(exchanges=[_exchange_out(each) for each in page.items], after=page.after))
@@ -159,7 +169,7 @@ def _exchanges(desk: Desk) -> AdminHandler:
 def _similar(desk: Desk) -> AdminHandler:
     async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(SimilarQuery, parameters(call))
-        found = await desk.similar(who, query.q, query.subject, query.limit)
+        found = await desk.similar(who, query.q, query.subject, query.limit, query.tenant)
         told = [
             SimilarOut(**_exchange_out(each.exchange).model_dump(), similarity=round(each.similarity, 4))
             for each in found
@@ -170,8 +180,8 @@ def _similar(desk: Desk) -> AdminHandler:
 
 
 def _entities(desk: Desk) -> AdminHandler:
-    async def handle(_: Call, params: Mapping[str, str], who: str) -> Reply:
-        found = await desk.entities(who, params["subject"])
+    async def handle(call: Call, params: Mapping[str, str], who: str) -> Reply:
+        found = await desk.entities(who, params["subject"], read_asked(SubjectQuery, parameters(call)).tenant)
         told = [
             EntityOut(
                 name=entity.name,
@@ -224,9 +234,9 @@ def _metrics(desk: Desk) -> AdminHandler:
 
 
 def _forget(desk: Desk) -> AdminHandler:
-    async def handle(_: Call, params: Mapping[str, str], who: str) -> Reply:
-        subject = params["subject"]
-        return _json(Forgotten(subject=subject, deleted=await desk.forget(who, subject)))
+    async def handle(call: Call, params: Mapping[str, str], who: str) -> Reply:
+        subject, tenant = params["subject"], read_asked(SubjectQuery, parameters(call)).tenant
+        return _json(Forgotten(subject=subject, deleted=await desk.forget(who, subject, tenant)))
 
     return handle
 
@@ -254,6 +264,7 @@ def wanted(query: ReviewFilter) -> Wanted:
         query.exchange,
         _seconds(query.since),
         _seconds(query.until),
+        query.tenant,
     )
 
 
@@ -304,9 +315,10 @@ async def _csv(findings: AsyncIterator[Finding]) -> Chunks:
         decided = finding.decided
         yield _line(
             (
-                finding.id, finding.exchange, _time(finding.at).isoformat(), finding.model, finding.subject,
-                " ".join(finding.flags), finding.label, finding.verifier, finding.method, finding.score,
-                finding.confidence, finding.question, finding.text, finding.reason,
+                finding.id, finding.exchange, _time(finding.at).isoformat(), finding.model, finding.tenant,
+                finding.subject, finding.session, " ".join(finding.flags), finding.label, finding.verifier,
+                finding.method, finding.score, finding.confidence, finding.original_confidence,
+                finding.question, finding.text, finding.reason,
                 " … ".join(each.text for each in finding.citations),
                 decided and decided.decision, decided and decided.note, decided and decided.who,
                 decided and _time(decided.at).isoformat(),

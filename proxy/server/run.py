@@ -6,10 +6,11 @@ import asyncio
 import gc
 import logging
 import math
+import os
 import resource
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import uvicorn
@@ -101,8 +102,20 @@ def run(load: Callable[[], Settings], file: Path | None = None) -> None:
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     behind = upstream.base_url or upstream.litellm_model
     print(f"groundwire serves http://{address}/v1 in front of {name} ({behind})", file=sys.stderr)
+    print(pages_line(settings, os.environ, address), file=sys.stderr)
     _spare_the_collector()
     running.run([listening])
+
+
+def pages_line(settings: Settings, environ: Mapping[str, str], address: str) -> str:
+    """Return where the pages for reviews and quality are, or how to get them."""
+    admin = settings.admin
+    missing = [] if settings.store.url else ["GROUNDWIRE_STORE__URL=sqlite:///groundwire.db"]
+    if not (admin.keys or admin.keys_file or environ.get(admin.key_env)):
+        missing.append(f"{admin.key_env}, a key of 16 characters or more to sign in with")
+    if missing:
+        return f"no review and quality pages; to get them, set {' and '.join(missing)}"
+    return f"review and quality pages: http://{address}/"
 
 
 def run_mcp(settings: Settings) -> None:

@@ -13,14 +13,22 @@ from proxy.server.endpoints import Handler
 from proxy.server.pages.pages import Pages
 from proxy.server.pages.rendering import Rendering
 from proxy.server.reviews import review_routes
+from proxy.stores.facts import FactStore
 from proxy.stores.history.history import History
 from proxy.stores.reports import Reports
+from proxy.telemetry.metrics import Metrics
 
 _SHORTEST_SECRET = 32
 
 
 def stored_routes(
-    history: History, reports: Reports, settings: Admin, environ: Mapping[str, str], made_up: bytes
+    history: History,
+    reports: Reports,
+    settings: Admin,
+    environ: Mapping[str, str],
+    made_up: bytes,
+    metrics: Metrics | None = None,
+    memory: FactStore | None = None,
 ) -> tuple[tuple[str, str, Handler], ...]:
     """Path, method and handler of the API and the pages for admins. Raises ConfigError when a key cannot be read.
 
@@ -28,7 +36,7 @@ def stored_routes(
     """
     file = Path(settings.keys_file) if settings.keys_file else None
     keys = read_keys(settings.keys, file, environ.get(settings.key_env))
-    desk = Desk(history, reports)
+    desk = Desk(history, reports, metrics, memory)
     pages = Pages(desk, Sessions(keys, _secret(settings, environ) or made_up, settings.session), Rendering())
     return (*review_routes(desk, keys), *pages.routes())
 

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Generic, Protocol, TypeVar
 
 from cachetools import TLRUCache
@@ -19,22 +20,28 @@ V = TypeVar("V")
 Key = bytes
 
 
+def owner_of(tenant: str) -> bytes:
+    """Return a short digest of a tenant's name, for values that replicas share."""
+    return blake2b(tenant.encode(), digest_size=8).hexdigest().encode()
+
+
 @dataclass(frozen=True, slots=True)
 class Kept(Generic[V]):
-    """A value and when it was computed (monotonic seconds)."""
+    """A value, when it was computed (monotonic seconds) and for whom: a digest of the tenant's name."""
 
     value: V
     at: float
+    owner: bytes
 
 
 class Further(Protocol[V]):
     """Where values of other replicas are; it raises nothing but cancellation."""
 
-    async def find(self, keys: Sequence[Key]) -> Mapping[Key, tuple[V, float]]:
-        """The values that there are under these keys, each with its age in seconds."""
+    async def find(self, keys: Sequence[Key]) -> Mapping[Key, tuple[V, float, bytes]]:
+        """Return the values that there are under these keys, each with its age in seconds and its owner."""
 
-    def keep(self, values: Mapping[Key, V]) -> None:
-        """Has values kept; it takes no time."""
+    def keep(self, values: Mapping[Key, V], owner: bytes) -> None:
+        """Has values of an owner kept; it takes no time."""
 
 
 class Cache(Generic[V]):
@@ -61,25 +68,34 @@ class Cache(Generic[V]):
         self._further = further
 
     async def get(
-        self, keys: Sequence[Key], compute: Callable[[Sequence[int]], Awaitable[Sequence[V]]]
+        self, keys: Sequence[Key], compute: Callable[[Sequence[int]], Awaitable[Sequence[V]]], tenant: str = ""
     ) -> tuple[list[V], CacheUse]:
-        """The value under each key, in order. `compute` is given the positions of those that nobody has yet."""
+        """The value under each key, in order. `compute` is given the positions of those that nobody has yet.
+
+        Tenants share values, but each learns the age of its own only: another's would show when that one asked.
+        """
+        owner = owner_of(tenant)
         found: dict[Key, Kept[V]] = {key: kept for key in keys if (kept := self._kept.get(key))}
         known = list(found.values())
         while missing := [key for key in dict.fromkeys(keys) if key not in found]:
             others = {key: self._in_flight[key] for key in missing if key in self._in_flight}
             if len(others) < len(missing):
-                recalled, computed = await self._lead([key for key in missing if key not in others], keys, compute)
+                mine = [key for key in missing if key not in others]
+                recalled, computed = await self._lead(mine, keys, compute, owner)
                 known += recalled.values()
                 found |= recalled | computed
             else:
                 await asyncio.wait(others.values())
             found |= {key: kept for key, future in others.items() if (kept := self._given(future))}
-        oldest = max((self._clock() - kept.at for kept in known), default=None)
+        oldest = max((self._clock() - kept.at for kept in known if kept.owner == owner), default=None)
         return [found[key].value for key in keys], CacheUse(len(known), len(keys) - len(known), oldest)
 
     async def _lead(
-        self, mine: Sequence[Key], keys: Sequence[Key], compute: Callable[[Sequence[int]], Awaitable[Sequence[V]]]
+        self,
+        mine: Sequence[Key],
+        keys: Sequence[Key],
+        compute: Callable[[Sequence[int]], Awaitable[Sequence[V]]],
+        owner: bytes,
     ) -> tuple[dict[Key, Kept[V]], dict[Key, Kept[V]]]:
         """What other replicas have, and what nobody has and is computed; who else wants the same meanwhile waits.
 
@@ -91,8 +107,8 @@ class Cache(Generic[V]):
             recalled = await self._recalled(mine)
             missing = [key for key in mine if key not in recalled]
             values = await compute([keys.index(key) for key in missing]) if missing else ()
-            computed = {key: Kept(value, self._clock()) for key, value in zip(missing, values, strict=True)}
-            self._keep(recalled, computed)
+            computed = {key: Kept(value, self._clock(), owner) for key, value in zip(missing, values, strict=True)}
+            self._keep(recalled, computed, owner)
             for key, future in futures.items():
                 future.set_result(recalled[key] if key in recalled else computed[key])
             return recalled, computed
@@ -105,15 +121,15 @@ class Cache(Generic[V]):
         if self._further is None:
             return {}
         found = await self._further.find(keys)
-        return {key: Kept(value, self._clock() - age) for key, (value, age) in found.items()}
+        return {key: Kept(value, self._clock() - age, owner) for key, (value, age, owner) in found.items()}
 
-    def _keep(self, recalled: Mapping[Key, Kept[V]], computed: Mapping[Key, Kept[V]]) -> None:
+    def _keep(self, recalled: Mapping[Key, Kept[V]], computed: Mapping[Key, Kept[V]], owner: bytes) -> None:
         lasting = {key: kept for key, kept in computed.items() if self._keeps(kept.value)}
         if self._kept.maxsize:
             for key, kept in (*recalled.items(), *lasting.items()):
                 self._kept[key] = kept
         if self._further is not None and lasting:
-            self._further.keep({key: kept.value for key, kept in lasting.items()})
+            self._further.keep({key: kept.value for key, kept in lasting.items()}, owner)
 
     def _given(self, future: asyncio.Future[Kept[V]]) -> Kept[V] | None:
         """What another one found, if it holds for everybody: its lack of time does not."""

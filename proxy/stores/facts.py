@@ -26,14 +26,14 @@ class Fact:
 class FactStore(Protocol):
     """Where accepted facts are kept. Any method may fail with any exception, and whoever calls it goes on without."""
 
-    async def put(self, subject: str, facts: Sequence[Fact]) -> None:
-        """Keeps facts; one with the text of an earlier one takes its place."""
+    async def put(self, subject: str, facts: Sequence[Fact], tenant: str = "") -> None:
+        """Keeps facts of a tenant; one with the text of an earlier one takes its place."""
 
-    async def of(self, subject: str) -> Sequence[Fact]:
-        """The facts that are kept about a subject, oldest first."""
+    async def of(self, subject: str, tenant: str = "") -> Sequence[Fact]:
+        """Return the facts that a tenant keeps about a subject, oldest first."""
 
-    async def forget(self, subject: str) -> None:
-        """Drops all that is kept about a subject."""
+    async def forget(self, subject: str, tenant: str | None = None) -> None:
+        """Drop all that a tenant keeps about a subject, or all tenants."""
 
 
 class MemoryFacts:
@@ -41,25 +41,27 @@ class MemoryFacts:
 
     def __init__(self, per_subject: int = 1000, max_chars: int = 8 * 2**20) -> None:
         self._per_subject = per_subject
-        self._kept: LRUCache[str, tuple[Fact, ...]] = LRUCache(max_chars, getsizeof=_size)
+        self._kept: LRUCache[tuple[str, str], tuple[Fact, ...]] = LRUCache(max_chars, getsizeof=_size)
 
-    async def put(self, subject: str, facts: Sequence[Fact]) -> None:
-        """Keeps facts; one with the text of an earlier one takes its place."""
+    async def put(self, subject: str, facts: Sequence[Fact], tenant: str = "") -> None:
+        """Keeps facts of a tenant; one with the text of an earlier one takes its place."""
         texts = {fact.text for fact in facts}
-        earlier = [fact for fact in self._kept.pop(subject, ()) if fact.text not in texts]
+        earlier = [fact for fact in self._kept.pop((tenant, subject), ()) if fact.text not in texts]
         latest = {fact.text: fact for fact in facts}
         together = (*earlier, *latest.values())[-self._per_subject :]
         while _size(together) > self._kept.maxsize:
             together = together[1:]
-        self._kept[subject] = together
+        self._kept[tenant, subject] = together
 
-    async def of(self, subject: str) -> Sequence[Fact]:
-        """The facts that are kept about a subject, oldest first."""
-        return self._kept.get(subject, ())
+    async def of(self, subject: str, tenant: str = "") -> Sequence[Fact]:
+        """Return the facts that a tenant keeps about a subject, oldest first."""
+        return self._kept.get((tenant, subject), ())
 
-    async def forget(self, subject: str) -> None:
-        """Drops all that is kept about a subject."""
-        self._kept.pop(subject, None)
+    async def forget(self, subject: str, tenant: str | None = None) -> None:
+        """Drop all that a tenant keeps about a subject, or all tenants."""
+        for owner, name in [*self._kept]:
+            if name == subject and tenant in (None, owner):
+                self._kept.pop((owner, name), None)
 
 
 _OVERHEAD = 200  # characters; what a fact and its subject take besides their text

@@ -4,30 +4,39 @@ from __future__ import annotations
 
 from cachetools import LRUCache
 
+_Kept = tuple[str, bytes]
+"""A report and the tenant that it belongs to."""
+
 
 class Reports:
     """Rendered reports (JSON bytes) under their ids, at most `max_bytes` in all."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._kept: LRUCache[str, bytes] = LRUCache(max_bytes, getsizeof=len)
+        self._kept: LRUCache[str, _Kept] = LRUCache(max_bytes, getsizeof=_size)
 
     def resize(self, max_bytes: int) -> None:
         """Makes room for so many bytes; what no longer fits goes."""
         if max_bytes != self._kept.maxsize:
-            kept, self._kept = self._kept, LRUCache(max_bytes, getsizeof=len)
+            kept, self._kept = self._kept, LRUCache(max_bytes, getsizeof=_size)
             for id_ in [*kept]:
-                self.put(id_, kept[id_])
+                tenant, report = kept[id_]
+                self.put(id_, report, tenant)
 
-    def put(self, id_: str, report: bytes) -> None:
+    def put(self, id_: str, report: bytes, tenant: str = "") -> None:
         """Keeps a report in place of an earlier one under the same id; one larger than all the room is not kept."""
         self._kept.pop(id_, None)
         if len(report) <= self._kept.maxsize:
-            self._kept[id_] = report
+            self._kept[id_] = tenant, report
 
     def drop(self, id_: str) -> None:
         """Forgets a report, if it is here."""
         self._kept.pop(id_, None)
 
-    def get(self, id_: str) -> bytes | None:
-        """The report under an id, or None when there is none (any more)."""
-        return self._kept.get(id_)
+    def get(self, id_: str, tenant: str = "") -> bytes | None:
+        """Return the report under an id, or None when there is none (any more), or it is another tenant's."""
+        owner, report = self._kept.get(id_, (tenant, None))
+        return report if owner == tenant else None
+
+
+def _size(kept: _Kept) -> int:
+    return len(kept[1])

@@ -35,7 +35,7 @@ from proxy.telemetry.names import (
     GenAINames,
     Purpose,
 )
-from proxy.telemetry.served import PROPAGATOR, W3C, exemplar_of, served
+from proxy.telemetry.served import ABOUT, PROPAGATOR, W3C, exemplar_of, served
 from proxy.telemetry.usage import Usage
 from proxy.types import Choice, Headers
 
@@ -201,6 +201,7 @@ class UpstreamCall:
             REQUEST_STREAM: self._streams,
             UPSTREAM: upstream,
             PURPOSE: purpose,
+            **ABOUT.get(),
             **{name: value for name, value in given.items() if isinstance(value, (int, float, str))},
         }
         if self._recording.capture_content and (said := asked(body)) is not None:

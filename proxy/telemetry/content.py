@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from proxy.types import Choice
+
+
+def short_hash(text: str) -> str:
+    """Return the first 12 hexadecimal digits of a text's SHA-256, which name it without showing it."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def asked(body: Mapping[str, Any]) -> str | None:

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from proxy.telemetry.names import (
+    BUDGET_STATUS,
     CLAIM_LABEL,
+    CONTRADICTION_KIND,
+    DECISION,
     EDITIONS,
     ERROR,
     FLAG,
@@ -23,6 +26,8 @@ from proxy.telemetry.names import (
     PURPOSE,
     REQUEST_MODEL,
     ROUTE,
+    SCORE_KIND,
+    SEVERITY,
     SIGNAL,
     STAGE,
     STATUS,
@@ -41,6 +46,7 @@ _HTTP_S = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5
 _MODEL_S = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 _CHECK_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_TENTHS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _LAG_S = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 _CALL = (OPERATION, PROVIDER, REQUEST_MODEL, UPSTREAM, PURPOSE)
 
@@ -93,6 +99,42 @@ CLAIMS = Instrument(
     "grounding.claims", "counter", "{claim}", "Claims of answers by label and verifier.", (CLAIM_LABEL, VERIFIER)
 )
 FLAGS = Instrument("grounding.flags", "counter", "{answer}", "Answers that carry a flag.", (FLAG,))
+SCORES = Instrument(
+    "grounding.scores",
+    "histogram",
+    "1",
+    "Scores of answers by kind: grounding, confidence, consistency with earlier answers, risk, quality.",
+    (SCORE_KIND,),
+    _TENTHS,
+)
+CONTRADICTIONS = Instrument(
+    "grounding.contradictions",
+    "counter",
+    "{contradiction}",
+    "Contradictions between an answer and earlier ones of its subject, by kind and severity.",
+    (CONTRADICTION_KIND, SEVERITY),
+)
+BUDGETS = Instrument(
+    "grounding.budgets",
+    "counter",
+    "{claim}",
+    "Claims whose information budget was measured, by its status.",
+    (BUDGET_STATUS,),
+)
+REVIEWED = Instrument(
+    "grounding.reviewed.score",
+    "histogram",
+    "1",
+    "Scores of claims at their review in this process, by decision: confirmed says that the flag is right.",
+    (VERIFIER, DECISION),
+    _TENTHS,
+)
+CALIBRATION = Instrument(
+    "grounding.calibration.error",
+    "gauge",
+    "1",
+    "Expected calibration error of the scores of claims reviewed in this process; few reviews say little.",
+)
 VERIFICATION = Instrument(
     "grounding.verification.duration",
     "histogram",
@@ -148,6 +190,11 @@ OURS = (
     ANSWERS,
     CLAIMS,
     FLAGS,
+    SCORES,
+    CONTRADICTIONS,
+    BUDGETS,
+    REVIEWED,
+    CALIBRATION,
     VERIFICATION,
     STAGES,
     CACHE,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import sys
@@ -20,11 +19,6 @@ from proxy.telemetry.telemetry import Telemetry
 
 _SEVERITIES = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR", "critical": "FATAL"}
 _IN_RECORD = frozenset({"event", "level", "timestamp", "trace_id", "span_id"})
-
-
-def short_hash(text: str) -> str:
-    """The first 12 hexadecimal digits of a text's SHA-256: names a text in a log without showing it (QU5)."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def configure_logs(settings: TelemetrySettings, telemetry: Telemetry | None = None) -> None:

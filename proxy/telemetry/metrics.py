@@ -10,22 +10,29 @@ from __future__ import annotations
 import math
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
+from typing import get_args
 
 from proxy.telemetry.instruments import (
     ACTIVE_REQUESTS,
     ANSWERS,
+    BUDGETS,
     BUILD,
     CACHE,
     CACHE_RATE,
+    CALIBRATION,
     CLAIMS,
+    CONTRADICTIONS,
     FACTS,
     FIRST_BYTE,
     FLAGS,
     JOBS_ENDED,
     LAG,
     REQUEST_DURATION,
+    REVIEWED,
+    SCORES,
     STAGES,
     VERIFICATION,
     CallInstruments,
@@ -33,7 +40,8 @@ from proxy.telemetry.instruments import (
     call_instruments,
 )
 from proxy.telemetry.names import Semconv
-from proxy.types import Report
+from proxy.telemetry.reliability import Calibration
+from proxy.types import BudgetStatus, ContradictionKind, Report, Severity
 
 Labels = tuple[str, ...]
 Reading = tuple[Instrument, Labels, float]
@@ -99,13 +107,13 @@ class Family:
 
 
 class Counter:
-    """Counts by labels, which come in the order that the instrument names them in."""
+    """Counts by labels, which come in the order that the instrument names them in; `known` ones begin at 0."""
 
     __slots__ = ("_values", "instrument")
 
-    def __init__(self, instrument: Instrument) -> None:
+    def __init__(self, instrument: Instrument, known: Iterable[Labels] = ()) -> None:
         self.instrument = instrument
-        self._values: dict[Labels, float] = {}
+        self._values: dict[Labels, float] = dict.fromkeys(known, 0)
 
     def add(self, labels: Labels, amount: float = 1) -> None:
         """Counts `amount` more."""
@@ -207,6 +215,11 @@ class Metrics:
         self._answers = Counter(ANSWERS)
         self._claims = Counter(CLAIMS)
         self._flags = Counter(FLAGS)
+        self._scores = Histogram(SCORES)
+        self._contradictions = Counter(CONTRADICTIONS, product(get_args(ContradictionKind), get_args(Severity)))
+        self._budgets = Counter(BUDGETS, zip(get_args(BudgetStatus)))
+        self._reviewed = Histogram(REVIEWED)
+        self._calibration = Calibration()
         self._cache = Counter(CACHE)
         self._verification = Histogram(VERIFICATION)
         self._stages = Histogram(STAGES)
@@ -217,6 +230,10 @@ class Metrics:
             self._answers,
             self._claims,
             self._flags,
+            self._scores,
+            self._contradictions,
+            self._budgets,
+            self._reviewed,
             self._verification,
             self._stages,
             self._cache,
@@ -243,6 +260,12 @@ class Metrics:
         for choice in report.choices:
             for judgement in choice.judgements:
                 self._claims.add((judgement.verdict.label, judgement.verdict.verifier))
+                if judgement.budget is not None:
+                    self._budgets.add((judgement.budget.status,))
+        for kind, score in _scores(report):
+            self._scores.at((kind,)).observe(score)
+        for each in report.consistency.contradictions if report.consistency else ():
+            self._contradictions.add((each.kind, each.severity))
         if report.cache.hits:
             self._cache.add(("hit",), report.cache.hits)
         if report.cache.misses:
@@ -252,6 +275,11 @@ class Metrics:
                 self._verification.at((report.status,)).observe(ms / 1000, trace)
             else:
                 self._stages.at((stage,)).observe(ms / 1000)
+
+    def reviewed(self, verifier: str, score: float, *, is_right: bool) -> None:
+        """Count a reviewer's decision on a claim: its score, and whether its flag is right."""
+        self._reviewed.at((verifier, "confirmed" if is_right else "rejected")).observe(score)
+        self._calibration.add(score, int(not is_right))
 
     def families(self) -> list[Family]:
         """All instruments that have recorded anything, with what they hold."""
@@ -268,3 +296,19 @@ class Metrics:
         yield ACTIVE_REQUESTS, (), self.active
         if hits or misses:
             yield CACHE_RATE, (), hits / (hits + misses)
+        if (error := self._calibration.error) is not None:
+            yield CALIBRATION, (), error
+
+
+def _scores(report: Report) -> Iterator[tuple[str, float]]:
+    """The scores that a report has, by kind."""
+    found = {
+        "grounding": report.score,
+        "confidence": report.confidence.score if report.confidence else None,
+        "consistency": report.consistency.score if report.consistency else None,
+        "risk": report.risk.score if report.risk else None,
+        "quality": report.quality,
+    }
+    for kind, score in found.items():
+        if score is not None:
+            yield kind, score

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextvars import ContextVar, Token
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 
 from opentelemetry import context, trace
 from opentelemetry.context import Context
@@ -19,6 +20,8 @@ PROPAGATOR = TraceContextTextMapPropagator()
 W3C = frozenset({b"traceparent", b"tracestate"})
 _METHODS = frozenset("GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY".split())
 _UNKNOWN = "_OTHER"  # the conventions' word; a client may send any method
+ABOUT: ContextVar[Mapping[str, str]] = ContextVar("groundwire_about", default=MappingProxyType({}))
+"""Attributes of every span that belongs to the exchange of the current context: its session and its subject."""
 _SERVED: ContextVar[Served | None] = ContextVar("groundwire_served", default=None)
 
 

@@ -16,9 +16,11 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from proxy.telemetry.calls import Recording, UpstreamCall
+from proxy.telemetry.content import short_hash
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.names import (
     CLAIMS,
+    CONVERSATION,
     EDITIONS,
     ERROR,
     EVALUATION,
@@ -36,11 +38,12 @@ from proxy.telemetry.names import (
     STAGE_EVENT,
     STATUS,
     STATUS_CODE,
+    SUBJECT,
     VERIFY_SPAN,
     GenAINames,
     Purpose,
 )
-from proxy.telemetry.served import PROPAGATOR, Served, exemplar_of
+from proxy.telemetry.served import ABOUT, PROPAGATOR, Served, exemplar_of
 from proxy.types import Headers, Report
 
 _EVALUATED = "grounding"
@@ -71,9 +74,16 @@ class Telemetry:
     start: Callable[[], None] = _nothing
     degraded: Callable[[], str | None] = _well
 
-    def server_span(self, method: str, route: str, headers: Headers) -> Served:
-        """One HTTP request, to be entered; its span is a child of the caller's if it names one."""
-        return Served(self.tracer, self.metrics, method, route, headers)
+    def server_span(self, method: str, route: str, headers: Headers, *, traced: bool = True) -> Served:
+        """One HTTP request, to be entered; its span, where it is traced, is a child of the caller's if it names one."""
+        return Served(self.tracer if traced else None, self.metrics, method, route, headers)
+
+    def about(self, session: str | None, subject: str | None) -> None:
+        """Name the session, and the subject by a digest, on the current span and those that follow in its context."""
+        if self.tracer is not None:
+            found = {CONVERSATION: session, SUBJECT: short_hash(subject) if subject else None}
+            ABOUT.set({name: value for name, value in found.items() if value})
+            trace.get_current_span().set_attributes(ABOUT.get())
 
     def upstream_call(
         self, operation: str, provider: str, upstream: str, body: Mapping[str, Any], purpose: Purpose = "answer"
@@ -88,7 +98,8 @@ class Telemetry:
         if self.tracer is None:
             yield trace.INVALID_SPAN
             return
-        with _within(self.tracer.start_span(VERIFY_SPAN, attributes={GROUNDING_ID: report_id})) as span:
+        attributes = {GROUNDING_ID: report_id, **ABOUT.get()}
+        with _within(self.tracer.start_span(VERIFY_SPAN, attributes=attributes)) as span:
             yield span
 
     def evaluated(self, span: Span, report: Report, response_id: str | None) -> None:

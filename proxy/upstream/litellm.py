@@ -6,7 +6,9 @@ It is imported on the first call: that takes seconds and over 100 MB, which nobo
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import re
 from collections.abc import AsyncIterator, Iterator
 from math import ceil
 from typing import Any
@@ -18,6 +20,7 @@ from proxy.dialects.jsonbytes import dumps, loads
 from proxy.errors import BadRequest
 from proxy.types import Call, Chunks, Headers, Reply
 from proxy.upstream.failures import failure
+from proxy.upstream.media import MediaHosts
 from proxy.upstream.wire import begun
 
 _JSON = ((b"content-type", b"application/json"),)
@@ -27,6 +30,13 @@ _LOCAL = (  # else the import, and the first beta header of Anthropic's, fetch f
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS",
 )
 _TYPE = "upstream_error"
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")  # they write requests and addresses into the log
+_UNSAFE_MODEL = re.compile(  # a URL, a query, an escape, a path that leads elsewhere, or a host before a path
+    r"""(?ix) ^https?: | // | ^/ | [\\\s\x00-\x1f\x7f?\#%] | (?:^|/)\.{1,2}(?:/|$)
+    | ^(?: localhost | \d+(?:\.\d+){3} | \[[^/]*\] | (?:[\w-]+\.)+[a-z]{2,} ) (?: :\d+ )? /
+    | (?:^|/)arn: (?! [a-z0-9-]*:[a-z0-9-]*:[a-z0-9-]*:\d*: [\w./:-]* $ )"""
+)
+_ADDRESS = re.compile(r"://|\d+(?:\.\d+){3}|[0-9a-f]*:[0-9a-f:]*:|[\w-]+\.[\w.-]+:\d|resol|DNS|address|\bhost", re.I)
 _TOLD = ("retry-after", "x-request-id", "request-id")
 
 _FIELDS = frozenset(
@@ -61,8 +71,10 @@ class LitellmUpstream:
         headers: Headers = (),
         truncation_alarm: bool = True,
         first_within: float = 10.0,
+        media_hosts: MediaHosts | None = None,
     ) -> None:
         self.name = name
+        self._media_hosts = media_hosts or MediaHosts()
         self.truncation_alarm = truncation_alarm
         self.provider = litellm_model.partition("/")[0]
         self._model = litellm_model
@@ -90,11 +102,9 @@ class LitellmUpstream:
         if operation is None or call.method != "POST":
             path = call.target.partition("?")[0]
             raise BadRequest(f"upstream '{self.name}' has no {call.method} /v1{path}")
-        asked = loads(call.body)
-        if refused := sorted(asked.keys() - _FIELDS):
-            told = f"upstream '{self.name}' does not take a field"  # whose name may be anything
-            raise BadRequest(f"upstream '{self.name}' does not take '{refused[0]}'", param=refused[0], operator=told)
-        model = self._model.replace("*", str(asked.get("model", "")), 1)
+        asked = await asyncio.to_thread(self._checked, call.body)
+        model = self._model.replace("*", asked["model"], 1)
+        _allow(litellm, self._media_hosts.names)
         try:
             answer = await operation(**{**asked, **self._fixed, "model": model})
             first = await _begun(answer, self._first_within) if asked.get("stream") else None
@@ -103,6 +113,23 @@ class LitellmUpstream:
         if first is not None:
             return Reply(200, _EVENTS, await begun(self._events(first, answer)))
         return Reply(200, _JSON, dumps(answer.model_dump(exclude_none=True)))
+
+    def _checked(self, body: bytes) -> dict[str, Any]:
+        """Return the arguments of a request. Raises BadRequest for what could make litellm call another host."""
+        asked: dict[str, Any] = loads(body)
+        if refused := sorted(asked.keys() - _FIELDS):
+            operator = f"upstream '{self.name}' does not take a field"  # whose name may be anything
+            raise BadRequest(
+                f"upstream '{self.name}' does not take '{refused[0]}'", param=refused[0], operator=operator
+            )
+        model = asked.get("model")
+        if not isinstance(model, str) or ("*" in self._model and _UNSAFE_MODEL.search(model)):
+            raise BadRequest(f"'model': upstream '{self.name}' takes the name of a model, no address", param="model")
+        for at, tool in enumerate(asked.get("tools") or ()) if isinstance(asked.get("tools"), list) else ():
+            if isinstance(tool, dict) and tool.get("type") == "mcp":
+                raise BadRequest(f"upstream '{self.name}' does not take tools of type mcp", param=f"tools[{at}].type")
+        self._media_hosts.check(asked, self.name)
+        return asked if asked.get("metadata") is None else {**asked, "metadata": _metadata(asked["metadata"])}
 
     async def _events(self, first: asyncio.Task[Any], answer: Any) -> Chunks:
         try:
@@ -129,7 +156,36 @@ def _imported() -> Any:
 
     litellm.telemetry = False
     litellm.suppress_debug_info = True
-    return litellm
+    for name in _LOGGERS:
+        logging.getLogger(name).disabled = True
+    library: Any = litellm
+    if not isinstance(library.known_tokenizer_config, _KnownTemplates):
+        library.known_tokenizer_config = _KnownTemplates(library.known_tokenizer_config)
+    return library
+
+
+class _KnownTemplates(dict[str, Any]):
+    """The prompt templates that come with litellm. It would fetch the one of any other model, and run it."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+    def __missing__(self, _: str) -> Any:
+        return {"status": "success", "tokenizer": {"chat_template": None}}  # which makes it use a general prompt
+
+
+def _allow(litellm: Any, hosts: list[str]) -> None:
+    """Let litellm fetch from hosts that the settings name, private ones too; it looks at where all others lead."""
+    known = litellm.user_url_allowed_hosts
+    litellm.user_url_allowed_hosts = [*known, *(host for host in hosts if host not in known)]
+
+
+def _metadata(given: Any) -> dict[str, str]:
+    """Return what providers take of the metadata; litellm reads members of its own out of all others."""
+    if not isinstance(given, dict):
+        raise BadRequest("'metadata' must be an object", param="metadata")
+    user = given.get("user_id")
+    return {"user_id": user} if isinstance(user, str) else {}
 
 
 async def _begun(answer: Any, within: float) -> asyncio.Task[Any]:
@@ -162,9 +218,9 @@ def _in_openais_shape(chunk: Any) -> dict[str, Any]:
 
 
 def _outcome(error: BaseException, name: str) -> Reply:
-    """What a litellm exception stands for: the model server's own error as a reply, or the RequestError it raises.
+    """Return the provider's own error as a reply, or raise the RequestError that stands for a litellm exception.
 
-    What happened is at the root: the transport's error when there was no answer, else the answer that was refused.
+    The root of the exception decides: the transport's error when there was no answer, else the answer that was refused.
     """
     chain = tuple(_chain(error))
     for each in chain:
@@ -172,17 +228,30 @@ def _outcome(error: BaseException, name: str) -> Reply:
             raise failure(each, name, "its provider") from error
     answers = (getattr(each, "response", None) for each in reversed(chain))
     answer = next((answer for answer in answers if isinstance(answer, httpx.Response)), None)
-    status = getattr(error, "status_code", None) if answer is None else answer.status_code
-    message, type_ = (answer is not None and _said(answer)) or (
-        str(error).partition("\nTraceback")[0],
-        _TYPE,
-    )
-    headers = {} if answer is None else answer.headers
+    if answer is None:
+        return _refusal(error, name)
+    message, type_ = _said(answer) or (_own_words(error, name), _TYPE)
+    headers = answer.headers
     kept = tuple((told.encode(), headers[told].encode("latin-1", "replace")) for told in _TOLD if told in headers)
-    if answer is not None and "retry-after" not in headers and (wait := _googles_wait(answer)):
+    if "retry-after" not in headers and (wait := _googles_wait(answer)):
         kept = (*kept, (b"retry-after", wait))
-    status = status if isinstance(status, int) and 400 <= status < 600 else 502
+    status = answer.status_code if 400 <= answer.status_code < 600 else 502
     return Reply(status, _JSON + kept, error_body(message, type_))
+
+
+def _refusal(error: BaseException, name: str) -> Reply:
+    """Return the error of a request that litellm did not send."""
+    status = getattr(error, "status_code", None)
+    status = status if isinstance(status, int) and 400 <= status < 600 else 502
+    return Reply(status, _JSON, error_body(_own_words(error, name, shown=status < 500), _TYPE))
+
+
+def _own_words(error: BaseException, name: str, *, shown: bool = True) -> str:
+    """Return what litellm says of an error, unless that could name an address."""
+    words = str(error).partition("\nTraceback")[0]
+    if shown and not _ADDRESS.search(words):
+        return words
+    return f"upstream '{name}': the request could not be translated for its provider ({type(error).__name__})"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

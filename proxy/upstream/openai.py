@@ -8,12 +8,14 @@ from urllib.parse import quote
 
 import httpx
 
-from proxy.errors import RequestError
+from proxy.errors import BadRequest, RequestError
 from proxy.types import Call, Reply
 from proxy.upstream.failures import failure
 from proxy.upstream.headers import HeaderRules
+from proxy.upstream.paths import has_dot_segment
 from proxy.upstream.wire import Timeouts, wire_over
 
+_LEAVES = "The path of the request leaves the path of its upstream."
 _UNSAFE = re.compile(r"[^\x21-\x7e]|#")
 
 
@@ -66,7 +68,17 @@ class OpenAIUpstream:
         return failure(error, self.name, self._base_url)
 
     def _build_url(self, target: str, native: bool) -> str:
-        """The URL of a target, its path and query as the client wrote them; only what no URL may hold is quoted."""
+        """Return the URL of a target, which lies below that of the server.
+
+        Path and query are as the client wrote them; only what no URL may hold is quoted. Raises BadRequest.
+        """
+        path = target.partition("?")[0]
+        if path[:1] not in ("", "/") or has_dot_segment(path):
+            raise BadRequest(_LEAVES)
         base = httpx.URL(self._ollama_url if native else self._base_url)
-        raw = base.raw_path.decode("ascii").rstrip("/") + _UNSAFE.sub(lambda match: quote(match.group()), target)
-        return str(base.copy_with(raw_path=raw.encode("ascii")))
+        root = base.raw_path.decode("ascii").rstrip("/")
+        raw = root + _UNSAFE.sub(lambda match: quote(match.group()), target)
+        inside, url = (str(base.copy_with(raw_path=each.encode("ascii"))) for each in (root, raw))
+        if not url.startswith(inside) or url[len(inside) :][:1] not in ("", "/", "?"):
+            raise BadRequest(_LEAVES)
+        return url

@@ -29,6 +29,8 @@ _FAILURES = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError)
 _MOST_OF_A_LINE = 65536
 _WITHOUT_LENGTH = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
+_MAX_INTERIM = 100  # responses 1xx before the answer
+_SWITCHING_PROTOCOLS = 101
 _UNSENDABLE = re.compile(rb"[\r\n\0]")
 
 
@@ -90,7 +92,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
             )
             protocol.transport.write(request)
             protocol.start_timeout()
-            return await _answer(connection, protocol, meaning)
+            return await _answer(connection, protocol, timeouts.read, meaning)
         except BaseException:
             connection.close()
             raise
@@ -133,12 +135,22 @@ def _written(method: str, address: _Address, headers: Headers, body: bytes) -> b
     return b"\r\n".join((*lines, b"", body))
 
 
-async def _answer(connection: Connection, protocol: ResponseHandler, meaning: Meaning) -> Reply:
-    """The answer that comes over a connection, without the interim ones (1xx) before it."""
-    while True:
-        head, content = await protocol.read()
-        if not 100 <= head.code < 200 or head.code == 101:
-            return Reply(head.code, head.raw_headers, _Body(connection, content, meaning))
+async def _answer(connection: Connection, protocol: ResponseHandler, within: float | None, meaning: Meaning) -> Reply:
+    """Return the answer that comes over a connection, without the interim ones (1xx) before it.
+
+    It has to follow the first of these `within` seconds, and 100 of them at most. Raises httpx's RemoteProtocolError
+    for a switch of protocols, which no request asks for.
+    """
+    async with asyncio.timeout(None) as limit:
+        for interim in range(_MAX_INTERIM + 1):
+            head, content = await protocol.read()
+            if head.code == _SWITCHING_PROTOCOLS:
+                raise httpx.RemoteProtocolError("the server switched protocols without being asked to")
+            if not 100 <= head.code < 200:
+                return Reply(head.code, head.raw_headers, _Body(connection, content, meaning))
+            if not interim and within is not None:
+                limit.reschedule(asyncio.get_running_loop().time() + within)
+    raise httpx.RemoteProtocolError(f"over {_MAX_INTERIM} interim responses (1xx) and no answer")
 
 
 class _Body(AsyncGenerator[bytes, None]):

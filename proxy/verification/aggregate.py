@@ -26,10 +26,11 @@ from proxy.types import (
     Verdict,
     Violation,
 )
-from proxy.verification.confidence import of_answer
+from proxy.verification.confidence import extraction, of_answer, with_confidence
 from proxy.verification.context.index import Context
 from proxy.verification.information.cascade import lacks_bits
 from proxy.verification.quality import is_high_risk, missed, quality
+from proxy.verification.recommendation import recommend
 from proxy.verification.risk import assess_risk
 
 FLAGS = (
@@ -51,14 +52,15 @@ FLAGS = (
 )
 """Every flag that a report can carry, in the order in which it carries them."""
 
-_CUT_SHORT = ("timeout", "overload", "error", "too_long", "rate_limited", "unavailable")
+_CUT_SHORT = ("timeout", "overload", "error", "too_long", "work_limit", "context_limit", "rate_limited", "unavailable")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One choice read: its claims, the share of its text that was read (0–1), and how it keeps its prescribed shape.
 
-    `quotes` and `violations` are None when no shape was asked for.
+    `unread` counts the claims beyond the cap, which makes it `truncated`. `quotes` and `violations` are None when no
+    shape was asked for.
     """
 
     choice: Choice
@@ -68,6 +70,7 @@ class Reading:
     quotes: QuoteCounts | None = None
     violations: tuple[Violation, ...] | None = None
     warnings: tuple[str, ...] = ()
+    unread: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +101,14 @@ def summarise(
 
     `prompt` tells how much of its prompt the model read, where that can be known.
     """
+    examined = _with_confidence(examined, context, policy, temperature, consistency)
     judgements = [judgement for each in examined for judgement in each.judgements]
     readings = [each.reading for each in examined]
     quotes = _quotes(examined)
     violations = _joined([reading.violations for reading in readings])
     agreement = consistency.score if consistency else None
-    confidence = of_answer(judgements, [each.choice for each in readings], context, policy, temperature, agreement)
+    certainty = extraction([each.choice for each in readings], temperature)
+    confidence = of_answer(judgements, context, policy, certainty, agreement)
     degraded = _degraded(judgements)
     report = Report(
         id=id_,
@@ -113,7 +118,12 @@ def summarise(
         verdict=answer_verdict(judgements),
         score=score(judgements),
         flags=_flags(judgements, readings, quotes, violations, confidence, consistency, prompt, policy, bool(degraded)),
-        warnings=(*warnings, *_unread(prompt), *(warning for reading in readings for warning in reading.warnings)),
+        warnings=(
+            *warnings,
+            *_unread(prompt),
+            *_beyond_cap(readings, policy),
+            *(warning for reading in readings for warning in reading.warnings),
+        ),
         coverage=_coverage(judgements, readings, context),
         confidence=confidence,
         sources=context.sources,
@@ -138,16 +148,43 @@ def summarise(
 
 
 def rate(report: Report, thresholds: Thresholds) -> Report:
-    """The report with its risk, its quality, and a warning for each threshold that it misses.
+    """Return the report with its risk, quality and recommendation, and a warning for each threshold that it misses.
 
-    A report that was rated before, and has learned something since, is rated anew.
+    A report that was rated before, and to which something was added since, is rated anew.
     """
     rated = replace(report, risk=assess_risk(report), quality=quality(report))
     earlier = missed(report, thresholds)
     warnings = [warning for warning in report.warnings if warning not in earlier]
     raised = {*report.flags, "high_risk"} if is_high_risk(rated, thresholds) else {*report.flags} - {"high_risk"}
     flags = tuple(flag for flag in FLAGS if flag in raised)
-    return replace(rated, flags=flags, warnings=(*warnings, *missed(rated, thresholds)))
+    rated = replace(rated, flags=flags, warnings=(*warnings, *missed(rated, thresholds)))
+    advice = recommend(rated)
+    return replace(
+        rated,
+        confidence=rated.confidence and replace(rated.confidence, recommendation=advice),
+        risk=rated.risk and replace(rated.risk, recommendation=advice),
+    )
+
+
+def _with_confidence(
+    examined: Sequence[Examined],
+    context: Context,
+    policy: Policy,
+    temperature: float | None,
+    consistency: Consistency | None,
+) -> list[Examined]:
+    """Return the examined choices with the confidence in each verdict, from all that is known of the answer."""
+    agreement = {(choice, claim): value for choice, claim, value in consistency.agreement} if consistency else {}
+    found: list[Examined] = []
+    for each in examined:
+        choice = each.reading.choice
+        certainty = extraction([choice], temperature)
+        judgements = (
+            with_confidence(one, context, policy, certainty, agreement.get((choice.index, one.claim.id)))
+            for one in each.judgements
+        )
+        found.append(replace(each, judgements=tuple(judgements)))
+    return found
 
 
 def score(judgements: Iterable[Judgement]) -> float | None:
@@ -183,7 +220,8 @@ def _coverage(judgements: Sequence[Judgement], readings: Sequence[Reading], cont
     lengths = [(len(each.choice.text) + sum(map(len, each.choice.arguments)), each) for each in readings]
     total = sum(length + each.choice.unread for length, each in lengths)
     answer = sum(length * each.share for length, each in lengths) / total if total else 1.0
-    return Coverage(len(judgements), checked, len(judgements) - checked, answer, context.examined)
+    claims = len(judgements) + sum(reading.unread for reading in readings)
+    return Coverage(claims, checked, claims - checked, answer, context.examined)
 
 
 def _flags(
@@ -208,7 +246,10 @@ def _flags(
         "low_confidence": bool(confidence and confidence.score < policy.thresholds.confidence),
         "inconsistent_with_history": bool(consistency and consistency.contradictions),
         "context_truncated": bool(prompt and prompt.is_truncated),
-        "answer_truncated": any(reading.choice.finish_reason == "length" for reading in readings),
+        "answer_truncated": any(
+            reading.truncated or reading.choice.unread or reading.choice.finish_reason == "length"
+            for reading in readings
+        ),
         "verifier_degraded": degraded,
     }
     raised |= {flag for flag, holds in conditions.items() if holds}
@@ -223,6 +264,14 @@ def _unread(prompt: PromptSize | None) -> tuple[str, ...]:
         f"The model server read {prompt.reported} tokens of a prompt of at least {prompt.at_least}: the model has not "
         "seen all of the context that its answer was checked against.",
     )
+
+
+def _beyond_cap(readings: Sequence[Reading], policy: Policy) -> tuple[str, ...]:
+    """Return a warning where an answer has more claims than are read."""
+    unread = sum(reading.unread for reading in readings)
+    if not unread:
+        return ()
+    return (f"{unread} claims were not read: more than max_claims ({policy.max_claims}) in one answer.",)
 
 
 def _quotes(examined: Sequence[Examined]) -> QuoteCounts | None:

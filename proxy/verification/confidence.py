@@ -1,69 +1,90 @@
-"""How far a verdict, and a whole report, is to be relied on (CF1). Not calibrated yet: see the README's limits."""
+"""Confidence in a verdict and in a whole answer, as the weighted mean of four parts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple, fields, replace
 
-from proxy.types import Choice, Confidence, Judgement, Policy, Verdict
+from proxy.types import Choice, Confidence, ConfidenceParts, Judgement, Policy, Verdict
 from proxy.verification.context.index import Context
 
-_LEVELS = (
-    (0.9, "very_high", "Use the answer."),
-    (0.75, "high", "Use the answer."),
-    (0.6, "medium", "Use the answer, and look at the claims that are not supported."),
-    (0.4, "low", "Have the answer checked before it is used."),
-    (0.0, "very_low", "Do not rely on the answer."),
-)
+UNHEARD = 0.8
+"""The share of the confidence in a verdict that is left when a model was to be asked and did not answer in time."""
+
+_LEVELS = ((0.9, "very_high"), (0.75, "high"), (0.6, "medium"), (0.4, "low"), (0.0, "very_low"))
 
 
-def of_claim(verdict: Verdict, context: Context, policy: Policy) -> float:
-    """How sure a verdict is (0–1): its own certainty, weighed by how far its best source is to be relied on."""
-    if verdict.label == "not_checked":
-        return 0.0
+def with_confidence(
+    judgement: Judgement,
+    context: Context,
+    policy: Policy,
+    extraction: float | None = None,
+    consistency: float | None = None,
+) -> Judgement:
+    """Return a judgement with the confidence in its verdict, from the parts that are known.
+
+    `extraction` (0–1) is the certainty of the answering model, `consistency` the agreement of the claim with earlier
+    answers. A claim that was not checked has no confidence.
+    """
+    verdict = judgement.verdict
+    if verdict.label == "not_checked" or not policy.has_confidence:
+        return replace(judgement, confidence=0.0 if policy.has_confidence else None, parts=None)
     certainty = verdict.score if verdict.label == "supported" else 1.0 - verdict.score
-    return certainty * source_weight(verdict, context, policy)
+    source = source_weight(verdict, context, policy) if verdict.citations else None
+    parts = ConfidenceParts(certainty, source, extraction, consistency)
+    is_unheard = judgement.budget is not None and judgement.budget.missing is not None
+    return replace(judgement, confidence=_combined(parts, policy) * (UNHEARD if is_unheard else 1.0), parts=parts)
 
 
 def of_answer(
     judgements: Sequence[Judgement],
-    choices: Sequence[Choice],
     context: Context,
     policy: Policy,
-    temperature: float | None,
+    extraction: float | None = None,
     consistency: float | None = None,
 ) -> Confidence | None:
-    """The weighted mean of the parts that are known; None when nothing was checked.
+    """Return the confidence in an answer from the parts that are known, None when nothing was checked.
 
-    `consistency` (0–1) is how far the answer agrees with earlier ones of its subject, None without such (CO2).
+    `extraction` is the certainty of the answering model; `consistency` (0–1) is how far the answer agrees with earlier
+    ones of its subject. The recommendation is left open.
     """
     checked = [judgement.verdict for judgement in judgements if judgement.verdict.label != "not_checked"]
-    if not checked:
+    if not checked or not policy.has_confidence:
         return None
-    retrieval = _mean([verdict.score for verdict in checked])
-    source = _mean([source_weight(verdict, context, policy) for verdict in checked])
-    extraction = _extraction(choices, temperature)
-    weights = dict(policy.confidence_weights)
-    parts = (("retrieval", retrieval), ("source", source), ("extraction", extraction), ("consistency", consistency))
-    known = [(weights.get(name, 0.0), value) for name, value in parts if value is not None]
-    total = sum(weight for weight, _ in known)
-    value = sum(weight * part for weight, part in known) / total if total else retrieval
-    level, advice = next((level, advice) for least, level, advice in _LEVELS if value >= least)
-    return Confidence(value, level, advice, retrieval, source, extraction, consistency)  # type: ignore[arg-type]
+    parts = ConfidenceParts(
+        _mean([verdict.score for verdict in checked]),
+        _mean([source_weight(verdict, context, policy) for verdict in checked]),
+        extraction,
+        consistency,
+    )
+    value = _combined(parts, policy)
+    level = next(level for least, level in _LEVELS if value >= least)
+    return Confidence(value, level, "", *astuple(parts))  # type: ignore[arg-type]
 
 
 def source_weight(verdict: Verdict, context: Context, policy: Policy) -> float:
-    """The weight of the most reliable source that a verdict cites; 1 when it cites none."""
+    """Return the weight of the most reliable source that a verdict cites, 1 when it cites none."""
     weights = dict(policy.source_weights)
-    kinds = {source.id: source.kind for source in context.sources}
-    return max((weights.get(kinds.get(citation.source, ""), 1.0) for citation in verdict.citations), default=1.0)
+    cited = {citation.source for citation in verdict.citations}
+    kinds = {source.id: source.kind for source in context.sources if source.id in cited} if cited else {}
+    return max((weights.get(kinds.get(id_, ""), 1.0) for id_ in cited), default=1.0)
 
 
-def _extraction(choices: Sequence[Choice], temperature: float | None) -> float | None:
-    """How certain the answering model was: its mean token probability, else 1 − temperature/2, else unknown."""
+def extraction(choices: Sequence[Choice], temperature: float | None) -> float | None:
+    """Return how certain the answering model was: its mean token probability, else 1 − temperature/2, else None."""
     certainties = [choice.certainty for choice in choices if choice.certainty is not None]
     if certainties:
         return _mean(certainties)
     return None if temperature is None else max(0.0, 1.0 - temperature / 2)
+
+
+def _combined(parts: ConfidenceParts, policy: Policy) -> float:
+    """Return the weighted mean of the known parts; the retrieval part alone where all weights are zero."""
+    weights = dict(policy.confidence_weights)
+    given = {field.name: getattr(parts, field.name) for field in fields(parts)}
+    known = [(weights.get(name, 0.0), value) for name, value in given.items() if value is not None]
+    total = sum(weight for weight, _ in known)
+    return sum(weight * part for weight, part in known) / total if total else parts.retrieval or 0.0
 
 
 def _mean(values: Sequence[float]) -> float:

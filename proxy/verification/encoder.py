@@ -133,7 +133,7 @@ def _reason(alignment: Alignment, worded: Verdict, opinion: Opinion, label: str)
     if label == worded.label:
         return f"{worded.reason} {gives[0].upper()}{gives[1:]}."
     source = alignment.window[0].source
-    return f"{source.title or source.id} {'says so' if label == 'supported' else 'does not say so'}: {gives}."
+    return f"{source.name} {'says so' if label == 'supported' else 'does not say so'}: {gives}."
 
 
 def _unheard(worded: Verdict, why: str, told: str) -> Verdict:

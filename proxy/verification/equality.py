@@ -1,66 +1,216 @@
-"""Whether two short answers are the same: by value where they are quantities, else by their words (TA2)."""
+"""Equality of two short answers: as whole propositions, with numbers, units and dates compared by value."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, product
 
 from proxy.verification.numbers.grammar import Quantity, find_quantities
 from proxy.verification.numbers.tolerance import Relation, compare
-from proxy.verification.words import words
+from proxy.verification.words import Word, words
 
 _SAME = (Relation.EXACT, Relation.CONVERTED, Relation.ROUNDED)
-_STATING = re.compile(
-    r"\b(?:is|was|are|were|be|equals?|totals?|amounts? to|comes? to|came to)\b|[=:](?=\s)", re.IGNORECASE
+_COPULA = re.compile(
+    r"\b(?:(?P<past>was|were)|is|are|be|equals?|totals?|(?:amount|come|add)s? (?:up )?to|(?:amounted|came|added) "
+    r"(?:up )?to)\b|[=:](?=\s)",
+    re.IGNORECASE,
 )
-_FILLING = frozenset(
-    "a an the it that this so thus therefore hence about around approximately roughly nearly almost exactly just only "
-    "of in on at by to for with and or total".split()
+_FILLERS = frozenset(
+    "a an the it that this so thus therefore hence then consequently accordingly about around approximately roughly "
+    "nearly almost exactly just only of in on at by to for with and or total now dr mr mrs ms prof".split()
 )
+_COPULA_WORDS = frozenset(
+    "is are was were be been being equal equals total totals amount amounts amounted come comes came add adds added "
+    "up isn't aren't wasn't weren't".split()
+)
+_ASKING = frozenset("what which who whom whose where when why how much many do does did has have had can".split())
 _YES = {"true": "yes", "correct": "yes", "false": "no", "incorrect": "no"}
+_NEGATORS = frozenset("not cannot never neither nor".split())
+_MAX_SPLITS = 6
+_MODALS = frozenset("may might could would should possibly perhaps probably likely maybe".split())
+_PASSIVE = re.compile(r"\b(?:is|are|was|were|been|be|being)\b.{0,60}\bby\b", re.IGNORECASE)
 _LISTING = re.compile(r"[,;/&]|\b(?:and|or)\b", re.IGNORECASE)
 
 
-def same_answer(one: str, other: str) -> bool:
-    """Whether two answers state the same: "$5M" and "5 million dollars", "Paris" and "The capital is Paris."
+def same_answer(one: str, other: str, question: str = "") -> bool:
+    """Return whether two answers to a question state the same proposition.
 
-    What stands behind the last "is" of each is compared. Quantities must agree in value and dimension, up to rounding;
-    dates that only one of them gives are passed over. Without any, the words must be the same, in any order in a list.
-    Symmetric; an answer that says nothing is the same as none.
+    Two sentences are the same when their subject, their predicate and their polarity are: "Ann Lee is the CEO." and
+    "The CEO is Ann Lee.", but not "Bob Ray is the CEO." A bare value or phrase, such as "$5M" or "Ann Lee", is compared
+    with either side of the sentence's verb; with a `question`, the other side must be what was asked about. Quantities
+    agree by value and dimension, up to rounding; a date that only one answer gives is ignored. Symmetric; two answers
+    without content are not the same.
     """
-    one, other = _stated(one), _stated(other)
-    mine, theirs = find_quantities(one), find_quantities(other)
-    if mine or theirs:
-        return _are_same(mine, theirs)
-    said, heard = _words(one), _words(other)
-    if _LISTING.search(one) and _LISTING.search(other):
-        said, heard = sorted(said), sorted(heard)
-    return bool(said) and said == heard
+    mine, theirs = _Answer(one), _Answer(other)
+    if not mine.has_content or not theirs.has_content or mine.is_negated != theirs.is_negated:
+        return False
+    if mine.splits and theirs.splits:
+        return _same_sentence(mine, theirs)
+    if not mine.splits and not theirs.splits:
+        return _same_phrase(mine, theirs)
+    phrase, sentence = (theirs, mine) if mine.splits else (mine, theirs)
+    return _completes(phrase, sentence, question)
+
+
+def is_other_proposition(one: str, other: str, question: str = "") -> bool:
+    """Return whether two texts of similar words cannot state the same, so that no likeness of wording may equate them.
+
+    So it is where polarity, modality or tense differ, where the same words change places ("Lee is Kim's boss."), and
+    where one is a bare name or value that `same_answer` does not find in the other. Symmetric.
+    """
+    if same_answer(one, other, question):
+        return False
+    mine, theirs = _Answer(one), _Answer(other)
+    if mine.is_negated != theirs.is_negated or mine.is_modal != theirs.is_modal:
+        return True
+    if mine.is_bare or theirs.is_bare or _differs_in_tense(mine, theirs):
+        return True
+    is_passive = [bool(_PASSIVE.search(text)) for text in (one, other)]
+    return sorted(mine.stems) == sorted(theirs.stems) and mine.stems != theirs.stems and is_passive[0] == is_passive[1]
+
+
+def is_bare(answer: str) -> bool:
+    """Return whether an answer is a name, a single word or a value, which only its question makes a proposition."""
+    return _Answer(answer).is_bare
 
 
 def same_quantity(one: Quantity, other: Quantity) -> bool:
-    """Whether two quantities agree in value and dimension, either rounding the other."""
+    """Return whether two quantities agree in value and dimension, either rounding the other."""
     return compare(one, other) in _SAME or compare(other, one) in _SAME
 
 
-def _are_same(mine: Sequence[Quantity], theirs: Sequence[Quantity]) -> bool:
-    fewer, more = sorted((_undated(mine, theirs), _undated(theirs, mine)), key=len)
-    return bool(fewer) and len(fewer) == len(more) and all(map(same_quantity, fewer, more))
+@dataclass(frozen=True)
+class _Answer:
+    """A text with the parts of it that equality depends on."""
+
+    text: str
+
+    @cached_property
+    def words(self) -> tuple[Word, ...]:
+        return words(self.text)
+
+    @cached_property
+    def quantities(self) -> tuple[Quantity, ...]:
+        return find_quantities(self.text)
+
+    @cached_property
+    def stems(self) -> list[str]:
+        """The stems of the words that carry content, in order, without those inside quantities."""
+        spans = [(each.start, each.end) for each in self.quantities]
+        kept = (word for word in self.words if not any(low <= word.start < high for low, high in spans))
+        told = ((word.text.casefold().replace("\u2019", "'"), word.stem) for word in kept)
+        return [_YES.get(word, stem) for word, stem in told if word not in _FILLERS | _COPULA_WORDS | _NEGATORS]
+
+    @property
+    def has_content(self) -> bool:
+        return bool(self.stems or self.quantities)
+
+    @property
+    def is_negated(self) -> bool:
+        """Whether an odd number of its words deny it; "no" alone is an answer, not a negation."""
+        denying = [word for word in self.words if word.lower in _NEGATORS or word.lower.endswith(("n't", "n\u2019t"))]
+        leading = [word for word in self.words[:-1] if word.lower == "no"]
+        return (len(denying) + len(leading)) % 2 == 1
+
+    @property
+    def is_modal(self) -> bool:
+        """Whether it states a possibility."""
+        return any(word.lower in _MODALS for word in self.words)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is a name, a single word or a value."""
+        told = [word for word in self.words if word.lower not in _FILLERS]
+        return not self.splits and (len(self.stems) < 2 or all(word.text[0].isupper() for word in told))
+
+    @cached_property
+    def splits(self) -> tuple[_Split, ...]:
+        """The ways to divide a sentence at a copula that has content on both sides."""
+        found: list[_Split] = []
+        for copula in islice(_COPULA.finditer(self.text), _MAX_SPLITS):
+            split = _Split(
+                _Answer(self.text[: copula.start()]), _Answer(self.text[copula.end() :]), copula["past"] is not None
+            )
+            if split.subject.has_content and split.predicate.has_content:
+                found.append(split)
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Split:
+    """A sentence divided at a copula."""
+
+    subject: _Answer
+    predicate: _Answer
+    is_past: bool
+
+
+def _same_sentence(one: _Answer, other: _Answer) -> bool:
+    """Return whether two sentences are the same; a copula's sides may be exchanged."""
+    if not _same_quantities(one.quantities, other.quantities):
+        return False
+    return any(
+        not _differs_in_tense(one, other)
+        and any(
+            _same_words(mine.subject, subject) and _same_words(mine.predicate, predicate)
+            for subject, predicate in ((theirs.subject, theirs.predicate), (theirs.predicate, theirs.subject))
+        )
+        for mine, theirs in product(one.splits, other.splits)
+    )
+
+
+def _differs_in_tense(one: _Answer, other: _Answer) -> bool:
+    """Return whether one sentence is about the past only; the tense of a measured value says nothing."""
+    if not one.splits or not other.splits or (one.quantities and other.quantities):
+        return False
+    return one.splits[0].is_past != other.splits[0].is_past
+
+
+def _same_phrase(one: _Answer, other: _Answer) -> bool:
+    """Return whether the words and quantities of two phrases agree; of a bare value, the quantities alone."""
+    is_bare = bool(one.quantities) and not (one.stems and other.stems)
+    return _same_quantities(one.quantities, other.quantities) and (is_bare or _same_words(one, other))
+
+
+def _completes(phrase: _Answer, sentence: _Answer, question: str) -> bool:
+    """Return whether a phrase is one side of a sentence whose other side is what the question asks about."""
+    for split in sentence.splits:
+        for side, rest in ((split.predicate, split.subject), (split.subject, split.predicate)):
+            dates = [each for each in rest.quantities if each.kind == "date"] if side.quantities else []
+            if (
+                _same_words(phrase, side)
+                and _same_quantities(phrase.quantities, (*dates, *side.quantities))
+                and _is_asked(rest, question)
+            ):
+                return True
+    return _same_words(phrase, sentence) and _same_quantities(phrase.quantities, sentence.quantities)
+
+
+def _is_asked(rest: _Answer, question: str) -> bool:
+    """Return whether a question asks about the rest of a sentence; without a question, any rest will do."""
+    asked = {stem for stem in _Answer(question).stems if stem not in _ASKING}
+    told = set(rest.stems)
+    return not asked or not told or told <= asked or asked <= told
+
+
+def _same_words(one: _Answer, other: _Answer) -> bool:
+    mine, theirs = one.stems, other.stems
+    if _LISTING.search(one.text) and _LISTING.search(other.text):
+        mine, theirs = sorted(mine), sorted(theirs)
+    return mine == theirs
+
+
+def _same_quantities(mine: Sequence[Quantity], theirs: Sequence[Quantity]) -> bool:
+    mine, theirs = _undated(mine, theirs), _undated(theirs, mine)
+    return len(mine) == len(theirs) and all(map(same_quantity, mine, theirs))
 
 
 def _undated(quantities: Sequence[Quantity], others: Sequence[Quantity]) -> Sequence[Quantity]:
-    """The quantities without their dates, unless both answers give as many."""
+    """Return the quantities without their dates, unless both answers give as many or one gives nothing else."""
     dates, theirs = (sum(each.kind == "date" for each in group) for group in (quantities, others))
-    return quantities if dates == theirs else [each for each in quantities if each.kind != "date"]
-
-
-def _stated(text: str) -> str:
-    """What an answer states: the text behind its last "is", where there is any."""
-    ends = [found.end() for found in _STATING.finditer(text) if any(map(str.isalnum, text[found.end() :]))]
-    return text[ends[-1] :] if ends else text
-
-
-def _words(text: str) -> list[str]:
-    """The stems of the words that say something."""
-    spoken = ((word.text.casefold(), word.stem) for word in words(text))
-    return [_YES.get(word, stem) for word, stem in spoken if word not in _FILLING]
+    if dates == theirs or len(quantities) == dates or len(others) == theirs:
+        return quantities
+    return [each for each in quantities if each.kind != "date"]

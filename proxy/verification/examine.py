@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from proxy.types import Choice, Claim, Policy, Report, Violation
+from proxy.types import Choice, Claim, Policy, Report
 from proxy.verification.aggregate import Examined, Reading, summarise
-from proxy.verification.claims.answer import find_claims
+from proxy.verification.claims.answer import Claims, find_claims
 from proxy.verification.context.index import Context
 from proxy.verification.jsontext import parse_object
 from proxy.verification.judge import VERIFIERS, Verifier, judge
 from proxy.verification.quote import check_quotes
-from proxy.verification.schema import read_evidence, validate_schema, value_at
+from proxy.verification.schema import NO_JSON, SchemaResult, read_evidence, validate_schema, value_at
 
 TOOL_CALL_POINTER = "/tool_calls/{}/function/arguments"
 
@@ -54,35 +54,57 @@ def read(choice: Choice, context: Context, policy: Policy, ask: Ask = Ask()) -> 
     """One choice as its claims, its evidence fields looked up and its schema validated."""
     found = find_claims(choice.text, policy, ask.question)
     claims = list(_quoted(found.claims, choice.text, ask.evidence_fields) if ask.evidence_fields else found.claims)
-    for at, arguments in enumerate(choice.arguments):
+    called = [find_claims(arguments, policy) for arguments in choice.arguments]
+    for at, each in enumerate(called):
         within = TOOL_CALL_POINTER.format(at)
-        called = find_claims(arguments, policy).claims
-        claims += [replace(claim, pointer=within + (claim.pointer or "")) for claim in called]
+        claims += [replace(claim, pointer=within + (claim.pointer or "")) for claim in each.claims]
     if choice.arguments:
         claims = [replace(claim, id=f"c{number}") for number, claim in enumerate(claims, start=1)]
-    reading = Reading(choice, tuple(claims), found.examined, found.truncated)
+    texts = [(choice.text, found), *zip(choice.arguments, called, strict=True)]
+    reading = Reading(
+        choice,
+        tuple(claims),
+        _share(texts),
+        any(each.truncated for _, each in texts),
+        unread=sum(each.total - len(each.claims) for _, each in texts),
+    )
     return _with_shape(reading, context, policy, ask) if ask.evidence_fields or ask.json_schema else reading
 
 
+def _share(texts: Sequence[tuple[str, Claims]]) -> float:
+    """Return the share of the characters of several texts that was read for claims."""
+    total = sum(len(text) for text, _ in texts)
+    return sum(len(text) * found.examined for text, found in texts) / total if total else 1.0
+
+
 def _with_shape(reading: Reading, context: Context, policy: Policy, ask: Ask) -> Reading:
-    """Adds what ES1–ES3 ask for. A choice that says nothing (it calls a tool, say) has no shape to break."""
+    """Add the quotations of evidence fields and all violations. An answer without text has no shape to break."""
     if not reading.choice.text:
         return reading
+    if ask.evidence_fields:
+        reading = _with_evidence(reading, context, policy, ask)
+    if ask.json_schema is not None:
+        reading = with_schema(reading, validate_schema(reading.choice.text, ask.json_schema))
+    return reading
+
+
+def _with_evidence(reading: Reading, context: Context, policy: Policy, ask: Ask) -> Reading:
     try:
         answer: object = json.loads(reading.choice.text)
     except (ValueError, RecursionError):
-        return replace(reading, violations=(Violation("", None, "JSON", "text"),))
-    violations: tuple[Violation, ...] = ()
-    warnings: tuple[str, ...] = ()
-    counts = None
-    if ask.evidence_fields:
-        quotes, violations = read_evidence(answer, ask.evidence_fields)
-        counts = check_quotes(quotes, context, policy.quotes).counts
-    if ask.json_schema is not None:
-        result = validate_schema(answer, ask.json_schema)
-        violations += result.violations
-        warnings = (f"response_format: {result.reason}",) if result.outcome == "not_checked" else ()
-    return replace(reading, quotes=counts, violations=violations, warnings=warnings)
+        return replace(reading, violations=(NO_JSON,))
+    quotes, violations = read_evidence(answer, ask.evidence_fields)
+    counts = check_quotes(quotes, context, policy.quotes).counts
+    return replace(reading, quotes=counts, violations=violations)
+
+
+def with_schema(reading: Reading, result: SchemaResult | None) -> Reading:
+    """Add what validating a choice against the JSON schema of its request came to, where there is one."""
+    if result is None:
+        return reading
+    found = dict.fromkeys((*(reading.violations or ()), *result.violations))  # "no JSON" may be in both
+    reason = (f"response_format: {result.reason}",) if result.outcome == "not_checked" else ()
+    return replace(reading, violations=tuple(found), warnings=(*reading.warnings, *reason))
 
 
 def _quoted(claims: Sequence[Claim], text: str, evidence_fields: Sequence[str]) -> Iterator[Claim]:

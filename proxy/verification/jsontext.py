@@ -17,7 +17,8 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _PYTHON_NAMES = {"True": True, "False": False, "None": None, "nan": float("nan")}
 _PLAIN_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_DEEPEST = 64
+_DEEPEST, _MOST_VALUES = 64, 100_000
+_LONG_INTEGER = 100  # digits
 
 Scalar = str | int | float | bool | None
 
@@ -141,9 +142,10 @@ class _Builder:
 def read_tree(text: str, position: int = 0) -> Node | Misfit:
     """The object or array that begins at `position`, as JSON or as Python writes it (`{'a': None}`), with its places.
 
-    What is malformed, cut off or nested deeper than 64 levels is a `Misfit`. Linear, never recursive.
+    What is malformed, cut off, nested deeper than 64 levels or of more than 100,000 values is a `Misfit`. Linear, never
+    recursive.
     """
-    tree, expects = _Builder(), "value"
+    tree, expects, values = _Builder(), "value", 0
     while match := _TOKEN.match(text, position):
         kind = match.lastgroup or "mark"
         written, (start, position) = match[kind], match.span(kind)
@@ -151,7 +153,8 @@ def read_tree(text: str, position: int = 0) -> Node | Misfit:
             if expects in ("key", "key or end") and kind == "string":
                 tree.key, tree.key_start, expects = str(_decode(written)), start, "colon"
                 continue
-            if not tree.open or expects not in ("value", "value or end"):
+            values += 1
+            if not tree.open or expects not in ("value", "value or end") or values > _MOST_VALUES:
                 return Misfit(position)
             key, begin = tree.start_of(start)
             tree.close(Node(key, begin, start, value=_decode(written), leaves=1, width=position - start), position)
@@ -202,10 +205,12 @@ def offsets_of(text: str, start: int, end: int) -> list[int] | None:
 
 
 def _decode(written: str) -> Scalar:
-    if written in _PYTHON_NAMES:
-        return _PYTHON_NAMES[written]
     if written[0] in "\"'" and "\\" not in written:
         return written[1:-1]
+    if written.isdecimal() and written[0] != "0" and len(written) < _LONG_INTEGER:
+        return int(written)
+    if written in _PYTHON_NAMES:
+        return _PYTHON_NAMES[written]
     try:
         value: Scalar = json.loads(written)
     except ValueError:  # a string as Python writes it, or a number longer than Python reads

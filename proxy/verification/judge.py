@@ -9,9 +9,10 @@ from proxy.types import Claim, Judgement, Label, Policy, Verdict
 from proxy.verification import numeric, quote, statement
 from proxy.verification.calibration import calibrated
 from proxy.verification.claims.assertions import SKIP_REASONS
-from proxy.verification.confidence import of_claim
+from proxy.verification.confidence import with_confidence
 from proxy.verification.context.index import Context
 from proxy.verification.facts import settle
+from proxy.verification.periods import check_period
 
 Verifier = Callable[[Claim, Context, Policy], Verdict | None]
 
@@ -29,6 +30,7 @@ GRAVITY: Mapping[Label, int] = {"contradicted": 3, "unsupported": 2, "not_checke
 
 _NO_CONTEXT = "The request holds nothing to check it against."
 _TOO_LONG = "It is too long to be read as one claim."
+_UNREAD = "The context is too long to be read to its end, and what was read does not state it."
 _NONE_APPLIES = "No enabled verifier applies to it."
 
 
@@ -42,11 +44,37 @@ def judge(
         return _not_checked(claim, "no_context", _NO_CONTEXT)
     if len(claim.text) > _LONGEST:
         return _not_checked(claim, "too_long", _TOO_LONG)
-    verdicts = settle(claim, tuple(_said(claim, context, policy, verifiers)), context)
+    verdicts = _settled(claim, context, policy) or settle(
+        claim, tuple(_said(claim, context, policy, verifiers)), context
+    )
+    if not context.is_complete:
+        verdicts = tuple(map(_withheld, verdicts))
     if not verdicts:
         return _not_checked(claim, "not_applicable", _NONE_APPLIES)
     deciding = _deciding(verdicts)
-    return Judgement(claim, deciding, of_claim(deciding, context, policy), verdicts)
+    return with_confidence(Judgement(claim, deciding, 0.0, verdicts), context, policy)
+
+
+def _settled(claim: Claim, context: Context, policy: Policy) -> tuple[Verdict, ...]:
+    """Return the verdict of an exact check that decides alone, if there is one."""
+    dated = check_period(claim, context) if "numeric" in policy.verifiers and policy.numeric.date else None
+    return (dated,) if dated else ()
+
+
+def _withheld(verdict: Verdict) -> Verdict:
+    """Return the verdict; not checked where it rests on what a context lacks that was not read to its end."""
+    if verdict.label != "unsupported":
+        return verdict
+    return replace(
+        verdict,
+        label="not_checked",
+        score=0.0,
+        method="context_limit",
+        reason=_UNREAD,
+        citations=(),
+        flags=(),
+        validated=0,
+    )
 
 
 def _deciding(verdicts: Sequence[Verdict]) -> Verdict:

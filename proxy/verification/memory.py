@@ -35,6 +35,10 @@ class GatePolicy:
     min_confidence: float = 0.5
     reject_unsupported: bool = True
 
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.min_confidence <= 1.0:
+            raise ValueError(f"min_confidence must be between 0 and 1, not {self.min_confidence}")
+
 
 @dataclass(frozen=True, slots=True)
 class Admission:

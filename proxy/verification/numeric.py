@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from proxy.types import Citation, Claim, NumericPolicy, Policy, Verdict
 from proxy.verification.alignment.lexicon import concept, same_meaning
@@ -24,10 +25,12 @@ from proxy.verification.numbers.following import (
     growth_told,
 )
 from proxy.verification.numbers.grammar import Quantity, find_quantities
+from proxy.verification.numbers.nearby import search_before
 from proxy.verification.numbers.rivals import objection
 from proxy.verification.numbers.stated import Asked, Read, Stated, all_stated, is_enumeration, read, subject_of
 from proxy.verification.numbers.tolerance import Relation, compare
 from proxy.verification.numbers.units import read_unit
+from proxy.verification.numbers.work import MAX_STEPS, DeadlineExceeded, Work, WorkLimitExceeded
 from proxy.verification.words import content_stems, words
 
 
@@ -48,33 +51,40 @@ def verify(
 ) -> Verdict | None:
     """The verdict on the numbers of `claim`, or None when it has none of an enabled kind.
 
-    At most `max_source_checks` passages are read; `clock` (seconds) is asked between them, and a claim past
-    `timeout_s` is not checked. It is the processor's time that counts, so that a busy machine changes no verdict.
+    At most `max_source_checks` passages are read, and the steps that this takes are bounded, so that the verdict does
+    not depend on the machine. `timeout_s` of `clock` (the processor's seconds) is a safeguard beyond that bound.
     """
     quantities = find_quantities(claim.text)
     wanted = [quantity for quantity in quantities if is_enabled(quantity, policy.numeric)]
     if not wanted:
         return None
-    deadline = clock() + policy.numeric.timeout_s
+    limits = policy.numeric
     claimed = {each.quantity: each for each in bind(claim.text, read_claim(claim.text).words, quantities)}
     is_scaled = any(each.high >= 1000 or each.low <= -1000 for each in wanted if each.kind != "date")
-    asked = Asked(claim, quantities, subject_of(claim, quantities), is_scaled)
-    passages: list[Read] = []
-    candidates = _candidates(claim, context, policy.numeric.max_source_checks)
-    if not candidates:
-        asked, candidates = _in_other_words(asked, context, policy.numeric.max_source_checks)
-    if len(context.passages) <= policy.numeric.max_source_checks:  # all of a short context, in whatever words
-        candidates += [passage for passage in context.passages if passage not in candidates]
-    for passage in candidates:
-        if clock() > deadline:
-            return _timed_out(len(wanted), policy.numeric.timeout_s)
-        passages.append(read(asked, passage, context))
+    work = Work(limits.timeout_s, clock=clock)
+    asked = Asked(claim, quantities, subject_of(claim, quantities), is_scaled, work)
     findings: list[_Finding] = []
-    for quantity in wanted:
-        if clock() > deadline:
-            return _timed_out(len(wanted), policy.numeric.timeout_s)
-        findings.append(_judge(asked, claimed[quantity], passages, context, policy.numeric))
+    try:
+        asked, passages = _passages(asked, context, limits.max_source_checks)
+        findings.extend(_judge(asked, claimed[quantity], passages, context, limits) for quantity in wanted)
+    except (WorkLimitExceeded, DeadlineExceeded) as limit:
+        alarms = [finding for finding in findings if finding.label in ("contradicted", "unsupported")]
+        return _combine(alarms) or _cut_short(limit, len(wanted), limits)
     return _combine([finding for finding in findings if finding.label])
+
+
+def _passages(asked: Asked, context: Context, limit: int) -> tuple[Asked, list[Read]]:
+    """Return the passages to check a claim against, read for it; the claim in their words where they have none of its.
+
+    A short context is checked whole, in whatever words.
+    """
+    candidates = _candidates(asked.claim, context, limit)
+    if not candidates:
+        asked, candidates = _in_other_words(asked, context, limit)
+    if len(context.passages) <= limit:
+        places = {passage.place for passage in candidates}
+        candidates += [passage for passage in context.passages if passage.place not in places]
+    return asked, [read(asked, passage, context) for passage in candidates]
 
 
 def is_enabled(quantity: Quantity, policy: NumericPolicy) -> bool:
@@ -165,8 +175,15 @@ def _followed(
 
 def _is_computed(claim: Claim, quantity: Quantity) -> bool:
     """Whether the number is a sum or a difference by the words of the claim: where it stands, it stands by chance."""
-    is_behind = quantity.kind != "date" and _COMPUTED.search(claim.text, 0, quantity.start)
+    computed = _computed_at(claim.text)
+    is_behind = quantity.kind != "date" and 0 <= computed <= quantity.start
     return bool(is_behind or _COMPARED.match(claim.text, quantity.end))
+
+
+@lru_cache(maxsize=64)
+def _computed_at(text: str) -> int:
+    found = _COMPUTED.search(text)
+    return found.end() if found else -1
 
 
 def _comparable(claim: Claim, quantity: Quantity, differing: Sequence[Stated]) -> list[Stated]:
@@ -179,7 +196,7 @@ def _comparable(claim: Claim, quantity: Quantity, differing: Sequence[Stated]) -
 def _of_matching(mine: Binding, matching: Sequence[Stated], stated: Sequence[Stated]) -> _Finding:
     """The number stands in a source: supported, unless something speaks against every such place."""
     ranked = sorted(matching, key=lambda each: each.rank, reverse=True)
-    for each in sorted(ranked, key=_stands_beside, reverse=True):
+    for each in sorted(ranked, key=_stands_beside, reverse=True)[:_MOST_MATCHES]:
         if objection(each, stated) is None:
             return _matched(mine, each)
     found = ranked[0]
@@ -320,24 +337,17 @@ def _absent(quantity: Quantity, why: str) -> _Finding:
 def _is_aside(asked: Asked, quantity: Quantity) -> bool:
     """Whether a small count, or a few known periods ("over the three years"), may only say what is spoken of."""
     is_span = quantity.kind == "quantity" and quantity.unit == "time" and quantity.low >= 86400.0
-    is_known = _KNOWN.search(asked.claim.text, 0, quantity.start) is not None
+    is_known = search_before(_KNOWN, asked.claim.text, quantity.start) is not None
     return is_enumeration(quantity) or (is_span and is_known and not any(map(str.isdigit, quantity.text)))
 
 
-def _verbatim(mine: Binding, read: Sequence[Read]) -> _Finding | None:
+def _verbatim(mine: Binding, passages: Sequence[Read]) -> _Finding | None:
     """The same digits in a passage about the claim where the grammar read no quantity, such as an item number."""
     written = [word.stem for word in words(mine.quantity.text) if word.is_number]
-    for each in read:
-        if each.coverage >= 0.3 and written:
-            spans = [(found.start, found.end) for found in each.passage.quantities]
-            loose = {
-                word.stem
-                for word in each.passage.words
-                if word.is_number and not any(low <= word.start < high for low, high in spans)
-            }
-            if loose.issuperset(written):
-                cited = (each.passage.cite(each.coverage, "numeric"),)
-                return _Finding("supported", "exact", f"{mine.quantity.text}: as stated.", 0.8, cited)
+    for each in passages:
+        if each.coverage >= 0.3 and written and each.loose_numbers.issuperset(written):
+            cited = (each.passage.cite(each.coverage, "numeric"),)
+            return _Finding("supported", "exact", f"{mine.quantity.text}: as stated.", 0.8, cited)
     return None
 
 
@@ -366,9 +376,12 @@ def _is_distinctive(quantity: Quantity) -> bool:
     return digits >= 3 or (digits == 2 and quantity.kind == "quantity" and "." in quantity.text)
 
 
-def _timed_out(extracted: int, limit: float) -> Verdict:
-    reason = f"The numbers were not checked within {limit:g} s."
-    return Verdict("numeric", "not_checked", 0.0, "timeout", reason, extracted=extracted)
+def _cut_short(limit: Exception, extracted: int, policy: NumericPolicy) -> Verdict:
+    if isinstance(limit, WorkLimitExceeded):
+        method, reason = "work_limit", f"Checking its numbers takes more than {MAX_STEPS:,} steps."
+    else:
+        method, reason = "timeout", f"The numbers were not checked within {policy.timeout_s:g} s."
+    return Verdict("numeric", "not_checked", 0.0, method, reason, extracted=extracted)
 
 
 def _combine(findings: Sequence[_Finding]) -> Verdict | None:
@@ -393,6 +406,7 @@ def _combine(findings: Sequence[_Finding]) -> Verdict | None:
     )
 
 
+_MOST_MATCHES = 12  # places with the claimed number that are weighed against what else is stated
 _TRAILING = re.compile(r" (?:of|the)?$")
 _KNOWN = re.compile(r"\b(?:over|across) (?:the|these|those|both) (?:last |past )?$", re.IGNORECASE)
 _COMPUTED = re.compile(r"\b(?:sum|difference|total) (?:of|between|in)\b", re.IGNORECASE)

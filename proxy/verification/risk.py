@@ -1,4 +1,4 @@
-"""How risky it is to act on an answer, and what makes it so (RK1)."""
+"""The risk of acting on an answer, and its factors."""
 
 from __future__ import annotations
 
@@ -44,17 +44,20 @@ def _parts(report: Report) -> Iterator[_Part]:
         yield part
     history, samples = report.consistency, report.self_consistency
     if history and history.score is not None:
-        reason = f"It contradicts earlier answers {len(history.contradictions)} times."
+        count = len(history.contradictions)
+        reason = (
+            f"It contradicts earlier answers in {count} places." if count > 1 else "It contradicts an earlier answer."
+        )
         yield _Part(_WEIGHTS["consistency"] * (1.0 - history.score), reason)
     if samples and samples.risk is not None:
-        reason = f"Further answers to the same request vary by {samples.risk:.2f}."
+        reason = f"Further answers to the same request differ from it (variance {samples.risk:.2f})."
         yield _Part(_WEIGHTS["self_consistency"] * samples.risk, reason)
     if report.prompt and report.prompt.is_truncated and report.prompt.reported is not None:
         read = report.prompt.reported / report.prompt.at_least
         reason = f"The model read at most {read:.0%} of its prompt."
         yield _Part(_WEIGHTS["prompt"] * (1.0 - read), reason)
     if report.confidence:
-        reason = f"Confidence is {report.confidence.score:.2f}."
+        reason = f"Confidence in it is {report.confidence.level.replace('_', ' ')} ({report.confidence.score:.2f})."
         yield _Part(_WEIGHTS["confidence"] * (1.0 - report.confidence.score), reason)
 
 
@@ -64,5 +67,7 @@ def _grounding(labels: Sequence[Label]) -> _Part | None:
     if not checked:
         return None
     unsupported, contradicted = labels.count("unsupported"), labels.count("contradicted")
-    reason = f"Of {checked} claims {unsupported} are not supported and {contradicted} contradicted."
+    counts = ((unsupported, "not supported"), (contradicted, "contradicted"))
+    told = " and ".join(f"{count} {'is' if count == 1 else 'are'} {what}" for count, what in counts if count)
+    reason = f"Of {checked} checked claim{'s' if checked > 1 else ''}, {told or 'none is in doubt'}."
     return _Part(_WEIGHTS["grounding"] * min(1.0, (unsupported + 2 * contradicted) / checked), reason)

@@ -1,41 +1,28 @@
-"""The shape of JSON answers: declared evidence fields (ES1, ES2), the request's JSON schema (ES3). Never coerces."""
+"""The shape of JSON answers: declared evidence fields, and the JSON schema of a request. Nothing is ever coerced."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 from proxy.types import Violation
+from proxy.verification.json_schema import Outcome, Row, json_type, validate
 
-_MAX_VIOLATIONS = 100
-_JSON_TYPES = (
-    (bool, "boolean"),
-    (dict, "object"),
-    (list, "array"),
-    (str, "string"),
-    (int, "number"),
-    (float, "number"),
-)
+NO_JSON = Violation("", None, "JSON", "text")
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaResult:
-    """What checking an answer against a JSON schema came to.
+    """The result of validating an answer against a JSON schema.
 
-    `not_checked` says that the schema itself can not be used (`reason`), which is no fault of the answer.
+    `not_checked` means that it could not be validated (`reason`), which is no fault of the answer.
     """
 
-    outcome: Literal["valid", "invalid", "not_checked"]
+    outcome: Outcome
     violations: tuple[Violation, ...] = ()
     reason: str = ""
-
-
-def json_type(value: object) -> str:
-    """The JSON name of a parsed value's type."""
-    return next((name for kind, name in _JSON_TYPES if isinstance(value, kind)), "null")
 
 
 def read_evidence(answer: object, fields: Sequence[str]) -> tuple[dict[str, list[str]], tuple[Violation, ...]]:
@@ -79,43 +66,16 @@ def value_at(answer: Mapping[str, Any], field: str) -> object:
     return value
 
 
-def validate_schema(instance: object, json_schema: Mapping[str, Any]) -> SchemaResult:
-    """Whether a parsed JSON answer obeys the JSON schema of its request's `response_format`.
+def validate_schema(text: str, json_schema: Mapping[str, Any]) -> SchemaResult:
+    """Validate a JSON text against a JSON schema in this process, which a hostile schema can keep busy for long.
 
-    References outside the schema are never fetched. Violations name the place as a JSON pointer, the rule and the type
+    References outside the schema are never fetched. Violations give the place as a JSON pointer, the rule and the type
     found, never the answer's text; the first hundred are kept.
     """
-    from jsonschema import SchemaError  # 60 ms to import, and few requests carry a schema
-    from referencing.exceptions import Unresolvable
-
-    try:
-        errors = _validator(json.dumps(json_schema)).iter_errors(instance)
-        violations = tuple(_violation(error) for error, _ in zip(errors, range(_MAX_VIOLATIONS), strict=False))
-    except (SchemaError, Unresolvable, RecursionError, ValueError) as error:
-        return SchemaResult("not_checked", reason=f"the JSON schema can not be used: {type(error).__name__}")
-    return SchemaResult("invalid" if violations else "valid", violations)
+    outcome, reason, rows = validate(json.dumps(json_schema), text)
+    return SchemaResult(outcome, violations_of(rows), reason)
 
 
-@lru_cache(maxsize=64)
-def _validator(json_schema: str) -> Any:
-    """The validator of a schema: building one takes longer than using it. Raises SchemaError."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.validators import validator_for
-    from referencing import Registry
-
-    schema = json.loads(json_schema)
-    kind = validator_for(schema, default=Draft202012Validator)
-    kind.check_schema(schema)
-    return kind(schema, registry=Registry())
-
-
-def _violation(error: Any) -> Violation:
-    path = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in error.absolute_path)
-    last = error.absolute_path[-1] if error.absolute_path else None
-    rule = f"{error.validator} {error.validator_value}" if error.validator in _TELLING_RULES else str(error.validator)
-    return Violation(path, last if isinstance(last, int) else None, rule[:200], json_type(error.instance))
-
-
-_TELLING_RULES = frozenset(
-    "type required minItems maxItems minLength maxLength minimum maximum format multipleOf".split()
-)
+def violations_of(rows: Iterable[Row]) -> tuple[Violation, ...]:
+    """Return rows of `json_schema` as violations."""
+    return tuple(Violation(*row) for row in rows)

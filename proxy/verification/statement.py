@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import groupby, pairwise
@@ -35,9 +35,10 @@ from proxy.verification.alignment.model import shipped
 from proxy.verification.alignment.thesaurus import related
 from proxy.verification.alignment.vetoes import Reading, Veto, find_vetoes, read_claim
 from proxy.verification.context.index import Context, Passage
-from proxy.verification.folding import fold
+from proxy.verification.context.index import cite as cite_span
 from proxy.verification.numbers.grammar import find_quantities
 from proxy.verification.numeric import is_enabled
+from proxy.verification.verbatim import find_denial, find_verbatim
 from proxy.verification.words import stem, words
 
 _MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
@@ -102,7 +103,7 @@ class Alignment:
     content: float = 1.0
     cause: float = 1.0
     core_missing: int = 0
-    verbatim: bool = False
+    verbatim: Citation | None = None
     missing_names: tuple[str, ...] = ()
     window: tuple[Passage, ...] = ()
     second: tuple[Passage, ...] = ()
@@ -214,6 +215,9 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
     best, vetoes = _least_vetoed(reading, units, windows, context)
     if joined := _joined(units, best):
         best = replace(best, found=best.found | joined, share=units.share(best.found | joined))
+    verbatim = _exactly(find_verbatim, (claim.text, text), [best, *windows], context)
+    if not (verbatim or vetoes) and (denial := _exactly(find_denial, (claim.text, text), [best, *windows], context)):
+        vetoes = (Veto("negation", -1, f'the source denies "{denial.text}"'),)
     further = _further(reading, units, best, windows)
     union = best.found | _all_found(further)
     missing = [unit for bit, unit in enumerate(units) if not union >> bit & 1]
@@ -227,7 +231,7 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
         predicate=_predicate(reading, units, best.found),
         content=_content(units, union),
         cause=_cause(reading, units, union),
-        verbatim=any(_verbatim(form, best.passages[0].source, context) for form in {claim.text, text}),
+        verbatim=verbatim,
         size=sum(unit.weight > _REFERENT_WEIGHT for unit in units),
         core_missing=_core_missing(units, union | unsaid),
         missing=tuple(unit.text for unit in missing),
@@ -541,13 +545,13 @@ def _least_vetoed(
     Any one source can support a claim, but one that is silent about what another denies does not.
     """
     best = windows[0]
-    vetoes = _vetoes(claim, best, context)
+    vetoes = _vetoes(claim, units, best, context)
     at_issue = {veto.place for veto in vetoes}
     wanted = sum(1 << bit for bit, unit in enumerate(units) if unit.place in at_issue)
     for other in windows[1:] if vetoes else ():
         if other.share < best.share or other.found & wanted != wanted or not _is_apart(best, other):
             continue
-        if not _vetoes(claim, other, context):
+        if not _vetoes(claim, units, other, context):
             return other, ()
     return best, vetoes
 
@@ -556,10 +560,30 @@ def _is_apart(one: _Window, other: _Window) -> bool:
     return {each.place for each in one.passages}.isdisjoint(each.place for each in other.passages)
 
 
-def _vetoes(claim: Reading, window: _Window, context: Context) -> tuple[Veto, ...]:
+def _vetoes(claim: Reading, units: _Units, window: _Window, context: Context) -> tuple[Veto, ...]:
+    """Return what speaks against the claim in a window, or in one of its passages if it is hidden by another."""
     if window.share < _VETO_SHARE:
         return ()
-    return find_vetoes(claim, context.reading(window.passages))
+    vetoes = find_vetoes(claim, context.reading(window.passages))
+    return vetoes or (tuple(_hidden_vetoes(claim, units, window)) if len(window.passages) > 1 else ())
+
+
+def _hidden_vetoes(claim: Reading, units: _Units, window: _Window) -> Iterator[Veto]:
+    """Yield the vetoes of single passages whose word at issue stands elsewhere in the window, but of something else.
+
+    "The company lowered its guidance. Cocoa prices remain elevated." does not say that it raised its guidance.
+    """
+    found = [units.found_in(passage) for passage in window.passages]
+    telling = sum(1 << bit for bit, unit in enumerate(units) if unit.weight >= 1)
+    for passage, bits in zip(window.passages, found, strict=True):
+        if units.share(bits) < _VETO_SHARE:
+            continue
+        vetoes = find_vetoes(claim, passage.reading)
+        places = {veto.place for veto in vetoes}
+        issue = sum(1 << bit for bit, unit in enumerate(units) if unit.place in places)
+        having = [bits for bits in found if bits & issue]
+        if having and not any(each & telling & ~issue for each in having):
+            yield from vetoes
 
 
 def _further(reading: Reading, units: _Units, best: _Window, windows: Sequence[_Window]) -> tuple[_Window, ...]:
@@ -638,19 +662,31 @@ def _concepts(stems: frozenset[str]) -> tuple[str, ...]:
     return tuple(sorted(set(map(concept, stems))))
 
 
-def _verbatim(text: str, source: Source, context: Context) -> bool:
-    folded = fold(text).text.strip(" .,;:!?")
-    return len(folded) >= 12 and folded in context.folded(source).text
+_Find = Callable[[str, Source, Context], tuple[int, int] | None]
+
+
+def _exactly(find: _Find, texts: Sequence[str], windows: Sequence[_Window], context: Context) -> Citation | None:
+    """Return where one of the windows' sources has the claim, with its markup or without, as `find` looks for it."""
+    for source in {window.passages[0].source.id: window.passages[0].source for window in windows}.values():
+        for text in dict.fromkeys(texts):
+            if found := find(text, source, context):
+                return cite_span(source, *found, 1.0, "exact")
+    return None
 
 
 def cite(alignment: Alignment, score: float, match: Match) -> tuple[Citation, ...]:
-    """The evidence of an alignment, its best passages first."""
+    """The evidence of an alignment, its best passages first, or the very words."""
+    if match == "exact" and alignment.verbatim:
+        return (replace(alignment.verbatim, score=round(score, 4)),)
     second = alignment.second if match in ("inference", "model") else ()
     return tuple(passage.cite(score, match) for passage in (*alignment.window, *second)[:_CITED])
 
 
 def _reason(alignment: Alignment, label: str, method: _Method) -> str:
-    title = alignment.window[0].source.title or alignment.window[0].source.id
+    source = alignment.window[0].source
+    title = source.name
+    if method == "exact" and alignment.verbatim and alignment.verbatim.source != source.id:
+        title = alignment.verbatim.source
     elsewhere = " (not in the source cited)" if alignment.cited is False else ""
     if label == "contradicted":
         veto = alignment.vetoes[0].reason

@@ -6,16 +6,19 @@ Only steps that are entailed become premises of later ones, so that an invention
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from textwrap import shorten
 from typing import Literal
 
 from proxy.types import Budget, BudgetStatus, Claim, Judgement, Policy, Source
+from proxy.verification.alignment.lexicon import concept
 from proxy.verification.claims.answer import is_bare_number
 from proxy.verification.context.index import Context
-from proxy.verification.equality import same_answer
+from proxy.verification.equality import is_bare, is_other_proposition, same_answer
 from proxy.verification.information.probe import quote
 from proxy.verification.information.worded import assertion, judge_assertion, prove
 from proxy.verification.judge import VERIFIERS, Verifier
+from proxy.verification.words import content_stems
 
 StepStatus = Literal["ENTAILED", "CONTRADICTED", "NOT_IN_CONTEXT", "UNVERIFIABLE"]
 
@@ -126,15 +129,16 @@ def derive_by_words(
     stated = [step for step in steps if step.skip_reason is None]
     if not stated:
         return PostHoc("unverifiable", "There is no step that states anything.")
-    concludes = same_answer(answer, stated[-1].text)
+    last = stated[-1]
+    concludes = same_answer(answer, last.text, question)
     if is_bare_number(answer) and not question:
         status: Literal["derived", "not_derived"] = "derived" if concludes else "not_derived"
-        return PostHoc(status, f"{stated[-1].id} comes to {'it' if concludes else 'something else'}.", stated[-1].text)
+        return PostHoc(status, f"The last step, {last.id}, states {'it' if concludes else 'another value'}.", last.text)
     judgement = judge_assertion(claim, Context(map(_source, steps)), policy, verifiers)
-    if judgement.verdict.label == "supported":
-        return PostHoc("derived", judgement.verdict.reason)
+    if judgement.verdict.label == "supported" and not concludes:
+        return _answers(question, judgement) if question and is_bare(answer) else _supported(answer, judgement)
     if concludes and judgement.verdict.label != "contradicted":
-        return PostHoc("derived", f"{stated[-1].id} comes to it.", stated[-1].text)
+        return PostHoc("derived", f"The last step, {last.id}, states it.", last.text)
     if judgement.verdict.label == "not_checked":
         return PostHoc("unverifiable", judgement.verdict.reason)
     return PostHoc("not_derived", judgement.verdict.reason)
@@ -149,19 +153,40 @@ def ask_derivation(question: str, steps: Sequence[Claim]) -> tuple[str, str]:
 
 
 def compare_derived(
-    answer: str, derived: str, policy: Policy, verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
+    answer: str,
+    derived: str,
+    policy: Policy,
+    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+    question: str = "",
 ) -> PostHoc:
-    """Whether what an executor derived is the answer: the same value or words, or a text that states all it says."""
+    """Compare the answer with what an executor derived: they must be the same, or the derived text must support it."""
     derived = derived.strip()
     if not derived or derived.strip(" .\"'*`").casefold() == _UNKNOWN:
         return PostHoc("not_derived", "The executor could derive no answer from the steps.", derived or None)
-    if same_answer(answer, derived):
+    if same_answer(answer, derived, question):
         return PostHoc("derived", "The executor derived the same from the steps.", derived)
-    claim = assertion(answer, "answer")
+    claim = assertion(answer, "answer", lead=question)
     judgement = judge_assertion(claim, Context([Source("derived", "source", derived)]), policy, verifiers)
     if judgement.verdict.label == "supported":
-        return PostHoc("derived", judgement.verdict.reason, derived)
+        return replace(_supported(answer, judgement, question), derived=derived)
     return PostHoc("not_derived", "The executor derived something else from the steps.", derived)
+
+
+def _supported(answer: str, judgement: Judgement, question: str = "") -> PostHoc:
+    """Return the result for an answer that is supported in its words; the cited text may still state something else."""
+    cited = [citation.text for citation in judgement.verdict.citations]
+    if cited and all(is_other_proposition(answer, text, question) for text in cited):
+        return PostHoc("not_derived", f"The steps state something else: “{shorten(cited[0], 200)}”")
+    return PostHoc("derived", judgement.verdict.reason)
+
+
+def _answers(question: str, judgement: Judgement) -> PostHoc:
+    """Return the result for a name or value that the steps mention: they must also mention what was asked about."""
+    asked = set(map(concept, content_stems(question)))
+    cited = [citation.text for citation in judgement.verdict.citations]
+    if asked and cited and all(asked.isdisjoint(map(concept, content_stems(text))) for text in cited):
+        return PostHoc("not_derived", f"The steps mention it for something else: “{shorten(cited[0], 200)}”")
+    return PostHoc("derived", judgement.verdict.reason)
 
 
 def _source(step: Claim) -> Source:

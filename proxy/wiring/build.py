@@ -95,7 +95,12 @@ def build_house(
         policy=settings.policy,
         telemetry=telemetry,
         log_rejections=settings.quotes.log_rejections,
-        recaller=Recaller(memory, facts, EarlierAnswers(history.exchanges) if history else None),
+        recaller=Recaller(
+            memory,
+            facts,
+            EarlierAnswers(history.exchanges) if history else None,
+            comparing=settings.consistency.enabled,
+        ),
         recorder=Recorder(history, workers) if history else None,
         room=Room(grounding.max_bytes),
     )

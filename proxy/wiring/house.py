@@ -99,15 +99,15 @@ class House:
             yield from ((JOBS_WAITING, (kind,), count) for kind, count in self.later.jobs.waiting.items())
         yield from ((DEGRADED, (part,), 1) for part, _ in self.degraded())
 
-    async def find_report(self, id_: str) -> bytes | None:
-        """The report under an id, as far as it has come: of this process, of a job, or as it was stored.
+    async def find_report(self, id_: str, tenant: str = "") -> bytes | None:
+        """A tenant's report under an id, as far as it has come: of this process, of a job, or as it was stored.
 
         Raises JobsUnavailable or StoreUnavailable when that cannot be known just now.
         """
-        found = self.reports.get(id_) if self.later is None else await self.later.find(id_)
+        found = self.reports.get(id_, tenant) if self.later is None else await self.later.find(id_, tenant)
         if found is not None or self.history is None:
             return found
-        stored = await self.history.exchanges.get(id_)
+        stored = await self.history.exchanges.get(id_, tenant)
         return None if stored is None else dumps(stored.report)
 
     async def start(self) -> None:
@@ -139,6 +139,7 @@ class House:
         if self.shared is not None and self._is_to_end(self.shared):
             await self.shared.aclose()
         self.workers.close()
+        await self.completions.grounder.verification.schemas.aclose()
         if self._is_to_end(self.telemetry):
             self.telemetry.close()
 

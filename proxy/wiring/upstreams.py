@@ -9,6 +9,7 @@ from proxy.errors import ConfigError
 from proxy.upstream.headers import ANTHROPIC_VERSION, AllowList, HeaderRules, bearer, x_api_key
 from proxy.upstream.limits import LimitedUpstream, UpstreamLimits
 from proxy.upstream.litellm import LitellmUpstream
+from proxy.upstream.media import MediaHosts, read_host
 from proxy.upstream.openai import OpenAIUpstream
 from proxy.upstream.retries import Retries
 from proxy.upstream.router import Router, Served
@@ -70,6 +71,7 @@ def _upstream(name: str, settings: UpstreamSettings, site: Site) -> Upstream:
             timeout=settings.timeout,
             headers=headers.added,
             truncation_alarm=settings.truncation_alarm,
+            media_hosts=MediaHosts(frozenset(map(read_host, settings.allowed_media_hosts))),
         )
     return OpenAIUpstream(
         name,

@@ -411,8 +411,46 @@ def test_a_wrong_variable_is_told_by_its_name(load: Any, text: str) -> None:
     """Whatever else the file says of its section."""
     (wrong,) = problems(load, text, GROUNDWIRE_SERVER__PORT="x")
     assert wrong.startswith("GROUNDWIRE_SERVER__PORT: server.port: ")
-    (unknown,) = problems(load, text, GROUNDWIRE_SERVER__PROT="1")
-    assert unknown == "GROUNDWIRE_SERVER__PROT: server.prot: unknown key (did you mean 'port'?)"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("SERVER__PROT", "SERVER__PORT"),
+        ("SERVR__PORT", "SERVER__PORT"),
+        ("SERVER_PORT", "SERVER__PORT"),
+        ("SERVER__PORT__X", "SERVER__PORT"),
+        ("UPSTREAMS__UP__BASE_URI", "UPSTREAMS__UP__BASE_URL"),
+        ("HALLUCINATION__MEMORY_GATE__ENABLD", "HALLUCINATION__MEMORY_GATE__ENABLED"),
+        ("NUMERIC__TOLERANCE__RATIOO", "NUMERIC__TOLERANCE__RATIO"),
+        ("ADMINKEY", "ADMIN_KEY"),
+        ("UP_SECRET", "UP_SECRETS"),
+        ("ENTIRELY__DIFFERENT", None),
+        ("ZZZ", None),
+    ],
+)
+def test_an_unknown_variable_is_a_warning_and_counts_for_nothing(tmp_path: Path, name: str, meant: str | None) -> None:
+    path, warnings = tmp_path / "config.yaml", list[str]()
+    path.write_text(
+        "server:\n  port: 1\nnumeric:\n  tolerance: written\n"
+        "upstreams:\n  up:\n    base_url: http://up/v1\n    api_key_env: GROUNDWIRE_UP_SECRETS\n"
+    )
+    found = load_settings(path, {f"GROUNDWIRE_{name}": "1", "GROUNDWIRE_SERVER__HOST": "h"}, warnings.append)
+    assert found == load_settings(path, {"GROUNDWIRE_SERVER__HOST": "h"})
+    wanted = f"GROUNDWIRE_{name}: no setting has this name"
+    assert warnings == [wanted + (f" (did you mean GROUNDWIRE_{meant}?)" if meant else "")]
+
+
+def test_known_variables_and_those_of_others_are_no_warning(load: Any, tmp_path: Path) -> None:
+    warnings: list[str] = []
+    names = ("GROUNDWIRE_ADMIN_KEY", "GROUNDWIRE_SERVER__PORT", "GROUNDWIREX__SERVER__PORT", "SERVER__PROT", "HOME")
+    load_settings(None, dict.fromkeys(names, "1"), warnings.append)
+    assert warnings == []
+
+
+def test_an_unknown_key_of_the_file_is_refused_though_a_variable_gives_it_too(load: Any) -> None:
+    (problem,) = problems(load, "server:\n  prot: 1\n", GROUNDWIRE_SERVER__PROT="2")
+    assert problem.endswith("server.prot: unknown key (did you mean 'port'?)")
 
 
 def test_a_wrong_line_is_not_blamed_on_a_variable(load: Any) -> None:

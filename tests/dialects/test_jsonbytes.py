@@ -2,12 +2,12 @@
 
 import json
 import math
-import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from steps import steps
 
 from proxy.dialects.jsonbytes import dumps, loads, replaced, with_member, without
 
@@ -134,12 +134,10 @@ def test_deep_nesting_is_no_obstacle() -> None:
     assert without(deep, {"grounding"}) == deep.replace(b',"grounding":1', b"")
 
 
-def test_a_large_image_is_scanned_in_little_time() -> None:
+def test_a_large_image_is_not_scanned_byte_by_byte() -> None:
     body = b'{"image":"' + b"QUJD" * 1_500_000 + b'","grounding":{},"model":"m"}'
-    started = time.thread_time()
-    left = without(body, {"grounding"})
-    assert time.thread_time() - started < 0.5
-    assert left == body.replace(b'"grounding":{},', b"")
+    assert steps(lambda: without(body, {"grounding"})) < 1000
+    assert without(body, {"grounding"}) == body.replace(b'"grounding":{},', b"")
 
 
 @pytest.mark.parametrize(

@@ -127,9 +127,12 @@ def test_a_long_wrong_value_is_not_repeated() -> None:
     assert "document" not in str(caught.value)
 
 
-def document(number: int, text: str, id_: str | None = None, title: str | None = None) -> Source:
-    labels = tuple(label for label in (id_, str(number), title) if label)
-    return Source(id_ or f"document-{number}", "document", text, title=title, labels=labels)
+def document(
+    number: int, text: str, id_: str | None = None, title: str | None = None, label: str | None = None, **names: str
+) -> Source:
+    labels = tuple(each for each in (id_, str(number), title, label) if each)
+    label = id_ or label or title
+    return Source(id_ or f"document-{number}", "document", text, title=title, labels=labels, label=label, **names)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,18 @@ def document(number: int, text: str, id_: str | None = None, title: str | None =
         ),
         pytest.param([{"id": "d1", "data": "x"}], [document(1, "x", "d1")], id="Cohere's data as a string"),
         pytest.param([{"id": "d1", "title": "T", "snippet": "x"}], [document(1, "x", "d1", "T")], id="Cohere's v1"),
-        pytest.param([{"page_content": "x", "metadata": {"source": "a"}}], [document(1, "x")], id="LangChain's"),
+        pytest.param(
+            [{"page_content": "x", "metadata": {"source": "a"}}], [document(1, "x", label="a")], id="LangChain's"
+        ),
+        pytest.param(
+            [{"text": "x", "id": "d1", "url": "https://a"}], [document(1, "x", "d1", url="https://a")], id="URL"
+        ),
+        pytest.param(
+            [{"text": "x", "metadata": {"source": "https://a", "title": "T", "page": 1}}],
+            [document(1, "x", None, "T", label="https://a", url="https://a")],
+            id="URL in metadata",
+        ),
+        pytest.param([{"text": "x", "url": "no address"}], [document(1, "x")], id="no URL"),
         pytest.param([{"content": "x", "id": 7}], [document(1, "x", "7")], id="a number as id"),
         pytest.param(["a", {"title": "no text"}, "c"], [document(1, "a"), document(3, "c")], id="numbers as written"),
         pytest.param([None, 1, [], {"text": 5}, {"data": {"text": 1}}], [], id="nothing readable"),

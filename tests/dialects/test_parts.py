@@ -86,7 +86,7 @@ def data_url(raw: bytes, kind: str = "text/plain") -> str:
         ),
         pytest.param(
             [{"type": "search_result", "source": "http://x", "title": "T", "content": [{"type": "text", "text": "a"}]}],
-            [Part("a", "document", "http://x", "T")],
+            [Part("a", "document", "http://x", "T", "http://x")],
             id="Anthropic's search result",
         ),
         pytest.param(

@@ -70,7 +70,7 @@ SHAPE: dict[str, Any] = {
         "recommendation": str,
         "parts": {"retrieval": SHARE, "source": SHARE, "extraction": SHARE, "consistency": SHARE},
     },
-    "risk?": {"score": NUMBER, "level": SEVERITIES, "factors": [str]},
+    "risk?": {"score": NUMBER, "level": SEVERITIES, "factors": [str], "recommendation": str},
     "quality?": NUMBER,
     "consistency?": {
         "score": SHARE,
@@ -91,10 +91,12 @@ SHAPE: dict[str, Any] = {
     "sources": [
         {
             "id": str,
+            "label?": str,
             "kind": get_args(SourceKind),
             "message_index?": int,
             "part_index?": int,
             "title?": str,
+            "url?": str,
             "chars": int,
             "sha256": str,
         }
@@ -116,11 +118,18 @@ SHAPE: dict[str, Any] = {
                     "label": ("supported", "contradicted", "unsupported", "not_checked"),
                     "score": SHARE,
                     "confidence": SHARE,
+                    "confidence_parts?": {
+                        "retrieval": SHARE,
+                        "source": SHARE,
+                        "extraction": SHARE,
+                        "consistency": SHARE,
+                    },
                     "stated_confidence": SHARE,
                     "verifier": (str, type(None)),
                     "method": str,
                     "reason": str,
                     "skip_reason?": str,
+                    "flags?": [str],
                     "citations": [
                         {
                             "source": str,

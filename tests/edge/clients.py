@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from upstream import Received, Upstream
 
 Pairs = Sequence[tuple[str, str]]
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def sdk(base_url: str, **options: Any) -> openai.OpenAI:
@@ -159,7 +159,7 @@ def fetch(port: int, method: str, target: str, headers: Pairs = JSON_HEADERS, bo
 
 
 def until(holds: Callable[[], object], otherwise: str = "it never held") -> None:
-    """Return when it holds; fail when it does not in 40 s, for processes start slowly on a busy machine."""
+    """Return when it holds; fail when it does not for long, as processes start slowly on a busy machine."""
     deadline = time.monotonic() + 2 * PATIENCE_S
     while not holds():
         assert time.monotonic() < deadline, otherwise

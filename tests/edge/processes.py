@@ -18,7 +18,7 @@ import yaml
 from clients import until
 
 COMMAND = [sys.executable, "-c", "from proxy.cli import main; main()"]
-PATIENCE_S = 40.0
+PATIENCE_S = 60.0
 
 
 class Process:

@@ -44,7 +44,7 @@ def running(upstream: Upstream, tmp_path: Path) -> Iterator[tuple[int, Path, sub
 
 
 def _wait_until_up(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 25
+    deadline = time.monotonic() + 100
     while time.monotonic() < deadline:
         assert process.poll() is None, log.read_text()
         try:
@@ -52,7 +52,7 @@ def _wait_until_up(port: int, process: subprocess.Popen[bytes], log: Path) -> No
                 return
         except httpx.TransportError:
             time.sleep(0.05)
-    raise AssertionError(f"not up after 25 s: {log.read_text()}")
+    raise AssertionError(f"not up after 100 s: {log.read_text()}")
 
 
 def test_a_served_proxy_answers_keeps_its_secrets_and_stops(running, upstream: Upstream) -> None:

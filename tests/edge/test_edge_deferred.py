@@ -19,13 +19,12 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from upstream import Upstream, body_reply, chat_body
-
-sys.path.append(str(Path(__file__).parents[1] / "stores"))
 from servers.databases import Database
+from upstream import Upstream, body_reply, chat_body
+from waiting import found_within
 
 COMMAND = [sys.executable, "-c", "from proxy.cli import main; main()"]
-WITHIN_S = 40.0
+WITHIN_S = 60.0
 ASKED = {
     "model": "m",
     "messages": [{"role": "system", "content": "The sky is blue on a clear day."}],
@@ -87,7 +86,7 @@ class Served:
             except httpx.TransportError:
                 return None
 
-        until(is_up)
+        found_within(WITHIN_S, is_up)
 
     def ask(self) -> dict[str, Any]:
         """What the client is told at once."""
@@ -106,20 +105,11 @@ class Served:
             report: dict[str, Any] = found.json()
             return report if report["status"] not in ("pending", "deferred") else None
 
-        return until(look)
+        return found_within(WITHIN_S, look)
 
     def kill(self) -> None:
         self.process.kill()
         self.process.wait(timeout=10)
-
-
-def until(found: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + WITHIN_S
-    while time.monotonic() < deadline:
-        if (value := found()) is not None:
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"not within {WITHIN_S} s")
 
 
 @pytest.fixture
@@ -160,7 +150,7 @@ def test_a_killed_proxy_owes_no_report_and_tells_of_each_once(serve: Callable[..
     keeping = serve("second")
     reports = [keeping.report(each["id"]) for each in promised]
     assert [(each["status"], each["score"]) for each in reports] == [("complete", 0.5)] * 3
-    until(lambda: len(receiver.calls) >= 3 or None)
+    found_within(WITHIN_S, lambda: len(receiver.calls) >= 3 or None)
     time.sleep(1.0)
     told = {headers["webhook-id"]: json.loads(body) for headers, body in receiver.calls}
     assert len(receiver.calls) == 3

@@ -2,7 +2,6 @@
 
 import json
 import socket
-import time
 
 import httpx
 import openai
@@ -125,11 +124,9 @@ def test_other_paths_fail_the_same_way(start_proxy, nobody: str) -> None:
 def test_an_upstream_that_stalls_is_a_time_out(upstream: Upstream, start_proxy, reply: Reply) -> None:
     proxy = start_proxy(upstreams={"up": {"base_url": upstream.base_url, "timeout": "500ms"}})
     upstream.reply = reply
-    started = time.monotonic()
     answer = post_chat(proxy.port, CHAT)
     assert answer.status == 504
     error_of(answer)
-    assert time.monotonic() - started < 10
     assert upstream.exchanges[0].left.wait(20)
 
 

@@ -380,21 +380,9 @@ def test_equal_questions_are_asked_once(believer: Believer, start_proxy: Any) ->
     assert claims(second)[STATES]["budget"] == claims(first)[STATES]["budget"]
 
 
-def best_of(count: int, ask: Any) -> float:
-    """The least time in seconds of several tries, for other work on the machine only ever adds to it."""
-    times = []
-    for number in range(count):
-        start = time.perf_counter()
-        ask(number)
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
 @pytest.mark.parametrize("count", [1, 12])
-def test_claims_take_little_more_than_their_model_does(believer: Believer, start_proxy: Any, count: int) -> None:
-    """IB6: one claim within 500 ms, N claims within 500 + 100·N ms, where the model takes 50 ms for an answer."""
+def test_claims_are_asked_about_in_few_calls(believer: Believer, start_proxy: Any, count: int) -> None:
     plants = [f"The board of Acme sold plant number {number} of its rivals." for number in range(count)]
-    believer.manner = Manner(delay_s=0.05)
     answering(believer, " ".join(plants))
     proxy = start_proxy(
         upstreams={"up": {"base_url": believer.base_url}},
@@ -402,10 +390,9 @@ def test_claims_take_little_more_than_their_model_does(believer: Believer, start
         grounding={"timeout": "20s"},
     )
     with sdk(proxy.base_url) as client:
-        took = best_of(4, lambda number: asked(client, context=f"{CONTEXT} This is request {number}."))
-        report = asked(client, context=f"{CONTEXT} This is the last request.")
+        report = asked(client)
     assert stage(report, "model")["claims"] == count
-    assert took < 0.5 + 0.1 * count
+    assert len(probes(believer)) <= 2
 
 
 def test_a_long_stream_has_its_claims_asked_about_while_it_runs(believer: Believer, start_proxy: Any) -> None:

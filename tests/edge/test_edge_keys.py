@@ -23,7 +23,7 @@ from proxy.stores.limits import Limits
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
 ADMIN = "an-admin-key-that-is-long"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 Keys = Callable[..., str]
 

@@ -173,7 +173,11 @@ def test_a_head_within_the_limit_passes_however_large_its_body(upstream: Upstrea
 
 
 @pytest.mark.parametrize(
-    "start", [b"POST /v1/chat/completions HTT", b"POST /v1/chat/completions HTTP/1.1\r\ncontent-length: 9\r\n\r\n{"]
+    "start",
+    [
+        b"POST /v1/chat/completions HTT",
+        b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{",
+    ],
 )
 def test_a_request_that_takes_too_long_to_arrive_is_refused(start_proxy, start: bytes) -> None:
     proxy = start_proxy(server={"read_timeout": "200ms"})

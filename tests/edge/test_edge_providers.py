@@ -4,6 +4,7 @@ The recordings in tests/upstream/recorded were written after the providers' publ
 provider and what an OpenAI SDK makes of the answer are both held here.
 """
 
+import base64
 import binascii
 import hashlib
 import hmac
@@ -33,6 +34,9 @@ WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "requir
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "description": "Weather", "parameters": WEATHER}}]
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 EVENT_STREAM: Headers = (("content-type", "text/event-stream"),)
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg=="
+)
 AWS_STREAM: Headers = (("content-type", "application/vnd.amazon.eventstream"),)
 
 
@@ -341,3 +345,32 @@ def test_headers_of_the_settings_reach_the_provider_and_no_other_host_is_asked_a
     assert upstream.last.header("anthropic-beta") == "context-1m-2025-08-07"
     assert upstream.last.header("x-tenant") == "ours"
     assert asked_for <= {"127.0.0.1", b"127.0.0.1"}
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_what_a_message_points_to_is_fetched_only_where_the_settings_say_so(
+    upstream: Upstream, second_upstream: Upstream, start, provider: Provider, streamed: bool
+) -> None:
+    second_upstream.reply = body_reply(PIXEL, headers=(("content-type", "image/png"),))
+    host = f"http://127.0.0.1:{second_upstream.port}"
+    image = {"type": "image_url", "image_url": {"url": f"{host}/i.png"}}
+    asked = {"messages": [{"role": "user", "content": [{"type": "text", "text": "What is it?"}, image]}]}
+    upstream.reply = provider.streaming("answer") if streamed else provider.whole("answer")
+    with sdk(start(provider).base_url) as client, pytest.raises(openai.BadRequestError) as caught:
+        client.chat.completions.create(model=provider.model, stream=streamed, **asked)
+    assert caught.value.param == "messages[0].content[1].image_url.url"
+    assert (upstream.requests, second_upstream.requests) == ([], [])
+    with sdk(start(provider, allowed_media_hosts=[host]).base_url) as client:
+        answer = client.chat.completions.create(model=provider.model, stream=streamed, **asked)
+        if streamed:
+            assert [*answer]
+    assert [request.path for request in second_upstream.requests] == ["/i.png"]
+    assert base64.b64encode(PIXEL) in upstream.last.body
+
+
+def test_an_address_as_a_model_is_refused(upstream: Upstream, second_upstream: Upstream, start) -> None:
+    model = f"http://127.0.0.1:{second_upstream.port}/v1"
+    with sdk(start(PROVIDERS[0]).base_url) as client, pytest.raises(openai.BadRequestError) as caught:
+        client.chat.completions.create(model=model, **ASKED)
+    assert caught.value.param == "model"
+    assert (upstream.requests, second_upstream.requests) == ([], [])

@@ -15,7 +15,7 @@ from servers.redis_of_tests import Gate, RedisOfTests
 from proxy.server.clients import create_key
 from proxy.stores.limits import Limits
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 Start = Callable[..., Proxy]
 
 

@@ -36,7 +36,7 @@ from proxy.server.clients import create_key
 from proxy.stores.limits import Limits
 
 COMMAND = [sys.executable, "-c", "from proxy.cli import main; main()"]
-PATIENCE_S = 40.0
+PATIENCE_S = 60.0
 KEPT_SECRETS = (
     *("client key", "wrong key", "admin key", "session secret", "upstream key", "upstream header", "redis password"),
     *("database password", "webhook secret", "cookie", "provider key", "proxy password", "query"),

@@ -10,16 +10,15 @@ from proxy.evaluation.figures import (
     auroc,
     balanced_accuracy,
     brier,
-    ece,
     f1,
     figures,
     gain,
     interval,
     percentile,
-    reliability,
     span_f1,
 )
 from proxy.evaluation.outcome import Outcome
+from proxy.telemetry.reliability import ece, reliability
 
 
 def outcome(label, flagged, support=0.5, spans=None, id_="x", ms=1.0, length=10):

@@ -214,7 +214,7 @@ def grounding(folder: Path, encoder: Mapping[str, Any], said: str = OPEN, source
 
 
 def _wait_until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 25
+    deadline = time.monotonic() + 100
     while time.monotonic() < deadline:
         assert process.poll() is None, log.read_text()
         try:
@@ -222,7 +222,7 @@ def _wait_until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> Non
             return
         except httpx.TransportError:
             time.sleep(0.05)
-    raise AssertionError(f"not up after 25 s: {log.read_text()}")
+    raise AssertionError(f"not up after 100 s: {log.read_text()}")
 
 
 def test_serve_reports_what_the_encoder_decided(folder: Path):

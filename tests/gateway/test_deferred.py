@@ -166,20 +166,18 @@ def test_another_process_finds_the_report_too(tmp_path: Path) -> None:
     assert (report["status"], nobody) == ("complete", None)
 
 
+@pytest.mark.timeout(60)
 def test_a_database_that_is_down_delays_no_answer_and_loses_no_report_of_a_living_process(tmp_path: Path) -> None:
-    async def work() -> tuple[str, dict[str, Any], tuple[tuple[str, str], ...], float]:
+    async def work() -> tuple[str, dict[str, Any], tuple[tuple[str, str], ...]]:
         async with open_house(whole(), url(tmp_path / "missing")) as serving:
-            start = asyncio.get_running_loop().time()
-            for _ in range(10):
+            for _ in range(100):  # 100 s, if each waited for the database
                 _, raw = await answered(serving, asked(grounding={"mode": "async"}))
-            took = asyncio.get_running_loop().time() - start
             told = grounding_in(raw)
-            return told["status"], await finished(serving, told["id"]), serving.degraded(), took
+            return told["status"], await finished(serving, told["id"]), serving.degraded()
 
-    status, report, degraded, took = asyncio.run(work())
+    status, report, degraded = asyncio.run(work())
     assert (status, report["status"]) == ("pending", "complete")
     assert ("jobs", "unavailable") in degraded
-    assert took < 5, "that is half of what it takes if each waits for the database"
 
 
 def test_an_answer_that_goes_on_behind_its_finish_reason_is_examined_whole(tmp_path: Path) -> None:

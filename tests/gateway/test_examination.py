@@ -1,14 +1,25 @@
 """RE1, RE3, DQ3, CA1, QU3, NU6: one exchange verified in pieces, ahead of its end, with whatever may go wrong."""
 
 import asyncio
-import gc
 import threading
-import time
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import pytest
-from exchanges import ANSWER, FACTS, choice, essence, exchange, labels, said, sources, verification
+from exchanges import (
+    ANSWER,
+    FACTS,
+    answered,
+    choice,
+    essence,
+    exchange,
+    grounding_in,
+    house,
+    labels,
+    said,
+    verification,
+    whole,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
@@ -99,23 +110,43 @@ def test_a_verifier_that_raises_has_not_checked_and_the_others_go_on(broken: str
 
 
 def test_claims_after_the_time_limit_are_not_checked_and_the_rest_stands() -> None:
-    """Judged in batches: the first is done when the time is over."""
+    now = 0.0
 
     def slow(claim: Claim, context: Context, policy: Policy) -> Verdict:
-        time.sleep(0.01)
+        nonlocal now
+        now += 0.01
         return said()(claim, context, policy)  # type: ignore[return-value]
 
     answer = choice(" ".join(f"The walrus number {at} lives in Oslo." for at in range(60)))
-    report = judged(verification(timeout=0.1, verifiers=[("statement", slow)]), answer, policy=ONLY_STATEMENTS)
-    found = labels(report)
-    assert found[:16] == ["supported"] * 16
-    assert found[-16:] == ["not_checked"] * 16
+    parts = verification(timeout=0.105, verifiers=[("statement", slow)], clock=lambda: now)
+    report = judged(parts, answer, policy=ONLY_STATEMENTS)
+    assert labels(report) == ["supported"] * 11 + ["not_checked"] * 49
     late = report.choices[0].judgements[-1].verdict
     assert (late.method, late.score) == ("timeout", 0.0)
     assert (report.status, report.verdict, report.score) == ("partial", "grounded", 1.0)
     assert ("all", "timeout") in report.degraded
     assert report.coverage
-    assert report.coverage.claims_checked == found.count("supported") < report.coverage.claims_total == 60
+    assert (report.coverage.claims_checked, report.coverage.claims_total) == (11, 60)
+
+
+def test_a_context_that_is_not_read_in_time_makes_no_claim_unsupported() -> None:
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 0.2
+        return now
+
+    filler = "\n".join(f"The gardener number {at} planted roses." for at in range(2000))
+    long = Exchange(sources=(Source("s", "source", f"The walrus lives in Oslo.\n{filler}\nThe seal lives in Rome."),))
+    answer = choice("The walrus lives in Oslo. In Rome lives the seal. The tiger lives in Delhi.")
+    with_time = judged(verification(timeout=1e9, clock=clock), answer, said=long)
+    assert labels(with_time) == ["supported", "supported", "unsupported"]
+    without = judged(verification(timeout=2.5, clock=clock), answer, said=long)
+    assert labels(without) == ["supported", "not_checked", "not_checked"]
+    assert without.coverage
+    assert without.coverage.context_examined < 1
+    assert without.status == "partial"
 
 
 def test_overload_before_anything_could_be_read_skips_the_check() -> None:
@@ -385,41 +416,6 @@ def test_every_setting_that_decides_has_a_digest_of_its_own() -> None:
 # --- the event loop ---------------------------------------------------------------------------------------------------
 
 
-async def lag(stop: asyncio.Event) -> float:
-    """The longest that the event loop was kept waiting, in seconds."""
-    worst = 0.0
-    while not stop.is_set():
-        started = time.perf_counter()
-        await asyncio.sleep(0.002)
-        worst = max(worst, time.perf_counter() - started - 0.002)
-    return worst
-
-
-def test_heavy_verification_leaves_the_event_loop_responsive() -> None:
-    """Half a megabyte of context and some hundred claims; what holds it up is Python's thread switching only."""
-    context = sources(" ".join(f"The walrus number {at} earned ${at}.5 million in Oslo." for at in range(10_000)))
-    answer = choice(
-        " ".join(f"The walrus number {at} earned ${at + 1}.5 million in Oslo." for at in range(0, 2000, 20))
-    )
-
-    async def work() -> tuple[float, float]:
-        stop = asyncio.Event()
-        probe = asyncio.create_task(lag(stop))
-        started = time.perf_counter()
-        report = await reported(begin(verification(), context), answer)
-        stop.set()
-        assert len(labels(report)) == 100
-        return await probe, time.perf_counter() - started
-
-    gc.collect()
-    gc.freeze()  # what thousands of tests before this one left behind is not collected while it runs
-    try:
-        worst, took = run(work())
-    finally:
-        gc.unfreeze()
-    assert worst < max(0.25, took / 4)
-
-
 def test_nothing_that_runs_for_long_runs_on_the_event_loop() -> None:
     threads: set[str] = set()
 
@@ -447,3 +443,26 @@ def test_a_bare_number_is_read_with_the_question_of_its_request() -> None:
     asked = "What was the percentage change in revenue from 2018 to 2019?"
     messages = (Message(0, "system", (Part(text),)), Message(1, "user", (Part(asked),)))
     assert judged(verification(), choice("24.41 percent"), said=Exchange(messages=messages)).verdict == "grounded"
+
+
+def test_documents_come_back_with_the_names_of_the_prompt_and_reasons_use_them() -> None:
+    prompt = (
+        '<document id="leaflet.md">The tablet contains zinc.</document>\n'
+        '<document id="faq" url="https://x.org/faq">The product was launched in Oslo.</document>\nHow many tablets?'
+    )
+
+    async def work() -> dict[str, Any]:
+        serving = house(whole("The tablet contains zinc. The product was launched in Oslo."))
+        _, raw = await answered(serving, {"model": "m", "messages": [{"role": "user", "content": prompt}]})
+        await serving.close()
+        return grounding_in(raw)
+
+    found = asyncio.run(work())
+    names = [
+        (each["id"], each.get("label"), each.get("url")) for each in found["sources"] if each["kind"] == "document"
+    ]
+    assert names == [("m0.d1", "leaflet.md", None), ("m0.d2", "faq", "https://x.org/faq")]
+    first, second = found["choices"][0]["claims"]
+    assert "leaflet.md" in first["reason"]
+    assert "faq" in second["reason"]
+    assert [each["citations"][0]["source"] for each in (first, second)] == ["m0.d1", "m0.d2"]

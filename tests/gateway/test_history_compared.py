@@ -99,3 +99,32 @@ def test_a_report_says_that_earlier_answers_could_not_be_read() -> None:
     found = asyncio.run(work())
     assert "consistency: earlier answers could not be read" in found["warnings"]
     assert "consistency" not in found
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_answers_are_compared_unless_that_is_switched_off(tmp_path: Path, enabled: bool) -> None:
+    async def work() -> dict[str, Any]:
+        store = {"url": f"sqlite:///{tmp_path}/history.db", "interval": "0s"}
+        for answer in ("Tickets are refundable.", "Tickets are not refundable."):
+            serving = house(whole(answer), store=store, consistency={"enabled": enabled})
+            await serving.start()
+            _, raw = await answered(serving, asked(grounding={"subject": "acme"}))
+            await serving.close()
+        return grounding_in(raw)
+
+    found = asyncio.run(work())
+    assert ("consistency" in found) is enabled
+    assert ("inconsistent_with_history" in found["flags"]) is enabled
+    assert not any(warning.startswith(("subject", "consistency:")) for warning in found["warnings"])
+
+
+def test_without_confidence_a_report_has_none() -> None:
+    async def work() -> dict[str, Any]:
+        serving = house(whole("The sky is blue on a clear day."), confidence={"enabled": False})
+        _, raw = await answered(serving, asked())
+        await serving.close()
+        return grounding_in(raw)
+
+    found = asyncio.run(work())
+    assert "confidence" not in found
+    assert [claim["confidence"] for claim in found["choices"][0]["claims"]] == [None]

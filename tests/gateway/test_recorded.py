@@ -62,6 +62,49 @@ def test_an_answer_is_stored_with_its_report_question_and_sources(tmp_path: Path
         assert FACTS[source.offset : source.offset + len(source.text)] == source.text
 
 
+MESSAGE = "I am in Berlin.\n\nMy plan is Pro. How many days do I have to return it? Please be brief."
+
+
+def messages(*contents: Any) -> list[dict[str, Any]]:
+    """Messages of the user after a system prompt, an earlier turn between each two."""
+    turns = [{"role": "system", "content": FACTS}]
+    for content in contents:
+        turns += [{"role": "user", "content": content}, {"role": "assistant", "content": "Hm."}]
+    return turns[:-1]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [MESSAGE, [{"type": "text", "text": MESSAGE[:15]}, {"type": "text", "text": MESSAGE[17:]}]],
+    ids=["text", "parts"],
+)
+def test_the_whole_last_message_of_the_user_is_stored_with_its_intent(tmp_path: Path, content: Any) -> None:
+    _, found = one_exchange(house(whole(), store=store(tmp_path)), messages=messages("Hello there.", content))
+    assert found.summary.question == MESSAGE
+    assert (found.summary.asked, found.summary.intent) == ("How many days do I have to return it?", "count")
+    assert [(each.role, each.text) for each in found.prompt] == [
+        ("system", FACTS), ("user", "Hello there."), ("assistant", "Hm."), ("user", MESSAGE)
+    ]  # fmt: skip
+
+
+def test_a_long_question_is_stored_without_its_middle(tmp_path: Path) -> None:
+    long = "Here is my story. " + "It goes on. " * 5000 + "Why was it cancelled?"
+    _, found = one_exchange(house(whole(), store=store(tmp_path)), messages=messages(*[long] * 9))
+    question = found.summary.question or ""
+    assert len(question) <= 8000
+    assert question.startswith("Here is my story.")
+    assert question.endswith("Why was it cancelled?")
+    assert found.summary.intent == "why"
+    assert sum(len(each.text) for each in found.prompt) <= 64_000
+    assert found.prompt[-1].text.endswith("Why was it cancelled?")
+
+
+def test_without_content_neither_question_nor_prompt_is_stored(tmp_path: Path) -> None:
+    _, found = one_exchange(house(whole(), store=store(tmp_path, content="hashes")), messages=messages(MESSAGE))
+    assert (found.summary.question, found.summary.asked, found.prompt) == (None, None, ())
+    assert found.summary.intent == "count"
+
+
 def test_a_citation_points_into_the_source_that_is_stored(tmp_path: Path) -> None:
     _, found = one_exchange(house(whole(), store=store(tmp_path)))
     sources = {source.id: source for source in found.sources}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Callable
 
 import pytest
 
@@ -21,6 +22,8 @@ from proxy import (
     find_claims,
     verify_claims,
 )
+from proxy.types import EncoderPolicy, ModelPolicy, QuotePolicy, Thresholds
+from proxy.verification.memory import GatePolicy
 
 SOURCE = 'Revenue came to $4,187,332 in 2023. "We sold more turbines in Spain than ever," said the chief executive.'
 
@@ -156,3 +159,38 @@ def test_the_embedded_verifiers_need_no_network(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(socket, "socket", refused)
     monkeypatch.setattr(socket, "getaddrinfo", refused)
     assert verify_claims("Revenue was $4.2M in 2023. They sold turbines in Spain.", SOURCE).verdict != "not_checked"
+
+
+@pytest.mark.parametrize(
+    ("build", "value"),
+    [
+        (lambda value: Thresholds(grounding=value), 1.1),
+        (lambda value: Thresholds(consistency=value), -0.1),
+        (lambda value: Thresholds(confidence=value), float("nan")),
+        (lambda value: Thresholds(risk=value), 7),
+        (lambda value: QuotePolicy(fuzzy_threshold=value), 0.4),
+        (lambda value: QuotePolicy(fuzzy_threshold=value), 85),
+        (lambda value: NumericPolicy(confidence_penalty=value), 20),
+        (lambda value: NumericPolicy(tolerance=(("currency", value),)), 5),
+        (lambda value: NumericPolicy(tolerance=(("date", value),)), -7),
+        (lambda value: NumericPolicy(max_source_checks=value), 0),
+        (lambda value: NumericPolicy(timeout_s=value), -1),
+        (lambda value: Policy(max_claims=value), 0),
+        (lambda value: Policy(confidence_weights=(("retrieval", value),)), -0.3),
+        (lambda value: Policy(source_weights=(("user", value),)), 1.5),
+        (lambda value: GatePolicy(min_confidence=value), 50),
+        (lambda value: EncoderPolicy(asked_from=value), -0.1),
+        (lambda value: ModelPolicy(asked_below=value), 80),
+        (lambda value: ModelPolicy(flag_threshold_bits=value), -1),
+    ],
+)
+def test_a_threshold_out_of_its_range_is_refused(build: Callable[[float], object], value: float) -> None:
+    with pytest.raises(ValueError, match=rf"must be .*, not {value}"):
+        build(value)
+
+
+def test_thresholds_at_the_ends_of_their_range_are_taken() -> None:
+    Thresholds(0, 1, 0, 1)
+    QuotePolicy(fuzzy_threshold=0.5)
+    NumericPolicy(confidence_penalty=1, tolerance=(("currency", 1), ("date", 365)))
+    Policy(max_claims=1, confidence_weights=(("retrieval", 0), ("source", 3)))

@@ -31,7 +31,7 @@ def served(tmp_path: Path) -> set[tuple[str, str]]:
         elif isinstance(route, Route):
             found.append((route.path, route))
     return {
-        (method.lower(), re.sub(r":path}", "}", path))
+        (method.lower(), re.sub(r":(path|text)}", "}", path))
         for path, route in found
         if path.startswith(OURS)
         for method in (route.methods or set()) - {"HEAD"}

@@ -21,7 +21,7 @@ from proxy.stores.jobs.jobs import Jobs
 from proxy.stores.jobs.work import JobStore, Outcome, Work
 
 SECRET = "the patient is Mrs. Miller"
-WITHIN_S = 15.0
+WITHIN_S = 60.0
 
 
 @asynccontextmanager
@@ -160,25 +160,19 @@ def test_a_job_that_is_too_large_is_refused_and_counted(tmp_path: Path) -> None:
         assert asyncio.run(work(database)) == (1, False)
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("url", ["sqlite:///{}/missing/jobs.db", "postgresql://127.0.0.1:9/test"])
 def test_a_database_that_cannot_be_reached_refuses_jobs_at_once(url: str, tmp_path: Path) -> None:
-    async def work() -> tuple[float, int, bool, float]:
+    async def work() -> tuple[int, bool]:
         async with working(JobStore(url.format(tmp_path)), echo) as jobs:
-            start = time.monotonic()
-            for number in range(10):
+            for number in range(200):  # 200 s, if each waited for the database
                 with pytest.raises(JobsUnavailable):
                     await jobs.defer("test", str(number), b"{}")
-            took = time.monotonic() - start
             with pytest.raises(JobsUnavailable):
                 await jobs.result("test", "1")
-            closing_at = time.monotonic()
-            lost, down = jobs.lost, jobs.is_down
-        return took, lost, down, time.monotonic() - closing_at
+            return jobs.lost, jobs.is_down
 
-    took, lost, down, closed_within = asyncio.run(work())
-    assert (lost, down) == (10, True)
-    assert took < 5, "that is half of what it takes if each waits for the database"
-    assert closed_within < 15
+    assert asyncio.run(work()) == (200, True)
 
 
 def test_a_database_that_comes_up_later_is_used_from_then_on(tmp_path: Path) -> None:
@@ -246,6 +240,7 @@ def test_nothing_is_promised_on_a_file_that_was_deleted(tmp_path: Path) -> None:
         asyncio.run(work(database))
 
 
+@pytest.mark.timeout(60)
 def test_a_database_that_goes_away_loses_what_comes_meanwhile_and_nothing_else() -> None:
     async def slow(id_: str, payload: bytes) -> bytes:
         await asyncio.sleep(0.5)
@@ -260,13 +255,11 @@ def test_a_database_that_goes_away_loses_what_comes_meanwhile_and_nothing_else()
             await jobs.defer("test", "before", b'"before"')
             await asyncio.sleep(0.4)
             wire.cut()
-            start = time.monotonic()
-            for number in range(20):
+            for number in range(200):  # one wait of at most `patience`, a second, and then none
                 with pytest.raises(JobsUnavailable):
                     await jobs.defer("test", str(number), b"{}")
-            assert time.monotonic() - start < 10  # one wait of at most `patience`, a second, and then none
             assert jobs.is_down
-            assert jobs.lost == 20
+            assert jobs.lost == 200
             wire.is_cut = False
             await until(lambda: is_up(jobs))
             await jobs.defer("test", "after", b'"after"')
@@ -275,8 +268,6 @@ def test_a_database_that_goes_away_loses_what_comes_meanwhile_and_nothing_else()
                 Outcome("done", b'"after"'),
             ]
             wire.cut()
-            closing_at = time.monotonic()
-        assert time.monotonic() - closing_at < 15
         server.close()
 
     with postgresql() as database:

@@ -11,15 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from servers.databases import Database, postgresql, sqlite
+from waiting import found_within
 
 HERE = Path(__file__).parent
-WITHIN_S = 25.0
-
-T = TypeVar("T")
+WITHIN_S = 60.0
 
 
 @pytest.fixture
@@ -58,7 +57,9 @@ class Worker:
 
     def settled(self, id_: str) -> dict[str, Any]:
         """The same, once it is done or has failed."""
-        return until(lambda: said if (said := self.outcome(id_))["state"] in ("done", "failed") else None)
+        return found_within(
+            WITHIN_S, lambda: said if (said := self.outcome(id_))["state"] in ("done", "failed") else None
+        )
 
     def send(self, signal_: signal.Signals) -> None:
         """Sends it a signal; after SIGKILL it is gone."""
@@ -87,15 +88,6 @@ def start(tmp_path: Path) -> Iterator[Callable[[Database], Worker]]:
         yield started
 
 
-def until(found: Callable[[], T | None]) -> T:
-    deadline = time.monotonic() + WITHIN_S
-    while time.monotonic() < deadline:
-        if (value := found()) is not None:
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"not within {WITHIN_S} s")
-
-
 @pytest.fixture
 def log(tmp_path: Path) -> Callable[[str], list[tuple[str, int]]]:
     """What has begun or ended so far: ids, each with the process that did it."""
@@ -118,7 +110,7 @@ def test_a_killed_process_loses_no_job_and_nothing_done_is_done_again(place: Dat
     killed.keep("quick")
     result = killed.settled("quick")
     killed.keep(*ids)
-    until(lambda: [id_ for id_, _ in log("ends") if id_.startswith("slow")] or None)
+    found_within(WITHIN_S, lambda: [id_ for id_, _ in log("ends") if id_.startswith("slow")] or None)
     killed.send(signal.SIGKILL)
     assert len({id_ for id_, _ in log("ends")}) < len(ids), "the process had time to do everything"
     heir = start(place)
@@ -134,7 +126,7 @@ def test_a_process_that_is_told_to_end_ends_what_it_has_in_hand(tmp_path: Path, 
     with sqlite(tmp_path) as database:
         worker = start(database)
         worker.keep(*ids)
-        until(lambda: log("begins") or None)
+        found_within(WITHIN_S, lambda: log("begins") or None)
         worker.close()
         assert worker.process.returncode == 0
         assert sorted(log("begins")) == sorted(log("ends"))
@@ -175,7 +167,7 @@ def test_a_replica_that_hung_and_comes_back_records_nothing(shared: Database, st
     """Its job was taken over meanwhile, and is neither recorded a second time nor done a third."""
     hung = start(shared)
     hung.keep("long")
-    until(lambda: log("begins") or None)
+    found_within(WITHIN_S, lambda: log("begins") or None)
     hung.send(signal.SIGSTOP)
     other = start(shared)
     recorded = other.settled("long")

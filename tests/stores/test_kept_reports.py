@@ -49,3 +49,15 @@ def test_a_pending_stand_in_is_not_left_behind_by_a_report_too_large_to_keep() -
     reports.put("a", b"pending")
     reports.put("a", b"a report that is too large")
     assert reports.get("a") is None
+
+
+def test_a_report_is_there_for_its_tenant_alone() -> None:
+    reports = Reports(1000)
+    reports.put("a", b"alices", "alice")
+    reports.put("b", b"everybodys")
+    assert [reports.get("a", tenant) for tenant in ("alice", "bob", "")] == [b"alices", None, None]
+    assert [reports.get("b", tenant) for tenant in ("alice", "")] == [None, b"everybodys"]
+    reports.resize(900)
+    assert (reports.get("a", "alice"), reports.get("a", "bob")) == (b"alices", None)
+    reports.drop("a")
+    assert reports.get("a", "alice") is None

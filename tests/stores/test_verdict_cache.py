@@ -231,3 +231,22 @@ def test_nothing_stays_in_flight() -> None:
         assert not cache._in_flight
 
     run(work())
+
+
+def test_tenants_share_values_and_learn_the_age_of_their_own() -> None:
+    clock = Clock()
+    cache = VerdictCache(10, 100, clock)
+
+    async def work() -> None:
+        async def use(tenant: str, *keys: bytes) -> CacheUse:
+            return (await cache.get(keys, Work(keys), tenant))[1]
+
+        assert await use("alice", b"a") == CacheUse(0, 1, None)
+        clock.now = 5
+        assert await use("bob", b"b", b"a") == CacheUse(1, 1, None)
+        clock.now = 9
+        assert await use("alice", b"a", b"b") == CacheUse(2, 0, 9)
+        assert await use("bob", b"a", b"b") == CacheUse(2, 0, 4)
+        assert await use("", b"a", b"b") == CacheUse(2, 0, None)
+
+    run(work())

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -17,12 +17,25 @@ from starlette.types import ASGIApp, Message
 from talks import ASKED, CALLER, CHAT, KEY, SECRETS, Model, run, serving
 
 from proxy.errors import ConfigError
+from proxy.telemetry.exposition import written
 from proxy.telemetry.instruments import OURS, Instrument, call_instruments
-from proxy.telemetry.metrics import OTHER, Counter, Histogram, Models
+from proxy.telemetry.metrics import OTHER, Counter, Histogram, Metrics, Models
+from proxy.types import (
+    Budget,
+    BudgetStatus,
+    ChoiceReport,
+    Claim,
+    Consistency,
+    Contradiction,
+    Judgement,
+    Report,
+    Verdict,
+)
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "observability.md").read_text(encoding="utf-8")
 INSTRUMENTS = (*OURS, *call_instruments("1.41").every)
+ADMIN = "the-key-of-an-admin"
 STREAMED = ASKED | {"stream": True, "stream_options": {"include_usage": True}}
 Samples = Mapping[str, Mapping[tuple[tuple[str, str], ...], float]]
 
@@ -129,6 +142,52 @@ def test_a_client_that_leaves_between_head_and_body_ends_the_call(mode: str) -> 
     found = run(work())
     assert value(found, "gen_ai_client_operation_duration_seconds_count", error_type="cancelled") == 1
     assert value(found, "http_server_request_duration_seconds_count", error_type="client_gone") == 1
+
+
+def test_scores_are_counted_by_kind() -> None:
+    found = after(ASKED, ASKED)
+    kinds = ("grounding", "confidence", "risk", "quality")
+    assert [value(found, "grounding_scores_ratio_count", grounding_score_kind=kind) for kind in kinds] == [2, 2, 2, 2]
+    assert value(found, "grounding_scores_ratio_sum", grounding_score_kind="grounding") == 1.0  # two of one half
+    assert value(found, "grounding_scores_ratio_count", grounding_score_kind="consistency") == 0
+
+
+def test_claims_are_counted_by_the_status_of_their_budget() -> None:
+    metrics = Metrics()
+    claim, verdict = Claim("c1", "x", 0, 1), Verdict("statement", "unsupported", 0.2, "", "")
+    budgets = [Budget(status, "", 0.9) for status in ("supported", "not_entailed", "not_entailed")]
+    judgements = tuple(Judgement(claim, verdict, 0.5, budget=each) for each in (*budgets, None))
+    metrics.evaluated(
+        Report("gw-1", "complete", "ungrounded", choices=(ChoiceReport(0, "ungrounded", 0.0, judgements),))
+    )
+    found = samples(written(metrics.families(), "")[0].decode())
+    counted = {
+        dict(labels)["grounding_budget_status"]: number for labels, number in found["grounding_budgets_total"].items()
+    }
+    assert {status: number for status, number in counted.items() if number} == {"supported": 1, "not_entailed": 2}
+    assert counted.keys() == set(get_args(BudgetStatus))
+
+
+def test_contradictions_of_earlier_answers_are_counted_by_kind_and_severity() -> None:
+    metrics = Metrics()
+    found = [Contradiction(0, "c1", "", "", "gw-0", 0.0, "temporal", each, "") for each in ("high", "high", "low")]
+    metrics.evaluated(Report("gw-1", "complete", "grounded", consistency=Consistency(0.4, tuple(found), 3)))
+    told = samples(written(metrics.families(), "")[0].decode())
+    kind = {"grounding_contradiction_kind": "temporal"}
+    assert value(told, "grounding_contradictions_total", **kind, grounding_severity="high") == 2
+    assert value(told, "grounding_contradictions_total") == 3
+    assert value(told, "grounding_scores_ratio_sum", grounding_score_kind="consistency") == 0.4
+
+
+def test_reviews_show_how_far_scores_are_probabilities() -> None:
+    metrics = Metrics()
+    for score, is_right in ((0.2, True), (0.2, True), (0.2, False), (0.2, True), (0.9, False)):
+        metrics.reviewed("statement", score, is_right=is_right)
+    told = samples(written(metrics.families(), "")[0].decode())
+    decided = {"grounding_verifier": "statement", "grounding_review_decision": "rejected"}
+    assert value(told, "grounding_reviewed_score_ratio_count", **decided) == 2
+    # four at .20, of which .25 are supported, and one at .90, which is
+    assert value(told, "grounding_calibration_error_ratio") == pytest.approx((4 * 0.05 + 0.1) / 5)
 
 
 def test_no_key_subject_or_text_is_a_label() -> None:
@@ -259,12 +318,23 @@ def everything(tmp_path: Path, collector: str) -> Samples:
     }
     fact = {"text": "The ledger was sealed in 1881.", "evidence": [{"text": "The ledger was sealed in 1881."}]}
 
+    async def decide(client: httpx.AsyncClient) -> None:
+        admin = {"authorization": f"Bearer {ADMIN}"}
+        while True:
+            found = (await client.get("/v1/reviews", headers=admin)).json()["reviews"]
+            if found:
+                break
+            await asyncio.sleep(0.05)
+        said = {"decision": "confirmed", "version": 0}
+        assert (await client.post(f"/v1/reviews/{found[0]['id']}", headers=admin, json=said)).status_code == 200
+
     async def work() -> Samples:
-        async with serving(Model(), **sections) as client:
+        async with serving(Model(), {"GROUNDWIRE_ADMIN_KEY": ADMIN}, **sections) as client:
             for asked in (ASKED, STREAMED, ASKED | {"grounding": {"mode": "async"}}):
                 assert (await client.post(CHAT, json=asked)).status_code == 200
             kept = await client.post("/v1/grounding/memory", json={"subject": "acme", "facts": [fact]})
             assert kept.status_code == 200
+            await decide(client)
             while True:
                 found = await scraped(client)
                 if {"grounding_jobs_attempts_total", "grounding_degraded"} <= found.keys():

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,9 +17,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 from talks import ASKED, CALLER, CHAT, KEY, SECRETS, Model, exchanged, run
 
+from proxy.config import Settings
 from proxy.config import Telemetry as TelemetrySettings
 from proxy.gateway.workers import Workers
-from proxy.telemetry import Telemetry, build_telemetry
+from proxy.server.app import build_app
+from proxy.telemetry import Telemetry, build_telemetry, short_hash
+from proxy.telemetry.metrics import Metrics
+from proxy.wiring import build_house
 
 
 class Recorder:
@@ -165,6 +170,54 @@ def test_the_server_span_says_what_was_answered(recorder: Recorder) -> None:
     assert found["http.request.method"] == "POST"
     assert found["http.route"] == CHAT
     assert found["http.response.status_code"] == 429
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_spans_name_their_session_and_their_subject_by_a_digest(recorder: Recorder, streamed: bool) -> None:
+    about = {"session": "talk-7", "subject": "Mrs. Miller of Oslo"}
+    exchanged(recorder.telemetry, Model(), asked=ASKED | {"grounding": about, "stream": streamed})
+    for name in (f"POST {CHAT}", "chat m", "grounding verify"):
+        found = attributes(recorder.spans[name])
+        assert found["gen_ai.conversation.id"] == "talk-7"
+        assert found["grounding.subject.hash"] == short_hash("Mrs. Miller of Oslo")
+    assert "Miller" not in recorder.everything()
+
+
+def test_spans_without_a_session_name_none_even_after_one_that_had_one(recorder: Recorder) -> None:
+    exchanged(recorder.telemetry, Model(), **{"x-grounding-session": "talk-7"})
+    exchanged(recorder.telemetry, Model())
+    named = ["gen_ai.conversation.id" in attributes(span) for span in recorder.named("chat m")]
+    assert named == [True, False]
+
+
+def test_a_fact_for_the_memory_names_its_subject_by_a_digest(recorder: Recorder) -> None:
+    facts = {"facts": [{"text": "Lee leads.", "confidence": 0.9}], "evidence": ["Lee leads."], "subject": "acme"}
+    gate = {"hallucination": {"enabled": True, "memory_gate": {"enabled": True}}}
+    exchanged(recorder.telemetry, Model(), asked=facts, target="/v1/grounding/memory", settings=gate)
+    found = attributes(recorder.spans["POST /v1/grounding/memory"])
+    assert found["grounding.subject.hash"] == short_hash("acme")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/assets/none.css"])
+def test_probes_scrapes_and_assets_make_no_span(recorder: Recorder, path: str, tmp_path: Path) -> None:
+    settings = Settings.model_validate({"store": {"url": f"sqlite:///{tmp_path}/history.db"}})
+    recorder = Recorder(metrics=Metrics())
+    house = build_house(settings, {}, transport=httpx.MockTransport(Model()), telemetry=recorder.telemetry)
+
+    async def work() -> None:
+        await house.start()
+        transport = httpx.ASGITransport(build_app(settings, house, {}))
+        async with httpx.AsyncClient(transport=transport, base_url="http://proxy") as client:
+            assert (await client.get(path, headers={"traceparent": CALLER})).status_code in (200, 404)
+            assert not recorder.spans
+            assert (await client.get("/v1/grounding/none")).status_code in (404, 503)
+            assert list(recorder.spans) == ["GET /v1/grounding/{id}"]
+        await house.close()
+
+    run(work())
+    assert recorder.telemetry.metrics is not None
+    routes = [labels[1] for labels, _ in recorder.telemetry.metrics.requests.family().histograms]
+    assert len(routes) == 2, "they are counted all the same"
 
 
 def test_the_upstream_is_called_within_its_own_span(recorder: Recorder) -> None:

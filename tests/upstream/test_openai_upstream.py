@@ -8,7 +8,14 @@ import httpx
 import pytest
 import respx
 
-from proxy.errors import RequestError, UpstreamBroken, UpstreamConnectTimeout, UpstreamTimeout, UpstreamUnreachable
+from proxy.errors import (
+    BadRequest,
+    RequestError,
+    UpstreamBroken,
+    UpstreamConnectTimeout,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
 from proxy.types import Call, Headers, Reply
 from proxy.upstream.openai import OpenAIUpstream
 
@@ -63,8 +70,42 @@ def test_the_target_is_reached_as_it_was_written(base_url: str, target: str, raw
 
 
 def test_only_the_configured_host_is_ever_called() -> None:
-    for target in ("//evil.example/x", "/../../x", "@evil.example/", "/x#y", "/\\evil.example"):
-        assert sent_on({}, call(target)).url.host == "upstream.internal"
+    for target in ("//evil.example/x", "/x#y", "/\\evil.example", "/@evil.example/", "/http://evil.example/"):
+        url = sent_on({}, call(target)).url
+        assert (url.host, url.raw_path.startswith(b"/v1/")) == ("upstream.internal", True)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/../../x",
+        "/..",
+        "/.",
+        "/a/../../x?y=1",
+        "/%2e%2e/x",
+        "/.%2E/x",
+        "/%252e%252e/x",
+        "/..%2fx",
+        "/..\\x",
+        "/a%5c..%5cx",
+        "/..;/x",
+        "/..%3Bx=1/x",
+        "/..%00/x",
+        "/..%20/x",
+        "/%c0%ae%c0%ae/x",
+        "@evil.example/",
+        "evil/x",
+    ],
+)
+def test_no_target_leaves_the_path_of_the_base_url(target: str) -> None:
+    for base_url in (BASE, "http://up", "http://up/tenant-a/v1/"):
+        with pytest.raises(BadRequest):
+            sent_on({}, call(target), base_url)
+
+
+def test_dots_that_resolve_to_nothing_are_sent_as_they_are() -> None:
+    for target in ("/a..b/c", "/.../x", "/.hidden", "/x.y?path=../../z"):
+        assert sent_on({}, call(target)).url.raw_path == b"/v1" + target.encode()
 
 
 def test_the_body_is_reached_byte_by_byte() -> None:

@@ -12,6 +12,8 @@ from proxy.types import (
     Citation,
     Claim,
     ClaimKind,
+    ConfidenceParts,
+    Consistency,
     Judgement,
     Label,
     Policy,
@@ -378,6 +380,36 @@ def test_parts_that_are_unknown_do_not_count() -> None:
     assert confidence.score == pytest.approx((0.3 * 0.5 + 0.25 * 0.7) / 0.55)
 
 
+def test_every_verdict_has_a_confidence_in_its_four_parts() -> None:
+    context = Context([Source("s1", "user", "The sky is blue.")])
+    choice = Choice(0, "x", "stop", 0.6)
+    told = judgement(score=0.5, cites="s1")
+    consistency = Consistency(0.5, compared=1, agreement=((0, "c1", 0.25),))
+    (found,) = report(told, context=context, choice=choice, consistency=consistency).choices[0].judgements
+    assert found.parts == ConfidenceParts(0.5, 0.7, 0.6, 0.25)
+    assert found.confidence == pytest.approx(0.3 * 0.5 + 0.25 * 0.7 + 0.25 * 0.6 + 0.2 * 0.25)
+
+
+def test_a_claim_that_no_earlier_answer_speaks_of_has_no_consistency() -> None:
+    consistency = Consistency(0.5, compared=1, agreement=((0, "c9", 0.25),))
+    (found,) = report(SUPPORTED, consistency=consistency).choices[0].judgements
+    assert found.parts == ConfidenceParts(1.0)
+
+
+def test_a_claim_that_was_not_checked_has_no_parts() -> None:
+    (found,) = report(LATE).choices[0].judgements
+    assert (found.confidence, found.parts) == (0.0, None)
+
+
+def test_without_confidence_no_report_tells_of_it() -> None:
+    found = report(UNSUPPORTED, judgement(score=0.1), policy=Policy(has_confidence=False))
+    assert found.confidence is None
+    assert "low_confidence" not in found.flags
+    assert [each.confidence for each in found.choices[0].judgements] == [None, None]
+    assert found.risk is not None
+    assert not any("onfidence" in factor for factor in found.risk.factors)
+
+
 @pytest.mark.parametrize(
     "weights", [(), (("retrieval", 0.0), ("source", 0.0), ("extraction", 0.0))], ids=["none", "zero"]
 )
@@ -398,7 +430,7 @@ def test_nothing_supported_is_no_confidence_in_the_answer() -> None:
     """An answer whose every claim is contradicted is surely wrong: nobody is told to use it."""
     confidence = report(CONTRADICTED, CONTRADICTED, temperature=0.0).confidence
     assert confidence
-    assert confidence.recommendation != "Use the answer."
+    assert confidence.recommendation == "Do not use this answer as it is: the sources contradict 2 claims."
 
 
 def test_the_verdict_of_no_judgements() -> None:

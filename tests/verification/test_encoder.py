@@ -23,7 +23,7 @@ POLICY = Policy(encoder=EncoderPolicy("any", asked_from=0.0, asked_below=1.0))
 
 STATED = "The operator paid for the harbour that serves maintenance ships."
 OPEN = "The wind farm keeps local fishermen content with cheap electricity."
-VERBATIM = "Norrin Energy, paid for the construction of a harbour"
+VERBATIM = "Its operator, Norrin Energy, paid for the construction of a harbour that serves the maintenance ships."
 VETOED = "The Harwick wind farm is profitable."
 NEW_NAME = "The harbour serves the maintenance ships of Halden Power."
 ELSEWHERE = "Penguins eat krill."

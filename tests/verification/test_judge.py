@@ -1,6 +1,5 @@
 """RE1, ST2, CL2: of what the verifiers say of one claim, the gravest word decides; a failure is never a verdict."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
@@ -8,8 +7,9 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from steps import growth
 
-from proxy.types import Claim, Label, Policy, Source, Verdict
+from proxy.types import Claim, ConfidenceParts, Label, Policy, Source, Verdict
 from proxy.verification.context.index import Context
 from proxy.verification.judge import VERIFIERS, Verifier, judge, unjudged
 
@@ -112,17 +112,17 @@ def test_a_reason_to_skip_is_told_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "label", "score", "confidence"),
+    ("kind", "label", "score", "retrieval", "source"),
     [
-        ("source", "supported", 0.8, 0.8),
-        ("user", "supported", 1.0, 0.7),
-        ("system", "supported", 1.0, 0.9),
-        ("source", "contradicted", 0.1, 0.9),
-        ("source", "unsupported", 0.0, 1.0),
+        ("source", "supported", 0.8, 0.8, 1.0),
+        ("user", "supported", 1.0, 1.0, 0.7),
+        ("system", "supported", 1.0, 1.0, 0.9),
+        ("source", "contradicted", 0.1, 0.9, 1.0),
+        ("source", "unsupported", 0.0, 1.0, 1.0),
     ],
 )
-def test_confidence_in_a_verdict_is_its_certainty_times_its_source(
-    kind: str, label: Label, score: float, confidence: float
+def test_confidence_in_a_verdict_weighs_its_certainty_and_its_source(
+    kind: str, label: Label, score: float, retrieval: float, source: float
 ) -> None:
     context = Context([Source("s1", kind, "The sky is blue.")])  # type: ignore[arg-type]
     citation = context.passages[0].cite(score, "exact")
@@ -130,7 +130,9 @@ def test_confidence_in_a_verdict_is_its_certainty_times_its_source(
     def verify(claim: Claim, context: Context, policy: Policy) -> Verdict:
         return Verdict("statement", label, score, "m", "r", (citation,))
 
-    assert judge(CLAIM, context, Policy(), [("statement", verify)]).confidence == pytest.approx(confidence)
+    judgement = judge(CLAIM, context, Policy(), [("statement", verify)])
+    assert judgement.parts == ConfidenceParts(pytest.approx(retrieval), source)
+    assert judgement.confidence == pytest.approx((0.3 * retrieval + 0.25 * source) / 0.55)
 
 
 TEXTS = st.text(st.characters(), max_size=60) | st.sampled_from(
@@ -157,9 +159,10 @@ def test_the_verifiers_have_the_names_that_settings_and_requests_use() -> None:
 def test_a_claim_of_any_length_takes_bounded_time(pattern: str) -> None:
     """RE1: what is too long for one claim is said to be not checked, and all else is judged in time."""
     context = Context([Source("s", "source", "The fares were not raised this year. Bob manages Anna. " * 50)])
-    for length in (1900, 48_000):
+
+    def label(length: int) -> str:
         text = (pattern * length)[:length]
-        started = time.process_time()
-        label = judge(Claim("c1", text, 0, len(text)), context, Policy()).verdict.label
-        assert time.process_time() - started < 3
-        assert length < 2000 or label == "not_checked"
+        return judge(Claim("c1", text, 0, len(text)), context, Policy()).verdict.label
+
+    assert growth(label, 475, 1900) < 6
+    assert label(48_000) == "not_checked"

@@ -1,4 +1,4 @@
-"""RK1: the risk of an answer and its factors."""
+"""The risk of an answer and its factors."""
 
 import pytest
 from hypothesis import given
@@ -77,10 +77,25 @@ def test_the_heaviest_factor_comes_first_and_what_is_in_order_is_none() -> None:
     risk = assess_risk(report(1, 1, 1, confidence=1.0, consistency=0.5, samples=0.1))
     assert risk is not None
     assert risk.factors == (
-        "Of 3 claims 1 are not supported and 1 contradicted.",
-        "It contradicts earlier answers 0 times.",
-        "Further answers to the same request vary by 0.10.",
+        "Of 3 checked claims, 1 is not supported and 1 is contradicted.",
+        "It contradicts an earlier answer.",
+        "Further answers to the same request differ from it (variance 0.10).",
     )
+
+
+@pytest.mark.parametrize(
+    ("unsupported", "contradicted", "factor"),
+    [
+        (0, 1, "Of 2 checked claims, 1 is contradicted."),
+        (1, 0, "Of 2 checked claims, 1 is not supported."),
+        (2, 0, "Of 3 checked claims, 2 are not supported."),
+        (2, 1, "Of 4 checked claims, 2 are not supported and 1 is contradicted."),
+    ],
+)
+def test_a_factor_counts_only_what_is_in_doubt(unsupported: int, contradicted: int, factor: str) -> None:
+    risk = assess_risk(report(1, unsupported, contradicted))
+    assert risk is not None
+    assert risk.factors == (factor,)
 
 
 @given(counts, counts, counts, shares, shares, shares)

@@ -1,4 +1,4 @@
-"""TA1, TA2: what each step of a trace is, which become premises, and whether the answer follows."""
+"""What each step of a trace is, which become premises, and whether the answer follows."""
 
 from __future__ import annotations
 
@@ -123,6 +123,44 @@ def test_no_steps_derive_nothing() -> None:
 )
 def test_what_an_executor_derived_is_the_answer_or_not(answer: str, derived: str, status: str) -> None:
     assert compare_derived(answer, derived, Policy()).status == status
+
+
+@pytest.mark.parametrize(
+    ("answer", "stated"),
+    [
+        ("Bob Ray is the CEO.", "Ann Lee is the CEO."),
+        ("Ann Lee is the CFO.", "Ann Lee is the CEO."),
+        ("Ann Lee was the CEO.", "Ann Lee is the CEO."),
+        ("Ann Lee is the CEO.", "Ann Lee is not the CEO."),
+        ("Lee is Kim's boss.", "Kim is Lee's boss."),
+        ("Revenue was $5M.", "Profit was $5M."),
+        ("Costs rose 5%.", "Costs fell 5%."),
+        ("The plan is free.", "The plan may be free."),
+        ("No refunds are given.", "Refunds are given."),
+        ("Bob", "Ann is the boss of Bob."),
+        ("$5M", "Profit was not $5M."),
+    ],
+)
+def test_an_answer_that_shares_only_words_with_what_is_derived_does_not_follow(answer: str, stated: str) -> None:
+    assert compare_derived(answer, stated, Policy()).status == "not_derived"
+    assert derive(answer, stated).status == "not_derived"
+
+
+@pytest.mark.parametrize(
+    ("answer", "step", "status"),
+    [
+        ("Ann Lee", "The CEO is Ann Lee.", "derived"),
+        ("Ann Lee", "Dr. Ann Lee", "derived"),
+        ("The CEO is Ann Lee.", "Ann Lee", "derived"),
+        ("Ann Lee", "Ann Lee was made treasurer.", "not_derived"),
+        ("Bob", "Ann is the boss of Bob.", "not_derived"),
+        ("Bob Ray", "Ann Lee is the CEO.", "not_derived"),
+    ],
+)
+def test_a_name_follows_when_the_steps_give_it_for_what_was_asked(answer: str, step: str, status: str) -> None:
+    question = "Who is the CEO?"
+    assert derive(answer, step, question=question).status == status
+    assert compare_derived(answer, step, Policy(), question=question).status == status
 
 
 def test_the_executor_sees_the_steps_as_data_and_nothing_else() -> None:

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from proxy.telemetry.reliability import Bin
+
 _WIDTH, _HEIGHT = 640, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 10, 12, 26
+_SIDE = 280
 _TICKS = 5
 _STEPS = (4, 8, 20, 40)
 
@@ -67,6 +70,40 @@ class Chart:
     def is_empty(self) -> bool:
         """Whether there is nothing to be drawn."""
         return not any(line.dots for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """A reliability diagram: stated probability across, the share that came true up, both from 0 to 100 %."""
+
+    size: int
+    left: int
+    right: int
+    top: int
+    bottom: int
+    dots: tuple[Dot, ...]
+    across: tuple[Tick, ...]
+    up: tuple[Tick, ...]
+    bins: tuple[Bin, ...]
+
+
+def reliability_diagram(bins: Sequence[Bin]) -> Diagram:
+    """Return a diagram with one dot for each tenth of probability."""
+    left, right, top, bottom = _LEFT, _SIDE - _RIGHT, _TOP, _SIDE - _BOTTOM
+
+    def x(share: float) -> float:
+        return round(left + (right - left) * share, 1)
+
+    def y(share: float) -> float:
+        return round(bottom - (bottom - top) * share, 1)
+
+    def dot(each: Bin) -> Dot:
+        label = f"{each.n} claims: stated {told(each.stated, '%')}, true {told(each.true, '%')}"
+        return Dot(x(each.stated), y(each.true), label)
+
+    shares = [step / (_TICKS - 1) for step in range(_TICKS)]
+    across, up = ([Tick(at(share), told(share, "%")) for share in shares] for at in (x, y))
+    return Diagram(_SIDE, left, right, top, bottom, tuple(map(dot, bins)), tuple(across), tuple(up), tuple(bins))
 
 
 def line_chart(title: str, days: Sequence[date], series: Sequence[Series], unit: str) -> Chart:

@@ -9,7 +9,7 @@ from typing import Any
 
 from proxy.errors import ReviewConflict
 from proxy.server.pages.highlight import Segment, Span, cut
-from proxy.stores.history.exchange import Stored, Summary
+from proxy.stores.history.exchange import HISTORY, PromptMessage, Stored, Summary
 from proxy.stores.history.reviews import Decided, Finding
 from proxy.types import Choice, Source
 
@@ -18,7 +18,10 @@ _TOOL_CALL = re.compile(r"/tool_calls/(\d+)/function/arguments")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a claim rests on. `anchor` is where it is marked in its source, None where that is not shown."""
+    """What a claim rests on, or what an earlier answer said against it (match "history", the source its exchange).
+
+    `anchor` is where it is marked in its source, None where that is not shown.
+    """
 
     source: str
     text: str
@@ -69,6 +72,7 @@ class SourceView:
     id: str
     kind: str
     title: str | None
+    url: str | None
     segments: tuple[Segment[Marked], ...]
     chars: int
     is_cited: bool
@@ -87,7 +91,7 @@ class Refused:
 class ExchangeView:
     """An exchange as its page shows it. `earlier` are the decisions on each finding before its last one.
 
-    `remarks` are the warnings of its report and what makes it risky.
+    `remarks` are the warnings of its report and the factors of its risk, `prompt` the messages of its request.
     """
 
     summary: Summary
@@ -98,6 +102,7 @@ class ExchangeView:
     whole: tuple[Finding, ...]
     contradictions: tuple[Mapping[str, Any], ...]
     remarks: tuple[str, ...]
+    prompt: tuple[PromptMessage, ...]
     earlier: Mapping[int, tuple[Decided, ...]]
     refused: Refused | None = None
     next_open: Finding | None = None
@@ -149,6 +154,7 @@ def exchange_view(
         tuple(finding for finding in findings if finding.claim is None),
         tuple((stored.report.get("consistency") or {}).get("contradictions", ())),
         (*stored.report.get("warnings", ()), *(stored.report.get("risk") or {}).get("factors", ())),
+        stored.prompt,
         earlier,
         refused,
         next_open,
@@ -182,8 +188,10 @@ class _Passages:
             for (of, start, end), claims in self._cited.items()
             if of == number
         ]
-        title = source.title or None
-        return SourceView(source.id, source.kind, title, cut(source.text, spans), len(source.text), bool(spans))
+        title = source.title or source.label or None
+        return SourceView(
+            source.id, source.kind, title, source.url, cut(source.text, spans), len(source.text), bool(spans)
+        )
 
 
 def _anchor(source: int, start: int, end: int) -> str:
@@ -224,10 +232,12 @@ def _claim(claim: Mapping[str, Any], key: str, finding: Finding | None, passages
         claim.get("text", ""),
         claim["label"],
         claim.get("verifier") or "",
-        claim.get("reason") or (claim.get("skip_reason") or "").replace("_", " "),
+        (finding.reason if finding else "")
+        or claim.get("reason")
+        or (claim.get("skip_reason") or "").replace("_", " "),
         claim.get("score"),
         claim.get("confidence"),
-        tuple(_evidence(key, claim, passages)),
+        (*_evidence(key, claim, passages), *_earlier(finding)),
         finding,
     )
 
@@ -236,6 +246,13 @@ def _evidence(key: str, claim: Mapping[str, Any], passages: _Passages) -> Iterat
     for citation in claim.get("citations", ()):
         anchor = passages.cite(key, citation)
         yield Evidence(citation["source"], citation.get("text", ""), citation["match"], anchor)
+
+
+def _earlier(finding: Finding | None) -> Iterator[Evidence]:
+    """Yield the statements of earlier answers that a claim contradicts."""
+    for citation in finding.citations if finding else ():
+        if citation.match == HISTORY:
+            yield Evidence(citation.source, citation.text, HISTORY)
 
 
 def _title(choice: int | None, text: int) -> str:

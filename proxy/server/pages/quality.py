@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from proxy.server.desk import Desk
-from proxy.server.pages.chart import Chart, Series, line_chart, sparkline
+from proxy.server.pages.chart import Chart, Diagram, Series, line_chart, reliability_diagram, sparkline
 from proxy.server.reviews import day_start
 from proxy.stores.history.reviews import Precision, Wanted
 from proxy.stores.history.trends import Figures, Trend, total
+from proxy.telemetry.reliability import Calibration, calibration
 from proxy.verification.advice import Advice, Decision, advise
 
 RANGES = (7, 30, 90)
@@ -53,6 +54,8 @@ class QualityView:
     flags: tuple[FlagRow, ...]
     decided: Precision | None
     advice: tuple[tuple[Advice, str | None], ...]
+    calibration: Calibration
+    diagram: Diagram
 
 
 async def quality_view(desk: Desk, days: int, model: str | None, now: float) -> QualityView:
@@ -67,6 +70,8 @@ async def quality_view(desk: Desk, days: int, model: str | None, now: float) -> 
     precision = await desk.precision(day_start(since))
     calendar = tuple(since + timedelta(days=at) for at in range(days))
     answers = everything[0][1].exchanges if everything else 0
+    decisions = await _decided(desk)
+    calibrated = calibration((each.score, int(not each.is_right)) for each in decisions)
     return QualityView(
         days,
         model,
@@ -75,7 +80,9 @@ async def quality_view(desk: Desk, days: int, model: str | None, now: float) -> 
         _charts(calendar, trend),
         tuple(_flag_row(flag, found, answers, calendar, by_flag, precision) for flag, found in flags),
         _together(precision),
-        tuple((each, _SETTINGS.get((each.flag, each.verifier))) for each in advise(await _decisions(desk))),
+        tuple((each, _SETTINGS.get((each.flag, each.verifier))) for each in advise(_by_flag(decisions))),
+        calibrated,
+        reliability_diagram(calibrated.bins),
     )
 
 
@@ -94,6 +101,15 @@ def _charts(days: Sequence[date], trend: Sequence[Trend]) -> tuple[Chart, ...]:
                 of("Grounding score", lambda each: each.mean("score")),
                 of("Quality", lambda each: each.mean("quality")),
                 of("Confidence", lambda each: each.mean("confidence")),
+            ],
+            "%",
+        ),
+        line_chart(
+            "Consistency and risk",
+            days,
+            [
+                of("Consistency with earlier answers", lambda each: each.mean("consistency")),
+                of("Risk", lambda each: each.mean("risk")),
             ],
             "%",
         ),
@@ -128,15 +144,32 @@ def _together(precision: Sequence[Precision]) -> Precision | None:
     return Precision("", "", confirmed, rejected) if confirmed + rejected else None
 
 
-async def _decisions(desk: Desk) -> tuple[Decision, ...]:
-    """The newest decisions on claims, one for each flag that a claim carries."""
-    found: list[Decision] = []
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """A claim that a reviewer decided on; `score` (0–1) is how likely it was said to be supported."""
+
+    flags: tuple[str, ...]
+    verifier: str
+    score: float
+    is_right: bool
+
+
+async def _decided(desk: Desk) -> list[_Decided]:
+    """The newest decisions on claims."""
+    found: list[_Decided] = []
     seen = 0
     async for each in desk.history.reviews.export(Wanted("decided")):
         seen += 1
         if each.decided and each.score is not None:
             is_right = each.decided.decision == "confirmed"
-            found += [Decision(flag, each.verifier or "", each.score, is_right) for flag in each.flags]
+            found.append(_Decided(each.flags, each.verifier or "", each.score, is_right))
         if seen >= _DECISIONS:
             break
-    return tuple(found)
+    return found
+
+
+def _by_flag(decisions: Sequence[_Decided]) -> Iterator[Decision]:
+    """The decisions once for each flag that their claim carries."""
+    for each in decisions:
+        for flag in each.flags:
+            yield Decision(flag, each.verifier, each.score, each.is_right)

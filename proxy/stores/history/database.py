@@ -116,7 +116,7 @@ class Database:
             if not self.is_sqlite:
                 await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
                 await connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"'))
-            await connection.run_sync(_upgrade)
+            await connection.run_sync(upgrade)
 
     async def close(self) -> None:
         """Closes every connection."""
@@ -158,13 +158,14 @@ _OUTAGES = (  # by their names in both drivers, and SQLAlchemy's own when its po
 )
 
 
-def _upgrade(connection: Connection) -> None:
+def upgrade(connection: Connection, to: str = "head") -> None:
+    """Bring the tables to a revision."""
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS))
     script = ScriptDirectory.from_config(config)
 
     def steps(revision: Any, _: Any) -> Any:
-        return script._upgrade_revs("head", revision)
+        return script._upgrade_revs(to, revision)
 
     context = EnvironmentContext(config, script, fn=steps)
     context.configure(connection=connection, fn=steps)

@@ -6,18 +6,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
-from proxy.types import Choice, Report, Source
+from proxy.types import Choice, Intent, Report, Source
 
 T = TypeVar("T")
 
 Content = Literal["full", "hashes"]
 
+HISTORY = "history"
+"""The match of evidence that is a statement of an earlier answer; its source is the exchange."""
+
 _OVERHEAD = 2000  # characters that an entry takes besides its texts
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMessage:
+    """One message of a request, its text shortened where it is long."""
+
+    role: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One exchange whose report is made. `at` is in Unix seconds; `kept` is the report in its wire form, as JSON.
+
+    `question` is the last message of the user, `asked` the sentence of it that asks, `prompt` all messages.
 
     An entry takes the place of an earlier one with the same id, at its time, unless it is deferred and that one is not.
     """
@@ -30,7 +43,10 @@ class Entry:
     choices: tuple[Choice, ...] = ()
     subject: str | None = None
     session: str | None = None
-    intent: str | None = None
+    intent: Intent | None = None
+    asked: str = ""
+    prompt: tuple[PromptMessage, ...] = ()
+    tenant: str = ""
 
     @property
     def id(self) -> str:
@@ -42,12 +58,16 @@ class Entry:
         """About how many characters it holds on to."""
         answers = sum(len(choice.text) + sum(map(len, choice.arguments)) for choice in self.choices)
         sources = sum(len(source.text) for source in self.report.sources)
-        return _OVERHEAD + len(self.kept) + len(self.question) + answers + sources
+        prompt = sum(len(message.text) for message in self.prompt)
+        return _OVERHEAD + len(self.kept) + len(self.question) + len(self.asked) + answers + sources + prompt
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """An exchange as a list shows it. `question` and `answer` are None where the store keeps no content."""
+    """An exchange as a list shows it: `question` is the user's last message, `asked` the sentence of it that asks.
+
+    Texts are None where the store keeps no content.
+    """
 
     seq: int
     id: str
@@ -67,6 +87,8 @@ class Summary:
     total_ms: float
     question: str | None
     answer: str | None
+    asked: str | None
+    tenant: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +103,7 @@ class Stored:
     report: Mapping[str, Any]
     choices: tuple[Choice, ...]
     sources: tuple[Source, ...]
+    prompt: tuple[PromptMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +111,7 @@ class Query:
     """Which exchanges are wanted: all conditions hold at once. `text` holds words that all occur, in any order.
 
     Words joined by punctuation, such as 4.2, occur in that order. `since` and `until` are Unix seconds, half-open.
+    Without a `tenant`, those of all tenants are wanted.
     """
 
     subject: str | None = None
@@ -97,6 +121,7 @@ class Query:
     text: str | None = None
     since: float | None = None
     until: float | None = None
+    tenant: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,16 @@ from proxy.stores.history.database import Database
 from proxy.stores.history.exchange import Page, Query, Similar, Stored, Summary
 from proxy.stores.history.rows import stored_of, summary_of
 from proxy.stores.history.search import SIMPLE, Search, key, narrowing, search_for, similarity, words_of
-from proxy.stores.history.tables import CONTENTS, EXCHANGE_FLAGS, EXCHANGES, WORDS
+from proxy.stores.history.tables import CONTENTS, EXCHANGE_FLAGS, EXCHANGES, WORDS, answered_between
 
 _CANDIDATES = 200  # questions that are compared, for each search that looks for similar ones
 _LOOK_S = 0.25  # after which no further search is begun
 _LIKE = 0.3  # the least similarity that is told
 _MATCH = table("words", column("rowid"))  # SQLite's FTS5 table, of which each row is that of an exchange
 
-_LISTED = select(EXCHANGES, CONTENTS.c.question, CONTENTS.c.answer).join(CONTENTS, CONTENTS.c.seq == EXCHANGES.c.seq)
+_LISTED = select(EXCHANGES, CONTENTS.c.question, CONTENTS.c.answer, CONTENTS.c.asked).join(
+    CONTENTS, CONTENTS.c.seq == EXCHANGES.c.seq
+)
 
 
 class Exchanges:
@@ -27,9 +29,12 @@ class Exchanges:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def get(self, id_: str) -> Stored | None:
-        """Everything that is kept of an exchange, or None when there is none (any more) under this id."""
-        wanted = _LISTED.add_columns(CONTENTS.c.packed).where(EXCHANGES.c.id == id_)
+    async def get(self, id_: str, tenant: str | None = None) -> Stored | None:
+        """Everything that is kept of an exchange, or None when there is none (any more) under this id.
+
+        With `tenant`, only of one that is the tenant's.
+        """
+        wanted = _LISTED.add_columns(CONTENTS.c.packed).where(EXCHANGES.c.id == id_, *_of(tenant))
         async with self._database.reading() as connection:
             row = (await connection.execute(wanted)).mappings().first()
         return stored_of(row) if row else None
@@ -39,7 +44,9 @@ class Exchanges:
         rows, next_ = await self._rows(query, after, limit)
         return Page(tuple(summary_of(row) for row in rows), next_)
 
-    async def similar(self, question: str, subject: str | None = None, limit: int = 10) -> tuple[Similar, ...]:
+    async def similar(
+        self, question: str, subject: str | None = None, limit: int = 10, tenant: str | None = None
+    ) -> tuple[Similar, ...]:
         """Earlier exchanges whose questions share the most words with this one, the most similar first.
 
         Of those that share its longest words, the newest are compared, for a quarter of a second at most: what is found
@@ -51,8 +58,9 @@ class Exchanges:
         async with self._database.reading() as connection:
             for search in narrowing(question, () if subject is None else (key("subject", subject),)):
                 wanted, order = self._found_by(search)
+                wanted = wanted.where(*_of(tenant))
                 for row in (await connection.execute(wanted.order_by(order.desc()).limit(_CANDIDATES))).mappings():
-                    alike = similarity(words, words_of(row["question"] or ""))
+                    alike = similarity(words, words_of(row["asked"] or row["question"] or ""))
                     if alike >= _LIKE:
                         found[row["id"]] = Similar(summary_of(row), alike)
                 if len(found) >= limit or time.monotonic() > until:
@@ -65,10 +73,11 @@ class Exchanges:
         if matching is None:
             return [], None
         wanted, order = matching
+        wanted = wanted.where(*_of(query.tenant))
         if query.until is not None and order is EXCHANGES.c.seq:
             wanted = wanted.where(order.in_(_of_time(query, after, limit + 1)))
         else:
-            wanted = wanted.where(*_in_time(query))
+            wanted = wanted.where(*answered_between(query.since, query.until))
         if after is not None:
             wanted = wanted.where(order < after, CONTENTS.c.seq < after)  # the latter tells a merge where to begin
         async with self._database.reading() as connection:
@@ -106,9 +115,9 @@ def _named(query: Query) -> list[ColumnElement[bool]]:
     return [EXCHANGES.c[name] == value for name, value in _given(query).items()]
 
 
-def _in_time(query: Query) -> list[ColumnElement[bool]]:
-    since = [] if query.since is None else [EXCHANGES.c.at >= query.since]
-    return since if query.until is None else [*since, EXCHANGES.c.at < query.until]
+def _of(tenant: str | None) -> list[ColumnElement[bool]]:
+    """Return the condition on an exchange that it is a tenant's; none at all for None."""
+    return [] if tenant is None else [EXCHANGES.c.tenant == tenant]
 
 
 def _of_time(query: Query, after: int | None, limit: int) -> Select[tuple[int]]:
@@ -116,7 +125,9 @@ def _of_time(query: Query, after: int | None, limit: int) -> Select[tuple[int]]:
 
     That no index gives this order keeps databases from walking back all the same.
     """
-    found = select(EXCHANGES.c.seq).where(*_named(query), *_in_time(query))
+    found = select(EXCHANGES.c.seq).where(
+        *_named(query), *_of(query.tenant), *answered_between(query.since, query.until)
+    )
     if after is not None:
         found = found.where(EXCHANGES.c.seq < after)
     return found.order_by((EXCHANGES.c.seq + 0).desc()).limit(limit)

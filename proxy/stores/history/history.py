@@ -52,15 +52,15 @@ class History:
             return f"unavailable; {self.writer.waiting} exchanges wait, {self.writer.lost} are lost"
         return f"{self.writer.lost} exchanges are lost" if self.writer.has_lost_lately else None
 
-    async def forget(self, subject: str) -> tuple[str, ...]:
-        """Deletes everything about a subject, what is still to be written included; gives the ids of its exchanges.
+    async def forget(self, subject: str, tenant: str | None = None) -> tuple[str, ...]:
+        """Deletes everything that a tenant has about a subject, or all tenants, and gives the ids of its exchanges.
 
-        Raises StoreUnavailable when that is not certain to have happened.
+        What is still to be written is included. Raises StoreUnavailable when that is not certain to have happened.
         """
         if not self.writer.is_down:
             await self.writer.flush()
-        self.writer.drop(subject)
-        return await forget(self._database, subject)
+        self.writer.drop(subject, tenant)
+        return await forget(self._database, subject, tenant)
 
     async def close(self) -> None:
         """Writes what is waiting and closes the database."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import sha256
 
-from sqlalchemy import Select, delete, select, update
+from sqlalchemy import ColumnElement, Select, delete, or_, select, update
 
 from proxy.stores.history.database import Database
-from proxy.stores.history.rollups import day_of
+from proxy.stores.history.rollups import day_of, subject_key
 from proxy.stores.history.tables import AUDIT, EXCHANGES, ROLLUPS
 
 _AT_ONCE = 500  # exchanges deleted in one transaction, so that others get to write in between
@@ -41,21 +41,28 @@ async def expire(database: Database, keep: Keep, now: float) -> int:
     return deleted
 
 
-async def forget(database: Database, subject: str) -> tuple[str, ...]:
-    """Deletes everything about a subject, and gives the ids of its exchanges. Raises StoreUnavailable.
+async def forget(database: Database, subject: str, tenant: str | None = None) -> tuple[str, ...]:
+    """Deletes everything that a tenant has about a subject, or all tenants, and gives the ids of its exchanges.
 
-    The audit log goes on to tell that it was read about, under a digest in place of its name.
+    The audit log goes on to tell that it was read about, under a digest in place of its name. Raises StoreUnavailable.
     """
-    of_subject = select(EXCHANGES.c.id).where(EXCHANGES.c.subject == subject)
+    wanted = [EXCHANGES.c.subject == subject, *([] if tenant is None else [EXCHANGES.c.tenant == tenant])]
     async with database.reading() as connection:
-        ids = tuple((await connection.execute(of_subject)).scalars())
-    await _delete(database, select(EXCHANGES.c.seq).where(EXCHANGES.c.subject == subject))
+        ids = tuple((await connection.execute(select(EXCHANGES.c.id).where(*wanted))).scalars())
+    await _delete(database, select(EXCHANGES.c.seq).where(*wanted))
     digest = "sha256:" + sha256(subject.encode()).hexdigest()[:12]
     async with database.changing() as connection:
-        await connection.execute(delete(ROLLUPS).where(ROLLUPS.c.subject == subject))
+        await connection.execute(delete(ROLLUPS).where(_figures_of(subject, tenant)))
         await connection.execute(update(AUDIT).where(AUDIT.c.subject == subject).values(subject=digest))
     await database.erase()
     return ids
+
+
+def _figures_of(subject: str, tenant: str | None) -> ColumnElement[bool]:
+    """Return the condition on roll-ups of a tenant's subject, or of the subject of that name of every tenant."""
+    if tenant is not None:
+        return ROLLUPS.c.subject == subject_key(tenant, subject)
+    return or_(ROLLUPS.c.subject == subject, ROLLUPS.c.subject.endswith(f"/{subject}", autoescape=True))
 
 
 async def _delete(database: Database, wanted: Select[tuple[int]]) -> int:

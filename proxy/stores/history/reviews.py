@@ -16,7 +16,7 @@ from proxy.errors import ReviewConflict
 from proxy.stores.history.database import Database
 from proxy.stores.history.exchange import Page
 from proxy.stores.history.rows import flags_of
-from proxy.stores.history.tables import CONTENTS, DECISIONS, EXCHANGES, FINDING_FLAGS, FINDINGS
+from proxy.stores.history.tables import CONTENTS, DECISIONS, EXCHANGES, FINDING_FLAGS, FINDINGS, answered_between
 from proxy.types import Citation
 
 Decision = Literal["confirmed", "rejected"]
@@ -41,7 +41,8 @@ class Finding:
     """What a person may be asked about: one flagged claim of an answer, or a flag on the answer without a claim.
 
     `version` counts decisions and must be given with the next one. `start` and `end` count in the answer of `choice`,
-    or in what `pointer` leads to. Texts are None where the store keeps no content.
+    or in what `pointer` leads to. `original_confidence` is that with which the answer states the claim, `question` the
+    user's last message and `asked` the sentence of it that asks. Texts are None where the store keeps no content.
     """
 
     id: int
@@ -66,6 +67,10 @@ class Finding:
     reason: str | None = None
     citations: tuple[Citation, ...] = ()
     question: str | None = None
+    asked: str | None = None
+    session: str | None = None
+    original_confidence: float | None = None
+    tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,7 @@ class Wanted:
     exchange: str | None = None
     since: float | None = None
     until: float | None = None
+    tenant: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +114,8 @@ class Precision:
 
 
 _FINDING = (
-    select(FINDINGS, EXCHANGES.c.id.label("exchange"), EXCHANGES.c.at)
-    .add_columns(CONTENTS.c.question)
+    select(FINDINGS, EXCHANGES.c.id.label("exchange"), EXCHANGES.c.at, EXCHANGES.c.session, EXCHANGES.c.tenant)
+    .add_columns(CONTENTS.c.question, CONTENTS.c.asked)
     .join(EXCHANGES, EXCHANGES.c.seq == FINDINGS.c.seq)
     .join(CONTENTS, CONTENTS.c.seq == FINDINGS.c.seq)
 )
@@ -212,11 +218,11 @@ def _conditions(wanted: Wanted) -> Sequence[ColumnElement[bool]]:
         (FINDINGS.c.model, wanted.model),
         (FINDINGS.c.subject, wanted.subject),
         (EXCHANGES.c.id, wanted.exchange),
+        (EXCHANGES.c.tenant, wanted.tenant),
     )
     state = states.get(wanted.state, (FINDINGS.c.decision == wanted.state,))
-    since = () if wanted.since is None else (EXCHANGES.c.at >= wanted.since,)
-    until = () if wanted.until is None else (EXCHANGES.c.at < wanted.until,)
-    return *state, *since, *until, *(column == value for column, value in equal if value is not None)
+    time_ = answered_between(wanted.since, wanted.until)
+    return *state, *time_, *(column == value for column, value in equal if value is not None)
 
 
 def _carries(flag: str) -> ColumnElement[bool]:
@@ -230,7 +236,8 @@ def _conflict(found: Finding) -> ReviewConflict:
 
 _PLAIN = (
     "id", "exchange", "at", "model", "subject", "version", "choice", "claim", "text", "start", "end", "pointer",
-    "label", "verifier", "method", "score", "confidence", "reason", "question",
+    "label", "verifier", "method", "score", "confidence", "reason", "question", "asked",
+    "session", "original_confidence", "tenant",
 )  # fmt: skip
 
 

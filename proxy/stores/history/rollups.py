@@ -67,6 +67,12 @@ def _keys(exchange: Mapping[Any, Any]) -> Iterator[Key]:
         yield Key("flag", day, flag=flag)
         yield Key("model_flag", day, model=model, flag=flag)
     if subject:
-        yield Key("subject", day, subject=subject)
+        name = subject_key(exchange["tenant"], subject)
+        yield Key("subject", day, subject=name)
         for flag in flags:
-            yield Key("subject_flag", day, subject=subject, flag=flag)
+            yield Key("subject_flag", day, subject=name, flag=flag)
+
+
+def subject_key(tenant: str, subject: str) -> str:
+    """Return the name under which figures of a tenant's subject are kept."""
+    return f"{tenant}/{subject}" if tenant else subject

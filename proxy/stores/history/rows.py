@@ -11,10 +11,10 @@ from hashlib import sha256
 from typing import Any
 
 from proxy.dialects.jsonbytes import dumps, loads
-from proxy.stores.history.exchange import Content, Entry, Stored, Summary
+from proxy.stores.history.exchange import HISTORY, Content, Entry, PromptMessage, Stored, Summary
 from proxy.stores.history.search import keys_of
 from proxy.stores.history.tables import LABELS
-from proxy.types import Choice, Judgement, Report, Source
+from proxy.types import Choice, Contradiction, Judgement, Report, Source
 from proxy.verification.aggregate import FLAGS
 
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")  # PostgreSQL takes no NUL, and no database a lone surrogate
@@ -24,6 +24,9 @@ _OPERATIONAL = ("verifier_degraded", "answer_truncated", "context_truncated")
 
 _SUMMED = ("quotes_all_rejected", "low_confidence", "high_risk")
 """Flags that sum up what else was found; who reviews the claims has reviewed them."""
+
+_NAMES = ("title", "label", "url")
+"""What a request calls a source: text of its own, which is kept only with the other texts."""
 
 Row = dict[str, Any]
 
@@ -54,7 +57,7 @@ def rows_of(entry: Entry, content: Content) -> Rows:
         "at": entry.at,
         "subject": _clean(entry.subject) if entry.subject else None,
         "session": _clean(entry.session) if entry.session else None,
-        "intent": _clean(entry.intent) if entry.intent and keeps else None,
+        "intent": entry.intent,
         "model": _clean(entry.model),
         "status": report.status,
         "verdict": report.verdict,
@@ -72,12 +75,14 @@ def rows_of(entry: Entry, content: Content) -> Rows:
         "answer_chars": len(answer),
         "question_sha256": _sha256(question),
         "answer_sha256": _sha256(answer),
+        "tenant": _clean(entry.tenant),
     }
     contents = {
         "question": question if keeps else None,
         "answer": answer if keeps else None,
         "keys": " ".join(keys_of(exchange, report.flags)),
         "packed": _packed(entry, keeps),
+        "asked": _clean(entry.asked) if keeps else None,
     }
     whose = {name: exchange[name] for name in ("model", "subject")}
     return Rows(exchange, contents, report.flags, tuple(whose | row for row in _findings(report, keeps)))
@@ -94,7 +99,8 @@ def stored_of(row: Mapping[Any, Any]) -> Stored:
     unpacked = loads(zlib.decompress(row["packed"]))
     choices = tuple(Choice(**{**each, "arguments": tuple(each["arguments"])}) for each in unpacked["choices"])
     sources = tuple(Source(**{**each, "labels": tuple(each["labels"])}) for each in unpacked["sources"])
-    return Stored(summary_of(row), unpacked["report"], choices, sources)
+    prompt = tuple(PromptMessage(**each) for each in unpacked.get("prompt", ()))  # earlier versions kept none
+    return Stored(summary_of(row), unpacked["report"], choices, sources, prompt)
 
 
 def flags_of(joined: str) -> tuple[str, ...]:
@@ -109,7 +115,7 @@ def without_texts(report: Mapping[str, Any]) -> dict[str, Any]:
         **report,
         **({"consistency": _consistency_without_text(consistency)} if consistency else {}),
         "sources": [
-            {key: value for key, value in each.items() if key != "title"} for each in report.get("sources", ())
+            {key: value for key, value in each.items() if key not in _NAMES} for each in report.get("sources", ())
         ],
         "choices": [
             {**choice, "claims": [_claim_without_text(claim) for claim in choice.get("claims", ())]}
@@ -132,12 +138,13 @@ def _claim_without_text(claim: Mapping[str, Any]) -> dict[str, Any]:
 
 def _packed(entry: Entry, keeps: bool) -> bytes:
     report = loads(entry.kept)
-    sources = [_source(source) if keeps else {**_source(source), "text": "", "title": None, "labels": ()}
+    sources = [_source(source) if keeps else {**_source(source), **dict.fromkeys(_NAMES), "text": "", "labels": ()}
                for source in entry.report.sources]  # fmt: skip
     content = {
         "report": report if keeps else without_texts(report),
         "choices": [_choice(choice) for choice in entry.choices] if keeps else [],
         "sources": sources,
+        "prompt": [{"role": each.role, "text": _clean(each.text)} for each in entry.prompt] if keeps else [],
     }
     return zlib.compress(dumps(content), 1)
 
@@ -152,6 +159,8 @@ def _source(source: Source) -> Row:
         "offset": source.offset,
         "title": _clean(source.title) if source.title else None,
         "labels": tuple(map(_clean, source.labels)),
+        "label": _clean(source.label) if source.label else None,
+        "url": _clean(source.url) if source.url else None,
     }
 
 
@@ -180,7 +189,7 @@ def _claim_counts(report: Report) -> Row:
 
 
 def _findings(report: Report, keeps: bool) -> Iterator[Row]:
-    """A row for each flagged claim, and one for each flag on the answer that no claim raises.
+    """Yield a row for each flagged claim, and one for each flag on the answer that no claim raises.
 
     A flag that only sums up has a row where it is the sole reason to look at the answer.
     """
@@ -188,35 +197,55 @@ def _findings(report: Report, keeps: bool) -> Iterator[Row]:
     taken: Counter[str] = Counter()
     for choice in report.choices:
         for judgement in choice.judgements:
-            if flags := _claim_flags(judgement, report.flags):
+            contradictions = _contradictions(report, choice.index, judgement.claim.id)
+            if flags := _claim_flags(judgement, report.flags, is_inconsistent=bool(contradictions)):
                 raised.update(flags)
                 place = f"{choice.index}/{judgement.claim.pointer or ''}#{judgement.claim.start}-{judgement.claim.end}"
                 taken[place] += 1
                 number = f"+{taken[place]}" if taken[place] > 1 else ""
-                yield _claim_finding(choice.index, judgement, flags, keeps) | {"place": _clean(place + number)}
+                row = _claim_finding(choice.index, judgement, flags, contradictions, keeps)
+                yield row | {"place": _clean(place + number)}
     others = [flag for flag in report.flags if flag not in raised and flag not in _OPERATIONAL]
     telling = [flag for flag in others if flag not in _SUMMED]
     for flag in telling if raised or telling else others:
         yield {**_NO_CLAIM, "place": flag, "flags": flag}
 
 
-def _claim_flags(judgement: Judgement, flags: Sequence[str]) -> tuple[str, ...]:
-    """The flags of a report that one of its claims raises."""
+def _contradictions(report: Report, choice: int, claim: str) -> list[Contradiction]:
+    found = report.consistency.contradictions if report.consistency else ()
+    return [each for each in found if (each.choice, each.claim) == (choice, claim)]
+
+
+def _claim_flags(judgement: Judgement, flags: Sequence[str], *, is_inconsistent: bool) -> tuple[str, ...]:
+    """Return the flags of a report that one of its claims raises."""
     raised = {flag for verdict in judgement.verdicts for flag in verdict.flags}
     if judgement.verdict.label in _LABEL_FLAGS:
         raised.add(_LABEL_FLAGS[judgement.verdict.label])
     if judgement.budget and (judgement.budget.budget_gap or 0.0) > 0.0:
         raised.add("budget_gap")
+    if is_inconsistent:
+        raised.add("inconsistent_with_history")
     return tuple(flag for flag in FLAGS if flag in raised and flag in flags)
 
 
-def _claim_finding(choice: int, judgement: Judgement, flags: Sequence[str], keeps: bool) -> Row:
+def _claim_finding(
+    choice: int, judgement: Judgement, flags: Sequence[str], contradictions: Sequence[Contradiction], keeps: bool
+) -> Row:
+    """Return the row of a flagged claim; its evidence is what it cites and the earlier statements it contradicts."""
     claim, verdict = judgement.claim, judgement.verdict
     citations = [
         {"source": _clean(each.source), "start": each.start, "end": each.end, "score": each.score, "match": each.match}
         | ({"text": _clean(each.text)} if keeps else {})
         for each in verdict.citations
     ]
+    citations += [
+        {"source": each.exchange, "start": 0, "end": len(each.earlier), "score": 0.0, "match": HISTORY}
+        | ({"text": _clean(each.earlier)} if keeps else {})
+        for each in contradictions
+    ]
+    is_flagged_itself = any(flag != "inconsistent_with_history" for flag in flags)
+    reasons = [verdict.reason] if is_flagged_itself and verdict.reason else []
+    reasons += [f"An earlier answer contradicts it: {each.reason}" for each in contradictions]
     return {
         "choice": choice,
         "claim": claim.id,
@@ -225,11 +254,12 @@ def _claim_finding(choice: int, judgement: Judgement, flags: Sequence[str], keep
         "end": claim.end,
         "pointer": _clean(claim.pointer) if claim.pointer else None,
         "label": verdict.label,
-        "verifier": verdict.verifier or None,
+        "verifier": (verdict.verifier or None) if is_flagged_itself else "consistency",
         "method": verdict.method,
         "score": verdict.score,
         "confidence": judgement.confidence,
-        "reason": _clean(verdict.reason) if keeps else None,
+        "original_confidence": claim.stated_confidence,
+        "reason": _clean(" ".join(reasons)) if keeps else None,
         "citations": dumps(citations).decode(),
         "flags": ",".join(flags),
     }
@@ -238,7 +268,7 @@ def _claim_finding(choice: int, judgement: Judgement, flags: Sequence[str], keep
 _NO_CLAIM: Row = dict.fromkeys(
     (
         "choice", "claim", "text", "start", "end", "pointer", "label", "verifier", "method", "score", "confidence",
-        "reason", "citations",
+        "reason", "citations", "original_confidence",
     )
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Date,
     Float,
     ForeignKey,
@@ -80,9 +81,11 @@ EXCHANGES = Table(
     *(Column(name, Integer, nullable=False) for name in ("cache_hits", "cache_misses")),
     *(Column(f"{what}_chars", Integer, nullable=False) for what in ("question", "answer")),
     *(Column(f"{what}_sha256", Text, nullable=False) for what in ("question", "answer")),
+    Column("tenant", Text, nullable=False, server_default=text("''")),
     Index("ix_exchanges_at_seq", "at", "seq"),
     Index("ix_exchanges_subject_seq", "subject", "seq"),
     Index("ix_exchanges_session_seq", "session", "seq"),
+    Index("ix_exchanges_tenant_subject_seq", "tenant", "subject", "seq"),
     Index("ix_exchanges_model_seq", "model", "seq"),
     sqlite_autoincrement=True,
 )
@@ -95,10 +98,11 @@ CONTENTS = Table(
     Column("answer", Text),
     Column("keys", Text, nullable=False),
     Column("packed", LargeBinary, nullable=False),
+    Column("asked", Text),
 )
-"""`keys` are words by which exchanges are found beside their own (see `search`).
+"""`asked` is the sentence of the question that asks; `keys` are words by which exchanges are found (see `search`).
 
-`packed` holds report, choices and sources: JSON compressed with zlib.
+`packed` holds report, choices, sources and prompt: JSON compressed with zlib.
 """
 
 WORDS = Table("words", MetaData(), Column("seq", _NUMBER), Column("vector", TSVECTOR))
@@ -138,6 +142,7 @@ FINDINGS = Table(
     Column("who", Text),
     Column("decided_at", Float(53)),
     Column("note", Text),
+    Column("original_confidence", Float(53)),
     UniqueConstraint("seq", "place"),
     Index("ix_findings_model_id", "model", "id"),
     Index("ix_findings_subject_id", "subject", "id"),
@@ -195,3 +200,9 @@ AUDIT = Table(
     Column("subject", Text, index=True),
     sqlite_autoincrement=True,
 )
+
+
+def answered_between(since: float | None, until: float | None) -> list[ColumnElement[bool]]:
+    """The conditions on an exchange that it was answered from `since` on and before `until` (Unix seconds)."""
+    first = [] if since is None else [EXCHANGES.c.at >= since]
+    return first if until is None else [*first, EXCHANGES.c.at < until]

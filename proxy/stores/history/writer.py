@@ -96,9 +96,9 @@ class Writer:
                 await self._idle.wait()
         return self._idle.is_set()
 
-    def drop(self, subject: str) -> None:
-        """Gives up what is still to be written about a subject."""
-        kept = [entry for entry in self._waiting if entry.subject != subject]
+    def drop(self, subject: str, tenant: str | None = None) -> None:
+        """Gives up what is still to be written about a subject of a tenant, or of all tenants."""
+        kept = [each for each in self._waiting if each.subject != subject or tenant not in (None, each.tenant)]
         self._waiting = deque(kept)
         self._size = sum(entry.size for entry in kept)
         self._settle()

@@ -64,23 +64,23 @@ class Jobs:
         is_resting = time.monotonic() < self._rests_until
         return not self._reached.is_set() or is_resting or self._transact.is_gone()
 
-    async def defer(self, kind: str, id_: str, payload: bytes) -> None:
-        """Keeps a job, durably once this returns; under a kind and id that are known already, nothing changes.
+    async def defer(self, kind: str, id_: str, payload: bytes, tenant: str = "") -> None:
+        """Keeps a job of a tenant, durably once this returns; under a known kind and id, nothing changes.
 
         Raises JobsUnavailable, after `patience` at the latest, when it is not certain to be kept.
         """
         try:
             if len(payload) > self._store.max_payload:
                 raise JobsUnavailable("the job is too large to be kept")
-            await self._asked(self._transact.enqueue, kind, id_, payload)
+            await self._asked(self._transact.enqueue, kind, id_, payload, tenant)
         except JobsUnavailable as error:
             self.lost += 1
             log.warning("jobs.lost", kind=kind, id=id_, bytes=len(payload), reason=error.operator, lost=self.lost)
             raise
 
-    async def result(self, kind: str, id_: str) -> Outcome:
-        """What has become of a job. Raises JobsUnavailable when that cannot be known just now."""
-        return await self._asked(self._transact.outcome, kind, id_)
+    async def result(self, kind: str, id_: str, tenant: str = "") -> Outcome:
+        """What has become of a tenant's job. Raises JobsUnavailable when that cannot be known just now."""
+        return await self._asked(self._transact.outcome, kind, id_, tenant)
 
     async def close(self) -> None:
         """Takes up no more jobs, lets those in hand end within `drain`, and leaves the others to the next process."""

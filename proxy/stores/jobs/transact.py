@@ -122,14 +122,20 @@ class Transact:
                 on_conflict="always_update",
             )
 
-    def enqueue(self, kind: str, id_: str, payload: bytes) -> None:
-        """Keeps a job, unless there is one under this kind and id. Raises when the database fails."""
-        self._opened().enqueue(_options(kind, id_, 1), id_, payload.decode(), 1)
+    def enqueue(self, kind: str, id_: str, payload: bytes, tenant: str = "") -> None:
+        """Keeps a job of a tenant, unless there is one under this kind and id. Raises when the database fails.
 
-    def outcome(self, kind: str, id_: str) -> Outcome:
-        """What has become of a job. Raises when the database fails."""
+        All attempts at it, and the job that follows it, are the tenant's too.
+        """
+        options = _options(kind, id_, 1)
+        options["authenticated_user"] = tenant
+        self._opened().enqueue(options, id_, payload.decode(), 1)
+
+    def outcome(self, kind: str, id_: str, tenant: str | None = None) -> Outcome:
+        """What has become of a job; with `tenant`, only of one that is the tenant's. Raises when the database fails."""
         names = [_name(kind, id_, attempt) for attempt in range(1, self._work[kind].attempts + 1)]
-        return _outcome(self._opened().list_workflows(workflow_ids=names, load_input=False))
+        found = self._opened().list_workflows(workflow_ids=names, load_input=False)
+        return _outcome([each for each in found if tenant in (None, each.authenticated_user or "")])
 
     def sweep(self) -> None:
         """Takes up the jobs of processes that have died, and now and then removes jobs that ended long ago."""

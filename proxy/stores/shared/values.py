@@ -17,6 +17,8 @@ from proxy.stores.shared.redis import SharedRedis
 
 V = TypeVar("V")
 
+_FORMAT = "2"  # how a value is written; replicas of another one do not read it
+
 _LARGEST = 64 * 2**10  # bytes of one value; what is larger is computed sooner than it is fetched
 
 
@@ -35,10 +37,10 @@ class SharedValues(Generic[V]):
         self._ttl = ttl
         self._now = now
         schema = blake2b(orjson.dumps(self._adapter.json_schema()), digest_size=6).hexdigest()
-        self._prefix = f"groundwire:{kind}:{version('groundwire')}-{schema}:".encode()
+        self._prefix = f"groundwire:{kind}:{version('groundwire')}-{schema}-{_FORMAT}:".encode()
 
-    async def find(self, keys: Sequence[bytes]) -> Mapping[bytes, tuple[V, float]]:
-        """The values that there are, each with its age in seconds; none when Redis is down."""
+    async def find(self, keys: Sequence[bytes]) -> Mapping[bytes, tuple[V, float, bytes]]:
+        """The values that there are, each with its age in seconds and its owner; none when Redis is down."""
         names = [self._name(key) for key in keys]
         try:
             found = await self._redis.ask(lambda redis: redis.mget(names))
@@ -47,9 +49,11 @@ class SharedValues(Generic[V]):
         read = {key: self._read(raw) for key, raw in zip(keys, found, strict=True) if isinstance(raw, bytes)}
         return {key: value for key, value in read.items() if value is not None}
 
-    def keep(self, values: Mapping[bytes, V]) -> None:
+    def keep(self, values: Mapping[bytes, V], owner: bytes) -> None:
         """Has values kept, beside everything else."""
-        written = {self._name(key): raw for key, value in values.items() if (raw := self._written(value)) is not None}
+        written = {
+            self._name(key): raw for key, value in values.items() if (raw := self._written(value, owner)) is not None
+        }
         if written and self._ttl > 0:
             self._redis.beside(self._put(written))
 
@@ -65,18 +69,19 @@ class SharedValues(Generic[V]):
     def _name(self, key: bytes) -> bytes:
         return self._prefix + key.hex().encode()
 
-    def _written(self, value: V) -> bytes | None:
-        """When it was computed, in Unix milliseconds, and the value as JSON; None for what JSON cannot hold."""
+    def _written(self, value: V, owner: bytes) -> bytes | None:
+        """Return Unix milliseconds, for whom it was computed, and the value as JSON; None for what JSON cannot hold."""
         try:
-            raw = b"%d %b" % (self._now() * 1000, orjson.dumps(value))
+            raw = b"%d %b %b" % (self._now() * 1000, owner, orjson.dumps(value))
         except TypeError:  # a lone surrogate in a text
             return None
         return raw if len(raw) <= _LARGEST else None
 
-    def _read(self, raw: bytes) -> tuple[V, float] | None:
-        at, _, value = raw.partition(b" ")
+    def _read(self, raw: bytes) -> tuple[V, float, bytes] | None:
+        at, _, rest = raw.partition(b" ")
+        owner, _, value = rest.partition(b" ")
         try:
             age = max(0.0, self._now() - int(at) / 1000)
-            return (self._adapter.validate_json(value), age) if age < self._ttl else None
+            return (self._adapter.validate_json(value), age, owner) if age < self._ttl else None
         except (ValueError, OverflowError, RecursionError):
             return None

@@ -65,7 +65,7 @@ def features(claim: Claim, alignment: Alignment, context: Context, *, by_rule: b
         found=alignment.union,
         wording=_triples(reading.words, window),
         together=_together(reading, content, about),
-        verbatim=float(alignment.verbatim),
+        verbatim=float(alignment.verbatim is not None),
         by_rule=float(by_rule),
         new_names=math.log1p(sum(map(reading.is_name, new))),
         new_end=sum(not window.has(reading.words[place]) for place in end) / max(1, len(end)),

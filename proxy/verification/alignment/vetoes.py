@@ -7,12 +7,13 @@ that a person can judge it.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal
 from unicodedata import normalize
 
@@ -45,6 +46,8 @@ _NO_PREFIX = frozenset("formation cover charg cours appoint patch creas".split()
 _MISSPELT = 0.7  # share of letters in order from which two names may be spellings of one
 _NEXT = 2
 _MOST_PLACES = 12  # of one word that are looked at
+_MOST_NAMES, _LONGEST_NAME = 40, 8  # names of a text that are compared, and words to either side within one
+_FARTHEST = 40  # words between two names of one list
 _REACH = 4  # how many words away from its anchor a word still stands in the same place of the frame
 
 
@@ -91,6 +94,14 @@ class Reading:
     def stems(self) -> frozenset[str]:
         """The stems of the words."""
         return frozenset([word.stem for word in self.words])
+
+    @cached_property
+    def stem_places(self) -> dict[str, list[int]]:
+        """Map each stem to its places in `words`."""
+        places: dict[str, list[int]] = defaultdict(list)
+        for place, word in enumerate(self.words):
+            places[word.stem].append(place)
+        return places
 
     @cached_property
     def roots(self) -> frozenset[str]:
@@ -234,16 +245,24 @@ class Reading:
         return frozenset(word.stem for word in named if word.lower not in TITLES)
 
     def name_run(self, place: int) -> range:
-        """The places of the capitalised words that stand together with the one at `place`."""
-        first = last = place
-        while first > 0 and self._is_name_part(first - 1):
-            first -= 1
-        while last + 1 < len(self.words) and self._is_name_part(last + 1):
-            last += 1
-        return range(first, last + 1)
+        """Return the places of the capitalised words adjacent to the one at `place`, at most `_LONGEST_NAME`."""
+        first, last = self._name_bounds
+        low = first[place - 1] if place and first[place - 1] >= 0 else place
+        high = last[place + 1] if place + 1 < len(self.words) and last[place + 1] >= 0 else place
+        return range(max(low, place - _LONGEST_NAME), min(high, place + _LONGEST_NAME) + 1)
 
-    def _is_name_part(self, place: int) -> bool:
-        return self.words[place].is_capital and self.words[place].lower not in TITLES
+    @cached_property
+    def _name_bounds(self) -> tuple[list[int], list[int]]:
+        """For each word, the first and the last place of its run of capitalised words (-1: it is in none). Linear."""
+        parts = [word.is_capital and word.lower not in TITLES for word in self.words]
+        first, last = [-1] * len(parts), [-1] * len(parts)
+        for place, is_part in enumerate(parts):
+            if is_part:
+                first[place] = first[place - 1] if place and parts[place - 1] else place
+        for place in range(len(parts) - 1, -1, -1):
+            if parts[place]:
+                last[place] = last[place + 1] if place + 1 < len(parts) and parts[place + 1] else place
+        return first, last
 
     def starts_sentence(self, place: int) -> bool:
         """Whether the word opens a sentence, a quotation or a line, where anything is capitalised."""
@@ -404,10 +423,10 @@ def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
             continue
         if not _lacks(evidence, claim, place) or place in claim.negated or place in claim.measured:
             continue
-        for near, other in enumerate(evidence.words):
+        for near in _first_places(evidence, _denying(word.stem)):
+            other = evidence.words[near]
             if (
-                opposed(word.stem, other.stem)
-                and not _counts_off(claim, place)
+                not _counts_off(claim, place)
                 and near not in evidence.negated
                 and not _NUMBERED_FIELD.match(evidence.text, other.end)  # "growth: −3%" is no growth
                 and evidence.text[max(0, other.start - 1) : other.start] != "-"  # dis-solvable
@@ -416,6 +435,11 @@ def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
             ):
                 yield Veto("direction", place, f'the answer says "{word.text}" where the source says "{other.text}"')
                 break
+
+
+def _first_places(reading: Reading, stems: frozenset[str]) -> list[int]:
+    """Return the first places of any of `stems`, in order."""
+    return sorted(near for each in stems & reading.stems for near in reading.stem_places[each][:_MOST_PLACES])
 
 
 def _counts_off(claim: Reading, place: int) -> bool:
@@ -489,9 +513,10 @@ def _complement(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     for verb, link, place in _complements(claim):
         meaning = claim.concepts[place]
         ours = [at for other, same, at in said if same == link and evidence.concepts[other] == claim.concepts[verb]]
+        ours = ours[:_MOST_PLACES]
         if not ours or meaning not in evidence.places:
             continue
-        if any(_reaches(evidence, at, near) for at in ours for near in evidence.places[meaning]):
+        if any(_reaches(evidence, at, near) for at in ours for near in evidence.places[meaning][:_MOST_PLACES]):
             continue
         if any(same == link and evidence.concepts[at] == meaning for _, same, at in said):
             says = f'the answer says "{claim.words[place].text}" where the source says "{evidence.words[ours[0]].text}"'
@@ -515,6 +540,8 @@ def _complements(reading: Reading) -> Iterator[tuple[int, str, int]]:
 def _reaches(reading: Reading, first: int, last: int) -> bool:
     """Whether only names, commas and conjunctions stand between two places: they are one list or one address."""
     low, high = sorted((first, last))
+    if high - low > _FARTHEST:
+        return False
     return all(
         reading.words[at].is_capital or not reading.words[at].is_content for at in range(low, high + 1)
     ) and not any(reading.words[at].lower in _PREPOSITIONS for at in range(low, high))
@@ -645,8 +672,8 @@ _NUMBER_WORDS = frozenset(
 
 def _name(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """A name of the claim that is missing, with another name in its place."""
-    missing = [place for place in range(len(claim.words)) if _is_unknown_name(claim, place, evidence)]
-    strangers = [n for n in range(len(evidence.words)) if _is_unknown_name(evidence, n, claim)] if missing else []
+    missing = list(islice(_unknown_names(claim, evidence), _MOST_NAMES))
+    strangers = list(islice(_unknown_names(evidence, claim), _MOST_NAMES)) if missing else []
     for place in missing:
         name = claim.words[place]
         for near in strangers:
@@ -654,6 +681,16 @@ def _name(claim: Reading, evidence: Reading) -> Iterator[Veto]:
             if (name.stem in CALENDAR) == (other.stem in CALENDAR) and _replaces(claim, place, evidence, near):
                 yield Veto("name", place, f'the answer says "{name.text}" where the source says "{other.text}"')
                 break
+
+
+def _unknown_names(reading: Reading, other: Reading) -> Iterator[int]:
+    """Yield the places of names that the other text lacks, a few places of each name."""
+    seen: dict[str, int] = defaultdict(int)
+    for place in range(len(reading.words)):
+        if _is_unknown_name(reading, place, other):
+            seen[reading.concepts[place]] += 1
+            if seen[reading.concepts[place]] <= _NEXT:
+                yield place
 
 
 def _is_unknown_name(reading: Reading, place: int, other: Reading) -> bool:
@@ -686,6 +723,7 @@ def _replaces(claim: Reading, place: int, evidence: Reading, near: int) -> bool:
     return _same_place(claim, place, evidence, near, alone=_NEXT)
 
 
+@lru_cache(maxsize=4096)
 def may_be_one(one: str, other: str) -> bool:
     """Whether two names may be one: an acronym or a short form shares the first letter, a misspelling most letters."""
     from difflib import SequenceMatcher
@@ -721,7 +759,7 @@ def _turned_round(claim: Reading, place: int, evidence: Reading, near: int) -> b
         if at != place and claim.words[at].carries_meaning and claim.words[at].stem not in LIGHT_WORDS
     ]
     return len(around) > 1 and all(
-        any(abs(other - near) <= _REACH for other in evidence.places.get(meaning, ())) for meaning in around
+        _has_between(evidence.places.get(meaning, ()), near - _REACH - 1, near + _REACH) for meaning in around
     )
 
 
@@ -730,9 +768,16 @@ def _anchored(claim: Reading, place: int, evidence: Reading, near: int, step: in
     while 0 <= anchor < len(claim.words) and abs(anchor - place) <= reach:
         is_telling = claim.words[anchor].carries_meaning and claim.words[anchor].lower not in QUANTIFIERS
         if is_telling and (found := evidence.places.get(claim.concepts[anchor])):
-            return any(0 < (other - near) * step <= reach for other in found)
+            return _has_between(found, near, near + step * reach)
         anchor += step
     return None
+
+
+def _has_between(places: Sequence[int], near: int, end: int) -> bool:
+    """Return whether one of the sorted `places` lies beyond `near`, up to `end` on either side of it."""
+    low, high = (near + 1, end) if end > near else (end, near - 1)
+    at = bisect_left(places, low)
+    return at < len(places) and places[at] <= high
 
 
 def _role(claim: Reading, evidence: Reading) -> Iterator[Veto]:

@@ -17,8 +17,9 @@ from proxy.verification.claims.prose import NUMBER_WORDS, Draft, prose
 class Claims:
     """The claims of one answer, in order, their spans disjoint.
 
-    `total` counts those beyond the cap too, by line and sentence ends only. `truncated` says that the cap cut some off;
-    `examined` (0–1) is the share of the answer's characters, white space aside, that was read.
+    `total` counts those beyond the cap too, in texts longer than `_MAX_COUNTED` by line and sentence ends only.
+    `truncated` says that the cap cut some off; `examined` (0–1) is the share of the answer's characters, white space
+    aside, that was read.
     """
 
     claims: tuple[Claim, ...]
@@ -27,6 +28,7 @@ class Claims:
     examined: float
 
 
+_MAX_COUNTED = 2**18
 _LETTERS = re.compile(r"[^\W\d_]+")
 _UNTELLING = NUMBER_WORDS | frozenset(
     "the a an answer it is was would be will about approximately around roughly nearly one total of to and in cents "
@@ -49,8 +51,8 @@ def find_claims(text: str, policy: Policy, question: str = "") -> Claims:
     if next(drafts, None) is None:
         return Claims(claims, len(claims), False, 1.0)
     read = taken[-1].end if taken else 0
-    rest = max(1, sum(1 for _ in _END.finditer(text, read)))
-    return Claims(claims, len(claims) + rest, True, _share(text[:read], text))
+    rest = 1 + sum(1 for _ in drafts) if len(text) <= _MAX_COUNTED else sum(1 for _ in _END.finditer(text, read))
+    return Claims(claims, len(claims) + max(1, rest), True, _share(text[:read], text))
 
 
 def _claim(number: int, draft: Draft, text: str, policy: Policy, question: str) -> Claim:

@@ -115,10 +115,9 @@ def library_cuts(text: str) -> Iterator[int]:
 
     It is asked window by window: a window ends at the last boundary found in it.
     """
-    masked = text.translate(_MASK)
     start = 0
     while start < len(text):
-        window = masked[start : start + _WINDOW]
+        window = text[start : start + _WINDOW].translate(_MASK)
         if not _WORD.search(window):
             start += len(window)
             continue

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from proxy.types import Consistency, Contradiction, Estimate, Judgement, Policy, Probability, Severity, Source
 from proxy.verification.claims.answer import find_claims
-from proxy.verification.consistency.lists import Listing, differ, listings
+from proxy.verification.consistency.lists import Listing, listings, only_in
 from proxy.verification.consistency.oppose import Opposition, opposition
 from proxy.verification.consistency.said import Said
 from proxy.verification.consistency.sameness import are_of_one_time, is_same, may_be_of_one
@@ -29,6 +29,7 @@ _CANDIDATES = 12  # earlier statements that a claim is compared with, the neares
 _ASKED = 8  # questions to a model, at most, for one answer
 _ALIKE = 0.4  # the share of a claim's words that an earlier statement must have for a model to be asked
 _DISBELIEVED = 0.1
+_MAX_ITEMS_TOLD = 5
 _UNSURE = 0.7  # a statement that is made with less confidence than this is not held to its word
 
 
@@ -74,13 +75,14 @@ def compare(
     is near to and that words leave open; what it can not tell changes nothing.
     """
     found: list[Contradiction] = []
-    compared, questions = 0, _ASKED
+    compared: list[tuple[int, str]] = []
+    questions = _ASKED
     for index, judgements in choices:
         said = [Said(judgement.claim, at, question) for judgement in judgements]
         of_lists = list(_lists(index, said, judgements, history))
         found += of_lists
         listed = {each.claim for each in of_lists}
-        compared += len(of_lists)
+        compared += [(index, each.claim) for each in of_lists]
         for judgement, new in zip(judgements, said, strict=True):
             if new.claim.skip_reason is not None or new.claim.id in listed:
                 continue
@@ -89,10 +91,10 @@ def compare(
             if heard is None and ask and questions and (doubtful := _doubtful(new, near)):
                 questions -= 1
                 heard, old = _asked(new, doubtful, ask), doubtful
-            compared += heard is not None
+            compared += [(index, new.claim.id)] if heard is not None else []
             if isinstance(heard, Opposition) and old:
                 found.append(_contradiction(index, judgement, old.claim.text, old, heard))
-    return Consistency(_score(found, compared), tuple(found), compared)
+    return Consistency(_score(found, len(compared)), tuple(found), len(compared), tuple(_agreement(compared, found)))
 
 
 def _read(earlier: Earlier, policy: Policy) -> list[Said]:
@@ -135,7 +137,7 @@ def _asked(new: Said, old: Said, ask: Ask) -> Opposition | bool | None:
     if len(known) < len(beliefs):
         return None
     if all(each.upper <= _DISBELIEVED for each in known):
-        return Opposition("semantic", 1, "A model believes neither when told the other.")
+        return Opposition("semantic", 1, "A model finds that the two statements cannot both be true.")
     return True if all(each.lower >= 1 - _DISBELIEVED for each in known) else None
 
 
@@ -146,12 +148,29 @@ def _lists(
     judged = {judgement.claim.id: judgement for judgement in judgements}
     for mine in listings(said):
         old = next((each for each in history.listings if _are_of_same(mine, each)), None)
-        if old is None or not (different := differ(mine, old)):
+        if old is None or not (told := _difference(mine, old)):
             continue
-        shared = len(mine.items) + len(old.items) - len(different)
-        gravity = 2 if not shared else 0 if abs(len(mine.items) - len(old.items)) == len(different) else 1
-        told = Opposition("entity", gravity, f"The lists differ in {', '.join(different[:5])}.")
         yield _contradiction(choice, judged[mine.claim.id], old.text, old.subject, told, mine.text)
+
+
+def _difference(mine: Listing, old: Listing) -> Opposition | None:
+    """Return how two lists of the same things differ; a list that only gains or loses items differs least."""
+    added, missing = only_in(mine, old), only_in(old, mine)
+    if not added and not missing:
+        return None
+    has_common = len(added) < len(mine.items)
+    gravity = 2 if not has_common else 0 if not (added and missing) else 1
+    if mine.taken and old.taken:
+        gravity = max(gravity, 1)
+    reasons = [
+        f"{which} {', '.join(items[:_MAX_ITEMS_TOLD])}."
+        for which, items in (
+            ("Listed now and not before:", added),
+            ("Listed before and not now:", missing),
+        )
+        if items
+    ]
+    return Opposition("entity", gravity, " ".join(reasons))
 
 
 def _are_of_same(mine: Listing, other: Listing) -> bool:
@@ -176,14 +195,21 @@ def _severity(judgement: Judgement, old: Said, told: Opposition) -> tuple[Severi
     label, why, step = judgement.verdict.label, [told.reason], told.gravity
     if label == "contradicted":
         step += 1
-        why.append("The sources of this answer deny it too.")
+        why.append("The sources of this answer contradict it too.")
     elif label == "supported":
         step -= 1
         why.append("The sources of this answer state it.")
     if min(judgement.claim.stated_confidence, old.claim.stated_confidence) < _UNSURE:
         step -= 1
-        why.append("It was not said with certainty.")
+        why.append("One of the two is stated with less than certainty.")
     return _SEVERITIES[min(max(step, 0), 3)], " ".join(why)
+
+
+def _agreement(compared: Sequence[tuple[int, str]], found: Sequence[Contradiction]) -> Iterator[tuple[int, str, float]]:
+    """Yield how far each compared claim agrees with earlier answers (0–1): less by its gravest contradiction."""
+    for choice, claim in dict.fromkeys(compared):
+        costs = [_COSTS[each.severity] for each in found if (each.choice, each.claim) == (choice, claim)]
+        yield choice, claim, 1.0 - max(costs, default=0.0)
 
 
 def _score(found: Sequence[Contradiction], compared: int) -> float | None:

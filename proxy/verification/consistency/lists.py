@@ -10,17 +10,41 @@ from itertools import groupby
 from proxy.types import Claim
 from proxy.verification.alignment.lexicon import REFERENTS, concept
 from proxy.verification.consistency.said import Said
-from proxy.verification.words import content_stems, words
+from proxy.verification.numbers.grammar import find_quantities
+from proxy.verification.words import content_stems, stem, words
 
 _INLINE = re.compile(
-    r"(?P<subject>[^,;:]{3,120}?)(?:(?P<copula> are| were)|(?P<closed> consists? of| comprises?| is made (?:up )?of|"
-    r" are made (?:up )?of)|:)(?: the following:?)? (?P<items>[^;:]{3,600})$",
+    r"(?P<subject>[^,;:]{2,120}?)(?:(?P<copula> are| were)|(?P<closed> consists? of| comprises?| is made (?:up )?of|"
+    r" are made (?:up )?of)|(?P<taken> (?:(?:is |are )?(?:currently |still )?(?:takes?|taking|receives?|receiving|on|"
+    r"prescribed|treated with|allergic to))(?= \w))|:)(?: the following:?)?(?: both)? (?P<items>[^;:]{3,600})$",
     re.IGNORECASE | re.DOTALL,
 )
 _OPEN = re.compile(
     r"\b(?:includ\w+|such as|for example|e\.g|some|among|like|etc|and (?:more|others|so on)|at least|mainly|mostly|"
-    r"several|examples?|many)\b",
+    r"several|examples?|many|also|additionally|in addition|besides|as well|other|others|further|additional)\b",
     re.IGNORECASE,
+)
+_DOSING = frozenset(
+    "daily twice once thrice weekly monthly nightly day night morning evening bedtime needed every hour hours week per "
+    "tablet tablets capsule capsules dose doses times time mg mcg g ml units iu prn bid tid qd".split()
+)
+_NOT_TAKEN = frozenset(
+    map(
+        stem,
+        "note notes minutes picture pictures photo photos photograph photographs care part place time break breaks "
+        "class classes course courses step steps action turn turns risk risks responsibility holiday train bus taxi "
+        "call calls payment payments order orders booking bookings instruction instructions feedback email emails "
+        "leave site board duty track course schedule strike monday tuesday wednesday thursday friday saturday sunday "
+        "card cards cash mail letters visitors guests".split(),
+    )
+)
+_TAKING = re.compile(
+    r"\b(?:tak(?:es?|ing)|receiv(?:es?|ing)|prescri\w+|medicat\w+|medicines?|drugs?|supplements?|allerg\w+|on)\b",
+    re.IGNORECASE,
+)
+_PERSON = re.compile(
+    r"\b(?:patient|client|resident|he|she|they|i|you|who|mother|father|wife|husband|son|daughter|mr|mrs|ms|dr|child|"
+    r"baby|woman|man|boy|girl|user|person)\b|^\W*[A-Z][a-z]",
 )
 _JOINT = re.compile(r"\s*(?:,\s*(?:and|or)\b|,|\band\b|\s&\s)\s*")
 _COLLECTIVE = frozenset(
@@ -31,7 +55,9 @@ _COLLECTIVE = frozenset(
             for word in words(
                 "members ingredients parts components options categories types languages requirements colours colors "
                 "steps stages phases plans sizes flavours founders authors winners countries cities sites offices "
-                "branches products subjects symptoms formats methods currencies partners shareholders days planets"
+                "branches products subjects symptoms formats methods currencies partners shareholders days planets "
+                "medications medicines drugs prescriptions supplements allergies diagnoses attendees participants "
+                "speakers directors owners subsidiaries allergens beneficiaries signatories"
             )
         ),
     )
@@ -40,13 +66,29 @@ _LONGEST_ITEM = 3  # content words; what is longer says something of its own
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """An item of a list: the meanings that name it, and its text."""
+
+    meanings: frozenset[str]
+    text: str
+
+    def is_like(self, other: Item) -> bool:
+        """Return whether one names the other, perhaps with more words."""
+        return self.meanings <= other.meanings or other.meanings <= self.meanings
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
-    """A list that is given as complete: its subject as a statement, the claim it stands in, and its items' words."""
+    """A list that is given as complete: its subject as a statement, the claim that holds it, and its items.
+
+    `taken` says that it lists what a person takes or does not tolerate.
+    """
 
     subject: Said
     claim: Claim
-    items: tuple[frozenset[str], ...]
+    items: tuple[Item, ...]
     text: str
+    taken: bool = False
 
 
 def listings(statements: Sequence[Said]) -> Iterator[Listing]:
@@ -63,14 +105,9 @@ def listings(statements: Sequence[Said]) -> Iterator[Listing]:
                 yield found
 
 
-def differ(one: Listing, other: Listing) -> tuple[str, ...]:
-    """The items that only one of two lists has."""
-    return tuple(
-        " ".join(sorted(item))
-        for here, there in ((one, other), (other, one))
-        for item in here.items
-        if not any(item <= each or each <= item for each in there.items)
-    )
+def only_in(one: Listing, other: Listing) -> tuple[str, ...]:
+    """Return the texts of the items that one list has and the other has not."""
+    return tuple(item.text for item in one.items if not any(map(item.is_like, other.items)))
 
 
 def _inline(said: Said) -> Listing | None:
@@ -78,17 +115,42 @@ def _inline(said: Said) -> Listing | None:
     if found is None or _OPEN.search(said.text):
         return None
     items = [item for item in _JOINT.split(found["items"]) if item.strip()]
-    heads = {concept(word.stem) for word in words(found["subject"])}
-    names = sum(item.strip()[:1].isupper() for item in items)
-    is_list = bool(found["closed"]) or not heads.isdisjoint(_COLLECTIVE) or (found["copula"] and names == len(items))
-    if not is_list:
-        return None  # "the rooms are clean and quiet" lists nothing
-    claim = Claim("", found["subject"], 0, len(found["subject"]), lead=said.claim.lead)
+    if not _is_complete(said, found, items):
+        return None
+    subject = found["subject"] + (found["taken"] or "")
+    claim = Claim("", subject, 0, len(subject), lead=said.claim.lead)
     return _listing(Said(claim, said.at, said.question, said.exchange), said.claim, items, said.text.strip())
 
 
+def _is_complete(said: Said, found: re.Match[str], items: Sequence[str]) -> bool:
+    """Return whether a sentence gives a whole list, of things that form one: "the rooms are clean and quiet" does not.
+
+    The medicines that a person takes, and the substances that a person does not tolerate, are given as a whole.
+    """
+    if found["closed"]:
+        return True
+    if found["taken"]:
+        taken = {word.stem for item in items for word in words(item)}
+        return bool(_PERSON.search(found["subject"])) and taken.isdisjoint(_NOT_TAKEN)
+    heads = {concept(word.stem) for word in words(found["subject"])}
+    names = sum(item.strip()[:1].isupper() for item in items)
+    return not heads.isdisjoint(_COLLECTIVE) or (found["copula"] is not None and names == len(items))
+
+
 def _listing(subject: Said, claim: Claim, items: Sequence[str], text: str) -> Listing | None:
-    read = [frozenset(map(concept, content_stems(item) - REFERENTS)) for item in items]
-    if len(read) < 2 or any(not 0 < len(item) <= _LONGEST_ITEM for item in read):
+    read = [Item(frozenset(map(concept, _named(item))), item.strip(" .*_")) for item in items]
+    if len(read) < 2 or any(not 0 < len(item.meanings) <= _LONGEST_ITEM for item in read):
         return None
-    return Listing(subject, claim, tuple(read), text)
+    taken = bool(_TAKING.search(subject.text))
+    return Listing(subject, claim, tuple(read), text, taken)
+
+
+def _named(item: str) -> frozenset[str]:
+    """Return the stems that name an item, without the dose or the frequency that is given with it."""
+    spans = [(each.start, each.end) for each in find_quantities(item)]
+    kept = [
+        word.stem
+        for word in words(item)
+        if word.is_content and word.lower not in _DOSING and not any(low <= word.start < high for low, high in spans)
+    ]
+    return frozenset(kept or content_stems(item)) - REFERENTS

@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from textwrap import shorten
 
 from proxy.types import ContradictionKind
 from proxy.verification.alignment.lexicon import NAME_CONCEPTS, QUANTIFIERS, TITLES
-from proxy.verification.alignment.vetoes import find_vetoes, may_be_one
+from proxy.verification.alignment.vetoes import Veto, find_vetoes, may_be_one
 from proxy.verification.consistency.said import Said
 from proxy.verification.consistency.sameness import MANY, are_of_one_time, is_same, may_be_of_one, overlap
 from proxy.verification.consistency.temporal import is_superseded, returns
@@ -44,6 +45,22 @@ _SOLE = re.compile(
 _IS = re.compile(r"\b(?:is|was)(?: called| named| currently| still| the| dr\.?| mr\.?| ms\.?| mrs\.?)*$", re.IGNORECASE)
 _IS_THE = re.compile(r",? (?:is|was) (?:currently |still )?(?:the|its|our|their|his|her|\w+['’]s)\b", re.IGNORECASE)
 
+_NONE = re.compile(
+    r"\b(?:(?:has|have|shows?|reports?|offers?|includes?|contains?|takes?|there (?:is|are)|is with) no\b"
+    r"(?! longer| other)|(?:does|do)(?: not|n['\u2019]t) (?:have|show|report|offer|include|contain|take)\b|lacks?\b|"
+    r"denies\b|is without\b)"
+    r"(?: (?:any|a|an)\b)?(?: (?:evidence|signs?|history) of)?",
+    re.IGNORECASE,
+)
+_SOME = re.compile(
+    r"\b(?:has|have|shows?|reports?|offers?|includes?|contains?|takes?|there (?:is|are)|complains? of|suffers? from)\b"
+    r"(?! (?:no|not|never|been|had|to)\b)(?: (?:evidence|signs?) of)?",
+    re.IGNORECASE,
+)
+_NO_OTHER = re.compile(r"\bno (?:other|further|additional|more)\b", re.IGNORECASE)
+_VAGUE = frozenset("known current currently any apparent significant new".split())
+_MAX_CLAUSE = 80
+
 _SLIGHT, _GREAT, _OTHER_SCALE = 0.05, 0.25, 0.9
 """Shares of the larger value: from here on two numbers differ more than slightly, greatly, by a slip of the scale."""
 
@@ -64,10 +81,10 @@ def opposition(new: Said, old: Said) -> Opposition | None:
     if is_superseded(new, old) or not may_be_of_one(new, old):
         return None
     if ended := returns(new, old):
-        return Opposition("temporal", 2, f'What had ended ("{ended}") is said to go on.')
+        return Opposition("temporal", 2, f'An earlier answer said that this had ended: "{ended}".')
     if None not in (new.is_past, old.is_past) and new.is_past != old.is_past:
         return None
-    return _numbers(new, old) or _dates(new, old) or _names(new, old) or _words(new, old)
+    return _numbers(new, old) or _dates(new, old) or _names(new, old) or _words(new, old) or _presence(new, old)
 
 
 def _numbers(new: Said, old: Said) -> Opposition | None:
@@ -78,7 +95,7 @@ def _numbers(new: Said, old: Said) -> Opposition | None:
             continue
         rival = next((each for each in theirs if _differ(mine, each) and _is_of_same(new, mine, old, each)), None)
         if rival:
-            return Opposition("entity", _gravity(mine, rival), f"It says {mine.text} where it said {rival.text}.")
+            return Opposition("entity", _gravity(mine, rival), _told(mine.text, rival.text))
     return None
 
 
@@ -116,7 +133,7 @@ def _dates(new: Said, old: Said) -> Opposition | None:
         if not _differ(mine, theirs) or not _happens_once(new, old, mine, theirs):
             continue
         if is_same(new, old) and overlap(new.dates(mine), old.dates(theirs)) and _rest(new, mine) == _rest(old, theirs):
-            return Opposition("temporal", 1, f"It says {mine.text} where it said {theirs.text}.")
+            return Opposition("temporal", 1, _told(mine.text, theirs.text))
     return None
 
 
@@ -143,7 +160,7 @@ def _names(new: Said, old: Said) -> Opposition | None:
         return None  # a country, and what may lie in it
     if not are_of_one_time(new, old) or not is_same(new, old, (mine, theirs)):
         return None
-    return Opposition("entity", 2, f'It says "{_text(new, mine)}" where it said "{_text(old, theirs)}".')
+    return Opposition("entity", 2, _told(f'"{_text(new, mine)}"', f'"{_text(old, theirs)}"'))
 
 
 def _sole_name(said: Said) -> range | None:
@@ -168,8 +185,12 @@ def _are_one(new: Said, mine: range, old: Said, theirs: range) -> bool:
     return any(may_be_one(one, other) for one in here for other in there)
 
 
+def _told(now: str, before: str) -> str:
+    return f"This answer says {now}, an earlier one said {before}."
+
+
 def _text(said: Said, run: range) -> str:
-    return said.text[said.reading.words[run[0]].start : said.reading.words[run[-1]].end]
+    return said.claim.text[said.reading.words[run[0]].start : said.reading.words[run[-1]].end]
 
 
 def _words(new: Said, old: Said) -> Opposition | None:
@@ -183,12 +204,73 @@ def _words(new: Said, old: Said) -> Opposition | None:
     told = next((veto for veto in every if veto.kind in mutual or veto.kind == "negation"), None)
     if told is None or not are_of_one_time(new, old) or (told.kind != "quantifier" and _is_of_some(new, old)):
         return None
+    if told.kind == "negation" and (_is_of_the_rest(new, old) or _was_so_once(new, old, told, is_of_new=told in said)):
+        return None
     if told.kind == "direction" and _are_two_times_of_day(new, old):
         return None
     if not is_same(new, old, ({veto.place for veto in said}, {veto.place for veto in heard})):
         return None
-    reason = told.reason.replace("the answer", "it").replace("the source says", "it said").replace("the source", "it")
-    return Opposition("semantic", 1 if told.kind == "quantifier" else 2, f"{reason[0].upper()}{reason[1:]}.")
+    return Opposition("semantic", 1 if told.kind == "quantifier" else 2, _sides_named(told, is_of_new=told in said))
+
+
+def _is_of_the_rest(new: Said, old: Said) -> bool:
+    """Return whether either denies only what there is besides: "no other pool"."""
+    return any(_NO_OTHER.search(said.text) for said in (new, old))
+
+
+def _was_so_once(new: Said, old: Said, told: Veto, *, is_of_new: bool) -> bool:
+    """Return whether one says in the past tense what the other says is so no longer: "worked", "no longer works"."""
+    words = (new if is_of_new else old).reading.words
+    return words[told.place].lower.endswith("ed") and any("no longer" in said.text.lower() for said in (new, old))
+
+
+def _sides_named(veto: Veto, *, is_of_new: bool) -> str:
+    """Return the reason of a veto, which speaks of an answer and its source, in words for an answer and an earlier one.
+
+    `is_of_new` says that the new statement took the place of the answer.
+    """
+    answer, source = ("this answer", "an earlier one") if is_of_new else ("an earlier answer", "this one")
+    reason = veto.reason.replace("the answer", answer).replace("the source", source)
+    return f"{reason[0].upper()}{reason[1:]}."
+
+
+def _presence(new: Said, old: Said) -> Opposition | None:
+    """Return how one statement says that there is none of what the other one says there is.
+
+    "Has no allergies" denies every allergy, so the other statement may say more of it, behind its verb; words before
+    the verb would make it a statement about somebody else.
+    """
+    for none, some in ((new, old), (old, new)):
+        denied, asserted = _NONE.search(none.text), _SOME.search(some.text)
+        if denied is None or asserted is None or any(word.is_negator for word in some.reading.words):
+            continue
+        if not are_of_one_time(new, old) or _is_of_some(new, old):
+            continue
+        owner, thing = _divided(none, denied)
+        holder, _ = _divided(some, asserted)
+        if (
+            thing
+            and all(some.tells(none, place) for place in (*owner, *thing))
+            and all(none.tells(some, place) for place in holder)
+            and bool(owner) == bool(holder)
+        ):
+            here, there = (f'"{_clause(said, found)}"' for said, found in ((none, denied), (some, asserted)))
+            return Opposition("semantic", 2, _told(here, there) if none is new else _told(there, here))
+    return None
+
+
+def _divided(said: Said, verb: re.Match[str]) -> tuple[list[int], list[int]]:
+    """Return the places of the telling words before and behind a verb."""
+    words = said.reading.words
+    return (
+        [place for place in said.scope if words[place].end <= verb.start()],
+        [place for place in said.scope if words[place].start >= verb.end() and words[place].lower not in _VAGUE],
+    )
+
+
+def _clause(said: Said, verb: re.Match[str]) -> str:
+    """Return a statement from its verb on, shortened."""
+    return shorten(said.claim.text[verb.start() :].rstrip(" .!"), _MAX_CLAUSE, placeholder=" …")
 
 
 def _is_of_some(new: Said, old: Said) -> bool:

@@ -23,6 +23,7 @@ from proxy.verification.alignment.lexicon import (
 )
 from proxy.verification.alignment.thesaurus import related
 from proxy.verification.alignment.vetoes import Reading
+from proxy.verification.consistency.casing import with_names_capitalised
 from proxy.verification.consistency.times import relative_dates
 from proxy.verification.numbers.grammar import Quantity, find_quantities
 from proxy.verification.statement import without_markup
@@ -54,14 +55,18 @@ class Said:
 
     @cached_property
     def text(self) -> str:
-        """The statement without its markup, offsets unchanged."""
-        return without_markup(self.claim.text)
+        """The statement without its markup and with its names capitalised, offsets unchanged."""
+        return with_names_capitalised(without_markup(self.claim.text))
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
         """The quantities that it states; the number in a name ("the Model 3") is none."""
         found = find_quantities(self.text)
-        return tuple(each for each in found if each.kind != "count" or not _NAMED.search(self.text, 0, each.start))
+        return tuple(
+            each
+            for each in found
+            if each.kind != "count" or not _NAMED.search(self.text, max(0, each.start - 100), each.start)
+        )
 
     @cached_property
     def reading(self) -> Reading:

@@ -1,4 +1,4 @@
-"""What ended does not return, and what is newer does not contradict what is older (CO1)."""
+"""What ended does not return, and what is newer does not contradict what is older."""
 
 from __future__ import annotations
 
@@ -22,6 +22,29 @@ _ENDED = re.compile(
     r"resigned|terminated|ceased|stepped down|left|defunct|bankrupt|demolished|withdrawn|revoked|decommissioned)\b",
     re.IGNORECASE,
 )
+_ENDED_ACTIVITY = re.compile(
+    r"\b(?:stopped|stops|quit|quits|ceased|discontinued|finished|gave up|given up|gives up|no longer)\b"
+    r"(?: (?:his|her|their|the))? (?P<activity>[^\W\d_]+)",
+    re.IGNORECASE,
+)
+_ENDED_USE = re.compile(
+    r"\b(?:was|were|has been|have been|is|are) (?:discontinued|stopped|ceased|withdrawn)\b", re.IGNORECASE
+)
+_TAKEN = re.compile(
+    r"\b(?:takes|take|is taking|are taking|receives|is receiving|is on|is prescribed)\b(?! off)", re.IGNORECASE
+)
+_RESUMED = re.compile(
+    r"\b(?:start(?:s|ed|ing)?|beg[aiu]n(?:s|ning)?|resum(?:e|es|ed|ing)|restart(?:s|ed|ing)?|again|back|once more|"
+    r"re-?introduced)\b",
+    re.IGNORECASE,
+)
+_FOR_A_WHILE = re.compile(
+    r"\b(?:for (?:an?|one|two|three|\d+|some|several|a few) (?:\w+ )?(?:minutes?|hours?|days?|weeks?|months?|while|"
+    r"time)|briefly|temporarily|until|during|while|whenever|when|if)\b",
+    re.IGNORECASE,
+)
+_USING = frozenset(map(stem, "take use receive have need get".split()))
+_ANYBODY = frozenset(map(stem, "patient client customer user".split()))
 _RECURRING = re.compile(
     r"\b(?:on (?:sun|mon|tues|wednes|thurs|fri|satur)days?|at (?:night|noon|\d)|every|for (?:the )?(?:day|season|"
     r"winter|lunch|holidays?)|temporarily|\d ?[ap]\.?m|will|would)\b",
@@ -50,11 +73,78 @@ def is_superseded(new: Said, old: Said) -> bool:
     before = {found.group().lower() for found in _CHANGE.finditer(old.text)}
     if told - before:
         return True
-    return bool(_ended(new)) and not _ended(old)
+    has_ended = [bool(_ended(said) or _ENDED_ACTIVITY.search(said.text)) for said in (new, old)]
+    return has_ended == [True, False]
 
 
 def returns(new: Said, old: Said) -> str:
-    """The words by which the old statement ended what the new one says is going on; "" where there are none."""
+    """Return the words by which the old statement ended what the new one says is going on, "" where there are none."""
+    if _RESUMED.search(new.text):
+        return ""
+    return _activity_returns(new, old) or _medicine_returns(new, old) or _state_returns(new, old)
+
+
+def _activity_returns(new: Said, old: Said) -> str:
+    """Return the words that ended an activity which the new statement says somebody does: "stopped taking aspirin".
+
+    The new statement must have every word of the old one, and may add words behind the verb only: what it adds before
+    makes it one about somebody else.
+    """
+    ended = _ENDED_ACTIVITY.search(old.text)
+    if ended is None or _is_for_a_while(old) or _ENDED_ACTIVITY.search(new.text):
+        return ""
+    if new.is_past is True or any(word.is_negator for word in new.reading.words) or _is_before(new, old):
+        return ""
+    verb = _activity(new, stem(ended["activity"]))
+    if verb is None:
+        return ""
+    dropped = {place for place, word in enumerate(old.reading.words) if word.start < ended.end("activity")}
+    subject = {place for place in dropped if old.reading.words[place].end <= ended.start()}
+    theirs = [place for place in old.scope if place not in dropped or place in subject]
+    if not all(new.tells(old, place) or _is_anybody(old, place) for place in theirs):
+        return ""
+    mine = [place for place in new.scope if place < verb]
+    is_of_same = all(old.tells(new, place) or _is_anybody(new, place) for place in mine)
+    return ended.group() if is_of_same else ""
+
+
+def _medicine_returns(new: Said, old: Said) -> str:
+    """Return the words that ended the use of what the new statement says somebody takes."""
+    ended, taken = _ENDED_USE.search(old.text), _TAKEN.search(new.text)
+    if ended is None or taken is None or _is_for_a_while(old) or _is_before(new, old):
+        return ""
+    words = old.reading.words
+    things = [place for place in old.scope if words[place].end <= ended.start()]
+    are_taken = all(new.tells(old, place) for place in things)
+    takers = [place for place in new.scope if new.reading.words[place].end <= taken.start()]
+    return ended.group() if things and are_taken and all(_is_anybody(new, place) for place in takers) else ""
+
+
+def _activity(said: Said, activity: str) -> int | None:
+    """Return the place of the verb of an activity where it is in the present; using a thing is an activity of it."""
+    for place, word in enumerate(said.reading.words):
+        is_same_verb = word.stem == activity or (word.stem in _USING and activity in _USING)
+        if is_same_verb and not word.lower.endswith(("ed", "en")):
+            return place
+    return None
+
+
+def _is_anybody(said: Said, place: int) -> bool:
+    return said.reading.words[place].stem in _ANYBODY
+
+
+def _is_for_a_while(said: Said) -> bool:
+    is_timed = any(each.kind == "time" for each in said.quantities)
+    return is_timed or bool(_FOR_A_WHILE.search(said.text) or _RECURRING.search(said.text))
+
+
+def _is_before(new: Said, old: Said) -> bool:
+    """Return whether the new statement is of a time before the old one, or the old one of no time at all."""
+    mine, theirs = new.dates(), old.dates()
+    return bool(mine) and (not theirs or min(each.low for each in mine) < min(each.low for each in theirs))
+
+
+def _state_returns(new: Said, old: Said) -> str:
     ended = _ended(old)
     if ended is None or _ended(new) or new.is_past is True or any(word.is_negator for word in new.reading.words):
         return ""

@@ -7,10 +7,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 from proxy.types import Exchange, Message, Part, Source, SourceKind
+from proxy.verification.context.index import MAX_CHARS
 from proxy.verification.context.passages import Piece, cut
 from proxy.verification.context.requests import is_cue, is_question, is_request
 from proxy.verification.context.templates import Block, take_apart
 
+MAX_COST = MAX_CHARS
+_LINE_COST = 80
 _LONGEST_KEPT = 2**18  # characters of a text whose parts are remembered for a while
 
 
@@ -19,13 +22,28 @@ def gather(exchange: Exchange) -> tuple[Source, ...]:
 
     Tool results and documents are evidence whole; system and user messages without their questions and instructions;
     earlier assistant turns never. Ids are unique: those given are kept, others name the place ("m3", "m3.d2", "m3.p1").
-    Of each source `text == original[offset:offset + len(text)]`.
+    Of each source `text == original[offset:offset + len(text)]`. A database is a source also when it gave no values.
+    Beyond what a context reads, text is not taken apart.
     """
     found = [*map(_named, range(1, len(exchange.sources) + 1), exchange.sources)]
+    room = MAX_COST - sum(map(_cost, (source.text for source in exchange.sources)))
     for message in exchange.messages:
         if message.role != "assistant":
-            found += _numbered(message.index, _of_message(message))
-    return tuple(_unique(source for source in found if source.text.strip()))
+            cost = sum(_cost(part.text) for part in message.parts)
+            found += _numbered(message.index, _of_message(message) if cost <= room else _as_it_is(message))
+            room -= cost
+    return tuple(_unique(source for source in found if source.text.strip() or source.kind == "facts"))
+
+
+def _cost(text: str) -> int:
+    """Return what reading a text takes, in characters of prose: a line or a tag costs as much as a sentence."""
+    return len(text) + _LINE_COST * (text.count("\n") + text.count("<"))
+
+
+def _as_it_is(message: Message) -> Iterator[Source]:
+    kind: SourceKind = message.role if message.role in ("system", "user", "tool") else "document"
+    for index, part in enumerate(message.parts):
+        yield Source(part.id or "", kind, part.text, message.index, index, title=part.title)
 
 
 def question(exchange: Exchange) -> str:
@@ -59,7 +77,8 @@ def _named(position: int, source: Source) -> Source:
 def _of_message(message: Message) -> Iterator[Source]:
     for index, part in enumerate(message.parts):
         whole = Source(part.id or "", "document", part.text, message.index, index, title=part.title)
-        whole = replace(whole, labels=tuple(filter(None, (part.id, part.title))))
+        labels = tuple(filter(None, (part.id, part.title)))
+        whole = replace(whole, labels=labels, label=next(iter(labels), None), url=part.url)
         if part.kind == "document":
             yield whole
         elif part.kind == "tool_result" or message.role == "tool":
@@ -79,7 +98,7 @@ def _of_tool(whole: Source) -> Iterator[Source]:
         if any(map(str.isalnum, whole.text[position : block.start])):
             yield _slice(whole, position, block.start)
         if block.end > block.start:
-            yield replace(_slice(whole, block.start, block.end), id="", title=block.title, labels=block.labels)
+            yield _of_block(replace(whole, id="", title=None), block)
         position = block.end
 
 
@@ -87,10 +106,18 @@ def _of_prompt(whole: Source, kind: SourceKind) -> Iterator[Source]:
     """A system or user message: its documents, and those stretches of its prose that state something."""
     for block in _blocks(whole.text):
         if block.kind == "document":
-            yield replace(_slice(whole, block.start, block.end), title=block.title or whole.title, labels=block.labels)
+            yield _of_block(whole, block)
         elif block.kind == "prose":
             for start, end in _statements(whole.text, block):
                 yield replace(_slice(whole, start, end), kind=kind)
+
+
+def _of_block(whole: Source, block: Block) -> Source:
+    """Return a document of a message, under the names that the message gives it."""
+    found = _slice(whole, block.start, block.end)
+    return replace(
+        found, title=block.title or whole.title, labels=block.labels, label=block.label, url=block.url or whole.url
+    )
 
 
 def _blocks(text: str) -> tuple[Block, ...]:

@@ -7,7 +7,7 @@ import heapq
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -39,6 +39,10 @@ _DENSITY_COST = 0.25
 _DENSITY_HALF = 20
 _FEW = 2
 _MOST_RUNS = 64
+_LOOK_EVERY = 64  # passages between two looks at the time
+_LONGEST_HEADING = 240
+MAX_CHARS, MAX_PASSAGES = 4_000_000, 60_000
+"""Of one context; a million tokens of prose, or short lines that take as long to read."""
 
 
 @dataclass(frozen=True)
@@ -125,36 +129,69 @@ def cite(source: Source, start: int, end: int, score: float, match: Match) -> Ci
 
 
 class Context:
-    """The sources of one exchange, ready to be searched. Immutable once built; building is linear in the text."""
+    """The sources of one exchange, ready to be searched. Immutable once built; building is linear in the text.
 
-    def __init__(self, sources: Iterable[Source]) -> None:
+    What is read is bounded by `MAX_CHARS` and `MAX_PASSAGES`, and ends when `is_over` says so; `examined` is the share
+    that was read.
+    """
+
+    def __init__(self, sources: Iterable[Source], is_over: Callable[[], bool] = lambda: False) -> None:
         self.sources: tuple[Source, ...] = tuple(sources)
-        self.passages: tuple[Passage, ...] = tuple(_passages(self.sources))
+        self.passages: tuple[Passage, ...] = ()
         self._folded: dict[str, Folded] = {}
         self._runs: dict[tuple[int, int], Reading] = {}
         self._by_stem: dict[str, list[int]] = defaultdict(list)
-        for passage in self.passages:
-            for stem in passage.stems:
-                self._by_stem[stem].append(passage.place)
+        self._sizes: list[int] = []
+        self._read(is_over)
 
-    @property
-    def examined(self) -> float:
-        """The share of the sources' text that lies in passages (0–1): all of it, for nothing here is ever cut off.
+    def _read(self, is_over: Callable[[], bool]) -> None:
+        passages: list[Passage] = []
+        total, read = sum(len(source.text) for source in self.sources), 0
+        for source in self.sources:
+            end = self._read_source(source, passages, MAX_CHARS - read, is_over)
+            read += end
+            if end < len(source.text):
+                break
+        self.passages = tuple(passages)
+        self.examined = read / total if total else 1.0
+        """The share of the sources' characters that was read (0–1). All of it, unless a limit cut it off.
 
-        What is in no passage is markup and rules, which say nothing, and the names of JSON containers, which the
+        What lies in no passage is markup and rules, which say nothing, and the names of JSON containers, which the
         readings below them carry.
         """
-        return 1.0
+
+    def _read_source(self, source: Source, passages: list[Passage], room: int, is_over: Callable[[], bool]) -> int:
+        """Add the passages of a source. Returns up to which character it was read."""
+        end, by_stem = 0, self._by_stem
+        for piece in cut(source.text[:room]):
+            place = len(passages)
+            if place >= MAX_PASSAGES or (place % _LOOK_EVERY == 0 and is_over()):
+                return end
+            heading = piece.heading or source.title or ""
+            passages.append(Passage(source, piece.start, piece.end, piece.text, place, heading[:_LONGEST_HEADING]))
+            stems = content_stems(piece.text)
+            self._sizes.append(len(stems))
+            for stem in stems:
+                by_stem[stem].append(place)
+            end = piece.end
+        return min(room, len(source.text))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of the sources was read, so that what was not found is not there."""
+        return self.examined >= 1.0
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 over all that every source is: two contexts with one digest give the same verdicts and citations."""
         parts = hashlib.sha256()
         for source in self.sources:
-            place = (source.message_index, source.part_index, source.offset, source.title, source.labels)
+            place = (source.message_index, source.part_index, source.offset, source.title, source.labels, source.label)
             for field in (source.id, source.kind, repr(place), source.text):
                 encoded = field.encode("utf-8", "surrogatepass")
                 parts.update(len(encoded).to_bytes(8, "big") + encoded)
+        if not self.is_complete:
+            parts.update(str(len(self.passages)).encode())
         return parts.hexdigest()
 
     def nearest(self, stems: Collection[str], limit: int, among: Collection[str] | None = None) -> Sequence[Passage]:
@@ -175,7 +212,7 @@ class Context:
         return [self.passages[-place] for _, place in heapq.nlargest(limit, ranked)]
 
     def _density(self, place: int) -> float:
-        size = len(self.passages[place].stems)
+        size = self._sizes[place]
         return 1.0 - _DENSITY_COST * size / (size + _DENSITY_HALF)
 
     def around(self, passage: Passage, before: int = 1, after: int = 1) -> Sequence[Passage]:
@@ -246,12 +283,3 @@ def _weight(stem: str) -> float:
     if stem in _COMMON:
         return 0.5
     return min(1.5, 0.7 + 0.1 * len(stem)) if stem.isascii() else 1.2
-
-
-def _passages(sources: Iterable[Source]) -> Iterable[Passage]:
-    place = 0
-    for source in sources:
-        for piece in cut(source.text):
-            heading = piece.heading or source.title or ""
-            yield Passage(source, piece.start, piece.end, piece.text, place, heading)
-            place += 1

@@ -116,9 +116,10 @@ class _Reader:
                 index += 1
                 continue
             last = index + 1
-            if self.text[start] in "[{" and start >= self.unreadable_to and (reached := self._json_end(start)):
-                yield from self._record(start)
-                while index < len(self.lines) and self.lines[index][0] < reached:
+            if self.text[start] in "[{" and start >= self.unreadable_to and (tree := self._json_at(start)):
+                for reading in read_records(self.text, tree, cut):
+                    yield Piece(reading.start, reading.end, reading.text, reading.heading or self.heading)
+                while index < len(self.lines) and self.lines[index][0] < tree.end:
                     index += 1
                 continue
             while last < len(self.lines) and "|" in self.text[start:end] and self._is_pipe_line(last):
@@ -134,22 +135,16 @@ class _Reader:
                 yield from self._paragraph(index, last)
             index = last
 
-    def _json_end(self, start: int) -> int:
-        """Where the JSON value ends that begins at `start` and fills its lines; 0 when there is none."""
+    def _json_at(self, start: int) -> Node | None:
+        """Return the JSON value that begins at `start` and fills its lines, if there is one."""
         tree = read_tree(self.text, start)
         self.unreadable_to = tree.end
         if isinstance(tree, Misfit) or not tree.leaves:
-            return 0
+            return None
         rest = self.text.find("\n", tree.end)
         trailing = self.text[tree.end : rest if rest >= 0 else len(self.text)].strip(" \t\r,;`")
         is_citation_mark = not tree.in_object and tree.leaves == 1
-        return 0 if trailing or is_citation_mark else tree.end
-
-    def _record(self, start: int) -> Iterator[Piece]:
-        tree = read_tree(self.text, start)
-        if isinstance(tree, Node):
-            for reading in read_records(self.text, tree, cut):
-                yield Piece(reading.start, reading.end, reading.text, reading.heading or self.heading)
+        return None if trailing or is_citation_mark else tree
 
     def _is_pipe_line(self, index: int) -> bool:
         return "|" in self.text[slice(*self.lines[index])]
@@ -269,9 +264,14 @@ def _like_a_table(rows: list[Row], delimiter: str) -> bool:
 
 
 def _cut_table(rows: list[Row], caption: str, heading: str) -> Iterator[Piece]:
-    for row in read_rows(rows, caption):
+    for row in read_rows(rows, _read_cell, caption):
         if row.text:
             yield Piece(row.start, row.end, row.text, row.group or heading)
+
+
+def _read_cell(text: str) -> Iterator[str]:
+    """Yield the sentences of a long cell."""
+    return (text[low:high] for low, high in _sentences(text))
 
 
 def _sentences(text: str) -> Iterator[Line]:

@@ -16,6 +16,7 @@ _MOST_FIELDS = 12
 _WIDEST = 600
 _LONG_STRING = 160
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|_+")
+_LONGEST_NAME, _LONGEST_PATH = 120, 240  # characters; every reading below repeats them
 _NAMING_KEYS = ("name", "title", "label", "id", "key", "symbol", "date")
 
 
@@ -45,7 +46,7 @@ def _container(text: str, node: Node, path: str, heading: str, read_text: ReadTe
         yield Reading(node.value_start, node.end, " | ".join(_fields(text, node, path)), heading)
         return
     if node.in_object:
-        heading = " ".join(filter(None, (heading, _name_of(items))))
+        heading = " ".join(filter(None, (heading, _name_of(items))))[-_LONGEST_PATH:]
     group: list[Node] = []
     for item in items:
         if not _is_small(item) or (item.in_object and not node.in_object):
@@ -120,5 +121,5 @@ def _shown(text: str, item: Node) -> str:
 
 
 def _joined(path: str, key: str | int) -> str:
-    step = _HUMP.sub(" ", str(key)).strip()
-    return f"{path}.{step}" if path else step
+    step = _HUMP.sub(" ", str(key)[:_LONGEST_NAME]).strip()
+    return f"{path}.{step}"[-_LONGEST_PATH:] if path else step

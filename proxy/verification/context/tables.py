@@ -3,6 +3,9 @@
 A row reads as `Revenue (in millions) | 2024: 4.2 | 2023: 3.9`: cells joined by " | ", each as `column: value`. The
 first cell stands alone when its column has no name; the row group above it and the scale of the table follow it in
 brackets. A row without column names reads as its cells, `Revenue | 4.2 | 3.9`; a row of two as `Age: 30`.
+
+A reading is bounded: a wide row gives several, each with its first cell, and a long cell reads as text of its own.
+Names are clipped, so that what is read stays linear in the table.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import csv
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -30,12 +33,17 @@ _SCALE = re.compile(
     r"|[$€£¥₹] ?(?:thousand|million|billion|mn|bn|m|000)s?\b|['’]000s?\b|\b000s\b",
     re.IGNORECASE,
 )
+_SIGNS = frozenset("$€£¥₹")
 _CURRENCY_GAP = re.compile(r"([$€£¥₹])\s+(?=[\d(])")
 _TABLE_TAG = re.compile(r"<(/?)(table|tr|td|th|caption)\b([^<>]*)>", re.IGNORECASE)
 _TAG = re.compile(r"<[/!a-zA-Z][^<>]*>")
 _COLSPAN = re.compile(r"colspan\s*=\s*[\"']?(\d{1,2})", re.IGNORECASE)
 _MOST_HEADER_ROWS = 3
 _HEAD_SIGHT = 8  # rows within which a head and a row below it are seen
+MAX_FIELDS, MAX_READING = 24, 1200
+"""Cells and characters of one reading; what a row has beyond them is read on in a further one."""
+MAX_NAME = 120
+"""Characters of a name of a row, a column or a group, which many readings repeat."""
 
 
 class Row(NamedTuple):
@@ -48,12 +56,16 @@ class Row(NamedTuple):
 
 
 class RowReading(NamedTuple):
-    """How one row reads; `group` is the row group above it."""
+    """How one row, or a part of a wide one, reads; `group` is the row group above it."""
 
     start: int
     end: int
     text: str
     group: str
+
+
+ReadText = Callable[[str], Iterator[str]]
+"""Cut a long cell into the texts that are read on their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,28 +79,30 @@ class _Names:
         return self.columns[column] if column < len(self.columns) else ""
 
 
-def read_rows(rows: Sequence[Row], caption: str = "") -> Iterator[RowReading]:
-    """Every row of a table as it reads, the rows of its heads as their bare cells. Linear in the table."""
+def read_rows(rows: Sequence[Row], read_text: ReadText, caption: str = "") -> Iterator[RowReading]:
+    """Yield every row of a table as it reads, the rows of its heads as their bare cells. Linear in the table."""
     rows = [row._replace(cells=_joined_signs(row.cells)) for row in rows]
     starts = [0, *(place for place in range(1, len(rows) - 2) if _begins_head(rows[place : place + _HEAD_SIGHT]))]
     for start, end in pairwise([*starts, len(rows)]):
-        yield from _read_block(rows[start:end], caption)
+        yield from _read_block(rows[start:end], read_text, caption)
 
 
-def _read_block(rows: Sequence[Row], caption: str) -> Iterator[RowReading]:
-    """The rows under one head, with it."""
+def _read_block(rows: Sequence[Row], read_text: ReadText, caption: str) -> Iterator[RowReading]:
+    """Yield the rows under one head, with it."""
     head = _head_size(rows)
     titles = [row.cells[0] for row in rows[:head] if _is_title(row.cells)]
     names = _names([row for row in rows[:head] if not _is_title(row.cells)], " ".join([caption, *titles]))
     for row in rows[:head]:
-        yield RowReading(row.start, row.end, " | ".join(filter(None, row.cells)), "")
-    group = next((title for title in titles if not _is_scale(title)), "")
+        for text in _joined_fields("", [cell for cell in row.cells if cell], read_text):
+            yield RowReading(row.start, row.end, text, "")
+    group = next((title for title in titles if not _is_scale(title)), "")[:MAX_NAME]
     for row in rows[head:]:
-        if title := _group_title(row.cells):
-            group = title
-            yield RowReading(row.start, row.end, title, "")
-        else:
-            yield RowReading(row.start, row.end, _reading(row.cells, names, group), group)
+        title = _group_title(row.cells)
+        if title:
+            group = title[:MAX_NAME]
+        texts = _joined_fields("", [title], read_text) if title else _readings(row.cells, names, group, read_text)
+        for text in texts:
+            yield RowReading(row.start, row.end, text, "" if title else group)
 
 
 def _begins_head(rows: Sequence[Row]) -> bool:
@@ -99,33 +113,70 @@ def _begins_head(rows: Sequence[Row]) -> bool:
     return len([cell for cell in rows[1].cells[1:] if cell]) > 1 and _head_size(rows) > 1
 
 
-def _reading(cells: Sequence[str], names: _Names, group: str) -> str:
+def _readings(cells: Sequence[str], names: _Names, group: str, read_text: ReadText) -> Iterator[str]:
     if len(cells) > len(names.columns) == len([cell for cell in cells if cell]):
         cells = [cell for cell in cells if cell]  # signs in cells of their own had pushed the numbers aside
     columns = [(names.of(column), cell) for column, cell in enumerate(cells) if cell]
     if not columns:
-        return ""
+        return
     (first_name, first), rest = columns[0], columns[1:]
     aside = "; ".join(filter(None, (group.rstrip(" :"), names.scale)))
     lead = f"{first_name}: {first}" if first_name and first != first_name else first
     if len(cells) == 2 and len(rest) == 1 and not first_name and not rest[0][0]:
-        return f"{first.rstrip(' :')}{f' ({aside})' if aside else ''}: {rest[0][1]}"
+        name = f"{first.rstrip(' :')}{f' ({aside})' if aside else ''}"
+        if len(name) + len(rest[0][1]) <= MAX_READING:
+            yield f"{name}: {rest[0][1]}"
+            return
     if aside and not cells[0]:
-        return " | ".join([f"({aside})", *(f"{name}: {cell}" if name else cell for name, cell in columns)])
-    if aside:
+        lead, rest = f"({aside})", columns
+    elif aside:
         lead = f"{lead.rstrip(' :')} ({aside})"
-    return " | ".join([lead, *(f"{name}: {cell}" if name else cell for name, cell in rest)])
+    yield from _joined_fields(lead, [f"{name}: {cell}" if name else cell for name, cell in rest], read_text)
+
+
+def _joined_fields(lead: str, fields: Sequence[str], read_text: ReadText) -> Iterator[str]:
+    """Join the fields of a row behind its lead: all in one reading, or in as many as the bounds ask for."""
+    size = len(lead) + sum(map(len, fields))
+    if len(fields) <= MAX_FIELDS and size <= MAX_READING:
+        yield " | ".join(filter(None, (lead, *fields)))
+        return
+    if len(lead) > MAX_NAME:
+        yield from read_text(lead)
+        lead = lead[:MAX_NAME]
+    group: list[str] = []
+    width = 0
+    for field in fields:
+        if group and (len(group) == MAX_FIELDS or width + len(field) > MAX_READING // 2):
+            yield " | ".join(filter(None, (lead, *group)))
+            group, width = [], 0
+        if len(field) > MAX_READING // 2:
+            yield from (f"{lead} | {text}" if lead else text for text in read_text(field))
+        else:
+            group.append(field)
+            width += len(field)
+    if group:
+        yield " | ".join(filter(None, (lead, *group)))
 
 
 def _joined_signs(cells: Sequence[str]) -> list[str]:
     """Cells with a currency sign that fills one moved to the number after it, a lone `)` or `%` to the one before."""
-    joined = [_CURRENCY_GAP.sub(r"\1", " ".join(cell.split())) for cell in cells]
+    joined = [_spaced(cell) for cell in cells]
     for column, cell in enumerate(joined):
-        if cell in ("$", "€", "£", "¥", "₹") and column + 1 < len(joined) and joined[column + 1][:1].isdigit():
+        if len(cell) > 2:
+            continue
+        if cell in _SIGNS and column + 1 < len(joined) and joined[column + 1][:1].isdigit():
             joined[column], joined[column + 1] = "", cell + joined[column + 1]
         elif cell in (")", "%", ")%") and column and joined[column - 1][-1:].isdigit():
             joined[column - 1], joined[column] = joined[column - 1] + cell, ""
     return joined
+
+
+def _spaced(cell: str) -> str:
+    """Return a cell with single spaces, and none behind a currency sign."""
+    if cell.isalnum():
+        return cell
+    cell = " ".join(cell.split())
+    return cell if _SIGNS.isdisjoint(cell) else _CURRENCY_GAP.sub(r"\1", cell)
 
 
 def _head_size(rows: Sequence[Row]) -> int:
@@ -189,7 +240,7 @@ def _names(head: Sequence[Row], caption: str) -> _Names:
     stated = " ".join([caption, *(cell for row in head for cell in row.cells)])
     scale = _SCALE.search(stated)
     shown = any(scale.group() in column for column in columns) if scale else True
-    columns = [column.rstrip(" :").replace("_", " ") for column in columns]  # as the keys of records read
+    columns = [column[:MAX_NAME].rstrip(" :").replace("_", " ") for column in columns]  # as the keys of records read
     return _Names(tuple(columns), scale.group().strip(" ,()") if scale and not shown else "")
 
 

@@ -8,7 +8,7 @@ it), and rules or code fences around or between documents. Everything here is li
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -18,13 +18,18 @@ Line = tuple[int, int]
 
 
 class Block(NamedTuple):
-    """A stretch of a message: a document with the names an answer may cite it by, or prose outside all documents."""
+    """A stretch of a message: a document with the names an answer may cite it by, or prose outside all documents.
+
+    `label` is the id or name that the message gives a document.
+    """
 
     start: int
     end: int
     kind: Literal["document", "prose", "question"]
     title: str | None = None
     labels: tuple[str, ...] = ()
+    label: str | None = None
+    url: str | None = None
 
 
 _NOUNS = (
@@ -135,6 +140,34 @@ _KNOWN_TAGS = _DOCUMENT_TAGS | _SECTION_TAGS | _QUESTION_TAGS | _ASIDE_TAGS
 _ID_KEYS = ("id", "index", "number", "n", "no", "doc_id", "document_id", "ref")
 _DEEPEST = 8
 _TITLE_KEYS = ("title", "name", "source", "file", "filename", "file_name", "url", "href", "path")
+_LABEL_KEYS = (
+    *("id", "doc_id", "document_id", "ref", "source", "file", "filename", "file_name", "file_path", "path"),
+    *("document", "name", "title", "index", "number", "n", "no", "url", "link", "href"),
+)
+_URL_KEYS = ("url", "link", "href", "source", "file_path", "path", "id", "title", "name", "document")
+_URL = re.compile(r"https?://\S+$")
+_FILE = re.compile(r"[\w./\\-]{1,200}\.(?:pdf|txt|md|html?|docx?|csv|json|xml|pptx?|xlsx?)$", re.IGNORECASE)
+_METADATA = re.compile(
+    r"[ \t]{0,4}(?P<key>page_label|file_path|file_name|file_type|file_size|creation_date|last_modified_date|"
+    r"last_accessed_date|document_title|section_summary|node_id|doc_id|ref_doc_id|document_id|source|url|title|author|"
+    r"date|page|id)[ \t]*:[ \t]*(?P<value>.*)$",
+    re.IGNORECASE,
+)
+_MAX_METADATA = 16
+_LLAMA_INDEX = frozenset(
+    ("page_label", "file_path", "file_name", "file_type", "file_size", "creation_date", "last_modified_date", "node_id")
+)
+_PLACES = frozenset(("source", "url", "file_path", "file_name", "doc_id", "document_id", "document_title"))
+_WRITTEN = re.compile(
+    r"(?:\bDocument\()?(?:id=(?P<id>None|'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"),\s?)?"
+    r"(?:metadata=(?P<before>\{[^{}]{0,4000}(?:\{[^{}]{0,400}\}[^{}]{0,400}){0,8}\}),\s?)?"
+    r"page_content=(?P<quote>['\"])"
+)
+_WRITTEN_END = re.compile(
+    r"(?:,?\s{0,2}metadata=(?P<after>\{[^{}]{0,4000}(?:\{[^{}]{0,400}\}[^{}]{0,400}){0,8}\}))?(?:,\s?\w+='[^'\n]{0,100}')*\)?"
+)
+_CLOSING = {"'": re.compile(r"(?:[^'\\]|\\.)*'", re.DOTALL), '"': re.compile(r'(?:[^"\\]|\\.)*"', re.DOTALL)}
+_ENTRY = re.compile(r"['\"](\w{1,40})['\"]:\s?(?:'([^'\n]{0,300})'|\"([^\"\n]{0,300})\"|(\d{1,18}))")
 
 
 def take_apart(text: str) -> list[Block]:
@@ -150,7 +183,7 @@ def take_apart(text: str) -> list[Block]:
         blocks += _read_element(text, element, elements)
         position = element.end
     blocks += _read_prose(text, position, len(text))
-    return _with_ordinals([block for trimmed in blocks if (block := _trimmed(text, trimmed))])
+    return _with_ordinals([_with_head(text, block) for trimmed in blocks if (block := _trimmed(text, trimmed))])
 
 
 def _trimmed(text: str, block: Block) -> Block | None:
@@ -243,10 +276,10 @@ def _read_element(text: str, element: _Element, elements: _Elements, depth: int 
         return []
     inside = [inner for inner in elements.outermost(low, high) if inner.name in _DOCUMENT_TAGS | _SECTION_TAGS]
     if element.name in _DOCUMENT_TAGS or not inside or depth == _DEEPEST:
-        title, labels = _names_of(text, element)
-        if element.name in _DOCUMENT_TAGS or title or labels:
-            return [Block(low, high, "document", title, labels)]
-        return _documents(text, _lines(text, low, high), low, high)
+        said = _attributes_of(text, element)
+        if element.name in _DOCUMENT_TAGS or any(key in said for key in (*_ID_KEYS, *_TITLE_KEYS)):
+            return [_named_block(low, high, said)]
+        return _written_documents(text, low, high) or _documents(text, _lines(text, low, high), low, high)
     blocks: list[Block] = []
     position = low
     for inner in inside:
@@ -256,15 +289,68 @@ def _read_element(text: str, element: _Element, elements: _Elements, depth: int 
     return [*blocks, Block(position, high, "document")]
 
 
-def _names_of(text: str, element: _Element) -> tuple[str | None, tuple[str, ...]]:
-    """Title and labels of a document element, from its attributes and its first children."""
+def _attributes_of(text: str, element: _Element) -> dict[str, str]:
+    """Return what a document element says of itself, in its attributes and its first children."""
     said = {key.lower(): a or b or c for key, a, b, c in _ATTRIBUTE.findall(element.attributes[:2000])}
     head_end = min(element.inner_end, element.inner_start + 1000)
     for child in _CHILD.finditer(text, element.inner_start, head_end):
         said.setdefault(child[1].lower(), child[2])
+    return {key: value for key, value in said.items() if value}
+
+
+def _named_block(low: int, high: int, said: Mapping[str, str]) -> Block:
+    """Return a document with the title, the label, the URL and the names that its metadata gives."""
     title = next((said[key] for key in _TITLE_KEYS if key in said), None)
-    labels = [said[key] for key in (*_ID_KEYS, *_TITLE_KEYS) if said.get(key)]
-    return title, tuple(dict.fromkeys(labels))
+    labels = [said[key] for key in (*_ID_KEYS, *_TITLE_KEYS) if key in said]
+    return Block(low, high, "document", title, tuple(dict.fromkeys(labels)), _label_in(said), _url_in(said))
+
+
+def _label_in(said: Mapping[str, str]) -> str | None:
+    """Return the id or name that metadata gives; a mere number only where there is nothing else."""
+    return next((said[key] for key in _LABEL_KEYS if key in said), None)
+
+
+def _url_in(said: Mapping[str, str]) -> str | None:
+    return next((said[key] for key in _URL_KEYS if key in said and _URL.match(said[key])), None)
+
+
+def _with_head(text: str, block: Block) -> Block:
+    """Return a document without names of its own with those in its first lines: metadata, a file name or a URL."""
+    if block.kind != "document" or (block.label is not None and not block.label.isdecimal()):
+        return block
+    said: dict[str, str] = {}
+    for number, line in enumerate(text[block.start : min(block.end, block.start + 3000)].split("\n")[:_MAX_METADATA]):
+        line = line.strip()
+        if found := _METADATA.match(line):
+            said.setdefault(found["key"].lower(), found["value"].strip(" *_"))
+        elif number == 0 and _URL.match(line):
+            said["url"] = line
+        elif number == 0 and _FILE.match(line):
+            said["source"] = line
+        else:
+            break
+    said = {key: value for key, value in said.items() if value and (len(said) > 1 or key in _PLACES)}
+    label, url = _label_in(said), _url_in(said)
+    labels = tuple(dict.fromkeys((*block.labels, *filter(None, (label, url)))))
+    return block._replace(labels=labels, label=block.label or label, url=block.url or url)
+
+
+def _written_documents(text: str, low: int, high: int) -> list[Block]:
+    """Return documents that are written as LangChain prints them: `page_content='…' metadata={'source': '…'}`."""
+    blocks: list[Block] = []
+    position = low
+    while (begun := _WRITTEN.search(text, position, high)) is not None:
+        closing = _CLOSING[begun["quote"]].match(text, begun.end(), high)
+        if closing is None:
+            break
+        ended = _WRITTEN_END.match(text, closing.end(), high)
+        written = (begun["before"] or "") + ((ended["after"] or "") if ended else "")
+        said = {key.lower(): a or b or c for key, a, b, c in _ENTRY.findall(written) if a or b or c}
+        if begun["id"] and begun["id"] != "None":
+            said["id"] = begun["id"].strip("'\"")
+        blocks.append(_named_block(begun.end(), closing.end() - 1, said))
+        position = ended.end() if ended else closing.end()
+    return blocks
 
 
 # Lines
@@ -284,6 +370,12 @@ def _read_prose(text: str, low: int, high: int) -> list[Block]:
     """The blocks of a stretch without known tags."""
     if low >= high:
         return []
+    if written := _written_documents(text, low, high):
+        begun = _WRITTEN.search(text, low, high)
+        ended = _WRITTEN_END.match(text, written[-1].end + 1, high)
+        before = begun.start() if begun else low
+        after = ended.end() if ended else written[-1].end
+        return [*_read_prose(text, low, before), *written, *_read_prose(text, after, high)]
     lines = _lines(text, low, high)
     lines_to_read, skipped = _without_example(text, lines)
     opening = _first_opening(_opening(text, lines, lines_to_read), _soft_opening(text, lines, lines_to_read))
@@ -522,7 +614,22 @@ def _item_style(text: str, lines: Sequence[Line], index: int) -> str:
         nearby = _keys(text, lines[index + 1 : index + 6])
         if nearby & _CONTENT_KEYS or key in found & _PLACE_KEYS:
             return f"field {key}"
-    return ""
+    metadata = _METADATA.match(text, start, min(end, start + 2000))
+    return f"metadata {metadata['key'].lower()}" if metadata and _begins_metadata(text, start, end) else ""
+
+
+def _begins_metadata(text: str, start: int, end: int) -> bool:
+    """Return whether a line begins lines of metadata as LlamaIndex writes them, of which an empty line is the end."""
+    keys: set[str] = set()
+    for _ in range(_MAX_METADATA):
+        found = _METADATA.match(text, start, min(end, start + 2000))
+        if found is None:
+            return not keys.isdisjoint(_LLAMA_INDEX) and not text[start:end].strip()
+        keys.add(found["key"].lower())
+        start = end + 1
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+    return False
 
 
 def _keys(text: str, lines: Sequence[Line]) -> set[str]:
@@ -551,6 +658,10 @@ def _item(text: str, line: Line, style: str, previous: int = 0) -> _Item | None:
     if style == "named":
         named = _NAMED.match(text, start, end)
         return _Item(named.end(), named["name"], None) if named and _is_name(named["name"]) else None
+    if style.startswith("metadata "):
+        metadata = _METADATA.match(text, start, min(end, start + 2000))
+        is_first = text[max(0, start - 2) : start].strip() == "" and _begins_metadata(text, start, end)
+        return _Item(start, "", None) if metadata and metadata["key"].lower() == style[9:] and is_first else None
     if style.startswith("field "):
         field = _FIELD.match(text, start, min(end, start + 2000))
         return _Item(start, "", None) if field and field["key"].lower() == style[6:] else None
@@ -602,20 +713,17 @@ def _first_style(text: str, lines: Sequence[Line], low: int, plural: bool) -> st
 def _document(text: str, item: _Item, end: int, style: str) -> Block:
     if not style.startswith("field"):
         labels = tuple(dict.fromkeys(filter(None, (item.label, item.title))))
-        return Block(item.content, end, "document", item.title, labels)
+        url = item.title if item.title and _URL.match(item.title) else None
+        return Block(item.content, end, "document", item.title, labels, item.label or item.title, url)
     said: dict[str, str] = {}
     for line in text[item.content : end].split("\n"):
         if (field := _FIELD.match(line[:2000])) and field["key"].lower() not in _CONTENT_KEYS:
-            said.setdefault(field["key"].lower(), field["value"].strip(" *_"))
-    title = next(
-        (
-            said[key]
-            for key in ("title", "source", "document", "file name", "filename", "file", "name", "url")
-            if key in said
-        ),
-        None,
-    )
-    return Block(item.content, end, "document", title, tuple(dict.fromkeys(filter(None, said.values()))))
+            said.setdefault(field["key"].lower().replace(" ", "_"), field["value"].strip(" *_"))
+    said = {key: value for key, value in said.items() if value}
+    keys = ("title", "source", "document", "file_name", "filename", "file", "name", "url")
+    title = next((said[key] for key in keys if key in said), None)
+    labels = tuple(dict.fromkeys(said.values()))
+    return Block(item.content, end, "document", title, labels, _label_in(said), _url_in(said))
 
 
 def _between_rules(text: str, lines: Sequence[Line], low: int, high: int) -> list[Block]:

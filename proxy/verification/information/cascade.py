@@ -9,13 +9,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from proxy.types import Budget, Cause, Citation, Claim, Judgement, Label, ModelPolicy, Policy, Source, Verdict
-from proxy.verification.confidence import of_claim
+from proxy.verification.confidence import UNHEARD, with_confidence
 from proxy.verification.context.index import Context
 from proxy.verification.information.budget import LABELS, is_flagged
 
 VERIFIER = "model"
-
-_UNHEARD = 0.8  # what is left of the confidence in a verdict when a model that was to be asked gave no answer in time
 
 _METHODS: Mapping[Cause, str] = {
     "timeout": "timeout",
@@ -65,12 +63,12 @@ def joined(judgement: Judgement, budget: Budget, context: Context, policy: Polic
     verdict = _verdict(judgement.verdict, budget)
     measured = replace(measured, verdicts=(*judgement.verdicts, verdict))
     if budget.missing is not None:
-        return replace(measured, confidence=judgement.confidence * _UNHEARD)
+        return replace(measured, confidence=judgement.confidence and judgement.confidence * UNHEARD)
     if judgement.verdict.label == "contradicted":
         return replace(measured, budget=judgement.budget or budget)
     if verdict.label == "not_checked":
         return measured
-    return replace(measured, verdict=verdict, confidence=of_claim(verdict, context, policy))
+    return with_confidence(replace(measured, verdict=verdict), context, policy)
 
 
 def label_of(budget: Budget) -> Label:

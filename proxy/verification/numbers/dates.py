@@ -232,7 +232,7 @@ def _compiled(
 # Longer forms first: the first rule that reads a date wins.
 _AT_DIGIT = _compiled(
     (r"(?P<year>[12]\d{3})([-/.])(?P<month>\d\d?)\2(?P<day>\d\d?)(?!\d)", _day),
-    (r"(?P<first>\d\d?)([-/])(?P<second>\d\d?)\2(?P<year>\d{4}|\d\d)(?!\w|\2)", _ambiguous_day),
+    (r"(?P<first>\d\d?)([-/])(?P<second>\d\d?)\2(?P<year>\d{4}|\d\d)(?!\w|\2\w)", _ambiguous_day),
     (r"(?P<first>\d\d?)\.(?P<second>\d\d?)\.(?P<year>\d{4})(?!\w|\.\d)", _ambiguous_day),
     (rf"{_DAY}[ -](?:of )?{_MONTH},?[ -]{_YEAR}", _day),
     (rf"{_DAY}[ -](?:of )?{_MONTH}", _day_of_month),
@@ -265,8 +265,9 @@ _AT_WORD = _compiled(
 
 
 def _any_of(rules: Iterable[tuple[re.Pattern[str], object]]) -> re.Pattern[str]:
-    """A pattern that matches wherever one of the rules does: separators need not be alike for it."""
-    patterns = (re.sub(r"\(\?P<\w+>", "(?:", rule.pattern).replace(r"\2", "[-/.]") for rule, _ in rules)
+    """Return a pattern that matches wherever one of the rules does: separators need not be alike for it."""
+    plain = (re.sub(r"\(\?P<\w+>", "(?:", rule.pattern).replace(r"(?!\w|\2\w)", "") for rule, _ in rules)
+    patterns = (pattern.replace(r"\2", "[-/.]") for pattern in plain)
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, permutations
 from typing import NamedTuple
 
@@ -51,16 +52,19 @@ def derive(claimed: Quantity, cue_text: str, operands: Sequence[Operand], tolera
     """How `claimed` follows from two to four of `operands` by an operation that `cue_text` names, or None.
 
     Operands are combined only within one kind and unit; nothing is tried that no cue word asks for, because among
-    enough numbers some pair gives anything. At most the first 12 operands are tried.
+    enough numbers some pair gives anything. At most the first `MAX_OPERANDS` operands are tried.
     """
-    way = direction(_NOUNS_OF_CHANGE.sub("", cue_text)) or (_lasting(cue_text) if claimed.unit == "time" else 0)
+    asked = cues(cue_text)
+    if not asked:
+        return None
+    way = _way_asked(cue_text) or (_lasting(cue_text) if claimed.unit == "time" else 0)
     numbered = [
         (place, each._replace(quantity=_exact(each.quantity)))
-        for place, each in enumerate(operands[:12])
+        for place, each in enumerate(operands[:MAX_OPERANDS])
         if each.quantity.low == each.quantity.high
     ]
-    for cue, operation in _OPERATIONS:
-        if not cue.search(cue_text):
+    for place, (_, operation) in enumerate(_OPERATIONS):
+        if place not in asked:
             continue
         for result, formula, places in operation(claimed, numbered, way):
             if agrees(claimed, result, tolerance):
@@ -89,6 +93,7 @@ def derive_whole(
     return None
 
 
+@lru_cache(maxsize=512)
 def cues(text: str) -> frozenset[int]:
     """Which operations the words of `text` speak of, as places in a fixed list."""
     return frozenset(place for place, (cue, _) in enumerate(_OPERATIONS) if cue.search(text))
@@ -121,6 +126,11 @@ def agrees(claimed: Quantity, result: Quantity, tolerance: float | None) -> bool
     """
     relation = compare(claimed._replace(bound="", other=None), result, tolerance)
     return relation.is_match or (relation is Relation.OPEN and result.slack <= 2 * claimed.slack)
+
+
+@lru_cache(maxsize=64)
+def _way_asked(cue_text: str) -> int:
+    return direction(_NOUNS_OF_CHANGE.sub("", cue_text))
 
 
 def direction(cue_text: str) -> int:
@@ -270,6 +280,7 @@ def _formula(expression: str, value: float, unit: str) -> str:
     return f"{expression} = {value:.4g}{unit}"
 
 
+MAX_OPERANDS = 12
 _FACTORS = {"twice": 2.0, "double": 2.0, "triple": 3.0, "three times": 3.0, "four times": 4.0, "five times": 5.0}
 _FACTORS |= {"ten times": 10.0, "half": 0.5, "a third of": 1 / 3, "a quarter of": 0.25}
 _MULTIPLE = re.compile(rf",? (?:which is |that is |or |about |nearly |almost )?(?P<factor>{'|'.join(_FACTORS)}) ", re.I)

@@ -11,11 +11,20 @@ from proxy.verification.alignment.lexicon import concept
 from proxy.verification.context.cells import is_in_name, speaks_of_column
 from proxy.verification.context.index import Context, Passage
 from proxy.verification.numbers.binding import Binding
-from proxy.verification.numbers.derived import Derivation, Mention, Operand, derive, derive_whole, multiple
-from proxy.verification.numbers.grammar import Quantity, find_quantities
+from proxy.verification.numbers.derived import (
+    MAX_OPERANDS,
+    Derivation,
+    Mention,
+    Operand,
+    derive,
+    derive_whole,
+    multiple,
+)
+from proxy.verification.numbers.grammar import Quantity
 from proxy.verification.numbers.implied import Question, implied
 from proxy.verification.numbers.lapses import elapsed, is_moment
-from proxy.verification.numbers.limits import decided_case, range_end
+from proxy.verification.numbers.limits import decided_case, may_be_case, range_end
+from proxy.verification.numbers.nearby import search_before
 from proxy.verification.numbers.rivals import REFERENCE
 from proxy.verification.numbers.stated import Asked, Read, Stated, in_money, read
 from proxy.verification.numbers.tolerance import fit_period
@@ -45,20 +54,22 @@ def follow(
     groups = [[each] for each in ranked[:3]] + ([ranked[:4]] if len(ranked) > 1 else [])
     for group in groups:
         values = [value for each in group for value in _values(mine, each) if _is_of_claim(asked, mine, value)]
-        operands = [_operand(asked, mine, value) for value in values]
-        if found := derive(mine.quantity, _cue_text(asked), operands, tolerance):
+        operands = [_operand(asked, mine, value) for value in values[:MAX_OPERANDS]]
+        asked.work.spend(len(values) + _MOST_OPERATIONS)
+        if found := derive(mine.quantity, asked.cue_text, operands, tolerance):
             return _following(found, values)
     for values in _lists(asked, mine, ranked, context):
-        if found := derive_whole(mine.quantity, _cue_text(asked), [each.quantity for each in values], tolerance):
+        asked.work.spend(len(values))
+        if found := derive_whole(mine.quantity, asked.cue_text, [each.quantity for each in values], tolerance):
             return _following(found, values)
     return None
 
 
 def growth_told(asked: Asked, mine: Binding, passages: Sequence[Read]) -> Following | None:
     """The growth that a row tells when the claim puts a percentage on it: from one of its two dates to the other."""
-    years = [each for each in find_quantities(_cue_text(asked)) if each.kind == "date"]
+    years = asked.dates_leaned_on
     rows = [each for each in passages if each.is_row and each.coverage >= 0.5]
-    if mine.quantity.unit != "%" or len(years) != 2 or not rows or not _GROWTH.search(_cue_text(asked)):
+    if mine.quantity.unit != "%" or len(years) != 2 or not rows or not _GROWTH.search(asked.cue_text):
         return None
     row = max(rows, key=lambda each: each.coverage)
     values = [each for each in _values(mine, row) if each.quantity.kind != "percentage"]
@@ -83,6 +94,7 @@ def follow_lapse(asked: Asked, mine: Binding, passages: Sequence[Read], context:
         for quantity in each.quantities
         if is_moment(quantity, each.passage.text) and (quantity.kind != "date" or _is_of_column(each, quantity))
     ]
+    asked.work.spend(_MOST_OPERATIONS)
     found = elapsed(mine.quantity, asked.claim.text, [mention for mention, _ in told])
     return Following(found.formula, _cited(found, [passage for _, passage in told])) if found else None
 
@@ -100,7 +112,8 @@ def follow_words(
         for value in _values(mine, each)
     ]
     others = [each for each in asked.quantities if each is not mine.quantity]
-    question = Question(mine.quantity, _cue_text(asked), others, [each.passage.text for each, _ in story])
+    question = Question(mine.quantity, asked.cue_text, others, [each.passage.text for each, _ in story])
+    asked.work.spend(_MOST_OPERATIONS)
     found = implied(question, [mention for mention, _ in told], tolerance)
     return Following(found.formula, _cited(found, [passage for _, passage in told])) if found else None
 
@@ -108,9 +121,12 @@ def follow_words(
 def follow_limit(asked: Asked, mine: Binding, passages: Sequence[Read]) -> Following | None:
     """What a stated limit says of a number that the claim puts to it."""
     claim = asked.claim.text
+    if not may_be_case(claim, mine.quantity):
+        return None
     for each in sorted(passages, key=lambda each: -each.coverage):
         if each.is_row:
             continue
+        asked.work.spend(len(each.quantities))
         for place, stated in enumerate(each.quantities):
             if each.coverage < _SPEAKS_OF_IT and stated.low != mine.quantity.low:
                 continue
@@ -153,10 +169,6 @@ def _following(found: Derivation, values: Sequence[_Value]) -> Following:
     return Following(found.formula, tuple(used)[:_MOST_CITED])
 
 
-def _cue_text(asked: Asked) -> str:
-    return f"{asked.claim.lead} {asked.claim.text}"
-
-
 def _may_tell(asked: Asked, read: Read) -> bool:
     """Whether a passage has enough of the claim; a row need only be that of one of the names in it."""
     least = 0.2 if read.is_row and read.is_named else 0.3
@@ -186,15 +198,14 @@ def _at_scale(stated: Quantity, read: Read, place: int, claimed: Quantity) -> Qu
 
 def _is_of_claim(asked: Asked, mine: Binding, value: _Value) -> bool:
     """Whether a number may be of what the claim speaks of: by its words, or its unit and period."""
-    years = [each for each in asked.quantities if each.kind == "date"]
-    fits = fit_period(years, value.binding.dates) if len(years) > 1 else None
+    fits = fit_period(asked.dates, value.binding.dates) if len(asked.dates) > 1 else None
     if fits is False:
         return False
     if value.read.is_row and _is_of_other_column(mine, value):
         return False
     if value.read.is_row or not value.binding.own - _JOINING:
         return True
-    if _SWING.search(value.read.passage.text, 0, value.binding.quantity.start):
+    if search_before(_SWING, value.read.passage.text, value.binding.quantity.start, 200):
         return True  # "swung from an outflow of 48 to an inflow of 17": both of what swung
     subject = set(map(concept, asked.subject))
     if not subject.isdisjoint(map(concept, value.binding.subject)):
@@ -218,12 +229,13 @@ def _operand(asked: Asked, mine: Binding, value: _Value) -> Operand:
 
 def _rank(asked: Asked, value: _Value) -> int:
     """Whether a number is compared or compared with: by the word before it, or its side of "than"."""
-    if not value.read.is_row and REFERENCE.search(value.read.passage.text, 0, value.binding.quantity.start):
+    if not value.read.is_row and search_before(REFERENCE, value.read.passage.text, value.binding.quantity.start):
         return -1
-    before, than, behind = asked.claim.text.rpartition(" than ")
+    if not asked.sides:
+        return 0
     around = value.binding.own | value.binding.shared
-    here, there = (len(content_stems(part) & around) for part in (before, behind))
-    if than and here != there:
+    here, there = (len(side & around) for side in asked.sides)
+    if here != there:
         return 1 if here > there else -1
     return 0
 
@@ -253,7 +265,7 @@ def _with_one_name(values: Sequence[_Value]) -> Iterator[list[_Value]]:
 
 def _is_within(asked: Asked, value: _Value) -> bool:
     """Whether a value is of the span of time between the claim's dates."""
-    days = [day for each in asked.quantities if each.kind == "date" and not each.unit for day in (each.low, each.high)]
+    days = [day for each in asked.dates if not each.unit for day in (each.low, each.high)]
     dates = [date for date in value.binding.dates if not date.unit]
     return not days or not dates or any(min(days) <= date.low and date.high <= max(days) for date in dates)
 
@@ -267,7 +279,9 @@ def _rows_around(read_row: Read, context: Context) -> list[Read]:
         low -= 1
     while high + 1 < len(near) and "|" in near[high + 1].text:
         high += 1
-    return [read(read_row.asked, each, context) for each in near[low : high + 1]]
+    rows = [read(read_row.asked, each, context) for each in near[low : high + 1]]
+    read_row.asked.work.spend(sum(len(row.quantities) for row in rows))
+    return rows
 
 
 def _columns(asked: Asked, mine: Binding, rows: Sequence[Read]) -> Iterator[list[_Value]]:
@@ -277,7 +291,7 @@ def _columns(asked: Asked, mine: Binding, rows: Sequence[Read]) -> Iterator[list
         for value in _values(mine, row):
             text, start = row.passage.text, value.binding.quantity.start
             name, colon, _ = text[text.rfind("|", 0, start) + 1 : start].rpartition(": ")
-            fits = fit_period([each for each in asked.quantities if each.kind == "date"], value.binding.dates)
+            fits = fit_period(asked.dates, value.binding.dates)
             if colon and fits is not False and speaks_of_column(text, start, asked.spoken):
                 columns[name.strip()].append(value)
     for values in columns.values():
@@ -321,4 +335,5 @@ _BESIDE = 2
 _SPEAKS_OF_IT = 0.4
 _MOST_ROWS = 40
 _MOST_CITED = 8
+_MOST_OPERATIONS = 100  # steps that trying every operation on the first dozen numbers counts as
 _TOTAL_LABEL = re.compile(r"\s*(?:[^|:]{0,40}: )?(?:(?:grand |sub)?total\b|all\b|sum\b|\()", re.IGNORECASE)

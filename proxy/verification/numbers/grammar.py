@@ -210,7 +210,8 @@ def _at_digit(text: str, start: int) -> tuple[list[Quantity], int]:
     """What starts with a digit: a date, a time of day, a ratio, or a number with its unit."""
     before = text[start - 1 : start] if start else ""
     if reading := read_date(text, start, at_digit=True):
-        return [_date(text, start, reading)], reading.end
+        is_timed = text[reading.end : reading.end + 1] == "T" and text[reading.end + 1 : reading.end + 2].isdigit()
+        return [_date(text, start, reading)], reading.end + is_timed
     if duration := read_duration(text, start):
         return _one(_duration(text, start, *duration))
     if (clock := read_clock(text, start)) and not _leads(text, start, _RATIO_CUES):

@@ -21,6 +21,7 @@ from proxy.verification.numbers.derived import (
     way_of,
 )
 from proxy.verification.numbers.grammar import Quantity
+from proxy.verification.numbers.nearby import last_end, search_before
 from proxy.verification.words import content_stems
 
 
@@ -51,7 +52,7 @@ def implied(asked: Question, mentions: Sequence[Mention], tolerance: float | Non
 def _deducted(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
     """ "the full amount less the deductible of 300 euros"."""
     for j, taken in enumerate(mentions):
-        if _LESS.search(taken.text, 0, taken.quantity.start):
+        if search_before(_LESS, taken.text, taken.quantity.start):
             yield from _combined(mentions, _before(mentions, j), j, -1)
 
 
@@ -71,7 +72,7 @@ def _changed(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
     for i, change in enumerate(mentions[:-1]):
         level, text = mentions[i + 1], change.text
         way = way_of(text, change.quantity.start, change.quantity.end) or -bool(
-            _CUT.search(text, 0, change.quantity.start)
+            search_before(_CUT, text, change.quantity.start)
         )
         if (
             level.text is not text
@@ -95,7 +96,7 @@ def _discounted(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Resul
         return
     for j, off in enumerate(mentions):
         share, text = _share(off.quantity), off.text
-        is_off = _CUT.search(text, 0, off.quantity.start) or _OFF.match(text, off.quantity.end)
+        is_off = search_before(_CUT, text, off.quantity.start) or _OFF.match(text, off.quantity.end)
         if share is None or not is_off:
             continue
         for i in (_before(mentions, j, asked.claimed), *range(j + 1, len(mentions))):
@@ -175,7 +176,9 @@ def _played(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
         return
     for text in dict.fromkeys(each.text for each in mentions if "|" in each.text):
         places = [
-            i for i, each in enumerate(mentions) if each.text is text and _OUTCOME.search(text, 0, each.quantity.start)
+            i
+            for i, each in enumerate(mentions)
+            if each.text is text and search_before(_OUTCOME, text, each.quantity.start)
         ]
         values = [mentions[i].quantity for i in places]
         if len(values) > 1:
@@ -192,7 +195,7 @@ def _parts(mentions: Sequence[Mention]) -> Iterator[tuple[int, int]]:
         if one.low <= other.low and _PART_OF.fullmatch(text, one.end, other.start):
             yield i, i + 1
         elif other.low <= one.low and "." not in text[one.end : other.start]:
-            is_opened = _OF_WHOLE.search(text, 0, one.start) is not None
+            is_opened = search_before(_OF_WHOLE, text, one.start) is not None
             if is_opened or _OF_THEM.match(text, other.end):
                 yield i + 1, i
 
@@ -271,7 +274,7 @@ def _clause(text: str, at: re.Match[str]) -> str:
 
 
 def _clause_at(text: str, place: int) -> str:
-    low = max((turn.end() for turn in _TURN.finditer(text, 0, place)), default=0)
+    low = last_end(_TURN, text, place)
     turn = _TURN.search(text, place)
     return text[low : turn.start() if turn else len(text)]
 

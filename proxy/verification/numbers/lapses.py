@@ -9,6 +9,7 @@ from itertools import combinations
 
 from proxy.verification.numbers.derived import Derivation, Mention
 from proxy.verification.numbers.grammar import Quantity
+from proxy.verification.numbers.nearby import search_before
 from proxy.verification.words import content_stems
 
 
@@ -20,7 +21,7 @@ def elapsed(claimed: Quantity, cue_text: str, moments: Sequence[Mention]) -> Der
     """
     if claimed.kind != "quantity" or claimed.unit != "time":
         return None
-    if _FREQUENCY.search(cue_text, 0, claimed.start):
+    if search_before(_FREQUENCY, cue_text, claimed.start):
         return None
     is_told = _BETWEEN.search(cue_text) is not None
     named = _named(cue_text, moments)

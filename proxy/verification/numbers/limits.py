@@ -6,25 +6,26 @@ import re
 
 from proxy.verification.numbers.grammar import Quantity
 from proxy.verification.numbers.lapses import is_stretch
+from proxy.verification.numbers.nearby import search_before
 
 
 def decided_case(claim: str, claimed: Quantity, source: str, stated: Quantity, until: Quantity | None) -> str | None:
     """How a stated limit, or a range from `stated` to `until`, bears out what the claim says of its own number.
 
+    The number must be such that `may_be_case` holds.
+
     Inside the limit both texts must affirm or both deny, outside one must deny what the other affirms. The answer is
     the comparison as a person reads it; None: the claim puts no such case, or the limit decides otherwise.
     """
-    is_same_side = _denies(claim, claimed) == _denies(source, stated)
     if claimed.bound:
         is_line = claimed.low == stated.low and {claimed.bound, stated.bound} == {"least", "most"}
-        return f"the limit is {_limit(source, stated)}" if is_line and not is_same_side else None
-    if not _is_case(claim, claimed):
-        return None
+        is_decided = is_line and _denies(claim, claimed) != _denies(source, stated)
+        return f"the limit is {_limit(source, stated)}" if is_decided else None
     limits = _ends(claimed, stated, until)
     if limits is None:
         return None
     is_inside = limits[0] <= claimed.low and claimed.high <= limits[1]
-    if is_inside is not is_same_side:
+    if is_inside is not (_denies(claim, claimed) == _denies(source, stated)):
         return None
     return f"{claimed.text} lies {'within' if is_inside else 'outside'} {_limit(source, stated, until)}"
 
@@ -47,16 +48,18 @@ def _ends(claimed: Quantity, stated: Quantity, until: Quantity | None) -> tuple[
     return (stated.low, stated.high) if stated.low < stated.high and not is_age else None
 
 
-def _is_case(claim: str, claimed: Quantity) -> bool:
-    """Whether the number describes some thing or other ("a drone of 200 grams", "if a trip starts in two weeks")."""
+def may_be_case(claim: str, claimed: Quantity) -> bool:
+    """Return whether the number is a bound or describes some case: "a drone of 200 grams", "if it starts in a week"."""
+    if claimed.bound:
+        return True
     if claimed.kind == "currency" or claimed.kind == "count":
-        return _OF_SOME.search(claim, 0, claimed.start) is not None
-    return claimed.kind in ("quantity", "time") and _SOME.search(claim, 0, claimed.start) is not None
+        return search_before(_OF_SOME, claim, claimed.start) is not None
+    return claimed.kind in ("quantity", "time") and search_before(_SOME, claim, claimed.start) is not None
 
 
 def _denies(text: str, limit: Quantity) -> bool:
     """Whether a sentence denies something, other than by the words of the limit itself ("not longer than 3 m")."""
-    bound = _OF_BOUND.search(text, 0, limit.start)
+    bound = search_before(_OF_BOUND, text, limit.start)
     around = text[: bound.start()] + text[limit.start :] if bound else text
     return _NEGATION.search(around) is not None
 

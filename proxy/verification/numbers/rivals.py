@@ -12,6 +12,7 @@ from proxy.verification.context.cells import speaks_of_column
 from proxy.verification.numbers.binding import main_dates
 from proxy.verification.numbers.derived import way_of
 from proxy.verification.numbers.grammar import Quantity
+from proxy.verification.numbers.nearby import last_end, search_before
 from proxy.verification.numbers.stated import CHANGES, Stated, is_enumeration
 from proxy.verification.numbers.tolerance import ends_just_after, fit_period
 from proxy.verification.words import content_stems, stem, words
@@ -30,6 +31,7 @@ def objection(match: Stated, stated: Sequence[Stated]) -> Objection | None:
         return None
     if match.coverage >= 0.5 and (said := _set_apart(match) or _opposite(match) or _other_way(match)):
         return Objection(said)
+    match.read.asked.work.spend(len(stated))
     rivals = [each for each in stated if _is_alike(match, each)]
     return _of_other_period(match, rivals) or _outdone(match, rivals) or _of_other_subject(match, stated)
 
@@ -57,15 +59,14 @@ def _opposite(match: Stated) -> str:
 
 def _clause(text: str, quantity: Quantity) -> str:
     """The words around a quantity, without those of a clause that it only qualifies ("…, unless it is")."""
-    low = max((turn.end() for turn in _SUBORDINATE.finditer(text, 0, quantity.start)), default=0)
-    return text[low:]
+    return text[last_end(_SUBORDINATE, text, quantity.start) :]
 
 
 def _is_turned(match: Stated) -> bool:
     """Whether "after 40 minutes it stops" is said of "40 minutes before it stops"."""
     claim, claimed = match.read.asked.claim.text, match.mine.quantity
     sides = {
-        bool(_SIDE_BEFORE.search(text, 0, quantity.start))
+        bool(search_before(_SIDE_BEFORE, text, quantity.start))
         for text, quantity in ((claim, claimed), (match.passage.text, match.quantity))
     }
     return len(sides) == 2
@@ -78,7 +79,7 @@ def _other_way(match: Stated) -> str:
     if not way or match.mine.quantity.kind in ("date", "time"):
         return ""
     if match.read.is_row:
-        return _other_trend(match, way) if _TO_LEVEL.search(claim, 0, match.mine.quantity.start) else ""
+        return _other_trend(match, way) if search_before(_TO_LEVEL, claim, match.mine.quantity.start) else ""
     told = way_of(match.passage.text, match.quantity.start, match.quantity.end)
     return f"it says {'rise' if told > 0 else 'fall'}" if told * way < 0 else ""
 
@@ -196,10 +197,10 @@ def _is_main(other: Stated, match: Stated) -> bool:
     if other.passage is not match.passage or match.read.is_row or match.quantity.kind == "time":
         return False
     text, claim = match.passage.text, match.read.asked.claim.text
-    aside = _PART.search(text, 0, match.quantity.start) or REFERENCE.search(text, 0, match.quantity.start)
-    if not aside or REFERENCE.search(text, 0, other.quantity.start):
+    aside = search_before(_PART, text, match.quantity.start) or search_before(REFERENCE, text, match.quantity.start)
+    if not aside or search_before(REFERENCE, text, other.quantity.start):
         return False
-    if REFERENCE.search(claim, 0, match.mine.quantity.start) or (match.fits_period and not other.fits_period):
+    if search_before(REFERENCE, claim, match.mine.quantity.start) or (match.fits_period and not other.fits_period):
         return False
     return not (_wanted(match) & _of_it(match.binding.own)) - _of_it(other.binding.subject)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from proxy.types import Citation, Claim
@@ -15,20 +15,26 @@ from proxy.verification.context.index import Context, Passage
 from proxy.verification.numbers.binding import Binding, bind
 from proxy.verification.numbers.currencies import CURRENCIES
 from proxy.verification.numbers.derived import direction
-from proxy.verification.numbers.grammar import Quantity
+from proxy.verification.numbers.grammar import Quantity, find_quantities
 from proxy.verification.numbers.headings import Given, as_given, given_by
 from proxy.verification.numbers.tolerance import Relation, compare, fit_period
+from proxy.verification.numbers.work import Work
 from proxy.verification.words import STOPWORDS, content_stems, stem
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A claim with its quantities, the words of what they are about, and whether any is so large as to be scaled."""
+    """A claim with its quantities, the words of what they are about, and whether any is so large as to be scaled.
+
+    `work` counts the steps taken for it, `reads` keeps the passages that were read for it by their place.
+    """
 
     claim: Claim
     quantities: tuple[Quantity, ...]
     subject: frozenset[str]
     is_scaled: bool
+    work: Work = field(default_factory=Work, compare=False)
+    reads: dict[int, Read] = field(default_factory=dict, compare=False)
 
     @cached_property
     def is_counting(self) -> bool:
@@ -36,9 +42,30 @@ class Asked:
         return any(is_enumeration(each) for each in self.quantities)
 
     @cached_property
+    def cue_text(self) -> str:
+        """All that it says and leans on."""
+        return f"{self.claim.lead} {self.claim.text}"
+
+    @cached_property
     def spoken(self) -> frozenset[str]:
         """The stems of all that it says and leans on."""
-        return content_stems(f"{self.claim.lead} {self.claim.text}")
+        return content_stems(self.cue_text)
+
+    @cached_property
+    def dates(self) -> tuple[Quantity, ...]:
+        """Its dates."""
+        return tuple(each for each in self.quantities if each.kind == "date")
+
+    @cached_property
+    def dates_leaned_on(self) -> tuple[Quantity, ...]:
+        """Its dates and those of the text that it leans on."""
+        return tuple(each for each in find_quantities(self.cue_text) if each.kind == "date")
+
+    @cached_property
+    def sides(self) -> tuple[frozenset[str], ...]:
+        """The stems on either side of its last "than"; none where it compares nothing."""
+        before, than, behind = self.claim.text.rpartition(" than ")
+        return (content_stems(before), content_stems(behind)) if than else ()
 
     @cached_property
     def first(self) -> str:
@@ -113,6 +140,21 @@ class Read:
         if self.quantities is self.passage.quantities:
             return self.passage.names
         return self.passage.reading.names(self.quantities)
+
+    @cached_property
+    def loose_numbers(self) -> frozenset[str]:
+        """The numbers that are part of no quantity, of no identifier such as "c12" and of no name of a column."""
+        text, told = self.passage.text, self.passage.words
+        measured = inside(told, self.passage.quantities)
+        return frozenset(
+            word.stem
+            for place, word in enumerate(told)
+            if word.is_number
+            and place not in measured
+            and not text[word.start - 1 : word.start].isalpha()
+            and not text[word.end : word.end + 1].isalpha()
+            and not (self.is_row and is_in_name(text, word.start))
+        )
 
     @cached_property
     def is_named(self) -> bool:
@@ -217,7 +259,15 @@ def subject_of(claim: Claim, quantities: Sequence[Quantity]) -> frozenset[str]:
 
 
 def read(asked: Asked, passage: Passage, context: Context) -> Read:
-    """A passage read for a claim."""
+    """Return a passage read for a claim, once."""
+    known = asked.reads.get(passage.place)
+    if known is None:
+        asked.work.spend()
+        known = asked.reads[passage.place] = _read(asked, passage, context)
+    return known
+
+
+def _read(asked: Asked, passage: Passage, context: Context) -> Read:
     before = None if passage.is_row else context.before(passage)  # the rows around a row name other things
     missing = asked.subject - passage.stems
     beside = len(missing & before.stems) if before else 0
@@ -229,6 +279,7 @@ def all_stated(mine: Binding, passages: Iterable[Read], tolerance: float | None)
     """Every quantity of the passages that can be held against the claimed one."""
     for each in passages:
         is_row = each.is_row
+        each.asked.work.spend(len(each.quantities))
         for place, quantity in enumerate(each.quantities):
             if is_row and quantity.kind != "date" and is_in_name(each.passage.text, quantity.start):
                 continue

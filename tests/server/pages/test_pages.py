@@ -11,8 +11,9 @@ from server.pages.site_of_tests import ANSWER, KEYS, QUESTION, Site, application
 
 from proxy.dialects.jsonbytes import dumps
 from proxy.dialects.report import render
-from proxy.stores.history.exchange import Content
+from proxy.stores.history.exchange import Content, PromptMessage
 from proxy.stores.history.reviews import Wanted
+from proxy.telemetry.reliability import ece
 from proxy.types import Consistency, Contradiction
 
 ATTACKS = [
@@ -326,6 +327,40 @@ def test_what_was_said_otherwise_before_is_shown_where_content_is_kept(tmp_path:
     visit(tmp_path, work, contradicted, content=content)
 
 
+def test_the_whole_question_and_the_prompt_are_shown(tmp_path: Path) -> None:
+    message = "I am in Berlin & new here.\nHow did we do in 2023?"
+    prompt = (PromptMessage("system", "Be <b>brief</b>."), PromptMessage("user", message))
+    told = replace(
+        exchange(question=message), asked="How did we do in 2023?", prompt=prompt, session="s-1", intent="lookup"
+    )
+
+    async def work(site: Site) -> None:
+        browser = await site.signed_in()
+        page = (await browser.get("/exchanges/gw-1")).text
+        assert "<h1>How did we do in 2023?</h1>" in page
+        assert page.count("I am in Berlin &amp; new here.\nHow did we do in 2023?") == 2
+        assert "Be &lt;b&gt;brief&lt;/b&gt;." in page
+        assert "session s-1" in page
+        assert "Asked: How did we do in 2023?" in (await browser.get("/reviews")).text
+
+    visit(tmp_path, work, told)
+
+
+def test_a_contradicted_earlier_answer_is_shown_with_the_claim(tmp_path: Path) -> None:
+    told = exchange()
+    earlier = Contradiction(0, "c1", "Revenue.", "Revenue was $9M.", "gw-0", 0.0, "entity", "high", "It said $9M.")
+    flags = (*told.report.flags, "inconsistent_with_history")
+    report = replace(told.report, consistency=Consistency(0.5, (earlier,), 1), flags=flags)
+
+    async def work(site: Site) -> None:
+        page = (await (await site.signed_in()).get("/exchanges/gw-1")).text
+        card = page[page.index("An earlier answer contradicts it: It said $9M.") :].partition("</article>")[0]
+        assert "<p>Revenue was $9M.</p>" in card
+        assert 'said in <a href="/exchanges/gw-0">an earlier answer</a>' in card
+
+    visit(tmp_path, work, replace(told, report=report, kept=dumps(render(report))))
+
+
 def test_what_is_not_there_is_told(tmp_path: Path) -> None:
     async def work(site: Site) -> None:
         browser = await site.signed_in()
@@ -370,6 +405,27 @@ def test_the_quality_page_shows_trends_models_and_live_precision(tmp_path: Path)
         assert "<title>" in page.partition('role="img"')[2]
 
     visit(tmp_path, work, exchange("gw-1"), exchange("gw-2", model="m-2"))
+
+
+def test_the_quality_page_shows_consistency_risk_and_calibration(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        browser = await site.signed_in()
+        assert "No flagged claim has been reviewed yet." in (await browser.get("/quality")).text
+        findings = [each for each in (await site.history.reviews.page(Wanted())).items if each.score is not None]
+        for at, finding in enumerate(findings):
+            await site.history.reviews.decide(finding.id, 0, "rejected" if at else "confirmed", "ann")
+        page = re.sub(r"\s+", " ", (await browser.get("/quality")).text)
+        assert "<dt>Consistency</dt><dd>40 %</dd>" in page
+        risk = await site.history.exchanges.get("gw-1")
+        assert risk is not None
+        assert f"<dt>Risk</dt><dd>{100 * (risk.summary.risk or 0):.0f} %</dd>" in page
+        assert "Consistency with earlier answers" in page
+        found = [(each.score or 0.0, int(at > 0)) for at, each in enumerate(findings)]
+        assert f"<dt>Calibration error</dt><dd>{100 * (ece(found) or 0):.0f} %</dd>" in page
+        assert f"{len(found)} reviewed claims; expected calibration error" in page
+
+    told = exchange("gw-1")
+    visit(tmp_path, work, replace(told, report=replace(told.report, consistency=Consistency(0.4, (), 2))))
 
 
 def test_answers_of_several_choices_and_offsets_in_utf16_are_marked_where_they_stand(tmp_path: Path) -> None:

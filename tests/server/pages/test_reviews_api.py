@@ -7,6 +7,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from server.pages.site_of_tests import KEYS, Site, exchange, visit
@@ -164,15 +165,15 @@ def test_decisions_go_into_files_that_compute_nothing(tmp_path: Path) -> None:
     visit(tmp_path, work, *entries)
 
 
-def test_exchanges_are_searched_and_a_subject_forgotten(tmp_path: Path) -> None:
-    subject = "a/b ü"
+@pytest.mark.parametrize("subject", ["a/b ü", "a\nb", "a\n", "\n", "a/entities\n", "\r\n\u2028"])
+def test_exchanges_are_searched_and_a_subject_forgotten(tmp_path: Path, subject: str) -> None:
 
     async def work(site: Site) -> None:
         async with site.api() as api:
             found = (await api.get("/v1/grounding", params={"q": "titan", "subject": subject})).json()
             assert [each["id"] for each in found["exchanges"]] == ["gw-1"]
             site.reports.put("gw-1", b"{}")
-            gone = await api.delete("/v1/subjects/a%2Fb%20%C3%BC")
+            gone = await api.delete(f"/v1/subjects/{quote(subject, safe='')}")
             assert gone.json() == {"subject": subject, "deleted": 1}
             assert site.reports.get("gw-1") is None
             left = (await api.get("/v1/grounding")).json()

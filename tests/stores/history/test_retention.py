@@ -12,7 +12,7 @@ from entries import DAY, NOON, database, entry, opened, stored
 from servers.databases import Database, sqlite
 from sqlalchemy import func, select
 
-from proxy.stores.history.exchange import Query
+from proxy.stores.history.exchange import PromptMessage, Query
 from proxy.stores.history.history import History
 from proxy.stores.history.retention import Keep, expire
 from proxy.stores.history.reviews import Wanted
@@ -133,7 +133,8 @@ def test_without_content_no_word_of_it_reaches_the_database(tmp_path: Path) -> N
         async with opened(place, content="hashes") as history:
             told = entry("gw-1", question=f"Did {SECRETS[2]} see it?", answer=answer, labels=("contradicted",) * 3)
             source = replace(told.report.sources[0], text=SECRETS[3], title=SECRETS[4], labels=(SECRETS[4],))
-            told = replace(told, report=replace(told.report, sources=(source,)), intent=SECRETS[3])
+            prompt = (PromptMessage("user", SECRETS[3]),)
+            told = replace(told, report=replace(told.report, sources=(source,)), asked=SECRETS[3], prompt=prompt)
             await stored(history, told)
             found = await history.exchanges.get("gw-1")
             assert found is not None
@@ -188,3 +189,28 @@ def test_an_answer_without_claims_or_sources_is_stored_without_content_too(tmp_p
 
     with sqlite(tmp_path) as place:
         asyncio.run(work(place))
+
+
+def test_a_subject_is_forgotten_for_one_tenant_or_for_all(place: Database) -> None:
+    """Names that end alike are other subjects, also where names of tenants stand before them in the figures."""
+    said = [("gw-1", "app", "acme"), ("gw-2", "web", "acme"), ("gw-3", "app", "big_acme"), ("gw-4", "", "acme")]
+
+    async def figures(history: History) -> list[str]:
+        span = date(2026, 1, 1), date(2026, 2, 1)
+        return sorted(key for key, _ in await history.trends.totals("subject", *span))
+
+    async def work() -> None:
+        async with opened(place) as history:
+            for id_, tenant, subject in said:
+                await stored(history, replace(entry(id_, subject=subject), tenant=tenant))
+            assert await figures(history) == ["acme", "app/acme", "app/big_acme", "web/acme"]
+            assert await history.forget("acme", "web") == ("gw-2",)
+            assert await figures(history) == ["acme", "app/acme", "app/big_acme"]
+            history.record(replace(entry("gw-5", subject="acme"), tenant="app"))
+            history.writer.drop("acme", "web")
+            assert history.writer.waiting == 1
+            assert set(await history.forget("acme")) == {"gw-1", "gw-4", "gw-5"}
+            assert await figures(history) == ["app/big_acme"]
+            assert await ids(history) == ["gw-3"]
+
+    asyncio.run(work())

@@ -12,7 +12,7 @@ from servers.databases import Database
 
 from proxy.errors import ReviewConflict
 from proxy.stores.history.reviews import Precision, Wanted
-from proxy.types import Citation
+from proxy.types import Citation, Consistency, Contradiction
 
 BAD = ("contradicted", "unsupported")
 
@@ -34,6 +34,59 @@ def test_a_flagged_claim_waits_with_all_that_a_reviewer_needs(place: Database) -
             assert found.reason == "It says: earned"
             assert found.citations == (Citation("m0", 0, 4, "Acme", 1.0, "exact"),)
             assert (found.version, found.decided) == (0, None)
+
+    asyncio.run(work())
+
+
+def test_a_finding_has_its_session_its_question_and_the_confidence_stated(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            told = entry("gw-1", question="I am new. What did Acme earn?", labels=BAD, subject="acme", session="s-1")
+            (choice,) = told.report.choices
+            first, second = choice.judgements
+            first = replace(first, claim=replace(first.claim, stated_confidence=0.55))
+            report = replace(told.report, choices=(replace(choice, judgements=(first, second)),))
+            await stored(history, replace(told, asked="What did Acme earn?", report=report))
+            found = await history.reviews.of_exchange("gw-1")
+            assert {(each.session, each.question, each.asked) for each in found} == {
+                ("s-1", "I am new. What did Acme earn?", "What did Acme earn?")
+            }
+            assert [(each.original_confidence, each.confidence) for each in found] == [(0.55, 0.7), (1.0, 0.7)]
+
+    asyncio.run(work())
+
+
+def contradiction(claim: str) -> Contradiction:
+    return Contradiction(
+        0,
+        claim,
+        "Acme",
+        "It earned $9.",
+        "gw-0",
+        NOON,
+        "entity",
+        "high",
+        "This answer says $4, an earlier one said $9.",
+    )
+
+
+def test_a_contradiction_with_history_is_a_finding_on_its_claim_with_reason_and_evidence(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            told = entry("gw-1", labels=("supported", "contradicted", "supported"))
+            claims = [each.claim.id for each in told.report.choices[0].judgements]
+            consistency = Consistency(0.5, tuple(map(contradiction, claims[:2])), 2)
+            flags = ("contradicted_claims", "inconsistent_with_history")
+            await stored(history, replace(told, report=replace(told.report, consistency=consistency, flags=flags)))
+            first, second = await history.reviews.of_exchange("gw-1")
+            said = "An earlier answer contradicts it: This answer says $4, an earlier one said $9."
+            assert (first.flags, first.claim, first.reason) == (("inconsistent_with_history",), claims[0], said)
+            assert (first.label, first.verifier) == ("supported", "consistency")
+            assert (first.citations[-1].source, first.citations[-1].text) == ("gw-0", "It earned $9.")
+            assert first.citations[-1].match == "history"
+            assert (second.flags, second.claim) == (flags, claims[1])
+            assert second.reason == f"It says: earned {said}"
+            assert second.verifier == "statement"
 
     asyncio.run(work())
 

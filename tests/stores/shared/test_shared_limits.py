@@ -14,7 +14,7 @@ from proxy.stores.limits import Limits, LocalLimits
 from proxy.stores.shared.limits import SharedLimits
 from proxy.stores.shared.redis import SharedRedis
 
-PATIENT_S = 20.0
+PATIENT_S = 60.0
 Start = Callable[..., SharedLimits]
 
 

@@ -46,13 +46,12 @@ async def refused(shared: SharedRedis) -> None:
 def test_only_the_first_waits_for_one_that_hangs(silent_redis: Gate) -> None:
     async def work() -> None:
         shared = SharedRedis(silent_redis.url, patience=0.5)
-        start = time.monotonic()
-        for _ in range(100):
+        for _ in range(1000):  # 500 s, if each waited
             await refused(shared)
-        assert time.monotonic() - start < 25, "that is half of what it takes if each waits"
         assert shared.degraded() == (
-            "unavailable; verdicts and limits are those of this process, 100 questions unanswered"
+            "unavailable; verdicts and limits are those of this process, 1000 questions unanswered"
         )
+        assert silent_redis.accepted <= 2  # one for the first question, one for the ping
         await shared.aclose()
 
     run(work())
@@ -61,9 +60,7 @@ def test_only_the_first_waits_for_one_that_hangs(silent_redis: Gate) -> None:
 def test_those_who_ask_at_once_wait_no_longer_than_one(silent_redis: Gate) -> None:
     async def work() -> None:
         shared = SharedRedis(silent_redis.url, patience=0.5)
-        start = time.monotonic()
-        await asyncio.gather(*(refused(shared) for _ in range(200)))
-        assert time.monotonic() - start < 25
+        await asyncio.gather(*(refused(shared) for _ in range(200)))  # 100 s, if they waited in turn
         await shared.aclose()
 
     run(work())

@@ -28,7 +28,7 @@ from proxy.types import (
 from proxy.verification.context.index import Context
 from proxy.verification.examine import verify
 
-PATIENT_S = 20.0
+PATIENT_S = 60.0
 CITATION = Citation("m0", 3, 9, "naïve — ﬁ", 0.1 + 0.2, "exact")
 VERDICT = Verdict("statement", "supported", 1 / 3, "m", "“so”", (CITATION,), ("misattributed",), 2, 1)
 PROBABILITY = Probability(0.5, 0.25, 0.75, "logprobs", 0.01)
@@ -77,10 +77,10 @@ def test_a_judgement_comes_back_as_it_was(real_redis: RedisOfTests) -> None:
     stored = {bytes([at]): each for at, each in enumerate((JUDGEMENT, *examined()))}
 
     async def work(place: Place) -> None:
-        place.values().keep(stored)
+        place.values().keep(stored, b"owner")
         await place.written()
         found = await place.values(now=1007.5).find([*stored, b"other"])
-        assert found == {key: (value, 7.5) for key, value in stored.items()}
+        assert found == {key: (value, 7.5, b"owner") for key, value in stored.items()}
 
     with_place(real_redis, work)
 
@@ -90,12 +90,13 @@ GARBAGE = {
     "no time": b'{"claim": {}}',
     "no number for a time": b"soon {}",
     "an endless time": b"9" * 400 + b" {}",
-    "no JSON": b"1000000 {",
-    "another shape": b'1000000 {"claim": {"id": 1}}',
-    "a list": b"1000000 []",
+    "no owner": b'1000000 {"claim": {"id": 1}}',
+    "no JSON": b"1000000 owner {",
+    "another shape": b'1000000 owner {"claim": {"id": 1}}',
+    "a list": b"1000000 owner []",
     "bytes": b"\x80\x04\x95\xff 12",
-    "deep": b"1000000 " + b"[" * 100_000,
-    "an unknown label": b'1000000 {"claim": {"id": "c", "text": "", "start": 0, "end": 0}, "confidence": 1, '
+    "deep": b"1000000 owner " + b"[" * 100_000,
+    "an unknown label": b'1000000 owner {"claim": {"id": "c", "text": "", "start": 0, "end": 0}, "confidence": 1, '
     b'"verdict": {"verifier": "v", "label": "true", "score": 1, "method": "m", "reason": ""}}',
 }
 
@@ -104,7 +105,7 @@ GARBAGE = {
 def test_what_makes_no_sense_is_not_there(real_redis: RedisOfTests, raw: bytes) -> None:
     async def work(place: Place) -> None:
         values = place.values()
-        values.keep({b"a": JUDGEMENT, b"b": JUDGEMENT})
+        values.keep({b"a": JUDGEMENT, b"b": JUDGEMENT}, b"owner")
         await place.written()
         real_redis.client.set(values._name(b"a"), raw)
         assert list(await values.find([b"a", b"b"])) == [b"b"]
@@ -117,7 +118,7 @@ def test_what_makes_no_sense_is_not_there(real_redis: RedisOfTests, raw: bytes) 
 
 def test_another_shape_is_under_other_names(real_redis: RedisOfTests) -> None:
     async def work(place: Place) -> None:
-        place.values().keep({b"a": JUDGEMENT})
+        place.values().keep({b"a": JUDGEMENT}, b"owner")
         await place.written()
         others = SharedValues(place.shared, place.kind, Probability, 60.0)
         assert await others.find([b"a"]) == {}
@@ -129,7 +130,7 @@ def test_another_shape_is_under_other_names(real_redis: RedisOfTests) -> None:
 
 def test_values_end_with_their_time(real_redis: RedisOfTests) -> None:
     async def work(place: Place) -> None:
-        place.values(ttl=60).keep({b"a": JUDGEMENT})
+        place.values(ttl=60).keep({b"a": JUDGEMENT}, b"owner")
         await place.written()
         assert 0 < real_redis.client.pttl(real_redis.keys()[0]) <= 60_000
         assert await place.values(ttl=60, now=1061.0).find([b"a"]) == {}
@@ -143,7 +144,7 @@ def test_what_json_cannot_hold_is_left_out(real_redis: RedisOfTests) -> None:
     large = replace(JUDGEMENT, claim=replace(JUDGEMENT.claim, text="x" * 2**17))
 
     async def work(place: Place) -> None:
-        place.values().keep({b"odd": odd, b"large": large, b"a": JUDGEMENT})
+        place.values().keep({b"odd": odd, b"large": large, b"a": JUDGEMENT}, b"owner")
         await place.written()
         assert list(await place.values().find([b"odd", b"large", b"a"])) == [b"a"]
 

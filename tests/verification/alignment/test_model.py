@@ -1,11 +1,11 @@
 """ST1, CF1, CX5: what the learned model reads of a claim, and what it makes of it."""
 
 import json
-import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from steps import steps
 
 from proxy.types import Claim, Policy, Source
 from proxy.verification.alignment.features import SIGNS, Features
@@ -100,9 +100,6 @@ def test_weights_of_other_features_are_refused():
         read({"weights": {"length": 1.0}, "bias": 0.0, "bars": {}, "contradicted": 0.2})
 
 
-def test_a_probability_takes_a_hundredth_of_a_millisecond():
+def test_a_probability_takes_few_steps():
     model, found = shipped(), features_of("The wind farm stands off the coast.")
-    start = time.thread_time()
-    for _ in range(1000):
-        model.probability(found)
-    assert time.thread_time() - start < 0.1
+    assert steps(lambda: model.probability(found)) < 300

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from steps import is_linear
 
 from proxy.verification.context.passages import cut
 
@@ -131,12 +131,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_text_is_cut_in_bounded_time(text: str) -> None:
-    started = time.thread_time()
-    for _ in cut(text):
-        pass
-    assert time.thread_time() - started < 2.0
-    started = time.thread_time()
+def test_hostile_text_is_cut_in_linear_time(text: str) -> None:
+    assert is_linear(lambda text: list(cut(text)), text[:16_384])
     for _ in cut(text * 4):
         pass
-    assert time.thread_time() - started < 8.0

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from steps import is_linear
 
 from proxy.types import Exchange, Message, Part, Source
 from proxy.verification.context.gathering import gather, question
@@ -198,7 +197,123 @@ def test_blocks_are_ordered_and_inside_the_text(pieces: list[str]) -> None:
         position = block.end
 
 
+_LEAFLET, _FAQ = "leaflet.md", "https://x.org/faq"
+# id: (prompt, label and URL of A's document, label and URL of B's)
+NAMED = {
+    "ids of tags": (
+        f'<document id="{_LEAFLET}">{A}</document>\n<document id="faq" url="{_FAQ}">{B}</document>\nWhen?',
+        (_LEAFLET, None),
+        ("faq", _FAQ),
+    ),
+    "titles of tags": (
+        f'<doc id="7" title="Leaflet">{A}</doc><doc title="FAQ" href="{_FAQ}">{B}</doc>\nWhen?',
+        ("7", None),
+        ("FAQ", _FAQ),
+    ),
+    "Anthropic's tags": (
+        f'<documents><document index="1"><source>{_LEAFLET}</source><document_content>{A}</document_content></document>'
+        f'<document index="2"><source>{_FAQ}</source><document_content>{B}</document_content></document></documents>',
+        (_LEAFLET, None),
+        (_FAQ, _FAQ),
+    ),
+    "LangChain's documents": (
+        f"Context: [Document(metadata={{'source': '{_LEAFLET}', 'page': 3}}, page_content='{A}'), Document(id='x7', "
+        f"metadata={{'source': '{_FAQ}', 'loc': {{'lines': 3}}}}, page_content=\"{B}\")]\n\nQuestion: When?",
+        (_LEAFLET, None),
+        ("x7", _FAQ),
+    ),
+    "LangChain's older documents": (
+        f"Use the following context:\n[Document(page_content='{A}', metadata={{'source': '{_LEAFLET}'}}), "
+        f"Document(page_content='{B}', metadata={{'url': '{_FAQ}', 'title': 'FAQ'}})]\nQuestion: When?",
+        (_LEAFLET, None),
+        ("FAQ", _FAQ),
+    ),
+    "LangChain's printed documents": (
+        f"Use the following pieces of context.\npage_content='{A}' metadata={{'source': '{_LEAFLET}', 'page': 3}}\n\n"
+        f"page_content='{B}' metadata={{'source': '{_FAQ}'}}\n\nQuestion: When?",
+        (_LEAFLET, None),
+        (_FAQ, _FAQ),
+    ),
+    "LangChain's documents in a tag": (
+        f"<context>[Document(page_content='{A}', metadata={{'source': '{_LEAFLET}'}}), "
+        f"Document(page_content='{B}', metadata={{'source': '{_FAQ}'}})]</context>\nWhen?",
+        (_LEAFLET, None),
+        (_FAQ, _FAQ),
+    ),
+    "LlamaIndex's metadata": (
+        f"Context information is below.\n---------------------\npage_label: 1\nfile_path: {_LEAFLET}\n\n{A}\n\n"
+        f"page_label: 2\nfile_path: data/faq.md\nurl: {_FAQ}\n\n{B}\n---------------------\n"
+        "Given the context information and not prior knowledge, answer the query.\nQuery: When?\nAnswer: ",
+        (_LEAFLET, None),
+        ("data/faq.md", _FAQ),
+    ),
+    "Source: headers": (
+        f"Context:\n\nSource: {_LEAFLET}\n{A}\n\nSource: {_FAQ}\n{B}\n\nQuestion: When?",
+        (_LEAFLET, None),
+        (_FAQ, _FAQ),
+    ),
+    "content over source": (
+        f"QUESTION: When?\n=========\nContent: {A}\nSource: {_LEAFLET}\nContent: {B}\nSource: {_FAQ}\n=========\n",
+        (_LEAFLET, None),
+        (_FAQ, _FAQ),
+    ),
+    "fields": (
+        f"Documents:\n\nID: a-1\nTitle: Leaflet\nContent: {A}\n\nID: a-2\nURL: {_FAQ}\nContent: {B}\n\nQuestion: When?",
+        ("a-1", None),
+        ("a-2", _FAQ),
+    ),
+    "numbers": (f"[1] {A}\n[2] {B}\n\nQuestion: When?", ("1", None), ("2", None)),
+    "names in brackets": (f"Sources:\n[{_LEAFLET}]: {A}\n[doc-3]: {B}\n\nQ: When?", (_LEAFLET, None), ("doc-3", None)),
+    "nothing": (f"<doc>{A}</doc><doc>{B}</doc>\nWhen?", (None, None), (None, None)),
+}
+
+
+@pytest.mark.parametrize(("prompt", "first", "second"), NAMED.values(), ids=NAMED)
+def test_the_names_that_a_prompt_gives_come_back(
+    prompt: str, first: tuple[str | None, str | None], second: tuple[str | None, str | None]
+) -> None:
+    found = sources_of(prompt)
+    for text, names in ((A, first), (B, second)):
+        (source,) = (each for each in found if text in each.text)
+        assert (source.label, source.url) == names
+        assert prompt[source.offset : source.offset + len(source.text)] == source.text
+    assert [source.id for source in found if source.kind == "document"] == ["m0.d1", "m0.d2"]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"Context information is below.\n-----\nfile_name: {_LEAFLET}\nurl: {_FAQ}\n\n{A}\n-----\nQuery: When?",
+        f"Source: {_LEAFLET}\nurl: {_FAQ}\n\n{A}\n\nQuestion: When?",
+    ],
+    ids=["LlamaIndex's", "header"],
+)
+def test_a_single_document_has_the_names_of_its_head(prompt: str) -> None:
+    (source,) = (each for each in sources_of(prompt) if A in each.text)
+    assert (source.label, source.url) == (_LEAFLET, _FAQ)
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        (Source("m0.d1", "document", "x"), "m0.d1"),
+        (Source("m0.d1", "document", "x", label="leaflet.md"), "leaflet.md"),
+        (Source("m0.d1", "document", "x", label="2"), "[2]"),
+        (Source("m0.d1", "document", "x", label="2", title="Leaflet"), "Leaflet"),
+        (Source("m0.d1", "document", "x", label="faq", title="https://x.org", url="https://x.org"), "faq"),
+    ],
+)
+def test_a_source_is_called_by_what_a_person_knows_it_by(source: Source, name: str) -> None:
+    assert source.name == name
+
+
 HOSTILE = {
+    "printed documents": "page_content='a' metadata={'source': 'b'}\n" * 1_500,
+    "printed documents without an end": "page_content=' " * 4_000,
+    "metadata in braces": "metadata={" * 6_000,
+    "nested metadata": "page_content='a' metadata={'a': {" * 2_000,
+    "metadata lines": "file_path: a\n" * 4_000,
+    "metadata blocks": "file_path: a\n\nText.\n\n" * 3_000,
     "open tags": "<doc>" * 12_000,
     "nested sections": "<context>" * 6_000 + "a" + "</context>" * 6_000,
     "angle brackets": "<" * 64_000,
@@ -219,10 +334,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_prompt_is_read_in_bounded_time(text: str) -> None:
-    started = time.thread_time()
-    sources_of(text)
-    assert time.thread_time() - started < 2.0
+def test_hostile_prompt_is_read_in_linear_time(text: str) -> None:
+    assert is_linear(sources_of, text[:16_384])
+    sources_of(text * 2)
 
 
 def test_documents_numbered_in_brackets_behind_their_noun_are_apart() -> None:

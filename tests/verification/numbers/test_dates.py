@@ -84,3 +84,25 @@ def test_what_is_no_date_is_not_read_as_one_day(text: str) -> None:
 
 def test_two_years_of_a_period_are_two_dates() -> None:
     assert [found.text for found in find_quantities("between 2018 and 2019")] == ["2018", "2019"]
+
+
+@pytest.mark.parametrize("written", ["12/31/2024", "12-31-2024", "31.12.2024", "2024-12-31", "2024/12/31", "12/31/24"])
+@pytest.mark.parametrize(
+    "behind", ["", ".", ",", ";", ":", "!", "?", ")", "]", '"', "'s", "…", " –", "—then", ".[1]", "\n", " 10:00"]
+)
+def test_a_date_is_read_before_any_punctuation(written: str, behind: str) -> None:
+    found = [each for each in find_quantities(f"The sale closed on {written}{behind}") if each.kind == "date"]
+    assert [(each.text, each.low) for each in found] == [(written, date(2024, 12, 31).toordinal())]
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        pytest.param("2024-12-31T10:00:00Z", ["date", "time"], id="time behind T"),
+        pytest.param("12/31/2024-01/15/2025", ["date", "date"], id="range"),
+        pytest.param("12/31/2024/5", [], id="path"),
+        pytest.param("1-2-2024-5", [], id="part number"),
+    ],
+)
+def test_what_stands_behind_a_date_is_read_on_its_own(text: str, kinds: list[str]) -> None:
+    assert [each.kind for each in find_quantities(text)] == kinds

@@ -1,0 +1,138 @@
+"""Validate answers against the JSON schemas of clients in a process of its own, which is killed when it takes too long.
+
+A thread would not do: the library holds the GIL while it validates, and a schema of a few hundred bytes can keep it
+busy for minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from proxy.dialects.jsonbytes import dumps
+from proxy.types import Violation
+from proxy.verification import json_schema
+from proxy.verification.json_schema import HEADER
+from proxy.verification.schema import SchemaResult, violations_of
+
+log = structlog.get_logger("groundwire.schema")
+
+DEFAULT_CPU_SECONDS = 0.2
+MAX_SCHEMA_BYTES = 2**18
+MAX_ANSWER_CHARS = 2**20
+_MAX_REPLY_BYTES = 2**20  # a hundred violations of at most 800 characters, escaped, are far less
+_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR")
+_TOO_LONG = SchemaResult("not_checked", reason="validating the answer against the JSON schema takes too long")
+_TOO_LONG_ANSWER = SchemaResult("not_checked", reason="the answer is too long to be validated against a JSON schema")
+_TOO_LARGE = SchemaResult(
+    "not_checked", reason=f"the JSON schema is larger than {MAX_SCHEMA_BYTES // 2**10} KiB, or nested too deeply"
+)
+_BUSY = SchemaResult("not_checked", reason="there was no time to validate the answer against the JSON schema")
+_NO_PROCESS = SchemaResult("not_checked", reason="the process that validates JSON schemas cannot be started")
+_INVALID = SchemaResult("invalid", (Violation("", None, "the JSON schema", "another shape"),))
+
+
+class SchemaProcess:
+    """A process that validates one answer after another, started when it is first needed. Used from one event loop.
+
+    `cpu_seconds` is the processor time that one answer may take.
+    """
+
+    def __init__(self, cpu_seconds: float = DEFAULT_CPU_SECONDS) -> None:
+        self._cpu_seconds = cpu_seconds
+        self._process: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
+
+    async def validate(self, texts: Sequence[str], schema: Mapping[str, Any], within: float) -> list[SchemaResult]:
+        """Validate JSON texts against a schema, all of them `within` so many seconds.
+
+        The texts that follow one that took too long are not checked either. Raises nothing but cancellation.
+        """
+        written = await asyncio.to_thread(_written, schema)
+        if written is None:
+            return [_TOO_LARGE] * len(texts)
+        results: list[SchemaResult] = []
+        unchecked = _BUSY
+        try:
+            async with asyncio.timeout(within), self._turn:
+                unchecked = _TOO_LONG
+                while len(results) < len(texts) and results[-1:] != [_TOO_LONG]:
+                    results.append(await self._validated(written, texts[len(results)]))
+        except TimeoutError:
+            pass
+        return [*results, *[unchecked] * (len(texts) - len(results))]
+
+    async def _validated(self, schema: bytes, text: str) -> SchemaResult:
+        if len(text) > MAX_ANSWER_CHARS:
+            return _TOO_LONG_ANSWER
+        result = None
+        try:
+            if self._process is None or self._process.returncode is not None:
+                self._process = await self._start()
+            result = await _asked(self._process, schema, text)
+        except OSError as error:
+            log.warning("schema.no_process", error=type(error).__name__)
+            return _NO_PROCESS
+        finally:
+            if result in (None, _TOO_LONG, _INVALID):
+                await self._end()
+        return result
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        """Start the process without the variables that hold secrets, and out of reach of a terminal's Ctrl-C."""
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            json_schema.__file__,
+            str(self._cpu_seconds),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+            start_new_session=True,
+            limit=_MAX_REPLY_BYTES,
+        )
+
+    async def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with suppress(ProcessLookupError):
+            process.kill()
+        await asyncio.shield(process.wait())
+
+    async def aclose(self) -> None:
+        """End the process."""
+        await self._end()
+
+
+def _written(schema: Mapping[str, Any]) -> bytes | None:
+    """Return a schema as JSON, or None when it is too large or too deep."""
+    try:
+        written = dumps(schema)
+    except RecursionError:
+        return None
+    return written if len(written) <= MAX_SCHEMA_BYTES else None
+
+
+async def _asked(process: asyncio.subprocess.Process, schema: bytes, text: str) -> SchemaResult:
+    """Ask the process, which ends when the answer takes it too long."""
+    assert process.stdin is not None  # noqa: S101 - both are pipes
+    assert process.stdout is not None  # noqa: S101
+    encoded = text.encode("utf-8", "surrogatepass")
+    outcome = None
+    try:
+        process.stdin.write(HEADER.pack(len(schema), len(encoded)) + schema + encoded)
+        await process.stdin.drain()
+        outcome, reason = json.loads(await process.stdout.readline())
+        rows = json.loads(await process.stdout.readline())
+    except (OSError, ValueError):
+        return _INVALID if outcome == "invalid" else _TOO_LONG
+    return SchemaResult(outcome, violations_of(rows), reason)
