@@ -27,11 +27,11 @@ ConfigFile = Annotated[
 ]
 
 
-EncoderModel = Annotated[
+JudgeModel = Annotated[
     str | None,
     typer.Option(
-        "--encoder",
-        help="Ask this model too: a folder or a hub id. The other keys of its section are read as serve reads them.",
+        "--model",
+        help="The entailment model: shipped, off, a folder or a hub id. Default: as in the settings of serve.",
     ),
 ]
 
@@ -106,7 +106,7 @@ def evaluate(
     ] = None,
     compare: Annotated[Path | None, typer.Option(help="A file that --json wrote before, to compare with.")] = None,
     baseline: Annotated[Path | None, typer.Option(help='Bounds to keep: {"NAME.FIGURE": least, …} as JSON.')] = None,
-    encoder: EncoderModel = None,
+    model: JudgeModel = None,
 ) -> None:
     """Measure verdicts against labelled answers: how often they are right, and how far scores are probabilities.
 
@@ -119,9 +119,9 @@ def evaluate(
     from proxy.types import Policy
 
     found = [*(files or []), *(sorted(every.glob("*.jsonl")) if every else [])] or [SAMPLE]
-    asked = _encoder(encoder)
-    chosen = Policy(name=policy, encoder=asked.policy)
-    raise typer.Exit(run(Options(tuple(found), chosen, asked, limit, as_json, table, plots, compare, baseline)))
+    raise typer.Exit(
+        run(Options(tuple(found), Policy(name=policy), _judge(model), limit, as_json, table, plots, compare, baseline))
+    )
 
 
 @app.command()
@@ -132,36 +132,34 @@ def calibrate(
     out: Annotated[
         Path | None, typer.Option(help="Where to write the weights; without it they are only measured.")
     ] = None,
-    encoder: EncoderModel = None,
+    model: JudgeModel = None,
     from_reviews: Annotated[
         bool, typer.Option("--from-reviews", help="Fit on the reviewed answers of the store too: store.url.")
     ] = False,
     config: ConfigFile = None,
 ) -> None:
-    """Refit the statement verifier's model on labelled answers, and print what it was fitted on and how good it is.
+    """Fit what ships to labelled answers, and print what it was fitted on and how good it is, out of fold.
 
-    What ships is proxy/verification/alignment/weights.json. Every figure of the card is out of fold. With an encoder
-    the model stays as it is, and what is fitted is how much the encoder's word counts beside it; written to
-    groundwire.json in the encoder's folder, it is used from there. Reviewed answers were all flagged: fit on them
-    together with other labelled ones (--data), or the model learns of such answers only.
+    With --model: how its opinion is combined with words, names and numbers, and the thresholds of the policies, written
+    as groundwire.json into the model's folder (or to --out). Without: the model of words that is the fallback,
+    proxy/verification/alignment/weights.json. Reviewed answers were all flagged: fit on them together with other
+    labelled ones (--data), or the model learns of such answers only.
     """
-    from proxy.evaluation.blend import calibrate_encoder
     from proxy.evaluation.calibrate import calibrate as refit
-    from proxy.types import Policy
+    from proxy.evaluation.combine import calibrate_model
 
-    if from_reviews and encoder is None:
+    if from_reviews and model is None:
         with TemporaryDirectory(prefix="groundwire-") as folder:
             reviewed = _reviewed(Path(folder), _settings(config))
             refit(data or Path(folder), out, [reviewed] if data else [])
         return
     if data is None or from_reviews:
-        needed = "--from-reviews fits no encoder" if from_reviews else "--data or --from-reviews is needed"
+        needed = "--from-reviews fits no entailment model" if from_reviews else "--data or --from-reviews is needed"
         raise typer.BadParameter(needed)
-    if encoder is None:
+    if model is None:
         refit(data, out)
     else:
-        asked = _encoder(encoder)
-        calibrate_encoder(data, asked, Policy(encoder=asked.policy), out)
+        calibrate_model(data, _judge(model), out)
 
 
 def _reviewed(folder: Path, settings: Any) -> Path:
@@ -307,11 +305,12 @@ def _warn(problem: str) -> None:
         typer.echo(f"warning: {problem}", err=True)
 
 
-def _encoder(model: str | None) -> Any:
-    """The settings of an encoder that is named on the command line, and of none when none is."""
-    from proxy.config import Encoder
-
-    return Encoder() if model is None else _settings(None, {"GROUNDWIRE_ENCODER__MODEL": model}).encoder
+def _judge(model: str | None) -> Any:
+    """Return the settings of the judge, with the model that the command line names."""
+    if model is None:
+        return _settings(None, {}).judge
+    variable = "GROUNDWIRE_JUDGE__BY" if model == "off" else "GROUNDWIRE_JUDGE__MODEL"
+    return _settings(None, {variable: model}).judge
 
 
 def _config_path(config: Path | None) -> Path | None:

@@ -14,7 +14,7 @@ from rich.text import Text
 from proxy.config import Settings
 from proxy.dialects.report import render
 from proxy.errors import EvidenceGroundingError, GroundwireError
-from proxy.evidence.loading import load_verifiers
+from proxy.evidence.loading import load_judge
 from proxy.telemetry import configure_logs
 from proxy.types import Choice, Source
 from proxy.verification.context.index import Context
@@ -44,8 +44,8 @@ def check_files(answer: Path, sources: Sequence[Path], fields: Sequence[str], se
         Source(str(path), "source", _read(path), title=path.name, labels=(path.name, path.stem, str(number)))
         for number, path in enumerate(sources, start=1)
     )
-    verifiers = load_verifiers(settings.encoder)
-    report = verify([Choice(0, text, "stop")], context, settings.policy, Ask(tuple(fields)), verifiers)
+    judge = load_judge(settings.judge)
+    report = verify([Choice(0, text, "stop")], context, settings.policy, Ask(tuple(fields)), judge)
     if settings.quotes.fail_on_all_rejected and report.quotes and "quotes_all_rejected" in report.flags:
         raise EvidenceGroundingError(report.quotes.rejected)
     wire = render(report)

@@ -141,7 +141,8 @@ class Verdict:
 
     `score` is how strongly the evidence speaks for the claim (0–1); `reason` is one sentence for a person and names
     which words were not found or which value differs. `extracted` and `validated` count the items looked at
-    (quotations, numbers). `degraded` says why an encoder that was to be asked was not heard ("" when nothing is amiss).
+    (quotations, numbers). `degraded` is why the entailment model should have been asked and was not ("": it was).
+    `signals` are those that a verdict of the model was combined from, see `entailment.signals`.
     """
 
     verifier: str
@@ -154,6 +155,7 @@ class Verdict:
     extracted: int = 1
     validated: int = 0
     degraded: str = ""
+    signals: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,25 +329,6 @@ class QuotePolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderPolicy:
-    """When an encoder is asked about a claim.
-
-    `identity` names the encoder and everything that decides what it says ("" for none). `asked_from` and `asked_below`
-    bound the probability of support (0–1) that the words alone give to a claim that it is asked about; `budget_s` is
-    the processor's time in seconds for one answer.
-    """
-
-    identity: str = ""
-    asked_from: float = 0.1
-    asked_below: float = 0.9
-    budget_s: float = 0.1
-
-    def __post_init__(self) -> None:
-        _require_shares(self, "encoder", "asked_from", "asked_below")
-        _require(self.budget_s >= 0, "encoder.budget_s", "at least 0", self.budget_s)
-
-
-@dataclass(frozen=True, slots=True)
 class ModelPolicy:
     """About which claims a model is asked for their information budget, and which backend asks ("" for none).
 
@@ -383,6 +366,8 @@ class Thresholds:
 class Policy:
     """Thresholds and tolerances: everything, besides claim and evidence, that a verdict depends on.
 
+    `judge` identifies the entailment model and all that decides what it says ("" for none).
+
     This class and its parts raise ValueError where a value lies outside the range that the settings allow.
     """
 
@@ -392,7 +377,7 @@ class Policy:
     verify_hedged: bool = False
     numeric: NumericPolicy = field(default_factory=NumericPolicy)
     quotes: QuotePolicy = field(default_factory=QuotePolicy)
-    encoder: EncoderPolicy = field(default_factory=EncoderPolicy)
+    judge: str = ""
     model: ModelPolicy = field(default_factory=ModelPolicy)
     has_confidence: bool = True
     confidence_weights: tuple[tuple[str, float], ...] = (

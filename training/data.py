@@ -12,10 +12,12 @@ SETS = (
     "defacto_train",
     "faithdial_tune",
     "fm2_tune",
+    "infotabs_tune",
     "q2_tune",
     "quotesum_gold",
     "storysumm_tune",
     "summedits_tune",
+    "tabfact_tune",
     "wice_tune",
 )
 """The sets whose licence allows fitting. RAGTruth's does too: it is left out, so that one set is of no domain known."""

@@ -1,124 +1,190 @@
-"""Fine-tunes a MiniLM encoder to tell whether evidence supports a claim, with a lexical match flag for every token.
+"""Train the entailment model.
 
-    python -m training.train PAIRS BASE OUT [--epochs 1] [--rate 1.2e-4] [--first WEIGHTS] [--origins NAME[=SHARE] ...]
+    python -m training.train CLAIMS PUBLIC BASE RUN [--passes 6] [--rate 2e-4] [--threads 1]
 
-The encoder reads "[CLS] claim [SEP] evidence [SEP]" as a cross-encoder. Its token types say more than BERT's two
-segments: see `proxy.evidence.pairs`. It learns two things at once: from the first token whether the claim is supported,
-and from the claim's tokens which of them make it wrong, where that is known. Needs torch, transformers and tokenizers.
+CLAIMS is a folder of claim schemas, PUBLIC the examples that `training.public` wrote, BASE the encoder to start from,
+RUN a folder for checkpoints and the log. A run that was interrupted goes on with the pass that it was in. The schemas
+are read again before each pass.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer
-from torch import nn
+from torch.nn import functional
 
-from training.batches import Batch, Example, batches, padded, read_examples
-from training.verifier import Verifier
+from training.batches import Batch, Tokens, batches, load_tokenizer, padded, tokenized
+from training.corpus import draw_examples
+from training.evaluate import measure
+from training.example import Example
+from training.model import Judge, from_base
+from training.schemas import read_schemas
 
-_WARM_UP = 0.06  # of the steps
-_TOKEN_SHARE, _WRONG_WEIGHT = 0.5, 4.0  # what the tokens count beside the pair, and a wrong one beside a right one
-_TOLD, _STORED = 20, 400  # steps
+_WARM_UP = 60  # steps
+_DECAY = 0.998  # of the average of the weights, per step
+_TOKEN_SHARE, _WRONG_WEIGHT, _SMOOTHING = 0.3, 3.0, 0.04
+_LOG_EVERY = 50  # steps
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run reads and how long it goes on."""
+
+    claims: Path
+    public: Path
+    base: Path
+    run: Path
+    passes: int
+    rate: float
+    final: float
+    share: float
 
 
 def main() -> None:
-    """Trains, tells how it goes, and stores the weights."""
-    given = _arguments()
+    """Train, and write the log and the weights."""
+    parser = argparse.ArgumentParser(description="Trains the entailment model.")
+    for name in ("claims", "public", "base", "run"):
+        parser.add_argument(name, type=Path)
+    parser.add_argument("--passes", type=int, default=6)
+    parser.add_argument("--rate", type=float, default=2e-4, help="the highest learning rate")
+    parser.add_argument("--final", type=float, default=0.03, help="the part of the rate that is left at the end")
+    parser.add_argument("--share", type=float, default=0.3, help="the share of the public examples in each pass")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    train(Plan(given.claims, given.public, given.base, given.run, given.passes, given.rate, given.final, given.share))
+
+
+def examples_of(plan: Plan, at: int) -> list[Tokens]:
+    """Return the examples of pass `at` as tokens: every claim of the training schemas, and some public ones."""
+    chance = random.Random(1000 + at)  # noqa: S311
+    public = [line for line in plan.public.open(encoding="utf-8") if chance.random() < plan.share]
+    examples = [Example(**json.loads(line)) for line in public]
+    examples += draw_examples(list(read_schemas(plan.claims, "training")), at)
+    return list(tokenized(examples, load_tokenizer(plan.base)))
+
+
+def train(plan: Plan) -> None:
+    """Run all passes that are left, and store the state after each and every few minutes."""
     torch.manual_seed(0)
-    chance = random.Random(0)  # noqa: S311
-    examples = read_examples(given.pairs, _tokenizer(given.base))
-    steps = _steps(_drawn(examples, _shares(given.origins), chance), given.epochs, chance)
-    model = Verifier(given.base)
-    if given.first:
-        model.load_state_dict(torch.load(given.first))
-    train(model, steps, given.rate, given.last_rate, given.out)
+    plan.run.mkdir(parents=True, exist_ok=True)
+    model = from_base(plan.base)
+    average = {name: value.detach().clone() for name, value in model.state_dict().items()}
+    optimizer = torch.optim.AdamW(_groups(model), lr=plan.rate)
+    first, steps = _restore(plan.run, model, average, optimizer)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        coming = pool.submit(examples_of, plan, first)
+        for at in range(first, plan.passes):
+            found = coming.result()
+            if at + 1 < plan.passes:
+                coming = pool.submit(examples_of, plan, at + 1)
+            every = batches(found, random.Random(at))  # noqa: S311
+            steps = _one_pass(plan, at, every, steps, model, average, optimizer)
+            state = {"at": at + 1, "steps": steps, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+            torch.save(state, plan.run / "last.pt")
+            torch.save(average, plan.run / "average.pt")
+            _log(plan.run, {"pass": at + 1, "examples": len(found)} | _measured(plan, model, average))
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Fine-tunes an encoder on training pairs.")
-    parser.add_argument("pairs", type=Path)
-    parser.add_argument("base", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--epochs", type=float, default=1)
-    parser.add_argument("--rate", type=float, default=1.2e-4)
-    parser.add_argument("--first", type=Path, help="weights to go on from")
-    parser.add_argument("--last-rate", type=float, default=0.0, help="what part of the rate is left at the end")
-    parser.add_argument(
-        "--origins",
-        nargs="*",
-        default=[],
-        help="kinds of pairs to take, each with the share of it that is taken, as in perturbed=0.1",
-    )
-    return parser.parse_args()
-
-
-def _tokenizer(base: Path) -> Tokenizer:
-    tokenizer = Tokenizer.from_file(str(base / "tokenizer.json"))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return tokenizer
-
-
-def _shares(origins: Sequence[str]) -> dict[str, float]:
-    return {name: float(share or 1) for name, _, share in (each.partition("=") for each in origins)}
-
-
-def _drawn(examples: Sequence[Example], shares: Mapping[str, float], chance: random.Random) -> list[Example]:
-    """The share of each origin's examples that is asked for; all of them when no origin is."""
-    return [each for each in examples if not shares or chance.random() < shares.get(each.origin, 0)]
-
-
-def _steps(examples: Sequence[Example], epochs: float, chance: random.Random) -> list[list[Example]]:
-    """The batches of so many epochs, in new batches and a new order each time."""
-    whole = math.ceil(epochs)
-    steps = [batch for _ in range(whole) for batch in batches(examples, chance)]
-    return steps[: int(len(steps) * epochs / whole)]
-
-
-def train(model: Verifier, steps: Sequence[Sequence[Example]], rate: float, last_rate: float, out: Path) -> None:
-    """Takes every step once; the rate rises at first, then falls to its part `last_rate`. Stores the weights."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda at: min(1.0, (at + 1) / (_WARM_UP * len(steps))) * (1 - (1 - last_rate) * at / len(steps))
-    )
-    start, seen, right, count, lost = time.time(), 0, 0.0, 0, 0.0
-    for at, examples in enumerate(steps, start=1):
+def _one_pass(
+    plan: Plan,
+    at: int,
+    every: Sequence[Sequence[Tokens]],
+    steps: int,
+    model: Judge,
+    average: dict[str, torch.Tensor],
+    optimizer: torch.optim.Optimizer,
+) -> int:
+    """Take a step with every batch. The rate rises at first and falls with the cosine over all passes."""
+    model.train()
+    start, tokens, lost = time.time(), 0, 0.0
+    for step, examples in enumerate(every, start=1):
+        done = (at + step / len(every)) / plan.passes
+        rate = plan.rate * (plan.final + (1 - plan.final) * 0.5 * (1 + math.cos(math.pi * done)))
+        for group in optimizer.param_groups:
+            group["lr"] = rate * min(1.0, (steps + 1) / _WARM_UP)
         batch = padded(examples)
-        loss, correct = _losses(model, batch)
+        loss = _loss(model, batch)
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        optimizer.zero_grad()
-        schedule.step()
-        seen, right = seen + batch.ids.numel(), right + correct
-        count, lost = count + len(examples), lost + loss.item()
-        if at % _TOLD == 0 or at == len(steps):
-            passed = time.time() - start
-            progress = f"{at}/{len(steps)} loss {lost / _TOLD:.3f} right {right / count:.3f}"
-            print(f"{progress} {seen / passed:.0f} tokens/s {passed:.0f} s", flush=True)
-            right, count, lost = 0.0, 0, 0.0
-        if at % _STORED == 0 or at == len(steps):
-            torch.save(model.state_dict(), out)
+        optimizer.zero_grad(set_to_none=True)
+        steps += 1
+        _blend(average, model, min(_DECAY, (steps + 1) / (steps + 10)))
+        tokens, lost = tokens + int(batch.mask.sum()), lost + loss.item()
+        if step % _LOG_EVERY == 0:
+            pace = tokens / (time.time() - start)
+            entry = {"pass": at + 1, "step": step, "of": len(every), "loss": round(lost / _LOG_EVERY, 4)}
+            _log(plan.run, entry | {"tokens_per_s": round(pace)})
+            lost = 0.0
+    return steps
 
 
-def _losses(model: Verifier, batch: Batch) -> tuple[torch.Tensor, float]:
-    """The loss of a batch, and how many of its pairs are told right."""
+def _loss(model: Judge, batch: Batch) -> torch.Tensor:
+    """Return the loss of a batch: of its labels, and of the tokens whose label is known."""
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        pair, token = model(batch.ids, batch.mask, batch.types)
-    loss = nn.functional.binary_cross_entropy_with_logits(pair.float(), batch.truth)
+        label, token = model(batch.ids, batch.mask, batch.types)
+    likely = functional.log_softmax(label.float(), dim=1)
+    either = torch.logsumexp(likely[:, 1:], dim=1, keepdim=True)
+    own = torch.cat([likely, either], dim=1).gather(1, batch.label[:, None]).squeeze(1)
+    smooth = likely.mean(1)
+    losses = -(1 - _SMOOTHING) * own - _SMOOTHING * smooth
+    loss = (losses * batch.weight).sum() / batch.weight.sum()
     known = batch.wrong >= 0
     if known.any():
         wrong = batch.wrong[known]
         weight = torch.where(wrong > 0, _WRONG_WEIGHT, 1.0)
-        loss = loss + _TOKEN_SHARE * nn.functional.binary_cross_entropy_with_logits(token.float()[known], wrong, weight)
-    return loss, float(((pair > 0).float() == batch.truth).sum())
+        loss = loss + _TOKEN_SHARE * functional.binary_cross_entropy_with_logits(token.float()[known], wrong, weight)
+    return loss
+
+
+def _groups(model: Judge) -> list[dict[str, object]]:
+    """Put the parameters into groups: no weight decay for vectors."""
+    decayed = [each for each in model.parameters() if each.dim() > 1]
+    others = [each for each in model.parameters() if each.dim() <= 1]
+    return [{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
+
+
+def _blend(average: dict[str, torch.Tensor], model: Judge, decay: float) -> None:
+    with torch.no_grad():
+        for name, value in model.state_dict().items():
+            average[name].lerp_(value, 1 - decay)
+
+
+def _restore(
+    run: Path, model: Judge, average: dict[str, torch.Tensor], optimizer: torch.optim.Optimizer
+) -> tuple[int, int]:
+    """Take up the state of an interrupted run, if there is one. Returns the pass to begin with and the steps taken."""
+    if not (run / "last.pt").exists():
+        return 0, 0
+    state = torch.load(run / "last.pt")
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    average.update(torch.load(run / "average.pt"))
+    return state["at"], state["steps"]
+
+
+def _measured(plan: Plan, model: Judge, average: dict[str, torch.Tensor]) -> dict[str, float]:
+    """Measure the averaged weights on the schemas kept for development."""
+    averaged = Judge(model.shape)
+    averaged.load_state_dict(average)
+    schemas = list(read_schemas(plan.claims, "development"))
+    return measure(averaged, list(tokenized(draw_examples(schemas, 7, plain=True), load_tokenizer(plan.base))))
+
+
+def _log(run: Path, entry: dict[str, float]) -> None:
+    with (run / "log.jsonl").open("a", encoding="utf-8") as log:
+        log.write(json.dumps(entry) + "\n")
 
 
 if __name__ == "__main__":

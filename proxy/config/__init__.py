@@ -3,7 +3,7 @@
 Every key can be set by a variable, such as `GROUNDWIRE_SERVER__PORT`, which wins over the file.
 """
 
-from proxy.config.grounding import Encoder, Tolerance
+from proxy.config.grounding import SHIPPED, JudgeSettings, Tolerance
 from proxy.config.hallucination import Backend
 from proxy.config.reading import load_settings
 from proxy.config.server import Admin, Mcp, Server
@@ -13,9 +13,10 @@ from proxy.config.upstreams import Upstream
 from proxy.config.values import seconds, without_passwords
 
 __all__ = [
+    "SHIPPED",
     "Admin",
     "Backend",
-    "Encoder",
+    "JudgeSettings",
     "Mcp",
     "Server",
     "Settings",

@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from proxy.config.values import Days, Duration, Section, Share, Size
-from proxy.types import EncoderPolicy
+
+SHIPPED = "shipped"
+"""The name of the model that is part of the package."""
 
 
 class Grounding(Section):
@@ -58,32 +60,23 @@ class Numeric(Section):
     timeout: Duration = 0.1
 
 
-class Encoder(Section):
-    """A model that is asked about claims which words alone leave open, and for how long."""
+class JudgeSettings(Section):
+    """The entailment model that decides what no exact check does, and how its files are read."""
 
-    model: str | None = None
+    by: Literal["encoder", "off"] = "encoder"
+    model: str = SHIPPED
     revision: str | None = None
     file: str | None = None
     weights: str | None = None
     supported_label: str | None = None
     template: str | None = None
     max_tokens: int = Field(default=512, ge=64)
-    asked_from: Share = 0.1
-    asked_below: Share = 0.9
-    budget: Duration = 0.1
 
     @model_validator(mode="after")
-    def _sensible(self) -> Encoder:
+    def _sensible(self) -> JudgeSettings:
         if self.template is not None and self.template.count("{evidence}") != 1:
             raise ValueError("template must hold {evidence} once")
         return self
-
-    @property
-    def policy(self) -> EncoderPolicy:
-        """The part of it that verdicts depend on."""
-        when = {"asked_from", "asked_below", "budget"}
-        identity = self.model_dump_json(exclude=when) if self.model else ""
-        return EncoderPolicy(identity, self.asked_from, self.asked_below, self.budget)
 
 
 class Weights(Section):

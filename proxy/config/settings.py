@@ -9,8 +9,8 @@ from pydantic import Field, model_validator
 from proxy.config.grounding import (
     ConfidenceSettings,
     ConsistencySettings,
-    Encoder,
     Grounding,
+    JudgeSettings,
     Numeric,
     Quotes,
     Sampling,
@@ -37,7 +37,7 @@ class Settings(Section):
     grounding: Grounding = Grounding()
     quotes: Quotes = Quotes()
     numeric: Numeric = Numeric()
-    encoder: Encoder = Encoder()
+    judge: JudgeSettings = JudgeSettings()
     hallucination: Hallucination = Hallucination()
     confidence: ConfidenceSettings = ConfidenceSettings()
     consistency: ConsistencySettings = ConsistencySettings()
@@ -94,7 +94,6 @@ class Settings(Section):
                 fuzzy_threshold=quotes.fuzzy_threshold,
                 fail_on_all_rejected=quotes.fail_on_all_rejected,
             ),
-            encoder=self.encoder.policy,
             model=ModelPolicy(
                 backend=self.hallucination.operations.get("output_verification", ""),
                 identity=self.hallucination.identity,

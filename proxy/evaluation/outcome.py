@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from proxy.config import Encoder
+from proxy.config import JudgeSettings
 from proxy.evaluation.rows import Row, Span
-from proxy.evidence.loading import load_verifiers
+from proxy.evidence.loading import load_judge
 from proxy.types import Choice, Exchange, Policy, Source
 from proxy.verification.context.gathering import gather
 from proxy.verification.context.index import Context
@@ -42,14 +42,14 @@ class Outcome:
         return 0.0 if self.support is None else 1.0 - self.support
 
 
-def examine(row: Row, policy: Policy, encoder: Encoder = Encoder()) -> Outcome:
+def examine(row: Row, policy: Policy, settings: JudgeSettings = JudgeSettings()) -> Outcome:
     """Runs the proxy's own verification over one labelled answer, from raw texts to the report.
 
-    An encoder that is named is loaded with the first answer, once in a process, which is not counted.
+    The entailment model is loaded with the first answer, once in a process, which is not counted.
     """
-    verifiers = load_verifiers(encoder)
+    judge = load_judge(settings)
     start = time.process_time()
-    report = verify([Choice(0, row.answer, "stop")], context_of(row), policy, Ask(question=row.question), verifiers)
+    report = verify([Choice(0, row.answer, "stop")], context_of(row), policy, Ask(question=row.question), judge)
     ms = (time.process_time() - start) * 1000
     judgements = report.choices[0].judgements
     alarms = [(each.claim.start, each.claim.end) for each in judgements if each.verdict.label in _ALARMS]

@@ -16,7 +16,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from proxy.config import Encoder
+from proxy.config import JudgeSettings
 from proxy.errors import GroundwireError
 from proxy.evaluation.figures import stated
 from proxy.evaluation.markdown import markdown_table
@@ -25,7 +25,7 @@ from proxy.evaluation.plot import reliability_svg
 from proxy.evaluation.progress import progress
 from proxy.evaluation.result import Limit, Result, as_json, check_baseline, compare, group_means, measure, outcomes_of
 from proxy.evaluation.rows import Problem, Row, draw, read_rows
-from proxy.evidence.loading import load_verifiers
+from proxy.evidence.loading import load_judge
 from proxy.telemetry.reliability import reliability
 from proxy.types import Policy
 
@@ -55,7 +55,7 @@ class Options:
 
     files: tuple[Path, ...]
     policy: Policy = Policy()
-    encoder: Encoder = Encoder()
+    judge: JudgeSettings = JudgeSettings()
     limit: int | None = None
     json: Path | None = None
     table: Path | None = None
@@ -75,7 +75,7 @@ def evaluate(options: Options) -> int:
     if not console.is_terminal:
         console.width = _FILE_WIDTH
     sets = [(path.stem, draw(_read(path, notes), options.limit)) for path in options.files]
-    load_verifiers(options.encoder)  # here first, where what is wrong with it can be told
+    load_judge(options.judge)  # here first, where what is wrong with it can be told
     results = list(_measured([(name, rows) for name, rows in sets if rows], options, notes))
     if not results:
         raise GroundwireError("There is no labelled answer in these files.")
@@ -113,7 +113,7 @@ def _measured(sets: Sequence[tuple[str, list[Row]]], options: Options, notes: Co
         progress(notes) as shown,
     ):
         pending = []
-        run = partial(examine, policy=options.policy, encoder=options.encoder)
+        run = partial(examine, policy=options.policy, settings=options.judge)
         for name, rows in sets:
             task = shown.add_task(name, total=len(rows))
             outcomes: list[Outcome] = []

@@ -9,7 +9,7 @@ from proxy.errors import Overload
 from proxy.types import Claim, Estimate, Policy, Source, Unavailable
 from proxy.verification.context.index import Context
 from proxy.verification.information.worded import believed
-from proxy.verification.judge import VERIFIERS, Verifier, judge
+from proxy.verification.judge import Judge
 
 Run = Callable[[Callable[[], Sequence[Estimate]]], Awaitable[Sequence[Estimate]]]
 """Runs a job of the processor's off the event loop; raises Overload when there is no room for it."""
@@ -18,13 +18,11 @@ Run = Callable[[Callable[[], Sequence[Estimate]]], Awaitable[Sequence[Estimate]]
 class EmbeddedEstimator:
     """Asks no model; see `Estimator`. `until` is when its time is over (loop time)."""
 
-    def __init__(
-        self, run: Run, policy: Policy, until: float, verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
-    ) -> None:
+    def __init__(self, run: Run, policy: Policy, until: float, judge: Judge = Judge()) -> None:
         self._run = run
         self._policy = policy
         self._until = until
-        self._verifiers = verifiers
+        self._judge = judge
 
     async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
         """The probability that the sources support one claim."""
@@ -35,7 +33,7 @@ class EmbeddedEstimator:
         """The probabilities that the sources support several claims."""
         try:
             async with asyncio.timeout_at(self._until):
-                return await self._run(lambda: probabilities(claims, context, self._policy, self._verifiers))
+                return await self._run(lambda: probabilities(claims, context, self._policy, self._judge))
         except TimeoutError:
             return [Unavailable("timeout")] * len(claims)
         except Overload:
@@ -46,8 +44,8 @@ def probabilities(
     claims: Sequence[Claim],
     sources: Sequence[Source],
     policy: Policy,
-    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+    judge: Judge = Judge(),
 ) -> list[Estimate]:
     """How likely the sources support each claim; see `believed`."""
     context = Context(sources)
-    return [believed(judge(claim, context, policy, verifiers)) for claim in claims]
+    return [believed(judge.one(claim, context, policy)) for claim in claims]

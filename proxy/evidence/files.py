@@ -1,4 +1,4 @@
-"""Finds the files of an encoder: in a local folder, or on the Hugging Face hub and in its cache."""
+"""Find the files of an entailment model: in a folder, or on the Hugging Face hub and in its cache."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NAMES = (
 )
 """Where exporters put the graph, in the order in which it is looked for."""
 
-BLEND = "groundwire.json"
-"""What `groundwire calibrate --encoder` writes, where it lies beside the model."""
+COMBINATION = "groundwire.json"
+"""What `groundwire calibrate --model` writes, where it lies beside the model."""
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _EXPORT = "optimum-cli export onnx --model MODEL FOLDER writes one"
@@ -30,17 +30,17 @@ _EXPORT = "optimum-cli export onnx --model MODEL FOLDER writes one"
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """An encoder as it lies on disk; `config` is its config.json, `blend` its fit to the statement model, if any."""
+    """The files of a model; `config` is its config.json, `combination` its fit to other signals, if there is one."""
 
     folder: Path
     graph: Path
     tokenizer: Path
     config: Mapping[str, Any]
-    blend: Path | None
+    combination: Path | None
 
 
 def find_files(model: str, revision: str | None, file: str | None) -> Files:
-    """The files of a folder or of a hub id, downloaded if need be. Raises ConfigError when one is missing."""
+    """Return the files of a folder or of a hub id, downloaded if need be. Raises ConfigError when one is missing."""
     folder = Path(model).expanduser()
     fetch = _in_folder(folder) if folder.is_dir() else _on_hub(model, revision)
     config = fetch("config.json")
@@ -50,10 +50,10 @@ def find_files(model: str, revision: str | None, file: str | None) -> Files:
     missing = [name for name, path in (("config.json", config), ("tokenizer.json", tokenizer)) if path is None]
     if config is None or tokenizer is None or graph is None:
         missing += [] if graph else [f"{' or '.join(names[:2])} ({_EXPORT})"]
-        raise ConfigError([f"encoder.model: {model} holds no {name}" for name in missing])
+        raise ConfigError([f"judge.model: {model} holds no {name}" for name in missing])
     if graph.name.endswith(".onnx"):
         fetch(f"{graph.relative_to(config.parent).as_posix()}_data")  # weights of large models lie beside the graph
-    return Files(config.parent, graph, tokenizer, _read(config), fetch(BLEND))
+    return Files(config.parent, graph, tokenizer, _read(config), fetch(COMBINATION))
 
 
 Fetch = Callable[[str], Path | None]
@@ -66,7 +66,7 @@ def _in_folder(folder: Path) -> Fetch:
 def _on_hub(model: str, revision: str | None) -> Fetch:
     """Fetches one file of a hub id at a time, all of the same commit; honours HF_HOME, HF_TOKEN and HF_HUB_OFFLINE."""
     if not _HUB_ID.fullmatch(model):
-        raise ConfigError([f"encoder.model: {model} is neither a folder nor a hub id such as owner/name"])
+        raise ConfigError([f"judge.model: {model} is neither a folder nor a hub id such as owner/name"])
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
 
@@ -80,7 +80,7 @@ def _on_hub(model: str, revision: str | None) -> Fetch:
             return None
         except (OSError, ValueError) as error:
             why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise ConfigError([f"encoder.model: {model} is no folder, and the hub does not give it: {why}"]) from error
+            raise ConfigError([f"judge.model: {model} is no folder, and the hub does not give it: {why}"]) from error
         commit = path.relative_to(_snapshots(path)).parts[0]
         return path
 
@@ -96,7 +96,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError([f"encoder.model: {path} cannot be read: {error}"]) from error
+        raise ConfigError([f"judge.model: {path} cannot be read: {error}"]) from error
     if not isinstance(found, dict):
-        raise ConfigError([f"encoder.model: {path} holds no JSON object"])
+        raise ConfigError([f"judge.model: {path} holds no JSON object"])
     return found

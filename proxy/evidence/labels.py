@@ -19,6 +19,14 @@ _BEGINS_OR_CONTINUES = re.compile(r"[bi][-_](?=\w{2})")
 _OUTSIDE = "o"  # of any span that a token classifier marks
 
 
+_CONTRADICTING = frozenset("contradiction contradicted contradicts contradict refuted refutes refute".split())
+
+
+def contradicting(labels: Mapping[int, str]) -> frozenset[int]:
+    """Return the places of the labels that mean "contradicted"; none where a model has no such label."""
+    return frozenset(place for place, label in labels.items() if _plain(label) in _CONTRADICTING)
+
+
 def supporting(labels: Mapping[int, str], *, per_token: bool, named: str | None = None) -> frozenset[int]:
     """The places of the labels that mean "supported"; their probabilities add up.
 
@@ -31,7 +39,7 @@ def supporting(labels: Mapping[int, str], *, per_token: bool, named: str | None 
         places = _by_name({place: _plain(label) for place, label in labels.items()}, per_token)
     if not places or len(places) == len(labels) > 1:
         listed = ", ".join(labels.values())
-        raise ValueError(f"which of its labels ({listed}) means supported is for encoder.supported_label to say")
+        raise ValueError(f"which of its labels ({listed}) means supported is for judge.supported_label to say")
     return places
 
 

@@ -1,44 +1,114 @@
-"""The verifiers that settings ask for: with an encoder when they name one, whose libraries are needed only then."""
+"""Load the judge that settings ask for; a server loads its model in the background."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from hashlib import sha256
+from importlib.resources import files as package_files
 from pathlib import Path
 
-from proxy.config import Encoder as EncoderSettings
+import structlog
+
+from proxy.config import SHIPPED, JudgeSettings
 from proxy.errors import ConfigError
-from proxy.verification.alignment.model import Blend, read_blend
-from proxy.verification.encoder import Encoder, verifiers
-from proxy.verification.judge import VERIFIERS, Verifier
+from proxy.evidence.files import Files, find_files
+from proxy.verification.entailment.combination import Combination, read_combination
+from proxy.verification.entailment.model import Entailment, EntailmentModel, Question, State
+from proxy.verification.judge import Judge
+
+log = structlog.get_logger("groundwire.judge")
 
 
-def load_verifiers(settings: EncoderSettings) -> Sequence[tuple[str, Verifier]]:
-    """Every verifier, by name. Raises ConfigError when an encoder is named that cannot be loaded."""
-    return VERIFIERS if settings.model is None else verifiers(*load_encoder(settings))
+class LoadingModel:
+    """A model that is loaded by a thread of its own, from the start on."""
+
+    def __init__(self, load: Callable[[], EntailmentModel]) -> None:
+        self._load = load
+        self._model: EntailmentModel | None = None
+        self._failed = False
+        self._thread = threading.Thread(target=self._run, name="groundwire-judge", daemon=True)
+        self._thread.start()
+
+    @property
+    def state(self) -> State:
+        """Whether it is loaded yet."""
+        return self._model.state if self._model else "failed" if self._failed else "loading"
+
+    def entail(self, questions: Sequence[Question]) -> list[Entailment]:
+        """Ask the model. Raises RuntimeError while it is not there."""
+        if self._model is None:
+            raise RuntimeError("the entailment model is not loaded")
+        return self._model.entail(questions)
+
+    def wait(self, timeout: float) -> None:
+        """Wait until it is loaded, or has failed to, at most so many seconds."""
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        try:
+            self._model = self._load()
+        except Exception as error:
+            self._failed = True
+            log.exception("judge.load_failed", error=type(error).__name__)
 
 
-@lru_cache(maxsize=1)
-def load_encoder(settings: EncoderSettings) -> tuple[Encoder, Blend]:
-    """The encoder that is named, and how what it says counts; loaded once in a process. Raises ConfigError."""
-    assert settings.model is not None  # noqa: S101 - there is something to load
+def start_judge(settings: JudgeSettings) -> Judge:
+    """Return a judge whose model is loaded in the background. Raises ConfigError when a file is missing."""
+    if settings.by == "off":
+        return Judge()
+    files = _files(settings)
+    return Judge(LoadingModel(lambda: _model(files, settings)), _combination(files, settings))
+
+
+@lru_cache(maxsize=2)
+def load_judge(settings: JudgeSettings = JudgeSettings()) -> Judge:
+    """Return a judge whose model is loaded. Raises ConfigError when it cannot be."""
+    if settings.by == "off":
+        return Judge()
+    files = _files(settings)
+    return Judge(_model(files, settings), _combination(files, settings))
+
+
+@lru_cache(maxsize=8)
+def judge_identity(settings: JudgeSettings) -> str:
+    """Return what identifies the judge: its settings, and the digest of the fit and the config of its files."""
+    if settings.by == "off":
+        return ""
+    files = _files(settings)
+    parts = sha256(settings.model_dump_json().encode())
+    parts.update(files.graph.stat().st_size.to_bytes(8, "big"))
+    for path in (files.folder / "config.json", _weights(files, settings)):
+        parts.update(path.read_bytes() if path and path.is_file() else b"")
+    return parts.hexdigest()[:16]
+
+
+def _files(settings: JudgeSettings) -> Files:
+    shipped = str(package_files("proxy.evidence").joinpath("shipped"))
+    model = shipped if settings.model == SHIPPED else settings.model
+    return find_files(model, settings.revision, settings.file)
+
+
+def _model(files: Files, settings: JudgeSettings) -> EntailmentModel:
     try:
-        from proxy.evidence.encoder import EVIDENCE, OnnxEncoder, Reading
-        from proxy.evidence.files import find_files
+        from proxy.evidence.onnx import EVIDENCE, Format, OnnxModel
     except ImportError as error:
-        needed = f"encoder.model: {error.name} is not installed; pip install 'groundwire[encoder]'"
-        raise ConfigError([needed]) from error
-    files = find_files(settings.model, settings.revision, settings.file)
-    encoder = OnnxEncoder(files, Reading(settings.template or EVIDENCE, settings.max_tokens, settings.supported_label))
-    weights = Path(settings.weights).expanduser() if settings.weights else files.blend
-    return encoder, Blend() if weights is None else _blend(weights)
+        raise ConfigError([f"judge.by: {error.name} is not installed; judge.by: off needs none"]) from error
+    return OnnxModel(files, Format(settings.template or EVIDENCE, settings.max_tokens, settings.supported_label))
 
 
-def _blend(path: Path) -> Blend:
+def _weights(files: Files, settings: JudgeSettings) -> Path | None:
+    return Path(settings.weights).expanduser() if settings.weights else files.combination
+
+
+def _combination(files: Files, settings: JudgeSettings) -> Combination:
+    path = _weights(files, settings)
+    if path is None:
+        return Combination()
     try:
-        return read_blend(json.loads(path.read_text(encoding="utf-8")))
+        return read_combination(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError([f"encoder.weights: {path}: {error.strerror}"]) from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError([f"encoder.weights: {path} holds no weights for an encoder"]) from error
+        raise ConfigError([f"judge.weights: {path}: {error.strerror}"]) from error
+    except ValueError as error:
+        raise ConfigError([f"judge.weights: {path}: {error}"]) from error

@@ -1,7 +1,7 @@
-"""A claim and its evidence as the tokens that an encoder reads.
+"""A claim, its lead and its evidence as the tokens that an entailment model reads.
 
-Most encoders read the evidence first and then the claim, with the token types that their tokenizer gives. One may also
-read the claim first, with token types that tell which words of the two texts match.
+Cross-encoders for entailment and prompts read the evidence first. The layout of our own model begins with the claim and
+marks by token types which words of claim and evidence match.
 """
 
 from __future__ import annotations
@@ -11,61 +11,85 @@ from dataclasses import dataclass
 
 from tokenizers import Encoding, Tokenizer
 
-from proxy.verification.words import words
+from proxy.verification.words import Word, words
 
 Span = tuple[int, int]
 
-EVIDENCE, MATCHED, CLAIM, MISSING = range(4)
-"""The token types of a matched pair: evidence, a content word of it that the claim has too, claim, a word of it that is
-missing in the evidence. Words are compared by their stems."""
+EVIDENCE, MATCHED, CLAIM, MISSING, LEAD = range(5)
+"""The token types of a matched pair: evidence, a content word of it that the claim has too, claim, a word of the claim
+that the evidence lacks, and the text that the claim leans on. Words are compared by their stems."""
+
+_DIGITS = {
+    word: str(value)
+    for value, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen twenty".split()
+    )
+} | {"once": "1", "twice": "2", "thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "ninety": "90"}
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The tokens of a pair with their types, and which span of the claim each one is (None: it is not of the claim)."""
+    """The tokens of a pair with their types, and the span of the claim that each one is (None: not of the claim)."""
 
     ids: Sequence[int]
     types: Sequence[int]
     places: Sequence[Span | None]
 
 
-Layout = Callable[[Tokenizer, str, str], Pair]
-"""Makes a pair of a claim and of its evidence's text."""
+Layout = Callable[[Tokenizer, str, str, str, int], Pair]
+"""Makes a pair of a claim, its lead and its evidence, of at most so many tokens; the end of the evidence is cut off."""
 
 
-def evidence_first(tokenizer: Tokenizer, claim: str, evidence: str) -> Pair:
-    """Premise and hypothesis, or prompt and answer, as the tokenizer puts two texts together."""
-    found = tokenizer.encode(evidence, claim)
-    return Pair(found.ids, found.type_ids, _places(found, sequence=1))
+def evidence_first(tokenizer: Tokenizer, claim: str, lead: str, evidence: str, limit: int) -> Pair:
+    """Return premise and hypothesis as the tokenizer puts two texts together. The lead begins the hypothesis."""
+    hypothesis = f"{lead} {claim}" if lead else claim
+    found = tokenizer.encode(evidence, hypothesis)
+    if (excess := len(found.ids) - limit) > 0:
+        cut = tokenizer.encode(evidence, add_special_tokens=False)
+        kept = max(0, len(cut.ids) - excess)
+        found = tokenizer.encode(evidence[: cut.offsets[kept - 1][1]] if kept else "", hypothesis)
+    before = len(hypothesis) - len(claim)
+    places = [
+        (span[0] - before, span[1] - before) if sequence == 1 and span[0] >= before else None
+        for span, sequence in zip(found.offsets, found.sequence_ids, strict=True)
+    ]
+    return Pair(found.ids[:limit], found.type_ids[:limit], places[:limit])
 
 
-def claim_first_matched(tokenizer: Tokenizer, claim: str, evidence: str) -> Pair:
-    """Claim and evidence, with the types of a matched pair. A special token has the plain type of its text."""
-    found = tokenizer.encode(claim, evidence)
+def claim_first_matched(tokenizer: Tokenizer, claim: str, lead: str, evidence: str, limit: int) -> Pair:
+    """Return `[CLS] claim [SEP] lead [SEP] evidence [SEP]` with the token types of a matched pair."""
+    begin, end = tokenizer.token_to_id("[CLS]") or 0, tokenizer.token_to_id("[SEP]") or 0
+    first, second, third = (_encode(tokenizer, text) for text in (claim, lead, evidence))
     mine, theirs = words(claim), words(evidence)
-    said, given = {word.stem for word in mine}, {word.stem for word in theirs}
-    missing = [(word.start, word.end) for word in mine if word.stem not in given]
-    matched = [(word.start, word.end) for word in theirs if word.is_content and word.stem in said]
-    in_claim = list(_touching(_places(found, sequence=0), missing))
-    in_evidence = list(_touching(_places(found, sequence=1), matched))
-    begins = next((at for at, sequence in enumerate(found.sequence_ids) if sequence == 1), len(found.ids) - 1)
-    types = [CLAIM + is_missing for is_missing in in_claim[:begins]]
-    types += [EVIDENCE + is_matched for is_matched in in_evidence[begins:]]
-    return Pair(found.ids, types, _places(found, sequence=0))
+    said, given = set(map(_key, mine)), set(map(_key, theirs))
+    missing = _touching(first.offsets, [word for word in mine if _key(word) not in given])
+    matched = _touching(third.offsets, [word for word in theirs if word.is_content and _key(word) in said])
+    ids = [begin, *first.ids, end, *second.ids, end, *third.ids]
+    types = [CLAIM, *(CLAIM + each for each in missing), CLAIM, *[LEAD] * len(second.ids), LEAD]
+    types += [EVIDENCE + each for each in matched]
+    places: list[Span | None] = [None, *first.offsets]
+    places += [None] * (len(ids) - len(places) + 1)
+    return Pair([*ids[: limit - 1], end], [*types[: limit - 1], EVIDENCE], [*places[: len(ids)][: limit - 1], None])
 
 
 LAYOUTS: dict[str, Layout] = {"evidence_first": evidence_first, "claim_first_matched": claim_first_matched}
-"""Every layout there is, by the name that a model's config.json gives under "groundwire"."""
+"""Every layout by its name in a model's config.json, under "groundwire"."""
 
 
-def _places(found: Encoding, sequence: int) -> list[Span | None]:
-    return [span if each == sequence else None for span, each in zip(found.offsets, found.sequence_ids, strict=True)]
+def _encode(tokenizer: Tokenizer, text: str) -> Encoding:
+    return tokenizer.encode(text, add_special_tokens=False)
 
 
-def _touching(places: Sequence[Span | None], spans: Sequence[Span]) -> Iterable[bool]:
-    """For each token, in order, whether it overlaps one of the spans, which are in order too."""
-    at = 0
-    for place in places:
-        while place and at < len(spans) and spans[at][1] <= place[0]:
+def _key(word: Word) -> str:
+    return _DIGITS.get(word.lower, word.stem)
+
+
+def _touching(places: Sequence[Span], found: Iterable[Word]) -> list[bool]:
+    """Return for each token, in order, whether it overlaps one of the words, which are in order too."""
+    spans, at, touching = [(word.start, word.end) for word in found], 0, []
+    for start, end in places:
+        while at < len(spans) and spans[at][1] <= start:
             at += 1
-        yield place is not None and at < len(spans) and spans[at][0] < place[1]
+        touching.append(at < len(spans) and spans[at][0] < end)
+    return touching

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import structlog
@@ -13,12 +14,11 @@ import structlog
 from proxy.evidence.budgets import Cited, budgets
 from proxy.evidence.estimator import Meter
 from proxy.gateway.estimators import Asker, Estimators
-from proxy.types import Budget, Claim, Judgement, Policy, StageUse, Unavailable, Verdict
+from proxy.types import Budget, Claim, Judgement, Policy, StageUse, Unavailable
 from proxy.verification.context.index import Context
-from proxy.verification.encoder import spoken
+from proxy.verification.entailment.evidence import plain_text
 from proxy.verification.information.budget import measure
 from proxy.verification.information.cascade import cited_evidence, is_undecided, joined
-from proxy.verification.judge import Verifier
 
 log = structlog.get_logger("groundwire.verification")
 
@@ -98,7 +98,7 @@ class ModelTurn:
 
 def _cited(claim: Claim, context: Context) -> Cited:
     """A claim as it is asked about: its citation marks read, and then left out of its words."""
-    return Cited(replace(claim, text=spoken(claim)), *cited_evidence(claim, context))
+    return Cited(replace(claim, text=plain_text(claim.text)), *cited_evidence(claim, context))
 
 
 class Stopwatch:
@@ -107,20 +107,17 @@ class Stopwatch:
     def __init__(self) -> None:
         self._seconds: defaultdict[str, float] = defaultdict(float)
 
-    def timed(self, name: str, verify: Verifier) -> Verifier:
-        """The same verifier, timed."""
-
-        def timed(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
-            start = time.perf_counter()
-            try:
-                return verify(claim, context, policy)
-            finally:
-                self._seconds[name] += time.perf_counter() - start
-
-        return timed
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Add the time that the block takes."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[name] += time.perf_counter() - start
 
     def ms(self, names: Sequence[str]) -> float:
-        """The time of these verifiers together, in milliseconds."""
+        """Return the time of these verifiers together, in milliseconds."""
         return 1000 * sum(self._seconds[name] for name in names)
 
 

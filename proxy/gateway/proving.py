@@ -18,7 +18,7 @@ from proxy.verification.context.index import Context
 from proxy.verification.information.budget import TARGETS, measure
 from proxy.verification.information.cascade import joined
 from proxy.verification.information.worded import prove
-from proxy.verification.judge import VERIFIERS, Verifier, unjudged
+from proxy.verification.judge import Judge, unjudged
 
 log = structlog.get_logger("groundwire.proving")
 
@@ -36,7 +36,7 @@ class Prover:
     workers: Workers
     policy: Policy
     estimators: Estimators
-    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
+    judge: Judge = Judge()
 
     def open(self, operation: Operation, asker: Asker, within: float) -> Proof:
         """Begins one operation that may take `within` seconds. Raises BadRequest, and UnknownModel."""
@@ -82,7 +82,7 @@ class Proof:
 
     async def _worded(self, claim: Claim, sources: Sequence[Source]) -> Judgement:
         try:
-            return await self._parts.workers.run(prove, claim, sources, self._parts.policy, self._parts.verifiers)
+            return await self._parts.workers.run(prove, claim, sources, self._parts.policy, self._parts.judge)
         except Overload:
             return unproved(claim, "overload")
 

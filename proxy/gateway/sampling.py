@@ -22,7 +22,7 @@ from proxy.types import Call, Policy, Report, SampledClaim, SelfConsistency
 from proxy.upstream.headers import header
 from proxy.upstream.router import Route
 from proxy.verification.agreement import compare_answers
-from proxy.verification.judge import VERIFIERS, Verifier
+from proxy.verification.judge import Judge
 
 log = structlog.get_logger("groundwire.sampling")
 
@@ -55,7 +55,7 @@ class Sampler:
     telemetry: Telemetry
     workers: Workers
     policy: Policy
-    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
+    judge: Judge = Judge()
     at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     def begin(self, request: Request, route: Route, call: Call) -> Sampling | None:
@@ -126,7 +126,7 @@ class Sampling:
             (choice.index, each)
             for choice in report.choices
             for each in compare_answers(
-                [judgement.claim for judgement in choice.judgements], texts, self._parts.policy, self._parts.verifiers
+                [judgement.claim for judgement in choice.judgements], texts, self._parts.policy, self._parts.judge
             ).claims
         ]
         known = [each.variance for _, each in found if each.variance is not None]

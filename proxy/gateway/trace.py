@@ -82,7 +82,7 @@ class Auditor:
 
     async def _by_words(self, answer: str, question: str, steps: Sequence[Claim]) -> PostHoc:
         prover = self.prover
-        return await prover.workers.run(derive_by_words, answer, question, steps, prover.policy, prover.verifiers)
+        return await prover.workers.run(derive_by_words, answer, question, steps, prover.policy, prover.judge)
 
     async def _by_executor(self, answer: str, question: str, steps: Sequence[Claim], executor: Executor) -> PostHoc:
         """What the executor derives, compared with the answer; where it says nothing, words decide."""
@@ -90,7 +90,7 @@ class Auditor:
         if isinstance(derived, Unavailable):
             return await self._by_words(answer, question, steps)
         return await self.prover.workers.run(
-            compare_derived, answer, derived, self.prover.policy, self.prover.verifiers, question
+            compare_derived, answer, derived, self.prover.policy, self.prover.judge, question
         )
 
 

@@ -27,7 +27,7 @@ from proxy.verification.consistency.compare import Past, compare
 from proxy.verification.context.gathering import gather, question
 from proxy.verification.context.index import Context
 from proxy.verification.examine import Ask, read, with_schema
-from proxy.verification.judge import VERIFIERS, Verifier, judge, unjudged
+from proxy.verification.judge import Judge, unjudged
 from proxy.verification.prompt import Bounds, bounds_of, prompt_size
 from proxy.verification.schema import SchemaResult
 
@@ -50,7 +50,7 @@ class Verification:
     workers: Workers
     cache: VerdictCache
     timeout: float
-    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
+    judge: Judge = Judge()
     model: ModelStage | None = None
     schemas: SchemaProcess = field(default_factory=SchemaProcess)
     clock: Callable[[], float] = time.perf_counter
@@ -268,13 +268,10 @@ class Examination:
         return judgements
 
     def _judge_batch(self, claims: Sequence[Claim], context: Context, deadline: float) -> list[Judgement]:
-        verifiers = [(name, self._stopwatch.timed(name, each)) for name, each in self._parts.verifiers]
-        return [
-            unjudged(claim, "timeout", _TIMEOUT)
-            if self._parts.clock() > deadline
-            else judge(claim, context, self._policy, verifiers)
-            for claim in claims
-        ]
+        def is_over() -> bool:
+            return self._parts.clock() > deadline
+
+        return self._parts.judge(claims, context, self._policy, is_over, self._stopwatch.timed)
 
     def cancel(self) -> None:
         """Ends what is queued for this exchange."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from proxy.types import Claim, Label, Policy, Source
 from proxy.verification.context.index import Context
-from proxy.verification.judge import VERIFIERS, Verifier, judge
+from proxy.verification.judge import Judge
 
 _VOTES: dict[Label, float] = {"supported": 1.0, "unsupported": 0.5, "contradicted": 0.0}
 """What a sample says of a claim: the same, nothing of the kind, or otherwise."""
@@ -51,18 +51,17 @@ def compare_answers(
     claims: Sequence[Claim],
     samples: Sequence[str],
     policy: Policy,
-    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+    judge: Judge = Judge(),
 ) -> Consistency:
     """The claims of an answer beside other answers to the same request; those that assert nothing are left out."""
     contexts = [Context([Source("sample", "source", sample)]) for sample in samples]
     asserted = [claim for claim in claims if claim.skip_reason is None]
     return Consistency(
         tuple(
-            Agreement(claim, tuple(_vote(claim, context, policy, verifiers) for context in contexts))
-            for claim in asserted
+            Agreement(claim, tuple(_vote(claim, context, policy, judge) for context in contexts)) for claim in asserted
         )
     )
 
 
-def _vote(claim: Claim, context: Context, policy: Policy, verifiers: Sequence[tuple[str, Verifier]]) -> float | None:
-    return _VOTES.get(judge(claim, context, policy, verifiers).verdict.label)
+def _vote(claim: Claim, context: Context, policy: Policy, judge: Judge) -> float | None:
+    return _VOTES.get(judge.one(claim, context, policy).verdict.label)

@@ -15,7 +15,7 @@ from proxy.verification.aggregate import Examined, Reading, summarise
 from proxy.verification.claims.answer import Claims, find_claims
 from proxy.verification.context.index import Context
 from proxy.verification.jsontext import parse_object
-from proxy.verification.judge import VERIFIERS, Verifier, judge
+from proxy.verification.judge import Judge
 from proxy.verification.quote import check_quotes
 from proxy.verification.schema import NO_JSON, SchemaResult, read_evidence, validate_schema, value_at
 
@@ -39,14 +39,11 @@ def verify(
     context: Context,
     policy: Policy = Policy(),
     ask: Ask = Ask(),
-    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+    judge: Judge = Judge(),
 ) -> Report:
     """The report on an answer against its context: what the proxy would say, in one pure call."""
     readings = [read(choice, context, policy, ask) for choice in choices]
-    examined = [
-        Examined(reading, tuple(judge(claim, context, policy, verifiers) for claim in reading.claims))
-        for reading in readings
-    ]
+    examined = [Examined(reading, tuple(judge(reading.claims, context, policy))) for reading in readings]
     return summarise("", examined, context, policy)
 
 

@@ -1,64 +1,228 @@
-"""One claim, one judgement: every verifier says what it has to say, and the gravest word decides."""
+"""Judge claims: exact checks first, then the entailment model, or words where there is no model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 
 from proxy.types import Claim, Judgement, Label, Policy, Verdict
 from proxy.verification import numeric, quote, statement
 from proxy.verification.calibration import calibrated
 from proxy.verification.claims.assertions import SKIP_REASONS
 from proxy.verification.confidence import with_confidence
-from proxy.verification.context.index import Context
+from proxy.verification.context.index import Context, cite
+from proxy.verification.entailment.combination import Combination
+from proxy.verification.entailment.evidence import Evidence, plain_text, select_evidence
+from proxy.verification.entailment.model import Entailment, EntailmentModel, NoModel, Question
+from proxy.verification.entailment.verdict import exact_verdict, model_verdict
 from proxy.verification.facts import settle
 from proxy.verification.periods import check_period
+from proxy.verification.verbatim import find_denial, find_verbatim
 
-Verifier = Callable[[Claim, Context, Policy], Verdict | None]
+MAX_CHARS = 2000
+"""The length of a claim; alignment takes quadratic time where words recur, and no sentence is that long."""
 
-VERIFIERS: tuple[tuple[str, Verifier], ...] = (
-    ("quote", quote.verify),
-    ("numeric", numeric.verify),
-    ("statement", statement.verify),
-)
-"""Every verifier there is, by name. It returns None about a claim that is none of its business."""
+BATCH = 16
+"""Claims that the model is asked about at once, so that exchanges take turns."""
 
-_LONGEST = 2000  # characters; alignment takes quadratic time where words recur, and no sentence is so long
-
-GRAVITY: Mapping[Label, int] = {"contradicted": 3, "unsupported": 2, "not_checked": 1, "supported": 0}
-"""Which of several labels speaks for all: the gravest."""
+GRAVITY: dict[Label, int] = {"contradicted": 3, "unsupported": 2, "not_checked": 1, "supported": 0}
+"""The gravest of several labels decides."""
 
 _NO_CONTEXT = "The request holds nothing to check it against."
 _TOO_LONG = "It is too long to be read as one claim."
 _UNREAD = "The context is too long to be read to its end, and what was read does not state it."
 _NONE_APPLIES = "No enabled verifier applies to it."
+_TIMEOUT = "The time for checking this answer was over."
+
+Timed = Callable[[str], AbstractContextManager[object]]
+"""Measures the time that the verifier of this name takes."""
 
 
-def judge(
-    claim: Claim, context: Context, policy: Policy, verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
-) -> Judgement:
-    """What the enabled verifiers say of a claim. Never raises: a verifier that fails has not checked (RE1)."""
+def _never() -> bool:
+    return False
+
+
+def _untimed(_name: str) -> AbstractContextManager[object]:
+    return nullcontext()
+
+
+@dataclass(slots=True)
+class _Case:
+    """A claim on its way to a judgement: the verdicts so far, and the evidence where the model is to be asked."""
+
+    claim: Claim
+    verdicts: list[Verdict]
+    evidence: Evidence | None = None
+    numeric: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judges claims against a context. It never raises: a verifier that fails has not checked.
+
+    `combination` joins what `model` says with words, names and numbers.
+    """
+
+    model: EntailmentModel = field(default_factory=NoModel)
+    combination: Combination = Combination()
+
+    def __call__(
+        self,
+        claims: Sequence[Claim],
+        context: Context,
+        policy: Policy,
+        is_over: Callable[[], bool] = _never,
+        timed: Timed = _untimed,
+    ) -> list[Judgement]:
+        """Return a judgement for each claim, in order. Claims that are reached after `is_over` are not checked."""
+        judgements: list[Judgement] = []
+        for at in range(0, len(claims), BATCH):
+            judgements += self._judge(claims[at : at + BATCH], context, policy, is_over, timed)
+        return judgements
+
+    def one(self, claim: Claim, context: Context, policy: Policy) -> Judgement:
+        """Return the judgement on a single claim."""
+        return self((claim,), context, policy)[0]
+
+    def _judge(
+        self, claims: Sequence[Claim], context: Context, policy: Policy, is_over: Callable[[], bool], timed: Timed
+    ) -> list[Judgement]:
+        found: list[Judgement | _Case] = []
+        for claim in claims:
+            over = unjudged(claim, "timeout", _TIMEOUT) if is_over() else None
+            found.append(over or _unfit(claim, context) or self._begin(claim, context, policy, timed))
+        cases = [each for each in found if isinstance(each, _Case)]
+        with timed("statement"):
+            self._ask([each for each in cases if each.evidence is not None], context, policy)
+        return [each if isinstance(each, Judgement) else _concluded(each, context, policy) for each in found]
+
+    def _begin(self, claim: Claim, context: Context, policy: Policy, timed: Timed) -> _Case:
+        """Return a claim after the exact checks, with its evidence if these left it open."""
+        if dated := _dated(claim, context, policy):
+            return _Case(claim, [dated])
+        case = _Case(claim, [])
+        if "quote" in policy.verifiers:
+            with timed("quote"):
+                case.verdicts += _checked("quote", lambda: quote.verify(claim, context, policy))
+        is_open = "statement" in policy.verifiers and claim.kind != "quote"
+        if is_open and self.model.state == "ready":
+            with timed("statement"):
+                case.verdicts += _checked("statement", lambda: _exact(claim, context))
+            if any(each.method == "exact" and each.verifier == "statement" for each in case.verdicts):
+                return case
+        if "numeric" in policy.verifiers:
+            with timed("numeric"):
+                numbers = _checked("numeric", lambda: numeric.verify(claim, context, policy))
+            case.numeric = numbers[0] if numbers else None
+            if case.numeric and not (is_open and self.model.state == "ready" and _is_weighed(case.numeric)):
+                case.verdicts.append(calibrated(case.numeric))
+        if is_open and self.model.state == "ready":
+            with timed("statement"):
+                case.evidence = self._evidence(claim, context)
+        elif is_open:
+            with timed("statement"):
+                case.verdicts += map(self._degraded, _by_words(claim, context, policy))
+        return case
+
+    def _evidence(self, claim: Claim, context: Context) -> Evidence:
+        cited = {source.id for label in claim.cited if (source := context.resolve(label))}
+        return select_evidence(claim.text, claim.lead, context, cited)
+
+    def _ask(self, cases: Sequence[_Case], context: Context, policy: Policy) -> None:
+        """Ask the model about the open claims; those that it fails on get the verdict of words."""
+        if not cases:
+            return
+        questions = [
+            Question(
+                plain_text(each.claim.text), plain_text(each.claim.lead), each.evidence.text if each.evidence else ""
+            )
+            for each in cases
+        ]
+        try:
+            answers = self.model.entail(questions)
+        except Exception:  # noqa: BLE001 - no fault of a model may cost a verdict; the model has logged it
+            for case in cases:
+                case.verdicts += [replace(each, degraded="error") for each in _by_words(case.claim, context, policy)]
+                case.verdicts += [calibrated(case.numeric)] if case.numeric and _is_weighed(case.numeric) else []
+            return
+        for case, answer in zip(cases, answers, strict=True):
+            case.verdicts += self._decided(case, answer, context, policy)
+
+    def _decided(self, case: _Case, answer: Entailment, context: Context, policy: Policy) -> Iterator[Verdict]:
+        """Yield the verdict of the model, and that on numbers where the two do not disagree."""
+        assert case.evidence is not None  # noqa: S101 - only such cases are asked about
+        numbers = case.numeric if case.numeric and _is_weighed(case.numeric) else None
+        verdict = model_verdict(case.claim, case.evidence, answer, numbers, context, policy, self.combination)
+        unknown = any(context.resolve(label) is None for label in case.claim.cited)
+        yield replace(verdict, flags=("unknown_citation",)) if unknown else verdict
+        if numbers and numbers.label == "supported":
+            yield numbers
+        elif numbers and verdict.label != "supported":
+            yield replace(numbers, label=verdict.label, score=verdict.score, reason=verdict.reason)
+
+    def _degraded(self, verdict: Verdict) -> Verdict:
+        """Mark the verdict of words where a model was to give it."""
+        state = self.model.state
+        return verdict if state == "off" else replace(verdict, degraded="loading" if state == "loading" else "error")
+
+
+def _is_weighed(verdict: Verdict) -> bool:
+    """Return whether a verdict on numbers is one signal among others, rather than what a database says."""
+    return verdict.label != "not_checked" and all(citation.match != "sql" for citation in verdict.citations)
+
+
+def _dated(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
+    """Return the verdict of a table of periods on the dates of a claim, if there is one."""
+    is_wanted = "numeric" in policy.verifiers and policy.numeric.date
+    return check_period(claim, context) if is_wanted else None
+
+
+def _exact(claim: Claim, context: Context) -> Verdict | None:
+    """Return the verdict on a claim that a source has word for word, or has as what it denies."""
+    for source in context.sources:
+        for text in dict.fromkeys((claim.text, plain_text(claim.text))):
+            if place := find_verbatim(text, source, context):
+                return exact_verdict("supported", cite(source, *place, 1.0, "exact"), source)
+    for source in context.sources:
+        if place := find_denial(plain_text(claim.text), source, context):
+            return exact_verdict("contradicted", cite(source, *place, 1.0, "exact"), source)
+    return None
+
+
+def _by_words(claim: Claim, context: Context, policy: Policy) -> list[Verdict]:
+    """Return the verdict that words alone give."""
+    return _checked("statement", lambda: statement.verify(claim, context, policy))
+
+
+def _checked(name: str, verify: Callable[[], Verdict | None]) -> list[Verdict]:
+    """Return the verdict of a verifier, if it has one, in a list; `not_checked` where it raises."""
+    try:
+        verdict = verify()
+    except Exception as error:  # noqa: BLE001 - no fault of a verifier may reach an answer
+        return [Verdict(name, "not_checked", 0.0, "error", f"The verifier failed ({type(error).__name__}).")]
+    return [] if verdict is None else [verdict]
+
+
+def _unfit(claim: Claim, context: Context) -> Judgement | None:
+    """Return the judgement on a claim that cannot be checked at all."""
     if claim.skip_reason:
         return unjudged(claim, "skipped", "")
     if not context.passages:
         return _not_checked(claim, "no_context", _NO_CONTEXT)
-    if len(claim.text) > _LONGEST:
+    if len(claim.text) > MAX_CHARS:
         return _not_checked(claim, "too_long", _TOO_LONG)
-    verdicts = _settled(claim, context, policy) or settle(
-        claim, tuple(_said(claim, context, policy, verifiers)), context
-    )
+    return None
+
+
+def _concluded(case: _Case, context: Context, policy: Policy) -> Judgement:
+    """Return the judgement that the verdicts on a claim amount to."""
+    verdicts = settle(case.claim, case.verdicts, context)
     if not context.is_complete:
         verdicts = tuple(map(_withheld, verdicts))
     if not verdicts:
-        return _not_checked(claim, "not_applicable", _NONE_APPLIES)
-    deciding = _deciding(verdicts)
-    return with_confidence(Judgement(claim, deciding, 0.0, verdicts), context, policy)
-
-
-def _settled(claim: Claim, context: Context, policy: Policy) -> tuple[Verdict, ...]:
-    """Return the verdict of an exact check that decides alone, if there is one."""
-    dated = check_period(claim, context) if "numeric" in policy.verifiers and policy.numeric.date else None
-    return (dated,) if dated else ()
+        return _not_checked(case.claim, "not_applicable", _NONE_APPLIES)
+    return with_confidence(Judgement(case.claim, _deciding(verdicts), 0.0, verdicts), context, policy)
 
 
 def _withheld(verdict: Verdict) -> Verdict:
@@ -78,7 +242,7 @@ def _withheld(verdict: Verdict) -> Verdict:
 
 
 def _deciding(verdicts: Sequence[Verdict]) -> Verdict:
-    """The gravest verdict, with the evidence and the reasons of all that agree with it."""
+    """Return the gravest verdict, with the evidence and the reasons of all that agree with it."""
     gravest = max(verdicts, key=lambda verdict: GRAVITY[verdict.label])
     agreeing = [verdict for verdict in verdicts if verdict.label == gravest.label]
     cited = [citation for verdict in reversed(agreeing) for citation in reversed(verdict.citations)]
@@ -88,24 +252,10 @@ def _deciding(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def unjudged(claim: Claim, method: str, reason: str) -> Judgement:
-    """A claim that was not judged, and why: `method` is timeout or overload, unless it asserts nothing anyway."""
+    """Return a judgement that was not made, and why: `method` is timeout or overload, unless the claim is skipped."""
     if claim.skip_reason:
         return _not_checked(claim, "skipped", SKIP_REASONS[claim.skip_reason])
     return _not_checked(claim, method, reason)
-
-
-def _said(
-    claim: Claim, context: Context, policy: Policy, verifiers: Iterable[tuple[str, Verifier]]
-) -> Iterable[Verdict]:
-    for name, verify in verifiers:
-        if name not in policy.verifiers:
-            continue
-        try:
-            verdict = verify(claim, context, policy)
-        except Exception as error:  # noqa: BLE001 - no fault of a verifier may reach an answer
-            verdict = Verdict(name, "not_checked", 0.0, "error", f"The verifier failed ({type(error).__name__}).")
-        if verdict is not None:
-            yield calibrated(verdict)
 
 
 def _not_checked(claim: Claim, method: str, reason: str) -> Judgement:

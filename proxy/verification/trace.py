@@ -17,7 +17,7 @@ from proxy.verification.context.index import Context
 from proxy.verification.equality import is_bare, is_other_proposition, same_answer
 from proxy.verification.information.probe import quote
 from proxy.verification.information.worded import assertion, judge_assertion, prove
-from proxy.verification.judge import VERIFIERS, Verifier
+from proxy.verification.judge import Judge
 from proxy.verification.words import content_stems
 
 StepStatus = Literal["ENTAILED", "CONTRADICTED", "NOT_IN_CONTEXT", "UNVERIFIABLE"]
@@ -105,12 +105,12 @@ def audit_by_words(
     steps: Sequence[Claim],
     context: Sequence[Source],
     policy: Policy,
-    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+    judge: Judge = Judge(),
 ) -> tuple[AuditedStep, ...]:
     """Every step judged by the embedded verifier against its premises."""
     found: list[AuditedStep] = []
     for step in steps:
-        found.append(audited(prove(step, premises(context, found), policy, verifiers)))
+        found.append(audited(prove(step, premises(context, found), policy, judge)))
     return tuple(found)
 
 
@@ -119,7 +119,7 @@ def derive_by_words(
     question: str,
     steps: Sequence[Claim],
     policy: Policy,
-    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+    judge: Judge = Judge(),
 ) -> PostHoc:
     """Whether the embedded verifier finds the answer stated by the steps, entailed or not, or computed from them.
 
@@ -134,7 +134,7 @@ def derive_by_words(
     if is_bare_number(answer) and not question:
         status: Literal["derived", "not_derived"] = "derived" if concludes else "not_derived"
         return PostHoc(status, f"The last step, {last.id}, states {'it' if concludes else 'another value'}.", last.text)
-    judgement = judge_assertion(claim, Context(map(_source, steps)), policy, verifiers)
+    judgement = judge_assertion(claim, Context(map(_source, steps)), policy, judge)
     if judgement.verdict.label == "supported" and not concludes:
         return _answers(question, judgement) if question and is_bare(answer) else _supported(answer, judgement)
     if concludes and judgement.verdict.label != "contradicted":
@@ -156,7 +156,7 @@ def compare_derived(
     answer: str,
     derived: str,
     policy: Policy,
-    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+    judge: Judge = Judge(),
     question: str = "",
 ) -> PostHoc:
     """Compare the answer with what an executor derived: they must be the same, or the derived text must support it."""
@@ -166,7 +166,7 @@ def compare_derived(
     if same_answer(answer, derived, question):
         return PostHoc("derived", "The executor derived the same from the steps.", derived)
     claim = assertion(answer, "answer", lead=question)
-    judgement = judge_assertion(claim, Context([Source("derived", "source", derived)]), policy, verifiers)
+    judgement = judge_assertion(claim, Context([Source("derived", "source", derived)]), policy, judge)
     if judgement.verdict.label == "supported":
         return replace(_supported(answer, judgement, question), derived=derived)
     return PostHoc("not_derived", "The executor derived something else from the steps.", derived)

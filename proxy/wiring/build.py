@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import httpx
 
 from proxy.config import Settings
-from proxy.evidence.loading import load_verifiers
+from proxy.evidence.loading import start_judge
 from proxy.gateway.cascade import ModelStage
 from proxy.gateway.checks import Checks
 from proxy.gateway.completion import Completions, CompletionSettings
@@ -27,7 +27,7 @@ from proxy.gateway.workers import Workers
 from proxy.stores.reports import Reports
 from proxy.telemetry import Telemetry, build_telemetry
 from proxy.upstream.transport import AiohttpTransport
-from proxy.verification.judge import Verifier
+from proxy.verification.judge import Judge
 from proxy.wiring.house import House
 from proxy.wiring.later import build_later
 from proxy.wiring.models import build_auditor, build_estimators, build_memory
@@ -42,7 +42,7 @@ from proxy.wiring.stores import (
 )
 from proxy.wiring.upstreams import build_router
 
-_DECIDE_ESTIMATES = ("cache", "hallucination", "upstreams", "encoder")  # what a model's estimates depend on
+_DECIDE_ESTIMATES = ("cache", "hallucination", "upstreams", "judge")  # what a model's estimates depend on
 
 
 def build_house(
@@ -51,14 +51,14 @@ def build_house(
     *,
     transport: httpx.AsyncBaseTransport | None = None,
     telemetry: Telemetry | None = None,
-    verifiers: Sequence[tuple[str, Verifier]] | None = None,
+    judge: Judge | None = None,
     before: House | None = None,
 ) -> House:
     """The house that `settings` describe; secrets come from `environ`.
 
     `before` is the house whose place it takes, and from which it inherits reports, verdicts and whatever else lasts.
 
-    Raises ConfigError when a secret is missing or an encoder cannot be loaded.
+    Raises ConfigError when a secret is missing, or the entailment model that the settings name is not there.
 
     The other arguments replace what the settings would give, for tests and for those who embed the proxy.
     """
@@ -78,19 +78,19 @@ def build_house(
     )
     reports = estate.take(lambda old: old.reports, lambda: Reports(grounding.keep_reports))
     reports.resize(grounding.keep_reports)
-    verifiers = verifiers or estate.take(
-        lambda old: old.completions.grounder.verification.verifiers, lambda: load_verifiers(settings.encoder), "encoder"
+    judge = judge or estate.take(
+        lambda old: old.completions.grounder.verification.judge, lambda: start_judge(settings.judge), "judge"
     )
     estimates = estate.take(
         lambda old: old.estimators.cache, lambda: build_estimate_cache(settings, shared), *_DECIDE_ESTIMATES
     )
-    estimators = build_estimators(site, router, workers, verifiers, estimates)
-    prover = Prover(workers, settings.policy, estimators, verifiers)
+    estimators = build_estimators(site, router, workers, judge, estimates)
+    prover = Prover(workers, settings.policy, estimators, judge)
     memory = build_memory(site, prover)
     history = estate.take(lambda old: old.history, lambda: build_history(settings.store))
     facts = build_facts(settings.facts)
     grounder = Grounder(
-        verification=Verification(workers, cache, grounding.timeout, verifiers, ModelStage(estimators)),
+        verification=Verification(workers, cache, grounding.timeout, judge, ModelStage(estimators)),
         reports=reports,
         policy=settings.policy,
         telemetry=telemetry,
@@ -105,7 +105,7 @@ def build_house(
         room=Room(grounding.max_bytes),
     )
     grounder = replace(grounder, later=build_later(site, grounder))
-    sampler = Sampler(_sampling(settings), telemetry, workers, settings.policy, verifiers)
+    sampler = Sampler(_sampling(settings), telemetry, workers, settings.policy, judge)
     audits = estimators.is_on("trace_auditing")
     return House(
         settings=settings,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from proxy.evidence.asking import Asking
 from proxy.evidence.chat import ChatEstimator
@@ -22,7 +21,7 @@ from proxy.telemetry import Telemetry
 from proxy.types import Estimate, Headers
 from proxy.upstream.openai import OpenAIUpstream
 from proxy.upstream.router import Route, Router
-from proxy.verification.judge import Verifier
+from proxy.verification.judge import Judge
 from proxy.verification.memory import GatePolicy
 from proxy.wiring.site import Site
 
@@ -31,7 +30,7 @@ def build_estimators(
     site: Site,
     router: Router,
     workers: Workers,
-    verifiers: Sequence[tuple[str, Verifier]],
+    judge: Judge,
     estimates: Cache[Estimate],
 ) -> Estimators:
     """Every backend that may be asked how likely a claim is, and which of them each operation asks.
@@ -52,7 +51,7 @@ def build_estimators(
         return chat(router.choose(hallucination.backend.haiku_model), limits, meter)
 
     def local(_: Asker, limits: Limits, __: Meter) -> Backend:
-        return Backend(EmbeddedEstimator(workers.run, policy, limits.until, verifiers), "local")
+        return Backend(EmbeddedEstimator(workers.run, policy, limits.until, judge), "local")
 
     backends: dict[str, OpenBackend] = {"self": own, "haiku": haiku, "local": local}
     if hallucination.backend.external_url is not None:

@@ -18,8 +18,6 @@ from proxy.verification.alignment.features import Features
 
 FILE = "weights.json"
 
-_SUREST = 0.01
-
 
 @dataclass(frozen=True, slots=True)
 class Bar:
@@ -52,31 +50,6 @@ class Model:
         return 1 / (1 + math.exp(-told))
 
 
-@dataclass(frozen=True, slots=True)
-class Blend:
-    """How what an encoder says is joined with what the model says: their log-odds, weighed and added to `bias`.
-
-    `bars` has, by policy, the joined probability of support from which on a claim is supported. Fitted for one encoder
-    by `groundwire calibrate --encoder`; without a fit both count alike, which is the mean of their log-odds.
-    """
-
-    model: float = 0.5
-    encoder: float = 0.5
-    bias: float = 0.0
-    bars: Mapping[str, float] = field(default_factory=lambda: {"strict": 0.6, "balanced": 0.5, "lenient": 0.35})
-
-    def probability(self, model: float, encoder: float) -> float:
-        """The joined probability of support (0–1), from those of the model and of the encoder."""
-        told = self.model * log_odds(model) + self.encoder * log_odds(encoder) + self.bias
-        return 1 / (1 + math.exp(-told))
-
-
-def log_odds(probability: float) -> float:
-    """The log-odds of a probability, which counts as at least 1 % and at most 99 %: nothing said is surer than that."""
-    bounded = min(1 - _SUREST, max(_SUREST, probability))
-    return math.log(bounded / (1 - bounded))
-
-
 @cache
 def shipped() -> Model:
     """The model of the package, read once."""
@@ -87,8 +60,3 @@ def read(stored: Mapping[str, Any]) -> Model:
     """A model as `weights.json` stores it. KeyError, TypeError: it is none, or one of other features."""
     bars = {policy: Bar(**bar) for policy, bar in stored["bars"].items()}
     return Model(Features(**stored["weights"]), stored["bias"], bars, stored["contradicted"], stored["alarms"])
-
-
-def read_blend(stored: Mapping[str, Any]) -> Blend:
-    """A blend as `groundwire calibrate --encoder` stores it. KeyError, TypeError: it is none."""
-    return Blend(stored["model"], stored["encoder"], stored["bias"], stored["bars"])

@@ -17,7 +17,7 @@ from proxy.verification.consistency.said import Said
 from proxy.verification.consistency.sameness import are_of_one_time, is_same, may_be_of_one
 from proxy.verification.consistency.temporal import is_superseded
 from proxy.verification.context.index import Context
-from proxy.verification.judge import judge
+from proxy.verification.judge import Judge
 from proxy.verification.words import content_stems
 
 Ask = Callable[[str, str], Estimate]
@@ -117,7 +117,7 @@ def _heard(new: Said, near: Sequence[Said], policy: Policy) -> tuple[Opposition 
 def _agrees(new: Said, old: Said, policy: Policy) -> bool:
     if not may_be_of_one(new, old) or (new.dates() and old.dates() and not are_of_one_time(new, old)):
         return False
-    return judge(new.claim, Context([Source("earlier", "source", old.text)]), policy).verdict.label == "supported"
+    return Judge().one(new.claim, Context([Source("earlier", "source", old.text)]), policy).verdict.label == "supported"
 
 
 def _doubtful(new: Said, near: Sequence[Said]) -> Said | None:

@@ -15,7 +15,7 @@ from proxy.verification.context.index import Context
 from proxy.verification.information.budget import TARGETS, measure, unasked
 from proxy.verification.information.probability import exactly
 from proxy.verification.information.scrub import scrub_all
-from proxy.verification.judge import GRAVITY, VERIFIERS, Verifier, judge, unjudged
+from proxy.verification.judge import GRAVITY, Judge, unjudged
 from proxy.verification.support import support
 
 TARGET = TARGETS["verifier"]
@@ -36,31 +36,27 @@ def assertion(text: str, id_: str = "c1", lead: str = "") -> Claim:
     return Claim(id_, text, 0, len(text), kind, lead, cited, confidence, reason)
 
 
-def judge_assertion(
-    claim: Claim, context: Context, policy: Policy, verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
-) -> Judgement:
+def judge_assertion(claim: Claim, context: Context, policy: Policy, judge: Judge = Judge()) -> Judgement:
     """One judgement on all that a claim says: its gravest part speaks for it, and the evidence of all is kept."""
     if claim.skip_reason:
         return unjudged(claim, "skipped", "")
     whole = replace(policy, verify_hedged=True)
     parts = [part for part in find_claims(claim.text, whole).claims if part.skip_reason is None]
     if len(parts) < 2:
-        return judge(claim, context, policy, verifiers)
+        return judge.one(claim, context, policy)
     parts = [replace(part, lead=part.lead or claim.lead) for part in parts]
-    judged = [judge(part, context, policy, verifiers) for part in parts]
+    judged = [judge.one(part, context, policy) for part in parts]
     gravest = max(judged, key=lambda each: (GRAVITY[each.verdict.label], -support(each)))
     agreeing = [each for each in judged if each.verdict.label == gravest.verdict.label]
     cited = tuple(dict.fromkeys(citation for each in agreeing for citation in each.verdict.citations))
     return replace(gravest, claim=claim, verdict=replace(gravest.verdict, citations=cited))
 
 
-def prove(
-    claim: Claim, sources: Sequence[Source], policy: Policy, verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
-) -> Judgement:
+def prove(claim: Claim, sources: Sequence[Source], policy: Policy, judge: Judge = Judge()) -> Judgement:
     """A claim judged against the sources, with its budget: p1 with them, p0 with only their structure left."""
     context = Context(sources)
     return with_budget(
-        judge_assertion(claim, context, policy, verifiers), context, Context(scrub_all(sources)), policy, verifiers
+        judge_assertion(claim, context, policy, judge), context, Context(scrub_all(sources)), policy, judge
     )
 
 
@@ -69,13 +65,13 @@ def with_budget(
     context: Context,
     scrubbed: Context,
     policy: Policy,
-    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
+    judge: Judge = Judge(),
 ) -> Judgement:
     """A judgement against a context with its budget, p0 from what of the context is left when it is scrubbed."""
     claim = judgement.claim
     if not context.passages and claim.skip_reason is None:
         return replace(judgement, budget=unasked(has_context=False))
-    p0 = believed(judge_assertion(claim, scrubbed, policy, verifiers))
+    p0 = believed(judge_assertion(claim, scrubbed, policy, judge))
     budget = measure(believed(judgement), p0, target=TARGET)
     return replace(judgement, budget=replace(budget, reason=judgement.verdict.reason))
 

@@ -1,0 +1,161 @@
+"""Fit how a model's opinion is combined with words, names and numbers: `groundwire calibrate --model`.
+
+Every claim of labelled answers is judged by the model alone. A logistic regression over the signals of each is then
+fitted with the weights and folds of `calibrate`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from proxy.config import SHIPPED, JudgeSettings
+from proxy.errors import GroundwireError
+from proxy.evaluation.calibrate import (
+    FOLDS,
+    MISS_COSTS,
+    Answer,
+    by_set,
+    card_of,
+    collect,
+    files_of,
+    fit_weights,
+    least,
+    platt,
+    rates,
+    scaled,
+    truth_of,
+    worst_odds,
+)
+from proxy.evaluation.logistic import Line, sigmoid
+from proxy.evaluation.outcome import Outcome, context_of, overlap
+from proxy.evaluation.rows import Row
+from proxy.evidence.files import COMBINATION
+from proxy.evidence.loading import load_judge
+from proxy.types import Judgement, Policy
+from proxy.verification.claims.answer import find_claims
+from proxy.verification.entailment.combination import Combination
+from proxy.verification.entailment.signals import Signals
+from proxy.verification.judge import Judge
+
+_SIGNS = Signals(model=1.0, coverage=1.0, names=-1.0, derived=1.0, absent=-1.0, wrong=-1.0)
+_BARS = tuple(place / 50 for place in range(5, 46))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedClaim:
+    """One checked claim with the signals that its verdict was combined from, None where an exact check decided.
+
+    `truth` is as in `calibrate`. `support` is the least score (0–1) of the other verdicts on it, `alarm` whether one of
+    them speaks against it.
+    """
+
+    start: int
+    end: int
+    features: tuple[float, ...] | None
+    truth: int | None
+    support: float
+    alarm: bool
+
+
+def calibrate_model(folder: Path, settings: JudgeSettings, out: Path | None) -> None:
+    """Fit on the data sets that `calibrate` fits on, print the card, and write both into the model's folder.
+
+    Raises GroundwireError when there is nothing to fit on, ConfigError when the model cannot be loaded.
+    """
+    load_judge(settings)  # here first, where its errors reach the user
+    answers = collect(files_of(folder), partial(judge_row, settings=settings), Console(stderr=True))
+    if len({answer.row.label for answer in _open(answers)}) < 2:
+        raise GroundwireError(f"{folder} holds no answers of both classes about which the model is asked.")
+    found = fit_combination(answers)
+    found["card"] |= {"model": settings.model}
+    Console().print_json(data=found["card"])
+    where = out or (Path(settings.model) / COMBINATION if settings.model != SHIPPED else None)
+    if where:
+        where.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def fit_combination(answers: Sequence[Answer[JudgedClaim]]) -> dict[str, Any]:
+    """Return the combination of least loss as `read_combination` reads it, with a card of its data and its figures."""
+    asked = _open(answers)
+    lines = [fit_weights([answer for answer in asked if answer.fold != fold], _SIGNS) for fold in range(FOLDS)]
+    scale = platt(asked, [worst_odds(answer, lines[answer.fold]) for answer in asked])
+    crossed = [scaled(line, scale) for line in lines]
+    bars = {name: _bar(answers, crossed, cost) for name, cost in MISS_COSTS.items()}
+    final = scaled(fit_weights(asked, _SIGNS), scale)
+    weights = {name: round(weight, 5) for name, weight in zip(Signals._fields, final.weights, strict=True)}
+    bias = round(final.bias, 5)
+    return {"card": _card(answers, crossed, bars), "weights": weights, "bias": bias, "bars": bars, "contradicted": 0.5}
+
+
+def judge_row(row: Row, settings: JudgeSettings) -> tuple[JudgedClaim, ...]:
+    """Return every checked claim of a labelled answer, judged by exact checks and the model alone."""
+    context, policy = context_of(row), Policy(name="balanced")
+    claims = [claim for claim in find_claims(row.answer, policy).claims if claim.skip_reason is None]
+    judge = Judge(load_judge(settings).model, Combination())
+    return tuple(_judged(each, row) for each in judge(claims, context, policy)) if context.passages else ()
+
+
+def _judged(judgement: Judgement, row: Row) -> JudgedClaim:
+    modelled = next((each for each in judgement.verdicts if each.signals), None)
+    others = [each for each in judgement.verdicts if each.verifier == "quote" or (modelled is None)]
+    checked = [verdict for verdict in others if verdict.label != "not_checked"]
+    claim = judgement.claim
+    return JudgedClaim(
+        claim.start,
+        claim.end,
+        modelled.signals if modelled else None,
+        truth_of(claim.start, claim.end, row),
+        min((verdict.score for verdict in checked), default=1.0),
+        any(verdict.label != "supported" for verdict in checked),
+    )
+
+
+def _open(answers: Sequence[Answer[JudgedClaim]]) -> list[Answer[JudgedClaim]]:
+    return [answer for answer in answers if any(claim.features for claim in answer.claims)]
+
+
+def _outcome(answer: Answer[JudgedClaim], line: Line, bar: float) -> Outcome:
+    """Return what the whole pipeline would report of an answer with these weights."""
+    judged = list(_combined(answer.claims, line, bar))
+    alarms = [(claim.start, claim.end) for claim, _, is_alarm in judged if is_alarm]
+    support = min((score for _, score, _ in judged), default=None)
+    row = answer.row
+    checked = float(bool(judged))
+    return Outcome(row.id, row.label, bool(alarms), support, checked, len(row.answer), 0.0, overlap(alarms, row))
+
+
+def _combined(claims: Sequence[JudgedClaim], line: Line, bar: float) -> Iterator[tuple[JudgedClaim, float, bool]]:
+    for claim in claims:
+        score = 1.0 if claim.features is None else sigmoid(line(claim.features))
+        yield claim, min(claim.support, score), claim.alarm or score < bar
+
+
+def _by_set(answers: Sequence[Answer[JudgedClaim]], lines: Sequence[Line], bar: float) -> dict[str, list[Outcome]]:
+    return by_set(answers, lambda answer: _outcome(answer, lines[answer.fold], bar))
+
+
+def _bar(answers: Sequence[Answer[JudgedClaim]], lines: Sequence[Line], miss_cost: float) -> float:
+    """Return the probability from which on a claim is supported: where alarms and misses cost least."""
+
+    def cost(bar: float) -> float:
+        alarms, misses = rates(_by_set(answers, lines, bar))
+        return alarms + miss_cost * misses
+
+    return least(cost, _BARS)
+
+
+def _card(answers: Sequence[Answer[JudgedClaim]], lines: Sequence[Line], bars: Mapping[str, float]) -> dict[str, Any]:
+    claims = [claim for answer in answers for claim in answer.claims]
+    card = card_of(
+        "Logistic regression over the log-odds of the entailment model, words, names and numbers; probability of being "
+        "supported, where half of the answers are grounded.",
+        {name: _by_set(answers, lines, bar) for name, bar in bars.items()},
+    )
+    return card | {"asked": round(sum(claim.features is not None for claim in claims) / max(1, len(claims)), 3)}

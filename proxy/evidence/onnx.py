@@ -1,0 +1,209 @@
+"""An entailment model run by ONNX Runtime: a cross-encoder of claim and evidence, or a classifier of tokens.
+
+The graph is given a pair of texts: premise and hypothesis of an NLI cross-encoder, prompt and answer of LettuceDetect's
+token classifiers. The two kinds differ in the shape of their `logits`. A cross-encoder may have `token_logits` besides,
+one for each token: the log-odds that it is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import structlog
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from proxy.errors import ConfigError
+from proxy.evidence.files import Files
+from proxy.evidence.labels import contradicting, supporting
+from proxy.evidence.pairs import LAYOUTS, Layout, Pair
+from proxy.verification.entailment.model import Entailment, Question, State
+
+log = structlog.get_logger("groundwire.judge")
+
+_TYPES: Mapping[str, np.dtype[Any]] = {"tensor(int64)": np.dtype(np.int64), "tensor(int32)": np.dtype(np.int32)}
+_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+EVIDENCE = "{evidence}"
+_DOUBTED = 0.5  # the probability of being wrong, from which a token is doubted
+_WORD = re.compile(r"\w+(?:[-'’.,]\w+)*")
+
+Row = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How a model is read: `template` goes around the evidence, `max_tokens` bounds a pair."""
+
+    template: str = EVIDENCE
+    max_tokens: int = 512
+    supported_label: str | None = None
+
+
+class OnnxModel:
+    """An entailment model. Any thread may call it; the work is done on the calling thread.
+
+    Pairs are run one by one: in a batch the quantised sums of one pair would depend on the others, and with them
+    verdicts.
+    """
+
+    state: State = "ready"
+
+    def __init__(self, files: Files, format_: Format = Format()) -> None:
+        """Load and try the model. Raises ConfigError, naming the folder, when it is not of a kind that can be used."""
+        self._template = format_.template
+        try:
+            own = files.config.get("groundwire", {})
+            self._layout = _layout(own.get("layout", "evidence_first"))
+            self._tokenizer = load_tokenizer(files.tokenizer)
+            self._session = _session(files.graph)
+            self._length = _length(self._session)
+            self._padding = int(files.config.get("pad_token_id") or 0)
+            limits = (_positions(files.config), own.get("max_tokens"), self._length)
+            self._limit = min(format_.max_tokens, *(int(limit) for limit in limits if limit))
+            self._inputs, self._outputs = _inputs(self._session), _outputs(self._session)
+            tried = self._run(self._pair(Question("a", "", "a")))[0]
+            self._per_token = tried.ndim == 2
+            labels = _labels(files.config, tried.shape[-1])
+            self._supporting = sorted(supporting(labels, per_token=self._per_token, named=format_.supported_label))
+            self._contradicting = sorted(contradicting(labels))
+        except Exception as error:  # both libraries choose freely what they raise about a file that is no model
+            raise ConfigError([f"judge.model: {files.folder} cannot be used: {_first_line(error)}"]) from error
+
+    def entail(self, questions: Sequence[Question]) -> list[Entailment]:
+        """Return what the model says of each question. Raises what ONNX Runtime raises, after logging it."""
+        try:
+            return [self._entail(question) for question in questions]
+        except Exception as error:
+            log.warning("judge.failed", error=type(error).__name__, detail=_first_line(error))
+            raise
+
+    def _entail(self, question: Question) -> Entailment:
+        pair = self._pair(question)
+        logits, *of_tokens = self._run(pair)
+        shares = _shares(logits)
+        support: Row = shares[..., self._supporting].sum(axis=-1)
+        if self._per_token:
+            return _of_tokens(question.claim, pair, 1 - support)
+        contradicted = float(shares[..., self._contradicting].sum(axis=-1))
+        doubted = _doubted(question.claim, pair, _shares(of_tokens[0].reshape(-1, 1))[:, 0]) if of_tokens else ()
+        return Entailment(float(support), contradicted, doubted)
+
+    def _pair(self, question: Question) -> Pair:
+        evidence = self._template.replace(EVIDENCE, question.evidence)
+        return self._layout(self._tokenizer, question.claim, question.lead, evidence, self._limit)
+
+    def _run(self, pair: Pair) -> list[Row]:
+        """Return the outputs for a pair: `(labels,)` or `(tokens, labels)`, and those of tokens besides."""
+        count = len(pair.ids)
+        rest = max(0, (self._length or 0) - count)
+        given = {
+            "input_ids": [*pair.ids, *[self._padding] * rest],
+            "attention_mask": [1] * count + [0] * rest,
+            "token_type_ids": [*pair.types, *[0] * rest],
+        }
+        fed = {name: np.array([given[name]], dtype) for name, dtype in self._inputs.items()}
+        found = [np.asarray(each, np.float64)[0] for each in self._session.run(self._outputs, fed)]
+        return [each[:count] if rest and len(each) == count + rest else each for each in found]
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Load a tokenizer that neither pads nor cuts, and takes special tokens in a text for text."""
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+def _layout(name: str) -> Layout:
+    if name not in LAYOUTS:
+        raise ValueError(f"its layout {name} is none of {', '.join(LAYOUTS)}")
+    return LAYOUTS[name]
+
+
+def _session(path: Path) -> onnxruntime.InferenceSession:
+    """Return a session on one core that keeps no memory beyond what one pair takes; other threads take other cores."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.enable_cpu_mem_arena = False
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def _inputs(session: onnxruntime.InferenceSession) -> dict[str, np.dtype[Any]]:
+    """Return the graph's inputs with their types. Raises ValueError for one that a pair of texts does not have."""
+    asked = {each.name: each.type for each in session.get_inputs()}
+    if strange := [name for name, kind in asked.items() if name not in _INPUTS or kind not in _TYPES]:
+        raise ValueError(f"its graph asks for {', '.join(strange)}")
+    return {name: _TYPES[kind] for name, kind in asked.items()}
+
+
+def _length(session: onnxruntime.InferenceSession) -> int | None:
+    """Return the number of tokens that the graph takes, where it was exported for one number only."""
+    tokens = session.get_inputs()[0].shape[-1]
+    return tokens if isinstance(tokens, int) else None
+
+
+def _outputs(session: onnxruntime.InferenceSession) -> list[str]:
+    names = [str(output.name) for output in session.get_outputs()]
+    return [name for name in ("logits", "token_logits") if name in names] or names[:1]
+
+
+def _labels(config: Mapping[str, Any], count: int) -> dict[int, str]:
+    """Return the names of the labels by place. Raises ValueError when the config names more labels or fewer."""
+    told = config.get("id2label") or {}
+    if told and len(told) != count:
+        raise ValueError(f"its graph has {count} labels, and its config.json names {len(told)}")
+    return {place: str(told.get(str(place), f"LABEL_{place}")) for place in range(count)}
+
+
+def _positions(config: Mapping[str, Any]) -> int:
+    """Return how many tokens have a position; models of RoBERTa's kind count from behind the padding token's id."""
+    positions = int(config.get("max_position_embeddings") or 512)
+    is_shifted = "roberta" in str(config.get("model_type", "")) or config.get("model_type") in ("camembert", "mpnet")
+    return positions - (int(config.get("pad_token_id", 1)) + 1 if is_shifted else 0)
+
+
+def _shares(logits: Row) -> Row:
+    """Return probabilities over the last axis; of a single logit, that of its one label."""
+    if logits.shape[-1] == 1:
+        return 1 / (1 + np.exp(-logits))
+    raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    shares: Row = raised / raised.sum(axis=-1, keepdims=True)
+    return shares
+
+
+def _of_tokens(claim: str, pair: Pair, wrong: Row) -> Entailment:
+    """Return the opinion of a token classifier: a claim is as likely supported as its most doubted token."""
+    support = 1 - max((share for _, share in _in_claim(claim, pair, wrong)), default=0.0)
+    return Entailment(support, 0.0, _doubted(claim, pair, wrong))
+
+
+def _in_claim(claim: str, pair: Pair, wrong: Row) -> Iterator[tuple[tuple[int, int], float]]:
+    """Yield the tokens of the claim that have a letter or digit, each with its share of being wrong."""
+    for place, share in zip(pair.places, wrong, strict=True):
+        if place and _WORD.search(claim[slice(*place)]):
+            yield place, float(share)
+
+
+def _doubted(claim: str, pair: Pair, wrong: Row) -> tuple[str, ...]:
+    """Return the words that doubted tokens are part of, neighbours together."""
+    doubted = [place for place, share in _in_claim(claim, pair, wrong) if share >= _DOUBTED]
+    spans = [match.span() for match in _WORD.finditer(claim)]
+    phrases: list[str] = []
+    for is_doubted, run in groupby(spans, lambda word: any(low < word[1] and word[0] < high for low, high in doubted)):
+        if is_doubted:
+            phrase = list(run)
+            phrases.append(claim[phrase[0][0] : phrase[-1][1]])
+    return tuple(phrases)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

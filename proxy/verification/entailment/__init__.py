@@ -1,0 +1,1 @@
+"""Entailment: does the evidence support, contradict or not mention a claim? Decided by a model that reads both."""

@@ -1,0 +1,56 @@
+"""Combine a model's opinion with other signals, by a logistic regression that `groundwire calibrate` fits."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from proxy.verification.entailment.model import Entailment
+from proxy.verification.entailment.signals import Signals
+
+_MODEL_ALONE = Signals(model=1.0)
+_BARS = {"strict": 0.6, "balanced": 0.5, "lenient": 0.35}
+_SUREST = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """Weights of the signals, and the probabilities from which a claim counts as supported, by policy.
+
+    `contradicted` is the share of contradiction in what speaks against a claim, from which on it is `contradicted`
+    rather than `unsupported`. The default takes the model's probability as it is.
+    """
+
+    weights: Signals = _MODEL_ALONE
+    bias: float = 0.0
+    bars: Mapping[str, float] = field(default_factory=lambda: dict(_BARS))
+    contradicted: float = 0.5
+
+    def probability(self, signals: Signals) -> float:
+        """Return the probability (0–1) that the claim is supported."""
+        total = self.bias + sum(weight * value for weight, value in zip(self.weights, signals, strict=True))
+        return 1 / (1 + math.exp(-total))
+
+    def is_contradicted(self, found: Entailment) -> bool:
+        """Return whether what speaks against a claim is a contradiction rather than silence."""
+        against = 1.0 - found.supported
+        return against > 0 and found.contradicted / against >= self.contradicted
+
+
+def log_odds(probability: float) -> float:
+    """Return the log-odds of a probability, bounded: no model is surer than 1 in 500."""
+    bounded = min(1 - _SUREST, max(_SUREST, probability))
+    return math.log(bounded / (1 - bounded))
+
+
+def read_combination(text: str) -> Combination:
+    """Read a combination as `groundwire calibrate` writes it. Raises ValueError where it is none."""
+    try:
+        stored: Mapping[str, Any] = json.loads(text)
+        weights = Signals(**stored["weights"])
+        return Combination(weights, stored["bias"], {**_BARS, **stored["bars"]}, stored["contradicted"])
+    except (KeyError, TypeError) as error:
+        raise ValueError("it holds no weights of a combination") from error

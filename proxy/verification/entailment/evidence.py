@@ -1,0 +1,116 @@
+"""Select the passages of a context that a model reads beside a claim."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from proxy.verification.alignment.lexicon import same_meaning
+from proxy.verification.context.index import Context, Passage
+from proxy.verification.words import words
+
+MAX_WORDS = 80
+"""The length of the evidence for one claim. A passage that alone is longer is taken whole."""
+
+_CANDIDATES = 16
+_COVERED = 0.15  # the worth of a claim's word that another chosen passage already has
+_CITED = 1.5  # the worth of a passage in a source that the claim cites, relative to others
+_MARKUP = re.compile(r"[*_`#>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)|^\s*[-+•]\s+", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Passages in reading order, and their text with the headings that they appear under."""
+
+    passages: tuple[Passage, ...] = ()
+    text: str = ""
+
+
+def plain_text(text: str) -> str:
+    """Return the text on one line, without Markdown and citation marks."""
+    return " ".join(_MARKUP.sub(" ", text).split())
+
+
+def select_evidence(
+    claim: str, lead: str, context: Context, cited: Collection[str] = (), limit: int = MAX_WORDS
+) -> Evidence:
+    """Return the passages that share most with a claim and its lead, up to `limit` words.
+
+    The whole context is taken when it is that short. Passages are chosen greedily for the claim's words that the
+    chosen ones lack; what room is left goes to the neighbours of the best. `cited` are the ids of the sources that the
+    claim cites.
+    """
+    passages = context.passages
+    if len(passages) <= limit and sum(len(each.words) for each in passages) <= limit:
+        return _joined(passages)
+    stems = _content(claim)
+    wider = stems | {near for each in stems for near in same_meaning(each)} | _content(lead)
+    candidates = list(context.nearest(wider, _CANDIDATES))
+    if cited:
+        known = {each.place for each in candidates}
+        candidates += [each for each in context.nearest(wider, _CANDIDATES, cited) if each.place not in known]
+    chosen = _cover(stems, wider, candidates, cited, limit)
+    return _joined(sorted(_with_neighbours(chosen, context, limit), key=lambda each: each.place))
+
+
+def _content(text: str) -> frozenset[str]:
+    return frozenset(word.stem for word in words(text) if word.is_content)
+
+
+def _cover(
+    stems: frozenset[str], wider: frozenset[str], candidates: Sequence[Passage], cited: Collection[str], limit: int
+) -> list[Passage]:
+    """Choose candidates, the one that adds most first, until none adds anything or the room is used up."""
+    chosen: list[Passage] = []
+    remaining, covered, room = list(candidates), frozenset[str](), limit
+    while remaining and room > 0:
+        best = max(remaining, key=lambda each: (_gain(each, stems, wider, covered, cited), -each.place))
+        if chosen and (len(best.words) > room or _gain(best, stems, wider, covered, cited) <= 0):
+            break
+        chosen.append(best)
+        remaining.remove(best)
+        covered |= best.stems | best.heading_stems
+        room -= len(best.words)
+    return chosen
+
+
+def _gain(
+    passage: Passage, stems: frozenset[str], wider: frozenset[str], covered: frozenset[str], cited: Collection[str]
+) -> float:
+    """Return the words that a passage adds: those of the claim, and by half their synonyms and those of the lead."""
+    own = passage.stems | passage.heading_stems
+    new = len((own & stems) - covered) + 0.5 * len((own & wider) - stems - covered)
+    known = _COVERED * len(own & stems & covered)
+    return (new + known) * (_CITED if passage.source.id in cited else 1.0)
+
+
+def _with_neighbours(chosen: Sequence[Passage], context: Context, limit: int) -> list[Passage]:
+    """Add the passages next to the chosen ones, those of the best first, as long as there is room."""
+    found = {each.place: each for each in chosen}
+    room = limit - sum(len(each.words) for each in chosen)
+    for near in _neighbours(chosen, context):
+        if near.place not in found and len(near.words) <= room:
+            found[near.place] = near
+            room -= len(near.words)
+    return list(found.values())
+
+
+def _neighbours(chosen: Sequence[Passage], context: Context) -> Iterator[Passage]:
+    for distance in (1, 2):
+        for each in chosen:
+            around = context.around(each, distance, distance)
+            yield from (near for near in around if near.place > each.place)
+            yield from (near for near in around if near.place < each.place)
+
+
+def _joined(passages: Sequence[Passage]) -> Evidence:
+    """Join passages; each run under one heading begins with it."""
+    lines: list[str] = []
+    heading = ""
+    for each in passages:
+        if each.heading and each.heading != heading and each.heading not in each.text:
+            lines.append(plain_text(each.heading).rstrip(":.") + ":")
+        heading = each.heading
+        lines.append(plain_text(each.text))
+    return Evidence(tuple(passages), "\n".join(line for line in lines if line))

@@ -1,0 +1,84 @@
+"""Turn a model's opinion, or an exact check, into a verdict with a reason that a person can check at a glance."""
+
+from __future__ import annotations
+
+from proxy.types import Citation, Claim, Label, Policy, Source, Verdict
+from proxy.verification.context.index import Context, Passage
+from proxy.verification.entailment.combination import Combination, log_odds
+from proxy.verification.entailment.evidence import Evidence, plain_text
+from proxy.verification.entailment.model import Entailment
+from proxy.verification.entailment.signals import measure_signals
+from proxy.verification.words import content_stems
+
+_CITED = 3
+_QUOTED = 160  # characters of a passage in a reason
+_CLOSE = 0.25  # the share of the claim's words that a passage has, from which on it is worth showing
+_PHRASES = 3
+
+
+def model_verdict(
+    claim: Claim,
+    evidence: Evidence,
+    found: Entailment,
+    numeric: Verdict | None,
+    context: Context,
+    policy: Policy,
+    combination: Combination,
+) -> Verdict:
+    """Return the verdict of the model, combined with words, names and numbers."""
+    signals = measure_signals(claim, evidence, context, numeric, log_odds(found.supported))
+    score = combination.probability(signals)
+    label: Label = "supported"
+    if score < combination.bars[policy.name]:
+        is_contradicted = combination.is_contradicted(found) or (signals.wrong and numeric.label == "contradicted")  # type: ignore[union-attr]
+        label = "contradicted" if is_contradicted else "unsupported"
+    ranked = _ranked(claim, evidence)
+    if label != "supported" and numeric is not None and signals.wrong:
+        reason, cited = numeric.reason, numeric.citations
+    else:
+        reason = _reason(label, ranked, found.doubted)
+        shown = [each for each, share in ranked if label != "unsupported" or share >= _CLOSE]
+        cited = tuple(each.cite(score, "model") for each in shown[:_CITED])
+    is_supported = label == "supported"
+    return Verdict(
+        "statement", label, round(score, 4), "model", reason, cited, validated=int(is_supported), signals=tuple(signals)
+    )
+
+
+def exact_verdict(label: Label, citation: Citation, source: Source) -> Verdict:
+    """Return the verdict on a claim that a source has, or denies, word for word."""
+    if label == "supported":
+        return Verdict("statement", label, 1.0, "exact", f"{source.name} says exactly this.", (citation,), validated=1)
+    return Verdict("statement", label, 0.02, "exact", f'{source.name} denies "{citation.text}".', (citation,))
+
+
+def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
+    """Return the passages of the evidence with the share of the claim's words that each has, the largest first."""
+    stems = content_stems(plain_text(claim.text))
+    shares = [
+        (each, len(stems & (each.stems | each.heading_stems)) / len(stems) if stems else 0.0)
+        for each in evidence.passages
+    ]
+    return sorted(shares, key=lambda each: (-each[1], each[0].place))
+
+
+def _reason(label: Label, ranked: list[tuple[Passage, float]], doubted: tuple[str, ...]) -> str:
+    if not ranked:
+        return "Not stated in any source."
+    best, share = ranked[0]
+    name, quoted = best.source.name, _quoted(best)
+    phrases = ", ".join(f'"{each}"' for each in doubted[:_PHRASES])
+    if label == "supported":
+        return f"{name} supports it: {quoted}."
+    if label == "contradicted":
+        return f"{name} says otherwise: {quoted}." + (f" The answer says {phrases}." if phrases else "")
+    if share < _CLOSE:
+        return "Not stated in any source."
+    return f"Not stated in {name}{f': {phrases}' if phrases else ''}. Closest: {quoted}."
+
+
+def _quoted(passage: Passage) -> str:
+    text = plain_text(passage.text)
+    if len(text) > _QUOTED:
+        text = text[:_QUOTED].rsplit(" ", 1)[0] + " …"
+    return f'"{text.rstrip(".")}"'

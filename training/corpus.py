@@ -1,0 +1,100 @@
+"""Training examples of one pass: every claim of every schema once, and a sample of claims about public texts.
+
+Slots, the form of the evidence, distractors around it and leads are drawn anew in each pass. Evidence is selected as
+the proxy selects it.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from proxy.types import Source
+from proxy.verification.context.index import Context
+from proxy.verification.entailment.evidence import plain_text, select_evidence
+from training.example import SUPPORTED, Example, difference
+from training.schemas import LABELS, Schema, fill
+
+_DISTRACTED, _LED, _PRONOUN = 0.5, 0.12, 0.12  # shares of the claims
+_MAX_WEIGHT = 2.5
+_CUES = {
+    "negation": re.compile(r"\b(?:not|no|never|none|without|neither|nor|nobody|nothing)\b|n't\b", re.I),
+    "will": re.compile(r"\bwill\b", re.I),
+    "because": re.compile(r"\bbecause\b|\bdue to\b|\bthanks to\b|\bsince\b", re.I),
+    "quantifier": re.compile(r"\b(?:all|every|only|most|any|each)\b", re.I),
+}
+_SUBJECT = re.compile(
+    r"^(?:The \w+|[A-Z]\w+(?: [A-Z]\w+)?)(?= (?:is|was|are|were|has|had|can|must|may|will|[a-z]+s|[a-z]+ed)\b)"
+)
+
+
+def draw_examples(schemas: Sequence[Schema], seed: int, forms: int = 1, plain: bool = False) -> Iterator[Example]:
+    """Yield `forms` examples of every claim. `plain` ones are without distractors and leads, as for measuring."""
+    chance = random.Random(seed)  # noqa: S311
+    weights = cue_weights(schemas)
+    for schema in schemas:
+        values, others = schema.draw(chance)
+        right = [fill(text, values, others) for label, text in schema.claims if label == "supported"]
+        for label, text in schema.claims:
+            for form in chance.sample(schema.evidence, min(forms, len(schema.evidence))):
+                claim, evidence = fill(text, values, others), fill(form, values, others)
+                weight = weights[label, cues(text)]
+                wrong = [] if label == "supported" else difference(right, claim)
+                example = Example(claim, "", evidence, LABELS.index(label), schema.origin, weight, wrong)
+                if not plain:
+                    example = _distracted(_led(example, right, chance), schemas, chance)
+                yield selected(example)
+
+
+def selected(example: Example, title: str | None = None) -> Example:
+    """Return the example with its evidence cut down to the passages that the proxy would select."""
+    context = Context([Source("s", "source", example.evidence, title=title)])
+    found = select_evidence(example.claim, example.lead, context)
+    return replace(example, claim=plain_text(example.claim), evidence=found.text)
+
+
+def _distracted(example: Example, schemas: Sequence[Schema], chance: random.Random) -> Example:
+    """Put the beginning of another schema's evidence before or after it, half of the time."""
+    if chance.random() >= _DISTRACTED:
+        return example
+    other = chance.choice(schemas)
+    text = fill(chance.choice(other.evidence), *other.draw(chance))[: chance.randrange(80, 500)]
+    parts = [example.evidence, text] if chance.random() < 0.5 else [text, example.evidence]
+    return replace(example, evidence="\n\n".join(parts))
+
+
+def _led(example: Example, right: Sequence[str], chance: random.Random) -> Example:
+    """Give some claims a lead: the sentence that a pronoun refers to, or one that has nothing to do with the label."""
+    if chance.random() < _PRONOUN and (subject := _SUBJECT.match(example.claim)):
+        leads = [each for each in right if each.startswith(subject[0]) and each != example.claim]
+        if leads:
+            claim = "It" + example.claim[subject.end() :]
+            shift = len(example.claim) - len(claim)
+            wrong = example.wrong and [(max(0, low - shift), max(2, high - shift)) for low, high in example.wrong]
+            return replace(example, claim=claim, lead=chance.choice(leads), wrong=wrong)
+    return replace(example, lead=chance.choice(right)) if chance.random() < _LED else example
+
+
+def cues(text: str) -> tuple[str, ...]:
+    """Return the names of the surface cues that a claim has."""
+    return tuple(name for name, pattern in _CUES.items() if pattern.search(text))
+
+
+def cue_weights(schemas: Sequence[Schema]) -> dict[tuple[str, tuple[str, ...]], float]:
+    """Return weights by label and cues under which no set of cues tells anything of the label."""
+    both = Counter((label, cues(text)) for schema in schemas for label, text in schema.claims)
+    labels, given = Counter[str](), Counter[tuple[str, ...]]()
+    for (label, found), count in both.items():
+        labels[label] += count
+        given[found] += count
+    total = sum(labels.values())
+    return {
+        (label, found): min(_MAX_WEIGHT, labels[label] / total * (given[found] + 6) / (count + 2))
+        for (label, found), count in both.items()
+    }
+
+
+__all__ = ["SUPPORTED", "cue_weights", "cues", "draw_examples", "selected"]

@@ -1,0 +1,81 @@
+"""Measure a model on schemas that it was not trained on.
+
+python -m training.evaluate WEIGHTS BASE CLAIMS [--part held_out] [--forms 4]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from training.batches import Tokens, batches, load_tokenizer, padded, tokenized
+from training.corpus import draw_examples
+from training.example import CONTRADICTED, NOT_SUPPORTED, SUPPORTED, UNSUPPORTED
+from training.model import Judge, shape_of
+from training.schemas import read_schemas
+
+
+def main() -> None:
+    """Print the figures as JSON, over all schemas and by file."""
+    parser = argparse.ArgumentParser(description="Measures a model on schemas it was not trained on.")
+    for name in ("weights", "base", "claims"):
+        parser.add_argument(name, type=Path)
+    parser.add_argument("--part", default="held_out")
+    parser.add_argument("--forms", type=int, default=4)
+    given = parser.parse_args()
+    model = Judge(shape_of(given.base))
+    model.load_state_dict(torch.load(given.weights))
+    schemas = list(read_schemas(given.claims, given.part))
+    every = list(tokenized(draw_examples(schemas, 7, given.forms, plain=True), load_tokenizer(given.base)))
+    found = {"all": measure(model, every)}
+    for origin in sorted({each.origin for each in every}):
+        found[origin] = measure(model, [each for each in every if each.origin == origin])
+    print(json.dumps(found, indent=1))
+
+
+def measure(model: Judge, examples: Sequence[Tokens]) -> dict[str, float]:
+    """Return accuracy over three labels, and AUROC of support against the others and against each of them."""
+    model.eval()
+    scored: list[tuple[float, int, int]] = []
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        for batch in batches(examples, random.Random(0)):  # noqa: S311
+            tensors = padded(batch)
+            label, _ = model(tensors.ids, tensors.mask, tensors.types)
+            likely = torch.softmax(label.float(), dim=1)
+            scored += zip(likely[:, 0].tolist(), likely.argmax(1).tolist(), (each.label for each in batch), strict=True)
+    right = [score for score, _, label in scored if label == SUPPORTED]
+
+    def against(*labels: int) -> float:
+        return round(auroc(right, [score for score, _, label in scored if label in labels]), 4)
+
+    return {
+        "claims": len(scored),
+        "accuracy": round(sum(guess == label for _, guess, label in scored) / max(1, len(scored)), 4),
+        "auroc": against(CONTRADICTED, UNSUPPORTED, NOT_SUPPORTED),
+        "contradicted": against(CONTRADICTED),
+        "unsupported": against(UNSUPPORTED),
+    }
+
+
+def auroc(right: Sequence[float], wrong: Sequence[float]) -> float:
+    """Return the probability that a right one scores higher than a wrong one; ties count by half."""
+    if not right or not wrong:
+        return 0.5
+    ranked = sorted([(score, 1) for score in right] + [(score, 0) for score in wrong])
+    ranks, at = 0.0, 0
+    while at < len(ranked):
+        end = at
+        while end < len(ranked) and ranked[end][0] == ranked[at][0]:
+            end += 1
+        ranks += (at + 1 + end) / 2 * sum(label for _, label in ranked[at:end])
+        at = end
+    return (ranks - len(right) * (len(right) + 1) / 2) / (len(right) * len(wrong))
+
+
+if __name__ == "__main__":
+    main()
