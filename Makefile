@@ -47,5 +47,5 @@ clean:                      ## removes what was set up and built
 	@touch $@
 
 .venv/.ready-dev: .venv/bin/uv pyproject.toml uv.lock
-	@$(BIN)/uv sync --quiet --frozen --inexact --extra encoder --extra mcp
+	@$(BIN)/uv sync --quiet --frozen --inexact --extra hub --extra mcp
 	@touch $@ .venv/.ready

@@ -33,7 +33,7 @@ from proxy.verification.claims.answer import find_claims
 from proxy.verification.context.gathering import gather
 from proxy.verification.context.index import Context
 from proxy.verification.examine import Ask, read
-from proxy.verification.judge import judge
+from proxy.verification.judge import Judge
 from proxy.verification.schema import read_evidence, validate_schema
 
 LENGTHS = {1_000: 100, 4_000: 100, 16_000: 40, 64_000: 15, 128_000: 10}
@@ -70,7 +70,7 @@ def verification_round(watch: Stopwatch, tokens: int, seed: int) -> None:
         with watch.time("claims"):
             reading = read(choice, context, policy)
         with watch.time("judge"):
-            judgements = tuple(judge(claim, context, policy) for claim in reading.claims)
+            judgements = tuple(Judge()(reading.claims, context, policy))
         with watch.time("summarise"):
             summarise("", [Examined(reading, judgements)], context, policy)
 

@@ -301,10 +301,10 @@ def _of(judgements: Iterable[Judgement], verifier: str) -> list[Verdict]:
 
 
 def _degraded(judgements: Sequence[Judgement]) -> tuple[tuple[str, str], ...]:
-    """Which verifiers failed or ran out of time, and whether the encoder did, once each."""
+    """Return the verifiers that failed or ran out of time, and why the judge's model was not asked, once each."""
     every = [verdict for judgement in judgements for verdict in (*judgement.verdicts, judgement.verdict)]
     cut = [(verdict.verifier or "all", verdict.method) for verdict in every if verdict.method in _CUT_SHORT]
-    unheard = [("encoder", verdict.degraded) for verdict in every if verdict.degraded]
+    unheard = [("judge", verdict.degraded) for verdict in every if verdict.degraded]
     return tuple(dict.fromkeys(cut + unheard))
 
 

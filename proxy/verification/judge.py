@@ -20,6 +20,15 @@ from proxy.verification.facts import settle
 from proxy.verification.periods import check_period
 from proxy.verification.verbatim import find_denial, find_verbatim
 
+Verifier = Callable[[Claim, Context, Policy], Verdict | None]
+
+VERIFIERS: tuple[tuple[str, Verifier], ...] = (
+    ("quote", quote.verify),
+    ("numeric", numeric.verify),
+    ("statement", statement.verify),
+)
+"""Every verifier by name. It returns None about a claim that it does not apply to."""
+
 MAX_CHARS = 2000
 """The length of a claim; alignment takes quadratic time where words recur, and no sentence is that long."""
 
@@ -61,11 +70,13 @@ class _Case:
 class Judge:
     """Judges claims against a context. It never raises: a verifier that fails has not checked.
 
-    `combination` joins what `model` says with words, names and numbers.
+    The entailment model takes the place of the verifier "statement" while it can be asked, and decides together with
+    "numeric". `combination` joins what it says with words, names and numbers.
     """
 
     model: EntailmentModel = field(default_factory=NoModel)
     combination: Combination = Combination()
+    verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
 
     def __call__(
         self,
@@ -98,32 +109,35 @@ class Judge:
         return [each if isinstance(each, Judgement) else _concluded(each, context, policy) for each in found]
 
     def _begin(self, claim: Claim, context: Context, policy: Policy, timed: Timed) -> _Case:
-        """Return a claim after the exact checks, with its evidence if these left it open."""
+        """Return a claim after the exact checks, with its evidence if these left it to the model."""
         if dated := _dated(claim, context, policy):
             return _Case(claim, [dated])
         case = _Case(claim, [])
-        if "quote" in policy.verifiers:
-            with timed("quote"):
-                case.verdicts += _checked("quote", lambda: quote.verify(claim, context, policy))
-        is_open = "statement" in policy.verifiers and claim.kind != "quote"
-        if is_open and self.model.state == "ready":
+        is_read = self.model.state == "ready" and "statement" in policy.verifiers and claim.kind != "quote"
+        if is_read:
             with timed("statement"):
                 case.verdicts += _checked("statement", lambda: _exact(claim, context))
-            if any(each.method == "exact" and each.verifier == "statement" for each in case.verdicts):
-                return case
-        if "numeric" in policy.verifiers:
-            with timed("numeric"):
-                numbers = _checked("numeric", lambda: numeric.verify(claim, context, policy))
-            case.numeric = numbers[0] if numbers else None
-            if case.numeric and not (is_open and self.model.state == "ready" and _is_weighed(case.numeric)):
-                case.verdicts.append(calibrated(case.numeric))
-        if is_open and self.model.state == "ready":
-            with timed("statement"):
-                case.evidence = self._evidence(claim, context)
-        elif is_open:
-            with timed("statement"):
-                case.verdicts += map(self._degraded, _by_words(claim, context, policy))
+        is_read, is_exact = is_read and not case.verdicts, bool(case.verdicts)
+        for name, verify in self.verifiers:
+            if name in policy.verifiers and (name == "quote" or not is_exact):
+                with timed(name):
+                    self._check(name, verify, case, context, policy, is_read=is_read)
         return case
+
+    def _check(
+        self, name: str, verify: Verifier, case: _Case, context: Context, policy: Policy, *, is_read: bool
+    ) -> None:
+        """Add what one verifier says of a claim, or prepare what the model needs in its place."""
+        if is_read and name == "statement":
+            case.evidence = self._evidence(case.claim, context)
+            return
+        found = [calibrated(each) for each in _checked(name, lambda: verify(case.claim, context, policy))]
+        if name == "numeric" and found and is_read and _is_weighed(found[0]):
+            case.numeric = found[0]
+        elif name == "statement":
+            case.verdicts += map(self._degraded, found)
+        else:
+            case.verdicts += found
 
     def _evidence(self, claim: Claim, context: Context) -> Evidence:
         cited = {source.id for label in claim.cited if (source := context.resolve(label))}
@@ -143,8 +157,9 @@ class Judge:
             answers = self.model.entail(questions)
         except Exception:  # noqa: BLE001 - no fault of a model may cost a verdict; the model has logged it
             for case in cases:
-                case.verdicts += [replace(each, degraded="error") for each in _by_words(case.claim, context, policy)]
-                case.verdicts += [calibrated(case.numeric)] if case.numeric and _is_weighed(case.numeric) else []
+                words = _checked("statement", lambda case=case: statement.verify(case.claim, context, policy))  # type: ignore[misc]
+                case.verdicts += [replace(each, degraded="error") for each in words]
+                case.verdicts += [case.numeric] if case.numeric else []
             return
         for case, answer in zip(cases, answers, strict=True):
             case.verdicts += self._decided(case, answer, context, policy)
@@ -152,7 +167,7 @@ class Judge:
     def _decided(self, case: _Case, answer: Entailment, context: Context, policy: Policy) -> Iterator[Verdict]:
         """Yield the verdict of the model, and that on numbers where the two do not disagree."""
         assert case.evidence is not None  # noqa: S101 - only such cases are asked about
-        numbers = case.numeric if case.numeric and _is_weighed(case.numeric) else None
+        numbers = case.numeric
         verdict = model_verdict(case.claim, case.evidence, answer, numbers, context, policy, self.combination)
         unknown = any(context.resolve(label) is None for label in case.claim.cited)
         yield replace(verdict, flags=("unknown_citation",)) if unknown else verdict
@@ -188,11 +203,6 @@ def _exact(claim: Claim, context: Context) -> Verdict | None:
         if place := find_denial(plain_text(claim.text), source, context):
             return exact_verdict("contradicted", cite(source, *place, 1.0, "exact"), source)
     return None
-
-
-def _by_words(claim: Claim, context: Context, policy: Policy) -> list[Verdict]:
-    """Return the verdict that words alone give."""
-    return _checked("statement", lambda: statement.verify(claim, context, policy))
 
 
 def _checked(name: str, verify: Callable[[], Verdict | None]) -> list[Verdict]:

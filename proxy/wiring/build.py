@@ -9,7 +9,7 @@ from dataclasses import replace
 import httpx
 
 from proxy.config import Settings
-from proxy.evidence.loading import start_judge
+from proxy.evidence.loading import judge_identity, start_judge
 from proxy.gateway.cascade import ModelStage
 from proxy.gateway.checks import Checks
 from proxy.gateway.completion import Completions, CompletionSettings
@@ -78,6 +78,8 @@ def build_house(
     )
     reports = estate.take(lambda old: old.reports, lambda: Reports(grounding.keep_reports))
     reports.resize(grounding.keep_reports)
+    identity = "" if judge else judge_identity(settings.judge)
+    policy = replace(settings.policy, judge=identity)
     judge = judge or estate.take(
         lambda old: old.completions.grounder.verification.judge, lambda: start_judge(settings.judge), "judge"
     )
@@ -85,14 +87,14 @@ def build_house(
         lambda old: old.estimators.cache, lambda: build_estimate_cache(settings, shared), *_DECIDE_ESTIMATES
     )
     estimators = build_estimators(site, router, workers, judge, estimates)
-    prover = Prover(workers, settings.policy, estimators, judge)
+    prover = Prover(workers, policy, estimators, judge)
     memory = build_memory(site, prover)
     history = estate.take(lambda old: old.history, lambda: build_history(settings.store))
     facts = build_facts(settings.facts)
     grounder = Grounder(
         verification=Verification(workers, cache, grounding.timeout, judge, ModelStage(estimators)),
         reports=reports,
-        policy=settings.policy,
+        policy=policy,
         telemetry=telemetry,
         log_rejections=settings.quotes.log_rejections,
         recaller=Recaller(
@@ -105,7 +107,7 @@ def build_house(
         room=Room(grounding.max_bytes),
     )
     grounder = replace(grounder, later=build_later(site, grounder))
-    sampler = Sampler(_sampling(settings), telemetry, workers, settings.policy, judge)
+    sampler = Sampler(_sampling(settings), telemetry, workers, policy, judge)
     audits = estimators.is_on("trace_auditing")
     return House(
         settings=settings,

@@ -36,7 +36,7 @@ def test_every_replica_has_the_same() -> None:
         {"numeric": {"tolerance": {"ratio": "1%"}}},
         {"quotes": {"mode": "fuzzy"}},
         {"thresholds": {"risk": 0.5}},
-        {"encoder": {"model": "owner/name"}},
+        {"judge": {"by": "off"}},
         {"hallucination": {**MODEL, "output_verification": {"enabled": True, "backend": "local"}}},
     ],
     ids=lambda sections: next(iter(sections)),

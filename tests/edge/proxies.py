@@ -18,7 +18,7 @@ import yaml
 from proxy.config import load_settings
 from proxy.server.app import build_app
 from proxy.server.run import uvicorn_config
-from proxy.verification.judge import VERIFIERS, Verifier
+from proxy.verification.judge import VERIFIERS, Judge, Verifier
 from proxy.wiring import build_house
 
 SETTLES_WITHIN_S = 60.0
@@ -73,7 +73,7 @@ def serving(
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(dict(sections)), encoding="utf-8")
     settings = load_settings(path, environ)
-    app = build_app(settings, build_house(settings, environ, verifiers=verifiers))
+    app = build_app(settings, build_house(settings, environ, judge=Judge(verifiers=verifiers)))
     listening = socket.create_server(("127.0.0.1", 0))
     config = uvicorn_config(app, settings.server)
     config.timeout_graceful_shutdown = 1

@@ -198,12 +198,12 @@ def rotate(what: np.ndarray, theta: float) -> np.ndarray:
 
 
 def bert_weights(vocabulary: int, lean: float = 0.0, labels: int = 3, matched: bool = False) -> Weights:
-    """`lean` is added to the second label's logit; `matched` gives it four token types and a logit for each token."""
+    """`lean` is added to the second label's logit; `matched` gives it five token types and a logit for each token."""
     draw = np.random.default_rng(11)
     shapes: dict[str, tuple[int, ...]] = {
         "words": (vocabulary, HIDDEN),
         "positions": (POSITIONS, HIDDEN),
-        "types": (4 if matched else 2, HIDDEN),
+        "types": (5 if matched else 2, HIDDEN),
         "pooler": (HIDDEN, HIDDEN),
         "classifier": (HIDDEN, labels),
     }

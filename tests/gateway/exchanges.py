@@ -18,7 +18,7 @@ from proxy.stores.verdicts import VerdictCache
 from proxy.telemetry import Telemetry
 from proxy.types import Call, Choice, Claim, Exchange, Message, Part, Policy, Reply, Report, Source, Verdict
 from proxy.verification.context.index import Context
-from proxy.verification.judge import VERIFIERS, Verifier
+from proxy.verification.judge import VERIFIERS, Judge, Verifier
 from proxy.wiring import House, build_house
 
 FACTS = (
@@ -52,7 +52,9 @@ def verification(
     **options: Any,
 ) -> Verification:
     """Everything that verifying needs, with nothing known yet."""
-    return Verification(Workers(threads, queue), VerdictCache(entries, 3600), timeout, verifiers, **options)
+    return Verification(
+        Workers(threads, queue), VerdictCache(entries, 3600), timeout, Judge(verifiers=verifiers), **options
+    )
 
 
 def choice(text: str = ANSWER, finish: str | None = "stop") -> Choice:
@@ -144,7 +146,9 @@ def house(
     upstreams = {"up": {"base_url": "http://upstream.internal/v1"}}
     settings = Settings.model_validate({"upstreams": upstreams, "stream": {"tail_budget": "20s"}, **sections})
     transport = httpx.MockTransport(model)
-    return build_house(settings, environ or {}, transport=transport, telemetry=telemetry, verifiers=verifiers)
+    return build_house(
+        settings, environ or {}, transport=transport, telemetry=telemetry, judge=Judge(verifiers=verifiers)
+    )
 
 
 def asked(text: str = FACTS, **more: Any) -> dict[str, Any]:

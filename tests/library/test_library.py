@@ -22,7 +22,7 @@ from proxy import (
     find_claims,
     verify_claims,
 )
-from proxy.types import EncoderPolicy, ModelPolicy, QuotePolicy, Thresholds
+from proxy.types import ModelPolicy, QuotePolicy, Thresholds
 from proxy.verification.memory import GatePolicy
 
 SOURCE = 'Revenue came to $4,187,332 in 2023. "We sold more turbines in Spain than ever," said the chief executive.'
@@ -179,7 +179,6 @@ def test_the_embedded_verifiers_need_no_network(monkeypatch: pytest.MonkeyPatch)
         (lambda value: Policy(confidence_weights=(("retrieval", value),)), -0.3),
         (lambda value: Policy(source_weights=(("user", value),)), 1.5),
         (lambda value: GatePolicy(min_confidence=value), 50),
-        (lambda value: EncoderPolicy(asked_from=value), -0.1),
         (lambda value: ModelPolicy(asked_below=value), 80),
         (lambda value: ModelPolicy(flag_threshold_bits=value), -1),
     ],

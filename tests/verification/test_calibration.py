@@ -6,7 +6,7 @@ from proxy.types import Claim, Policy, Source, Verdict
 from proxy.verification.alignment.model import shipped
 from proxy.verification.calibration import calibrated
 from proxy.verification.context.index import Context
-from proxy.verification.judge import judge
+from proxy.verification.judge import Judge
 
 
 def verdict(verifier: str, label: str, score: float) -> Verdict:
@@ -34,6 +34,6 @@ def test_other_verdicts_keep_their_scores(given):
 
 def test_claim_with_a_wrong_number_is_given_the_calibrated_score():
     claim = Claim("c1", "The mill opened in 1907.", 0, 24, kind="numeric")
-    judged = judge(claim, Context((Source("s1", "source", "The mill opened in 1904."),)), Policy())
+    judged = Judge().one(claim, Context((Source("s1", "source", "The mill opened in 1904."),)), Policy())
     assert judged.verdict.label == "contradicted"
     assert judged.verdict.score == shipped().alarms["numeric"]["contradicted"]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from proxy.types import Claim, Judgement, Label, Policy, Source
 from proxy.verification.context.index import Context
 from proxy.verification.facts import Period, Value, facts_source
-from proxy.verification.judge import judge
+from proxy.verification.judge import Judge
 from proxy.verification.numbers.grammar import find_quantities
 
 VALUES = (
@@ -26,7 +26,7 @@ def evidence(*others: Source) -> Context:
 
 
 def check(text: str, context: Context) -> Judgement:
-    return judge(Claim("c1", text, 0, len(text), kind="numeric"), context, Policy())
+    return Judge().one(Claim("c1", text, 0, len(text), kind="numeric"), context, Policy())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from steps import growth
 
 from proxy.types import Claim, ConfidenceParts, Label, Policy, Source, Verdict
 from proxy.verification.context.index import Context
-from proxy.verification.judge import VERIFIERS, Verifier, judge, unjudged
+from proxy.verification.judge import VERIFIERS, Judge, Verifier, unjudged
 
 CLAIM = Claim("c1", "The sky is blue.", 0, 16)
 CONTEXT = Context([Source("s1", "source", "The sky is blue. Grass is green.")])
@@ -55,20 +55,22 @@ def said(*labels: Label | None, policy: Policy = Policy()) -> Sequence[tuple[str
 def test_the_gravest_word_decides(labels: tuple[Label | None, ...], decides: tuple[str, Label]) -> None:
     names = ("numeric", "statement")[-len(labels) :]
     for order in permutations(zip(names, labels, strict=True)):
-        judgement = judge(CLAIM, CONTEXT, Policy(), [saying(name, label) for name, label in order])
+        judgement = Judge(verifiers=[saying(name, label) for name, label in order]).one(CLAIM, CONTEXT, Policy())
         assert (judgement.verdict.verifier, judgement.verdict.label) == decides
         assert len(judgement.verdicts) == len([label for label in labels if label])
 
 
 def test_of_equal_words_the_first_is_told() -> None:
-    judgement = judge(CLAIM, CONTEXT, Policy(), said("supported", "supported", "supported"))
+    judgement = Judge(verifiers=said("supported", "supported", "supported")).one(CLAIM, CONTEXT, Policy())
     assert judgement.verdict.verifier == "quote"
     assert [verdict.verifier for verdict in judgement.verdicts] == list(NAMES)
 
 
 def test_a_verifier_that_is_not_enabled_is_not_asked() -> None:
     policy = Policy(verifiers=("numeric",))
-    judgement = judge(CLAIM, CONTEXT, policy, [failing("quote"), saying("numeric", "supported"), failing("statement")])
+    judgement = Judge(verifiers=[failing("quote"), saying("numeric", "supported"), failing("statement")]).one(
+        CLAIM, CONTEXT, policy
+    )
     assert [verdict.verifier for verdict in judgement.verdicts] == ["numeric"]
 
 
@@ -77,7 +79,9 @@ def test_a_verifier_that_is_not_enabled_is_not_asked() -> None:
 )
 def test_a_verifier_that_fails_has_not_checked_and_tells_no_text(others: list[Label]) -> None:
     """And what it might have objected to is not called supported."""
-    judgement = judge(CLAIM, CONTEXT, Policy(), [failing("numeric"), *(saying("statement", each) for each in others)])
+    judgement = Judge(verifiers=[failing("numeric"), *(saying("statement", each) for each in others)]).one(
+        CLAIM, CONTEXT, Policy()
+    )
     failed = next(verdict for verdict in judgement.verdicts if verdict.verifier == "numeric")
     assert (failed.label, failed.method, failed.score) == ("not_checked", "error", 0.0)
     assert "RuntimeError" in failed.reason
@@ -98,7 +102,7 @@ def test_a_verifier_that_fails_has_not_checked_and_tells_no_text(others: list[La
 def test_what_is_not_checked_says_why_and_has_no_score(
     claim: Claim, context: Context, policy: Policy, method: str
 ) -> None:
-    judgement = judge(claim, context, policy)
+    judgement = Judge().one(claim, context, policy)
     verdict = judgement.verdict
     assert (verdict.label, verdict.method, verdict.score, judgement.confidence) == ("not_checked", method, 0.0, 0.0)
     assert verdict.reason
@@ -130,7 +134,7 @@ def test_confidence_in_a_verdict_weighs_its_certainty_and_its_source(
     def verify(claim: Claim, context: Context, policy: Policy) -> Verdict:
         return Verdict("statement", label, score, "m", "r", (citation,))
 
-    judgement = judge(CLAIM, context, Policy(), [("statement", verify)])
+    judgement = Judge(verifiers=[("statement", verify)]).one(CLAIM, context, Policy())
     assert judgement.parts == ConfidenceParts(pytest.approx(retrieval), source)
     assert judgement.confidence == pytest.approx((0.3 * retrieval + 0.25 * source) / 0.55)
 
@@ -145,7 +149,7 @@ def test_every_verifier_takes_any_text(text: str, lead: str, source: str, kind: 
     """None of them raises, so that none of them is ever reported as failed for what somebody wrote."""
     claim = Claim("c1", text, 0, len(text), kind=kind, lead=lead, cited=("1",))  # type: ignore[arg-type]
     context = Context([Source("s1", "user", source), Source("s2", "tool", "The sky is blue in 1889.", labels=("1",))])
-    judgement = judge(claim, context, Policy())
+    judgement = Judge().one(claim, context, Policy())
     assert [verdict.reason for verdict in judgement.verdicts if verdict.method == "error"] == []
     assert 0 <= judgement.confidence <= 1
     assert 0 <= judgement.verdict.score <= 1
@@ -162,7 +166,7 @@ def test_a_claim_of_any_length_takes_bounded_time(pattern: str) -> None:
 
     def label(length: int) -> str:
         text = (pattern * length)[:length]
-        return judge(Claim("c1", text, 0, len(text)), context, Policy()).verdict.label
+        return Judge().one(Claim("c1", text, 0, len(text)), context, Policy()).verdict.label
 
     assert growth(label, 475, 1900) < 6
     assert label(48_000) == "not_checked"

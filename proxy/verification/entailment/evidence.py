@@ -16,7 +16,10 @@ MAX_WORDS = 80
 _CANDIDATES = 16
 _COVERED = 0.15  # the worth of a claim's word that another chosen passage already has
 _CITED = 1.5  # the worth of a passage in a source that the claim cites, relative to others
-_MARKUP = re.compile(r"[*_`#>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)|^\s*[-+•]\s+", re.M)
+_MARKUP = re.compile(
+    r"[*_`#>]+|\[(?=[^\[\]\n]*\]\()|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)|^\s*[-+•]\s+",
+    re.M,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +112,9 @@ def _joined(passages: Sequence[Passage]) -> Evidence:
     lines: list[str] = []
     heading = ""
     for each in passages:
-        if each.heading and each.heading != heading and each.heading not in each.text:
-            lines.append(plain_text(each.heading).rstrip(":.") + ":")
-        heading = each.heading
-        lines.append(plain_text(each.text))
+        text, above = plain_text(each.text), plain_text(each.heading).rstrip(":.")
+        if above and above != heading and above not in text and above not in lines[-1:]:
+            lines.append(f"{above}:")
+        heading = above
+        lines.append(text)
     return Evidence(tuple(passages), "\n".join(line for line in lines if line))

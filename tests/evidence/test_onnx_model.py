@@ -1,16 +1,13 @@
-"""ST4: models of both kinds give the probabilities that an independent computation gives, over any length."""
+"""Models of both kinds give the probabilities that an independent computation gives."""
 
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from onnx import TensorProto, helper, save
 from tiny_models import (
     CORPUS,
@@ -27,10 +24,10 @@ from tiny_models import (
 from tokenizers import Tokenizer
 
 from proxy.errors import ConfigError
-from proxy.evidence.encoder import OnnxEncoder, Reading
 from proxy.evidence.files import find_files
+from proxy.evidence.onnx import Format, OnnxModel
 from proxy.evidence.pairs import claim_first_matched
-from proxy.verification.encoder import TooLong
+from proxy.verification.entailment.model import Entailment, Question
 
 EVIDENCE, CLAIM = " ".join(CORPUS[:2]), CORPUS[2]
 PAIRS = [
@@ -41,8 +38,13 @@ PAIRS = [
 ]
 
 
-def load(folder: Path, file: str | None = None, **reading: Any) -> OnnxEncoder:
-    return OnnxEncoder(find_files(str(folder), None, file), Reading(**reading))
+def load(folder: Path, file: str | None = None, **format_: Any) -> OnnxModel:
+    return OnnxModel(find_files(str(folder), None, file), Format(**format_))
+
+
+def ask(model: OnnxModel, claim: str, evidence: str) -> Entailment:
+    (found,) = model.entail([Question(claim, "", evidence)])
+    return found
 
 
 def tokenizer_of(folder: Path) -> Tokenizer:
@@ -61,7 +63,7 @@ def doubts(folder: Path, evidence: str, claim: str) -> list[tuple[str, float]]:
 @pytest.mark.parametrize(("evidence", "claim"), PAIRS, ids=["long", "short", "no evidence", "scripts"])
 def test_a_token_classifier_gives_what_numpy_gives(token_classifier: Path, evidence: str, claim: str):
     worst = max(share for token, share in doubts(token_classifier, evidence, claim) if any(map(str.isalnum, token)))
-    assert load(token_classifier)(claim, evidence).support == pytest.approx(1 - worst, abs=1e-4)
+    assert ask(load(token_classifier), claim, evidence).supported == pytest.approx(1 - worst, abs=1e-4)
 
 
 @pytest.mark.parametrize(("evidence", "claim"), PAIRS, ids=["long", "short", "no evidence", "scripts"])
@@ -69,13 +71,13 @@ def test_a_cross_encoder_gives_what_numpy_gives(cross_encoder: Path, evidence: s
     tokenizer = tokenizer_of(cross_encoder)
     pair = tokenizer.encode(evidence, claim)
     shares = softmax(bert(bert_weights(tokenizer.get_vocab_size()), pair.ids, pair.type_ids))
-    opinion = load(cross_encoder)(claim, evidence)
-    assert (opinion.support, opinion.doubted) == (pytest.approx(shares[1], abs=1e-5), ())
+    opinion = ask(load(cross_encoder), claim, evidence)
+    assert (opinion.supported, opinion.doubted) == (pytest.approx(shares[1], abs=1e-5), ())
 
 
 def test_doubted_tokens_are_told_as_whole_words_neighbours_together(token_classifier: Path):
     doubted = [token.strip() for token, share in doubts(token_classifier, EVIDENCE, CLAIM) if share >= 0.5]
-    told = load(token_classifier)(CLAIM, EVIDENCE).doubted
+    told = ask(load(token_classifier), CLAIM, EVIDENCE).doubted
     assert told
     assert all(phrase in CLAIM for phrase in told)
     words = {word for phrase in told for word in phrase.split()}
@@ -84,10 +86,10 @@ def test_doubted_tokens_are_told_as_whole_words_neighbours_together(token_classi
 
 
 def test_a_model_that_doubts_nothing_supports_and_one_that_doubts_all_names_it(tmp_path: Path):
-    sure = load(modernbert_folder(tmp_path / "sure", lean=20.0))(CLAIM, EVIDENCE)
-    unsure = load(modernbert_folder(tmp_path / "unsure", lean=-20.0))(CLAIM, EVIDENCE)
-    assert (sure.support, sure.doubted) == (pytest.approx(1.0, abs=1e-6), ())
-    assert (unsure.support, unsure.doubted) == (pytest.approx(0.0, abs=1e-6), (CLAIM.rstrip("."),))
+    sure = ask(load(modernbert_folder(tmp_path / "sure", lean=20.0)), CLAIM, EVIDENCE)
+    unsure = ask(load(modernbert_folder(tmp_path / "unsure", lean=-20.0)), CLAIM, EVIDENCE)
+    assert (sure.supported, sure.doubted) == (pytest.approx(1.0, abs=1e-6), ())
+    assert (unsure.supported, unsure.doubted) == (pytest.approx(0.0, abs=1e-6), (CLAIM.rstrip("."),))
 
 
 def test_a_single_logit_is_the_probability_of_its_label(tmp_path: Path):
@@ -95,7 +97,7 @@ def test_a_single_logit_is_the_probability_of_its_label(tmp_path: Path):
     tokenizer = tokenizer_of(folder)
     pair = tokenizer.encode(EVIDENCE, CLAIM)
     logit = bert(bert_weights(tokenizer.get_vocab_size(), labels=1), pair.ids, pair.type_ids)[0]
-    support = load(folder, supported_label="LABEL_0")(CLAIM, EVIDENCE).support
+    support = ask(load(folder, supported_label="LABEL_0"), CLAIM, EVIDENCE).supported
     assert support == pytest.approx(1 / (1 + np.exp(-logit)), abs=1e-5)
 
 
@@ -103,80 +105,67 @@ def test_an_encoder_that_reads_what_matches_gives_what_numpy_gives(tmp_path: Pat
     folder = bert_folder(tmp_path, labels=("supported",), matched=True)
     tokenizer = tokenizer_of(folder)
     weights = bert_weights(tokenizer.get_vocab_size(), labels=1, matched=True)
-    pair = claim_first_matched(tokenizer, CLAIM, EVIDENCE)
+    pair = claim_first_matched(tokenizer, CLAIM, "", EVIDENCE, 96)
     states = bert_states(weights, pair.ids, pair.types)
     wrong = 1 / (1 + np.exp(-(states @ weights["token"] + weights["token.bias"])[:, 0]))
     doubted = {CLAIM[slice(*place)] for place, share in zip(pair.places, wrong, strict=True) if place and share >= 0.5}
-    opinion = load(folder)(CLAIM, EVIDENCE)
-    assert opinion.support == pytest.approx(1 / (1 + np.exp(-bert(weights, pair.ids, pair.types)[0])), abs=1e-5)
+    opinion = ask(load(folder), CLAIM, EVIDENCE)
+    assert opinion.supported == pytest.approx(1 / (1 + np.exp(-bert(weights, pair.ids, pair.types)[0])), abs=1e-5)
     assert {word for phrase in opinion.doubted for word in re.findall(r"\w+", phrase)} >= doubted - {"."}
     assert opinion.doubted
 
 
-def test_a_model_that_reads_less_by_its_own_word_is_given_less(tmp_path: Path):
-    encoder = load(bert_folder(tmp_path, labels=("supported",), matched=True))
-    windows = list(encoder._windows(CLAIM, " ".join(CORPUS * 12)))
-    assert 84 <= max(len(encoder._pair(CLAIM, window).ids) for window in windows) <= 96
+def test_a_model_that_reads_fewer_tokens_is_given_fewer(tmp_path: Path):
+    model = load(bert_folder(tmp_path, labels=("supported",), matched=True))
+    assert len(model._pair(Question(CLAIM, "", " ".join(CORPUS * 12))).ids) == 96
+
+
+def test_the_lead_is_read_with_the_claim(cross_encoder: Path):
+    model = load(cross_encoder)
+    with_lead, whole = (
+        model.entail([Question("It stands.", "The farm is old.", EVIDENCE)]),
+        model.entail([Question("The farm is old. It stands.", "", EVIDENCE)]),
+    )
+    assert with_lead[0].supported == whole[0].supported
+
+
+def test_the_label_of_a_contradiction_is_told_apart(tmp_path: Path):
+    folder = bert_folder(tmp_path, labels=("contradiction", "entailment", "neutral"))
+    tokenizer = tokenizer_of(folder)
+    pair = tokenizer.encode(EVIDENCE, CLAIM)
+    shares = softmax(bert(bert_weights(tokenizer.get_vocab_size()), pair.ids, pair.type_ids))
+    found = ask(load(folder), CLAIM, EVIDENCE)
+    assert (found.supported, found.contradicted) == (
+        pytest.approx(shares[1], abs=1e-5),
+        pytest.approx(shares[0], abs=1e-5),
+    )
 
 
 def test_a_template_stands_around_the_evidence(cross_encoder: Path):
     plain, wrapped = load(cross_encoder), load(cross_encoder, template="the {evidence} farm")
-    assert wrapped(CLAIM, "wind") == plain(CLAIM, "the wind farm")
-
-
-def test_long_evidence_is_read_in_windows_and_the_best_one_counts(cross_encoder: Path):
-    encoder = load(cross_encoder)
-    long = " ".join(CORPUS * 12)
-    windows = list(encoder._windows(CLAIM, long))
-    assert len(windows) > 4
-    assert encoder(CLAIM, long).support == max(encoder(CLAIM, window).support for window in windows)
-
-
-@pytest.mark.parametrize("limit", [64, 90, POSITIONS])
-@pytest.mark.parametrize("count", [1, 20, 40, 75, 300])
-def test_windows_keep_all_neighbours_together_and_fit(cross_encoder: Path, limit: int, count: int):
-    encoder, words = load(cross_encoder, max_tokens=limit), [f"w{number}" for number in range(count)]
-    windows = [window.split() for window in encoder._windows("The wind farm.", " ".join(words))]
-    together = {pair for window in windows for pair in pairwise(window)}
-    assert together >= set(pairwise(words))
-    assert {window[0] for window in windows} | {window[-1] for window in windows} >= {words[0], words[-1]}
-    assert all(len(encoder._pair("The wind farm.", " ".join(window)).ids) <= limit for window in windows)
-
-
-@settings(max_examples=60)
-@given(st.text(max_size=600), st.integers(64, POSITIONS))
-def test_windows_of_any_text_fit_and_lie_in_it(cross_encoder: Path, evidence: str, limit: int):
-    encoder = load(cross_encoder, max_tokens=limit)
-    for window in encoder._windows("The wind farm.", evidence):
-        assert window in evidence
-        assert len(encoder._pair("The wind farm.", window).ids) <= limit
+    assert ask(wrapped, CLAIM, "wind") == ask(plain, CLAIM, "the wind farm")
 
 
 def test_a_graph_for_one_length_is_given_that_length(token_classifier: Path, tmp_path: Path):
     encoder, free = load(modernbert_folder(tmp_path, length=96)), load(token_classifier)
     for evidence, claim in PAIRS:
-        fixed, any_length = encoder(claim, evidence), free(claim, evidence)
-        assert (fixed.support, fixed.doubted) == (pytest.approx(any_length.support, abs=1e-5), any_length.doubted)
-    assert len(list(encoder._windows(CLAIM, " ".join(CORPUS * 4)))) > 1
-
-
-def test_a_claim_that_leaves_no_room_for_evidence_is_too_long(cross_encoder: Path):
-    with pytest.raises(TooLong):
-        load(cross_encoder)(" ".join(CORPUS * 4), EVIDENCE)
+        fixed, any_length = ask(encoder, claim, evidence), ask(free, claim, evidence)
+        assert (fixed.supported, fixed.doubted) == (pytest.approx(any_length.supported, abs=1e-5), any_length.doubted)
+    assert len(encoder._pair(Question(CLAIM, "", " ".join(CORPUS * 4))).ids) == 96
 
 
 def test_an_encoder_serves_several_threads_at_once(token_classifier: Path):
     encoder = load(token_classifier)
-    alone = [encoder(claim, evidence) for evidence, claim in PAIRS]
+    alone = [ask(encoder, claim, evidence) for evidence, claim in PAIRS]
     with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda pair: encoder(pair[1], pair[0]), PAIRS * 10))
+        together = list(pool.map(lambda pair: ask(encoder, pair[1], pair[0]), PAIRS * 10))
     assert together == alone * 10
 
 
 def test_an_encoder_starts_no_thread(token_classifier: Path):
     before = len(os.listdir("/proc/self/task"))
     encoder = load(token_classifier, max_tokens=4096)
-    encoder(CLAIM, " ".join(CORPUS * 30))
+    ask(encoder, CLAIM, " ".join(CORPUS * 30))
     assert len(os.listdir("/proc/self/task")) <= before
 
 
@@ -187,7 +176,7 @@ def test_a_tokenizer_that_truncates_and_pads_is_read_without_either(cross_encode
     for name in ("model.onnx", "config.json"):
         (tmp_path / name).write_bytes((cross_encoder / name).read_bytes())
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    assert load(tmp_path)(CLAIM, EVIDENCE) == load(cross_encoder)(CLAIM, EVIDENCE)
+    assert ask(load(tmp_path), CLAIM, EVIDENCE) == ask(load(cross_encoder), CLAIM, EVIDENCE)
 
 
 @pytest.mark.parametrize(
@@ -200,9 +189,9 @@ def test_a_tokenizer_that_truncates_and_pads_is_read_without_either(cross_encode
     ids=["bert", "roberta counts from behind its padding", "as given"],
 )
 def test_a_model_never_reads_more_than_it_has_positions_for(tmp_path: Path, config: dict[str, Any], limit: int):
-    encoder = load(bert_folder(tmp_path, **config), max_tokens=4096)
-    windows = list(encoder._windows(CLAIM, " ".join(CORPUS * 12)))
-    assert limit - 12 <= max(len(encoder._pair(CLAIM, window).ids) for window in windows) <= limit
+    model = load(bert_folder(tmp_path, **config), max_tokens=4096)
+    assert limit - 2 <= len(model._pair(Question(CLAIM, "", " ".join(CORPUS * 12))).ids) <= limit
+    assert ask(model, CLAIM, " ".join(CORPUS * 12))
 
 
 def wants_pictures(folder: Path) -> None:
@@ -220,7 +209,7 @@ def wants_pictures(folder: Path) -> None:
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "cannot be used"),
         (wants_pictures, "its graph asks for pixel_values"),
         (lambda folder: bert_folder(folder, labels=("LABEL_0", "LABEL_1")), "which of its labels (LABEL_0, LABEL_1)"),
-        (lambda folder: bert_folder(folder, id2label={"0": "entailment", "1": "neutral"}), "tells 3 labels apart"),
+        (lambda folder: bert_folder(folder, id2label={"0": "entailment", "1": "neutral"}), "its graph has 3 labels"),
         (lambda folder: bert_folder(folder, groundwire={"layout": "odd"}), "its layout odd is none of evidence_first"),
     ],
     ids=[

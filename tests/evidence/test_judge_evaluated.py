@@ -1,4 +1,4 @@
-"""ST4, LB2: eval and calibrate with an encoder, as a user runs them."""
+"""eval and calibrate with an entailment model, as a user runs them."""
 
 import json
 from pathlib import Path
@@ -8,10 +8,10 @@ from tiny_models import modernbert_folder
 from typer.testing import CliRunner
 
 from proxy.cli import app
-from proxy.config import Encoder
+from proxy.config import JudgeSettings
 from proxy.evaluation.rows import SAMPLE
-from proxy.evidence.loading import load_encoder
-from proxy.verification.alignment.model import Blend
+from proxy.evidence.loading import load_judge
+from proxy.verification.entailment.combination import read_combination
 
 
 def run(*arguments: str) -> str:
@@ -22,7 +22,7 @@ def run(*arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def sure(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An encoder that supports whatever it is asked about."""
+    """A model that supports whatever it is asked about."""
     return modernbert_folder(tmp_path_factory.mktemp("sure"), lean=20.0)
 
 
@@ -31,20 +31,20 @@ def flagged(path: Path) -> int:
     return sum(outcome["flagged"] for outcome in result["outcomes"])
 
 
-def test_eval_measures_the_verdicts_that_an_encoder_takes_part_in(sure: Path, tmp_path: Path):
-    run("eval", "--json", str(tmp_path / "alone.json"))
-    run("eval", "--encoder", str(sure), "--json", str(tmp_path / "sure.json"))
+def test_eval_measures_the_verdicts_that_a_model_takes_part_in(sure: Path, tmp_path: Path):
+    run("eval", "--model", "off", "--json", str(tmp_path / "alone.json"))
+    run("eval", "--model", str(sure), "--json", str(tmp_path / "sure.json"))
     assert flagged(tmp_path / "sure.json") < flagged(tmp_path / "alone.json")
 
 
-def test_calibrate_writes_what_the_encoder_is_used_with(sure: Path, tmp_path: Path):
+def test_calibrate_writes_what_the_model_is_used_with(sure: Path, tmp_path: Path):
     lines = SAMPLE.read_text(encoding="utf-8").splitlines()
     copies = [json.loads(line) | {"id": f"{n}-{k}"} for n, line in enumerate(lines) for k in range(4)]
     (tmp_path / "mine.jsonl").write_text("\n".join(json.dumps(row) for row in copies))
     out = tmp_path / "groundwire.json"
-    shown = run("calibrate", "--data", str(tmp_path), "--encoder", str(sure), "--out", str(out))
+    shown = run("calibrate", "--data", str(tmp_path), "--model", str(sure), "--out", str(out))
     stored = json.loads(out.read_text())
-    assert json.loads(shown[shown.index("{") :])["encoder"] == stored["card"]["encoder"] == str(sure)
+    assert json.loads(shown[shown.index("{") :])["model"] == stored["card"]["model"] == str(sure)
     assert stored["card"]["asked"] > 0
-    _, blend = load_encoder(Encoder(model=str(sure), weights=str(out)))
-    assert blend == Blend(stored["model"], stored["encoder"], stored["bias"], stored["bars"])
+    judge = load_judge(JudgeSettings(model=str(sure), weights=str(out)))
+    assert judge.combination == read_combination(out.read_text())

@@ -1,0 +1,83 @@
+"""Claim schemas: how they are read, split and filled, and how surface cues are balanced."""
+
+import gzip
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from training.corpus import cue_weights, cues, draw_examples
+from training.example import changed, difference
+from training.schemas import PARTS, Schema, fill, read_schemas
+
+
+def line(number: int, **fields: object) -> str:
+    stored = {
+        "topic": f"t{number}",
+        "slots": {"A": ["Ann", "Bea", "Cid"], "N": ["3", "4"]},
+        "evidence": [f"{{A}} has {{N}} boats in harbour {number}.", f"Boats of {{A}}, harbour {number}: {{N}}"],
+        "supported": ["{A} owns {N} boats.", "{A} does not own fewer than {N} boats."],
+        "contradicted": ["{A~} owns all boats of {A}.", "{A} never owned a boat."],
+        "unsupported": ["{A} will sell the boats.", "{A} sails because of the wind."],
+    }
+    return json.dumps(stored | fields)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "one.jsonl").write_text("\n".join(line(n) for n in range(60)))
+    with gzip.open(tmp_path / "two.jsonl.gz", "wt") as packed:
+        packed.write("\n".join(line(n) for n in range(60, 120)) + "\n" + '{"slots": {')
+    return tmp_path
+
+
+def test_every_schema_is_in_exactly_one_part(folder: Path):
+    every = {each.evidence[0] for each in read_schemas(folder, "")}
+    parts = [{each.evidence[0] for each in read_schemas(folder, part)} for part in PARTS]
+    assert len(every) == 120
+    assert set.union(*parts) == every
+    assert sum(map(len, parts)) == 120
+    assert all(parts)
+
+
+def test_slots_are_the_same_on_both_sides_and_others_differ():
+    chance = random.Random(1)
+    schema = Schema("x", {"A": ["Ann", "Bea"], "N": ["3"]}, ["{A}"], [])
+    for _ in range(20):
+        values, others = schema.draw(chance)
+        assert others["A"] != values["A"]
+        filled = fill("{A}, {A~} and {N} of {X} {", values, others)
+        assert filled == f"{values['A']}, {others['A']} and 3 of {{X}} {{"
+
+
+def test_each_line_begins_with_a_capital():
+    assert fill("{A} is here.\n{A} left. she", {"A": "the boat"}, {}) == "The boat is here.\nThe boat left. she"
+
+
+def test_a_pass_has_every_claim_once_with_its_evidence(folder: Path):
+    schemas = list(read_schemas(folder, ""))[:20]
+    examples = list(draw_examples(schemas, 3, plain=True))
+    assert len(examples) == 20 * 6
+    assert sorted({each.label for each in examples}) == [0, 1, 2]
+    assert all("arbour" in each.evidence for each in examples)
+    assert [each.claim for each in draw_examples(schemas, 3)] == [each.claim for each in draw_examples(schemas, 3)]
+
+
+def test_what_makes_a_claim_wrong_is_marked_by_its_right_twin():
+    right, wrong = "The fee is paid once a year.", "The fee is paid twice a year."
+    assert [wrong[low:high] for low, high in changed(right, wrong)] == ["twice"]
+    assert difference([right], wrong) == changed(right, wrong)
+    assert difference(["Something else entirely is said here."], wrong) is None
+
+
+def test_under_the_weights_cues_tell_nothing_of_the_label():
+    claims = [("supported", "It is not so.")] * 60 + [("contradicted", "It is not so.")] * 30
+    claims += [("supported", "It is.")] * 40 + [("contradicted", "It is.")] * 70
+    weights = cue_weights([Schema("x", {}, ["e"], claims)])
+
+    def share(text: str) -> float:
+        counted = {label: weights[label, cues(text)] * claims.count((label, text)) for label, _ in set(claims)}
+        return counted["supported"] / sum(counted.values())
+
+    assert share("It is not so.") == pytest.approx(share("It is."), abs=0.04)

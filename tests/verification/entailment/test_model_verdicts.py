@@ -1,0 +1,199 @@
+"""Claims judged by an entailment model: when it is asked, what its opinion amounts to, and what happens without it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.types import Claim, Label, Policy, Source, Verdict
+from proxy.verification.claims.answer import find_claims
+from proxy.verification.context.index import Context
+from proxy.verification.entailment.combination import Combination, read_combination
+from proxy.verification.entailment.model import Entailment, Question, State
+from proxy.verification.entailment.signals import Signals
+from proxy.verification.judge import BATCH, Judge
+
+TEXT = (
+    "The Harwick wind farm stands off the coast and came into service in May 2019. The wind farm is not profitable. "
+    "Its operator, Norrin Energy, paid 4 million euros for a harbour that serves the maintenance ships."
+)
+CONTEXT = Context([Source("farm", "source", TEXT, title="the wind farm's page")])
+
+
+@dataclass
+class Fake:
+    """A model that gives the same opinion on everything, and keeps what it was asked."""
+
+    opinion: Entailment = field(default_factory=lambda: Entailment(0.9))
+    state: State = "ready"
+    error: Exception | None = None
+    asked: list[Question] = field(default_factory=list)
+
+    def entail(self, questions: Sequence[Question]) -> list[Entailment]:
+        self.asked += questions
+        if self.error:
+            raise self.error
+        return [self.opinion] * len(questions)
+
+
+def judged(text: str, model: Fake, policy: Policy = Policy(), combination: Combination = Combination()) -> Verdict:
+    return Judge(model, combination).one(Claim("c1", text, 0, len(text)), CONTEXT, policy).verdict
+
+
+OPEN = "The operator keeps the fishermen content."
+
+
+@pytest.mark.parametrize(
+    ("opinion", "label"),
+    [
+        (Entailment(0.9), "supported"),
+        (Entailment(0.2, 0.1), "unsupported"),
+        (Entailment(0.2, 0.7), "contradicted"),
+        (Entailment(0.0, 0.5), "contradicted"),
+    ],
+)
+def test_an_opinion_becomes_a_label(opinion: Entailment, label: Label):
+    verdict = judged(OPEN, Fake(opinion))
+    assert (verdict.label, verdict.verifier, verdict.method) == (label, "statement", "model")
+    assert verdict.validated == (label == "supported")
+
+
+@pytest.mark.parametrize(
+    ("opinion", "reason"),
+    [
+        (Entailment(0.9), "the wind farm's page supports it: \"Its operator, Norrin Energy, paid 4 million euros"),
+        (Entailment(0.1, 0.8, ("content",)), "the wind farm's page says otherwise: \"Its operator"),
+        (
+            Entailment(0.1, 0.1, ("fishermen",)),
+            'Not stated in the wind farm\'s page: "fishermen". Closest: "Its operator',
+        ),
+    ],
+    ids=["supported", "contradicted", "not stated"],
+)
+def test_a_reason_is_a_sentence_with_the_passage(opinion: Entailment, reason: str):
+    assert judged("The operator paid the fishermen.", Fake(opinion)).reason.startswith(reason)
+
+
+def test_what_is_about_something_else_shows_no_passage():
+    verdict = judged("Penguins eat krill.", Fake(Entailment(0.01)))
+    assert (verdict.reason, verdict.citations) == ("Not stated in any source.", ())
+
+
+@pytest.mark.parametrize(
+    ("claim", "label"),
+    [
+        ("The wind farm is not profitable.", "supported"),
+        ("The wind farm is **not profitable**.", "supported"),
+        ("The Harwick wind farm stands off the coast", "supported"),
+    ],
+)
+@pytest.mark.parametrize("opinion", [Entailment(0.0, 1.0), Entailment(1.0)])
+def test_a_whole_clause_of_a_source_is_not_asked_about(claim: str, label: Label, opinion: Entailment):
+    model = Fake(opinion)
+    verdict = judged(claim, model)
+    assert (verdict.label, verdict.method, model.asked) == (label, "exact", [])
+
+
+def test_a_sentence_that_a_source_denies_is_contradicted_without_the_model():
+    context = Context([Source("news", "source", "No injuries have been reported by the ferry company.")])
+    model = Fake(Entailment(1.0))
+    claim = Claim("c1", "Injuries have been reported by the ferry company.", 0, 49)
+    verdict = Judge(model).one(claim, context, Policy()).verdict
+    assert (verdict.label, verdict.method, model.asked) == ("contradicted", "exact", [])
+
+
+def test_a_wrong_quotation_stays_wrong_whatever_the_model_says():
+    verdict = judged("The page says “the wind farm is very profitable”.", Fake(Entailment(1.0)))
+    assert (verdict.label, verdict.verifier) == ("unsupported", "quote")
+
+
+def test_a_model_is_asked_once_for_the_claims_of_an_answer_in_their_order():
+    model = Fake()
+    text = "The operator paid for ships. The farm earns nothing. It opened years ago."
+    claims = find_claims(text, Policy()).claims
+    Judge(model)(claims, CONTEXT, Policy())
+    assert [question.claim for question in model.asked] == [claim.text for claim in claims]
+    assert all("Norrin Energy" in question.evidence for question in model.asked)
+    assert model.asked[2].lead
+
+
+def test_a_model_is_not_asked_where_only_numbers_are_checked():
+    model = Fake()
+    judged(OPEN, model, Policy(verifiers=("quote", "numeric")))
+    assert model.asked == []
+
+
+@pytest.mark.parametrize(("state", "degraded"), [("off", ""), ("loading", "loading"), ("failed", "error")])
+def test_words_decide_where_there_is_no_model_and_it_is_told(state: State, degraded: str):
+    claim = Claim("c1", OPEN, 0, len(OPEN))
+    alone = Judge().one(claim, CONTEXT, Policy())
+    without = Judge(Fake(state=state)).one(claim, CONTEXT, Policy())
+    assert replace(without.verdict, degraded="") == alone.verdict
+    assert without.verdict.degraded == degraded
+    assert without.is_final == (state == "off")
+
+
+def test_words_decide_where_the_model_fails():
+    claims = [Claim(f"c{n}", f"Ship {n} costs 5 million euros.", 0, 30) for n in range(3)]
+    failed = Judge(Fake(error=RuntimeError("secret")))(claims, CONTEXT, Policy())
+    alone = Judge()(claims, CONTEXT, Policy())
+    assert [each.verdict.label for each in failed] == [each.verdict.label for each in alone]
+    assert {verdict.degraded for each in failed for verdict in each.verdicts if verdict.verifier == "statement"} == {
+        "error"
+    }
+    assert not any("secret" in verdict.reason for each in failed for verdict in each.verdicts)
+
+
+def test_claims_that_are_reached_too_late_are_not_checked():
+    claims = [Claim(f"c{n}", f"The ship number {n} is new.", 0, 24) for n in range(2 * BATCH)]
+    model = Fake()
+    over = Judge(model)(claims, CONTEXT, Policy(), lambda: len(model.asked) >= BATCH)
+    assert [each.verdict.method for each in over] == ["model"] * BATCH + ["timeout"] * BATCH
+
+
+def test_a_number_that_a_passage_about_the_same_states_otherwise_is_named_in_the_reason():
+    fitted = Combination(Signals(model=1.0, wrong=-6.0))
+    text = "The operator, Norrin Energy, paid 5 million euros for a harbour that serves the maintenance ships."
+    verdict = judged(text, Fake(Entailment(0.9)), combination=fitted)
+    assert (verdict.label, verdict.method) == ("contradicted", "model")
+    assert verdict.reason == "5 million euros differs from 4 million euros, which the source states."
+
+
+def test_an_alarm_about_numbers_that_is_not_upheld_raises_no_flag():
+    claim = Claim("c1", "The operator paid 5 million euros for a harbour.", 0, 49)
+    judgement = Judge(Fake(Entailment(0.999))).one(claim, CONTEXT, Policy())
+    assert judgement.verdict.label == "supported"
+    assert [flag for verdict in judgement.verdicts for flag in verdict.flags] == []
+
+
+def test_an_unknown_citation_is_flagged():
+    claim = Claim("c1", OPEN, 0, len(OPEN), cited=("7",))
+    assert Judge(Fake()).one(claim, CONTEXT, Policy()).verdict.flags == ("unknown_citation",)
+
+
+SHARES = st.floats(0, 1)
+
+
+@given(SHARES, SHARES, SHARES)
+def test_more_support_by_the_model_never_lowers_the_score(one: float, other: float, coverage: float):
+    from proxy.verification.entailment.combination import log_odds
+
+    low, high = sorted((one, other))
+    combination = Combination(Signals(0.7, 0.4, -0.5, 0.3, -0.2, -1.0), 0.1)
+    scores = [combination.probability(Signals(log_odds(each), coverage)) for each in (low, high)]
+    assert scores[0] <= scores[1]
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"weights": {"model": 1}}', '{"weights": 3, "bias": 0}', "x"])
+def test_what_holds_no_combination_is_refused(text: str):
+    with pytest.raises(ValueError, match=r"."):
+        read_combination(text)
+
+
+@given(st.text(max_size=80), st.text(max_size=200))
+def test_any_claim_and_context_are_judged_without_an_error(text: str, source: str):
+    context = Context([Source("s", "source", source), Source("t", "source", TEXT)])
+    judgement = Judge(Fake(Entailment(0.3, 0.3, ("x",)))).one(Claim("c1", text, 0, len(text)), context, Policy())
+    assert [verdict.reason for verdict in judgement.verdicts if verdict.method == "error"] == []
