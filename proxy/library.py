@@ -1,7 +1,9 @@
 """The checks of the proxy as functions on text, for those who have an answer and its sources at hand.
 
-A context is a text, a `Source`, or several of either. Nothing here does I/O or needs a model, unless an `Estimator` is
-given; the functions that take one have async twins, and work in a REPL that runs an event loop of its own.
+A context is a text, a `Source`, or several of either. Nothing here calls a network, unless an `Estimator` is given; the
+functions that take one have async twins, and work in a REPL that runs an event loop of its own. `judge` decides the
+claims that no exact check does: by default with the shipped entailment model, which is loaded at the first call;
+`Judge()` compares words and needs no model.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from proxy.verification.information.budget import TARGETS
 from proxy.verification.information.cascade import joined
 from proxy.verification.information.scrub import scrub_all
 from proxy.verification.information.worded import assertion, prove, with_budget
+from proxy.verification.judge import Judge
 from proxy.verification.memory import target_of
 from proxy.verification.quotation import find_quotes
 from proxy.verification.quote import QuoteResult
@@ -80,6 +83,7 @@ def verify_claim(
     *,
     policy: Policy = Policy(),
     estimator: Estimator | None = None,
+    judge: Judge | None = None,
 ) -> ClaimResult:
     """Whether evidence supports or contradicts one claim, and how many bits it tells of it.
 
@@ -87,8 +91,8 @@ def verify_claim(
     embedded verifier. Raises ValueError where the confidence is out of its range.
     """
     if estimator is not None:
-        return _run(verify_claim_async(claim, evidence, confidence, policy=policy, estimator=estimator))
-    return _result(prove(assertion(claim), _context(evidence).sources, policy))
+        return _run(verify_claim_async(claim, evidence, confidence, policy=policy, estimator=estimator, judge=judge))
+    return _result(prove(assertion(claim), _context(evidence).sources, policy, _loaded(judge)))
 
 
 async def verify_claim_async(
@@ -98,10 +102,11 @@ async def verify_claim_async(
     *,
     policy: Policy = Policy(),
     estimator: Estimator | None = None,
+    judge: Judge | None = None,
 ) -> ClaimResult:
     """The async twin of `verify_claim`."""
     sources = _context(evidence).sources
-    return _result(await _proved(assertion(claim), sources, policy, estimator, _target(confidence)))
+    return _result(await _proved(assertion(claim), sources, policy, estimator, _target(confidence), judge))
 
 
 def audit_trace(
@@ -112,15 +117,20 @@ def audit_trace(
     *,
     policy: Policy = Policy(),
     estimator: Estimator | None = None,
+    judge: Judge | None = None,
 ) -> Audit:
     """What every step of a reasoning is, given the context and the entailed steps before it; and whether the answer
     follows from the steps alone.
     """
     if estimator is not None:
-        return _run(audit_trace_async(steps, context, answer, question, policy=policy, estimator=estimator))
+        return _run(
+            audit_trace_async(steps, context, answer, question, policy=policy, estimator=estimator, judge=judge)
+        )
     claims = trace.steps_of(list(steps))
-    audited = trace.audit_by_words(claims, _context(context).sources, policy)
-    return Audit(audited, None if answer is None else trace.derive_by_words(answer, question, claims, policy))
+    audited = trace.audit_by_words(claims, _context(context).sources, policy, _loaded(judge))
+    if answer is None:
+        return Audit(audited)
+    return Audit(audited, trace.derive_by_words(answer, question, claims, policy, _loaded(judge)))
 
 
 async def audit_trace_async(
@@ -131,16 +141,17 @@ async def audit_trace_async(
     *,
     policy: Policy = Policy(),
     estimator: Estimator | None = None,
+    judge: Judge | None = None,
 ) -> Audit:
     """The async twin of `audit_trace`."""
     claims, sources = trace.steps_of(list(steps)), _context(context).sources
     found: list[AuditedStep] = []
     for step in claims:
         premises = trace.premises(sources, found)
-        found.append(trace.audited(await _proved(step, premises, policy, estimator, TARGETS.__getitem__)))
+        found.append(trace.audited(await _proved(step, premises, policy, estimator, TARGETS.__getitem__, judge)))
     if answer is None:
         return Audit(tuple(found))
-    post_hoc = await asyncio.to_thread(trace.derive_by_words, answer, question, claims, policy)
+    post_hoc = await asyncio.to_thread(trace.derive_by_words, answer, question, claims, policy, _loaded(judge))
     return Audit(tuple(found), post_hoc)
 
 
@@ -152,6 +163,7 @@ async def verify_claims_async(
     question: str = "",
     evidence_fields: Sequence[str] = (),
     json_schema: Mapping[str, Any] | None = None,
+    judge: Judge | None = None,
 ) -> Report:
     """The async twin of `verify_claims`: the same work, off the event loop."""
     return await asyncio.to_thread(
@@ -162,6 +174,7 @@ async def verify_claims_async(
         question=question,
         evidence_fields=evidence_fields,
         json_schema=json_schema,
+        judge=judge,
     )
 
 
@@ -173,6 +186,7 @@ def verify_claims(
     question: str = "",
     evidence_fields: Sequence[str] = (),
     json_schema: Mapping[str, Any] | None = None,
+    judge: Judge | None = None,
 ) -> Report:
     """The report on an answer: which of its claims the context supports, contradicts or does not mention.
 
@@ -183,7 +197,8 @@ def verify_claims(
     """
     ask = Ask(tuple(evidence_fields), json_schema, question)
     given = _context(context)
-    return _with_budgets(verify([Choice(0, text, "stop")], given, policy, ask), given, policy)
+    used = _loaded(judge)
+    return _with_budgets(verify([Choice(0, text, "stop")], given, policy, ask, used), given, policy, used)
 
 
 def find_claims(text: str, policy: Policy = Policy()) -> tuple[Claim, ...]:
@@ -282,20 +297,34 @@ def _fails(asked: bool | None, policy: QuotePolicy) -> bool:
     return policy.fail_on_all_rejected if asked is None else asked
 
 
-def _with_budgets(report: Report, context: Context, policy: Policy) -> Report:
+def _with_budgets(report: Report, context: Context, policy: Policy, judge: Judge) -> Report:
     scrubbed = Context(scrub_all(context.sources))
     choices = tuple(
-        replace(each, judgements=tuple(with_budget(one, context, scrubbed, policy) for one in each.judgements))
+        replace(each, judgements=tuple(with_budget(one, context, scrubbed, policy, judge) for one in each.judgements))
         for each in report.choices
     )
     return replace(report, choices=choices)
 
 
+def _loaded(judge: Judge | None) -> Judge:
+    """Return the judge, or the one with the shipped model."""
+    if judge is not None:
+        return judge
+    from proxy.evidence.loading import load_judge
+
+    return load_judge()
+
+
 async def _proved(
-    claim: Claim, sources: Sequence[Source], policy: Policy, estimator: Estimator | None, target: TargetOf
+    claim: Claim,
+    sources: Sequence[Source],
+    policy: Policy,
+    estimator: Estimator | None,
+    target: TargetOf,
+    judge: Judge | None,
 ) -> Judgement:
-    """A claim judged by words, and then as far as an estimator decides it."""
-    worded = await asyncio.to_thread(prove, claim, sources, policy)
+    """Return a claim as the judge decides it, and then as far as an estimator does."""
+    worded = await asyncio.to_thread(lambda: prove(claim, sources, policy, _loaded(judge)))
     if estimator is None or claim.skip_reason is not None:
         return worded
     budget = await measured(claim, sources, estimator, target)

@@ -78,6 +78,11 @@ class JudgeSettings(Section):
             raise ValueError("template must hold {evidence} once")
         return self
 
+    @property
+    def identity(self) -> str:
+        """What of it verdicts depend on, apart from the model's files."""
+        return "" if self.by == "off" else self.model_dump_json()
+
 
 class Weights(Section):
     """What the four parts of confidence count; they need not add up to one."""

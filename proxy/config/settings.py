@@ -101,6 +101,7 @@ class Settings(Section):
                 asked_below=self.hallucination.output_verification.asked_below,
                 flag_threshold_bits=self.hallucination.output_verification.flag_threshold_bits,
             ),
+            judge=self.judge.identity,
             has_confidence=self.confidence.enabled,
             confidence_weights=tuple(self.confidence.weights.model_dump().items()),
             source_weights=tuple(self.confidence.source_weights.model_dump().items()),

@@ -21,9 +21,11 @@ from starlette.applications import Starlette
 from proxy.config import Settings, Upstream
 from proxy.demo.model import MODEL, build_model
 from proxy.demo.scenarios import SCENARIOS, Scenario
+from proxy.evidence.loading import load_judge
 from proxy.server.app import build_app
 from proxy.telemetry import configure_logs
 from proxy.terminal import view
+from proxy.wiring.build import build_house
 
 _STARTS_WITHIN_S = 20.0
 
@@ -45,7 +47,9 @@ def show(pace: float, *, stay: bool = False) -> int:
             }
         )
         configure_logs(settings.telemetry)
-        with serving(build_app(settings, environ={settings.admin.key_env: key})) as proxy_url:
+        environ = {settings.admin.key_env: key}
+        house = build_house(settings, environ, judge=load_judge(settings.judge))
+        with serving(build_app(settings, house, environ)) as proxy_url:
             console.print(f"A demo model server (no model: canned answers) at {model_url}", style="dim")
             console.print(f"Groundwire before it at {proxy_url}, and the openai SDK pointed there", style="dim")
             client = openai.OpenAI(base_url=proxy_url, api_key="not-needed", max_retries=0)

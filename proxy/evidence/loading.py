@@ -77,7 +77,7 @@ def judge_identity(settings: JudgeSettings) -> str:
     if settings.by == "off":
         return ""
     files = _files(settings)
-    parts = sha256(settings.model_dump_json().encode())
+    parts = sha256(settings.identity.encode())
     parts.update(files.graph.stat().st_size.to_bytes(8, "big"))
     for path in (files.folder / "config.json", _weights(files, settings)):
         parts.update(path.read_bytes() if path and path.is_file() else b"")

@@ -77,12 +77,14 @@ class House:
         store = self.history.degraded() if self.history else None
         redis = self.shared.degraded() if self.shared else None
         sending = self.telemetry.degraded()
+        judge = self.completions.grounder.verification.judge.model.state
         parts = (
             ("verification", overload),
             ("jobs", jobs),
             ("store", store),
             ("redis", redis),
             ("telemetry", sending),
+            ("judge", judge if judge in ("loading", "failed") else None),
         )
         return tuple((part, why) for part, why in parts if why)
 
