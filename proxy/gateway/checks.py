@@ -20,7 +20,7 @@ from proxy.dialects.checks import (
     render_violations,
     sources_of,
 )
-from proxy.dialects.jsonbytes import loads
+from proxy.dialects.jsonbytes import dumps, loads
 from proxy.dialects.report import render_claim
 from proxy.dialects.request import Request
 from proxy.errors import BadRequest, EvidenceSchemaError
@@ -29,6 +29,7 @@ from proxy.gateway.estimators import Asker
 from proxy.gateway.grounding import Grounder
 from proxy.gateway.memory import Answered, Memory, Offered
 from proxy.gateway.proving import Prover
+from proxy.gateway.report_log import log_violations
 from proxy.gateway.trace import Auditor, Trace
 from proxy.gateway.verify import new_id
 from proxy.library import check_evidence, find_claims
@@ -96,6 +97,8 @@ class Checks:
                 answer, check.fields, sources_of(check.sources), policy=policy, fail_on_all_rejected=False
             )
         except EvidenceSchemaError as error:
+            text = check.answer if isinstance(check.answer, str) else dumps(check.answer).decode()
+            log_violations(None, error.violations, [text])
             return render_violations(error)
         except ValueError as error:
             raise BadRequest("'answer': it is no JSON", param="answer") from error

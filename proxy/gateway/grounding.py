@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from proxy.gateway.deferred import Heard, Later, is_unfinished, read, wait_asked
 from proxy.gateway.estimators import Asker
 from proxy.gateway.recall import Recaller
 from proxy.gateway.record import Recorder
+from proxy.gateway.report_log import log_rejections, log_report, log_violations
 from proxy.gateway.room import Room, Share
 from proxy.gateway.sampling import Sampling
 from proxy.gateway.verify import (
@@ -29,7 +30,7 @@ from proxy.gateway.verify import (
     policy_digest,
 )
 from proxy.stores.reports import Reports
-from proxy.telemetry import Telemetry, short_hash
+from proxy.telemetry import Telemetry
 from proxy.types import Attempt, Choice, Headers, Policy, Report
 from proxy.verification.aggregate import rate
 
@@ -43,7 +44,7 @@ _LOOK_UNTIL = 2**18  # characters; so long an answer is read once more at its en
 
 @dataclass(frozen=True, slots=True)
 class Grounder:
-    """What grounding needs beside an exchange. `log_rejections` asks for an event about rejected quotations (QU5).
+    """What grounding needs beside an exchange. `log_rejections` asks for an event about rejected quotations.
 
     `later` takes what is to be done by a job: all examinations of mode async, and those that were cut short (DQ1, DQ2).
     `recaller` fetches what a request asks for that stands not in it, `recorder` has exchanges stored (HI1), and `room`
@@ -76,7 +77,7 @@ class Grounder:
             annotation = annotate(report, request)
             self.reports.put(id_, annotation.kept, request.tenant)
             self.telemetry.evaluated(span, report, None)
-            self._log(report, None)
+            self._log(report, Heard(()))
             return annotation
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -150,7 +151,7 @@ class Grounder:
                 report = self._rated(replace(report, self_consistency=await sampling.so_far(report)))
             annotation = await self._annotated(report, request, heard.choices)
             self.telemetry.evaluated(span, report, heard.answer_id)
-            self._log(report, heard.model)
+            self._log(report, heard)
             if sampling is not None and report.self_consistency and report.self_consistency.status == "pending":
                 self.start(self._complete(report, request, heard, sampling))
             return annotation
@@ -178,20 +179,11 @@ class Grounder:
             log.exception("grounding.failed", grounding_id=report.id)
             return annotate(failed_report(report.id, error, report.config), request)
 
-    def _log(self, report: Report, model: str | None) -> None:
-        log.info(
-            "grounding.report",
-            grounding_id=report.id,
-            model=model,
-            status=report.status,
-            verdict=report.verdict,
-            score=report.score,
-            flags=list(report.flags),
-            total_ms=round(dict(report.timing_ms).get("total", 0.0), 2),
-        )
-        if self.log_rejections and report.quotes and report.quotes.rejected:
-            level = log.warning if "quotes_all_rejected" in report.flags else log.info
-            level("grounding.quotes_checked", **_rejections(report))
+    def _log(self, report: Report, heard: Heard) -> None:
+        log_report(report, heard.model)
+        log_violations(report.id, report.violations or (), [choice.text for choice in heard.choices if choice.text])
+        if self.log_rejections:
+            log_rejections(report, self.policy.quotes)
 
 
 class Grounding:
@@ -313,22 +305,3 @@ class Grounding:
         self._parts.reports.put(self.id, annotation.kept, self._request.tenant)
         self._parts.record(annotation, self._request, heard)
         return annotation
-
-
-def _rejections(report: Report) -> Mapping[str, Any]:
-    """What may be told of rejected quotations: counts, lengths and short hashes of the claims that hold them (QU5)."""
-    assert report.quotes is not None  # noqa: S101 - asked about rejected quotations only
-    claims = [
-        judgement.claim
-        for choice in report.choices
-        for judgement in choice.judgements
-        if any(verdict.verifier == "quote" and verdict.label == "unsupported" for verdict in judgement.verdicts)
-    ]
-    return {
-        "grounding_id": report.id,
-        "extracted": report.quotes.extracted,
-        "validated": report.quotes.validated,
-        "rejected": report.quotes.rejected,
-        "rejected_by_field": dict(report.quotes.rejected_by_field),
-        "claims": [{"id": claim.id, "chars": len(claim.text), "sha256": short_hash(claim.text)} for claim in claims],
-    }
