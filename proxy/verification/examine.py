@@ -108,13 +108,14 @@ def with_schema(reading: Reading, result: SchemaResult | None) -> Reading:
 
 
 def _quoted(claims: Sequence[Claim], text: str, evidence_fields: Sequence[str]) -> Iterator[Claim]:
-    """The claims of a JSON answer, those in evidence fields as quotations; what is no text there is none."""
+    """Yield the claims of a JSON answer, those in evidence fields as quotations and nothing else."""
     answer = parse_object(text)
     for claim in claims:
-        if not isinstance(answer, dict) or not _stands_in(claim, evidence_fields):
+        is_label = claim.kind == "field" and claim.skip_reason == "heading"  # such as the id of an entry
+        if is_label or not isinstance(answer, dict) or not _stands_in(claim, evidence_fields):
             yield claim
         elif isinstance(value_at(answer, claim.pointer or ""), str):
-            yield replace(claim, kind="quote")
+            yield replace(claim, kind="quote", skip_reason=None, stated_confidence=1.0)
         else:
             yield replace(claim, kind="quote", skip_reason="not_a_quotation")
 

@@ -31,6 +31,7 @@ from proxy.verification.numbers.stated import Asked, Read, Stated, all_stated, i
 from proxy.verification.numbers.tolerance import Relation, compare
 from proxy.verification.numbers.units import read_unit
 from proxy.verification.numbers.work import MAX_STEPS, DeadlineExceeded, Work, WorkLimitExceeded
+from proxy.verification.quote import decides_alone
 from proxy.verification.words import content_stems, words
 
 
@@ -54,6 +55,8 @@ def verify(
     At most `max_source_checks` passages are read, and the steps that this takes are bounded, so that the verdict does
     not depend on the machine. `timeout_s` of `clock` (the processor's seconds) is a safeguard beyond that bound.
     """
+    if decides_alone(claim, policy):
+        return None
     quantities = find_quantities(claim.text)
     wanted = [quantity for quantity in quantities if is_enabled(quantity, policy.numeric)]
     if not wanted:

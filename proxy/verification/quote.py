@@ -40,6 +40,16 @@ class QuoteResult:
         return self.counts.extracted > 0 and self.counts.validated == 0
 
 
+def is_field_quote(claim: Claim) -> bool:
+    """Return whether a claim is the text of an evidence field: a quotation and no statement of the answer."""
+    return claim.kind == "quote" and claim.pointer is not None
+
+
+def decides_alone(claim: Claim, policy: Policy) -> bool:
+    """Return whether only this verifier judges a claim."""
+    return is_field_quote(claim) and policy.quotes.enabled and "quote" in policy.verifiers
+
+
 def verify(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
     """Whether the claim's quotations stand in the sources; None when it quotes nothing or quotes are not checked.
 

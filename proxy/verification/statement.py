@@ -38,6 +38,7 @@ from proxy.verification.context.index import Context, Passage
 from proxy.verification.context.index import cite as cite_span
 from proxy.verification.numbers.grammar import find_quantities
 from proxy.verification.numeric import is_enabled
+from proxy.verification.quote import decides_alone
 from proxy.verification.verbatim import find_denial, find_verbatim
 from proxy.verification.words import stem, words
 
@@ -179,7 +180,7 @@ class _Window:
 
 def verify(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
     """Whether any source states the claim; None when the claim has no content word that a source could state."""
-    found = assess(claim, context, policy)
+    found = None if decides_alone(claim, policy) else assess(claim, context, policy)
     return None if found is None else decide(*found, policy)
 
 

@@ -164,6 +164,36 @@ def test_evidence_fields_are_quotations_and_are_counted_by_field() -> None:
     assert "quotes_all_rejected" not in report.flags
 
 
+@pytest.mark.parametrize(
+    "invented",
+    [
+        "I feel hopeless and worthless",
+        "I think it might possibly be true",
+        "Sorry, I cannot help with that",
+        "How are you?",
+        "Thank you!",
+        "no",
+        "Please take two tablets",
+        "I slept 9 hours",
+    ],
+)
+@pytest.mark.parametrize("wrap", [lambda text: text, lambda text: [text]], ids=["string", "list"])
+def test_an_invented_text_in_an_evidence_field_is_an_unsupported_quotation(invented: str, wrap: Any) -> None:
+    answer = json.dumps({"PHQ8_Depressed": wrap(invented)})
+    report = verify(said(answer), context("The patient says: I sleep 8 hours."), ask=Ask(("PHQ8_Depressed",)))
+    (judgement,) = report.choices[0].judgements
+    assert (judgement.verdict.label, judgement.verdict.verifier) == ("unsupported", "quote")
+    assert report.verdict == "ungrounded"
+    assert "quote_not_found" in report.flags
+
+
+def test_a_verbatim_evidence_field_is_supported_whatever_else_the_sources_say() -> None:
+    sources = ("Ann wrote: I feel hopeless. No injuries have been reported.", "Ann does not feel hopeless.")
+    answer = json.dumps({"quotes": ["I feel hopeless", "injuries have been reported"]})
+    report = verify(said(answer), context(*sources), ask=Ask(("quotes",)))
+    assert [j.verdict.label for j in report.choices[0].judgements] == ["supported", "supported"]
+
+
 def test_all_evidence_rejected_is_flagged() -> None:
     answer = json.dumps({"quotes": ["nobody shall ever leave", "the walrus has never flown"]})
     report = verify(said(answer), context(FACTS), ask=Ask(("quotes",)))
