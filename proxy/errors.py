@@ -117,6 +117,10 @@ class BadRequest(RequestError):
     """The body is not what the API takes."""
 
 
+class UnreadableBody(BadRequest):
+    """The body is not a JSON object."""
+
+
 class BodyTooLarge(RequestError):
     """The body is over the limit of `server.max_body`."""
 

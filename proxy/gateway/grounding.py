@@ -28,6 +28,7 @@ from proxy.gateway.verify import (
     new_id,
     overloaded_report,
     policy_digest,
+    unread_report,
 )
 from proxy.stores.reports import Reports
 from proxy.telemetry import Telemetry
@@ -70,10 +71,14 @@ class Grounder:
         share = self.room.share(len(request.raw))
         return Grounding(self, request, mode, Asker.of(request.model, headers), share)
 
-    def unread(self, request: Request, id_: str) -> Annotation:
-        """The report on an answer that passes unread, as there is no room for it; kept to be fetched by its id."""
+    def unread(self, request: Request, id_: str, reason: str | None = None) -> Annotation:
+        """Return the report on an exchange that passes unread, and keep it to be fetched by its id.
+
+        With a `reason` it has failed; without one there was no room for it.
+        """
         with self.telemetry.verification(id_) as span:
-            report = overloaded_report(id_, policy_digest(self.policy_of(request)))
+            config = policy_digest(self.policy_of(request))
+            report = unread_report(id_, reason, config) if reason else overloaded_report(id_, config)
             annotation = annotate(report, request)
             self.reports.put(id_, annotation.kept, request.tenant)
             self.telemetry.evaluated(span, report, None)

@@ -306,6 +306,11 @@ def overloaded_report(id_: str, config: str) -> Report:
     return _without_verdict(id_, "skipped", "overload", _OVERLOAD, config)
 
 
+def unread_report(id_: str, reason: str, config: str) -> Report:
+    """Return the report on an exchange of which request or answer could not be read, and say why."""
+    return _without_verdict(id_, "failed", "error", reason, config)
+
+
 def _without_verdict(id_: str, status: Status, reason: str, warning: str, config: str) -> Report:
     degraded, flags = (("all", reason),), ("verifier_degraded",)
     return Report(id_, status, "not_checked", flags=flags, warnings=(warning,), degraded=degraded, config=config)
