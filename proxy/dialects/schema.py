@@ -107,7 +107,7 @@ class ReportAttempt(Told):
 
 
 class GroundingReport(Told):
-    """All verdicts on one answer and their aggregate. A pending report holds the first lines only."""
+    """All verdicts on one answer and their aggregate. A report that is not made yet holds the first lines only."""
 
     id: str
     version: int

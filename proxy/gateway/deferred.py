@@ -95,7 +95,7 @@ class Later:
             return kept
         if outcome.state in ("unknown", "pending"):
             return kept or (
-                dumps(render(Report(id_, "pending", "not_checked"))) if outcome.state == "pending" else None
+                dumps(render(Report(id_, "deferred", "not_checked"))) if outcome.state == "pending" else None
             )
         found = outcome.result if outcome.state == "done" else dumps(render(_failed(id_, outcome.reason)))
         self.reports.put(id_, found, tenant)

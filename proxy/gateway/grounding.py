@@ -13,7 +13,7 @@ from proxy.dialects.answer import Answer
 from proxy.dialects.options import Mode
 from proxy.dialects.request import Request
 from proxy.errors import TryLater
-from proxy.gateway.annotate import Annotation, annotate, pending
+from proxy.gateway.annotate import Annotation, annotate, stand_in
 from proxy.gateway.deferred import Heard, Later, is_unfinished, read, wait_asked_for
 from proxy.gateway.estimators import Asker
 from proxy.gateway.recall import Recaller
@@ -40,6 +40,9 @@ T = TypeVar("T")
 log = structlog.get_logger("groundwire.grounding")
 
 _LOOK_EVERY = 300  # characters of a streamed answer between two looks ahead, or an eighth of it when that is more
+_NOT_DURABLE = (
+    "jobs: the report is not kept in the database of jobs, and is lost if this process ends before it is made"
+)
 _LOOK_UNTIL = 2**18  # characters; so long an answer is read once more at its end only
 
 
@@ -280,7 +283,7 @@ class Grounding:
         assert self._concluding is not None  # noqa: S101 - conclude() comes first
         if self._mode == "sync" or self._later:
             await asyncio.wait({self._concluding}, timeout=within)
-        return self._concluding.result() if self._concluding.done() else self._stand_in()
+        return self._concluding.result() if self._concluding.done() else self._pending()
 
     def abandon(self) -> None:
         """Ends whatever is still to be done: the client has gone, or there is no answer to check."""
@@ -291,17 +294,28 @@ class Grounding:
             if work is not None:
                 work.cancel()
 
-    def _stand_in(self) -> Annotation:
-        stand_in = pending(self.id, self._request, policy_digest(self._parts.policy_of(self._request)))
-        self._parts.reports.put(self.id, stand_in.kept, self._request.tenant)
-        return stand_in
+    def _pending(self) -> Annotation:
+        """Return and keep what the client gets in place of a report that this process is still making."""
+        lasting = () if self._later is None else (_NOT_DURABLE,)
+        return self._kept(stand_in(self.id, self._request, self._digest, "pending", *lasting))
+
+    def _kept(self, annotation: Annotation) -> Annotation:
+        self._parts.reports.put(self.id, annotation.kept, self._request.tenant)
+        return annotation
+
+    @property
+    def _digest(self) -> str:
+        return policy_digest(self._parts.policy_of(self._request))
 
     async def _leave(self, later: Later, heard: Heard) -> Annotation:
-        """Leaves the examination to a job; where none can be kept, it is done here and now, as far as that goes."""
-        stand_in = self._stand_in()
+        """Leave the examination to a job; where none can be kept, do it here, as far as that goes."""
+        pending = self._pending()
         if not await later.take(self.id, self._request, heard, self._parts.telemetry.origin()):
             self._parts.start(self._conclude(heard))
-        return stand_in
+            return pending
+        deferred = stand_in(self.id, self._request, self._digest, "deferred")
+        is_waited_for = self._parts.reports.get(self.id, self._request.tenant) == pending.kept
+        return self._kept(deferred) if is_waited_for else deferred
 
     async def _conclude(self, heard: Heard) -> Annotation:
         if self._examination is None:

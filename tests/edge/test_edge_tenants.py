@@ -147,11 +147,11 @@ def test_the_same_holds_for_what_jobs_do(start: Callable[..., Proxy], keys: dict
     """While they wait, and when they are done."""
     jobs = {"url": place.url, "database_schema": place.schema, "poll": "100ms"}
     proxy = start(jobs=jobs)
-    pending = ask(proxy, keys["alice"], mode="async")
-    assert pending["status"] == "pending"
-    assert_unknown(proxy, keys["bob"], pending["id"])
-    assert settled(proxy, keys["alice"], pending["id"])["verdict"] == "grounded"
-    assert_unknown(proxy, keys["bob"], pending["id"])
+    promised = ask(proxy, keys["alice"], mode="async")
+    assert promised["status"] == "deferred"
+    assert_unknown(proxy, keys["bob"], promised["id"])
+    assert settled(proxy, keys["alice"], promised["id"])["verdict"] == "grounded"
+    assert_unknown(proxy, keys["bob"], promised["id"])
 
 
 # --- subjects ---------------------------------------------------------------------------------------------------------
