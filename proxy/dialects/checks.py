@@ -13,8 +13,8 @@ from proxy.dialects.jsonbytes import dumps
 from proxy.dialects.options import Options, SourceIn, explicit_sources, in_json_words
 from proxy.dialects.report import render_budget, render_claim
 from proxy.dialects.request import Request, read_object, read_request
-from proxy.errors import BadRequest, EvidenceSchemaError
-from proxy.types import Claim, Source
+from proxy.errors import BadRequest
+from proxy.types import Claim, Source, Violation
 from proxy.verification.quote import QuoteResult
 from proxy.verification.trace import Audit, AuditedStep
 
@@ -178,8 +178,8 @@ def render_quotes(result: QuoteResult) -> dict[str, Any]:
     }
 
 
-def render_violations(error: EvidenceSchemaError) -> dict[str, Any]:
-    """The violations of a JSON answer whose evidence has another shape than was declared."""
+def render_violations(violations: Sequence[Violation]) -> dict[str, Any]:
+    """Return the wire form of the violations of a JSON answer whose evidence has another shape than was declared."""
     listed = [
         {
             "field": each.field,
@@ -187,7 +187,7 @@ def render_violations(error: EvidenceSchemaError) -> dict[str, Any]:
             "expected": each.expected,
             "found": each.found,
         }
-        for each in error.violations
+        for each in violations
     ]
     return {"accepted": {}, "schema": {"violations": listed}}
 

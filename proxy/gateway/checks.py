@@ -23,7 +23,7 @@ from proxy.dialects.checks import (
 from proxy.dialects.jsonbytes import dumps, loads
 from proxy.dialects.report import render_claim
 from proxy.dialects.request import Request
-from proxy.errors import BadRequest, EvidenceSchemaError
+from proxy.errors import BadRequest
 from proxy.gateway.deferred import Heard
 from proxy.gateway.estimators import Asker
 from proxy.gateway.grounding import Grounder
@@ -32,11 +32,15 @@ from proxy.gateway.proving import Prover
 from proxy.gateway.report_log import log_violations
 from proxy.gateway.trace import Auditor, Trace
 from proxy.gateway.verify import new_id
-from proxy.library import check_evidence, find_claims
+from proxy.library import find_claims
 from proxy.types import Choice, Method, Source
+from proxy.verification.context.index import Context
+from proxy.verification.examine import MAX_SEARCH, MAX_VIOLATIONS
 from proxy.verification.information.budget import TARGETS
 from proxy.verification.information.worded import assertion
 from proxy.verification.memory import target_of
+from proxy.verification.quote import check_quotes
+from proxy.verification.schema import read_evidence
 
 _OFF = "{} off. To switch it on, set hallucination.enabled and hallucination.{}.enabled."
 
@@ -93,15 +97,16 @@ class Checks:
         policy = self.prover.policy.quotes
         try:
             answer = loads(check.answer) if isinstance(check.answer, str) else check.answer
-            found = check_evidence(
-                answer, check.fields, sources_of(check.sources), policy=policy, fail_on_all_rejected=False
-            )
-        except EvidenceSchemaError as error:
-            text = check.answer if isinstance(check.answer, str) else dumps(check.answer).decode()
-            log_violations(None, error.violations, [text])
-            return render_violations(error)
         except ValueError as error:
             raise BadRequest("'answer': it is no JSON", param="answer") from error
+        quotes, violations = read_evidence(answer, check.fields)
+        if violations:
+            text = check.answer if isinstance(check.answer, str) else dumps(check.answer).decode()
+            log_violations(None, violations, [text])
+            return render_violations(violations[:MAX_VIOLATIONS])
+        found = check_quotes(quotes, Context(sources_of(check.sources)), policy, max_search=MAX_SEARCH)
+        if found.unchecked:
+            raise BadRequest("'answer': it has too many quotations to look up in so much text", param="answer")
         return render_quotes(found)
 
     async def remember(self, check: MemoryCheck, asker: Asker, tenant: str = "") -> Mapping[str, Any]:

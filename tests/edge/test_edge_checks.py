@@ -14,6 +14,7 @@ from upstream import Received, Reply, Upstream, body_reply, chat_body, error_rep
 
 EVIDENCE = ["Revenue came to $5 million in 2023. Lee leads the team in Oslo.", "Costs were $3 million in 2023."]
 SOURCES = [{"id": "a", "text": EVIDENCE[0]}, {"id": "b", "text": EVIDENCE[1]}]
+MANY_QUOTES = {"q": [f"quotation {number}" for number in range(21_000)]}
 
 Start = Callable[..., Proxy]
 
@@ -108,6 +109,7 @@ def test_quotations_of_a_json_answer_are_looked_for(proxy: Proxy) -> None:
         ("verify", {"answer": "x", "mood": "good"}, "grounding.mood"),
         ("verify", {"sources": []}, "answer"),
         ("evidence", {"answer": "no json", "fields": ["q"], "sources": []}, "answer"),
+        ("evidence", {"answer": MANY_QUOTES, "fields": ["q"], "sources": ["x" * 10_000]}, "answer"),
         ("trace", {"steps": []}, "steps"),
         ("memory", {"facts": [{"text": 7}]}, "facts.0.text"),
     ],
