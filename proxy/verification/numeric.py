@@ -24,6 +24,7 @@ from proxy.verification.numbers.following import (
     follow_words,
     growth_told,
 )
+from proxy.verification.numbers.frequencies import Compared, Frequency, compare_frequencies, find_frequencies
 from proxy.verification.numbers.grammar import Quantity, find_quantities
 from proxy.verification.numbers.nearby import search_before
 from proxy.verification.numbers.rivals import objection
@@ -59,7 +60,7 @@ def verify(
         return None
     quantities = find_quantities(claim.text)
     wanted = [quantity for quantity in quantities if is_enabled(quantity, policy.numeric)]
-    if not wanted:
+    if not wanted and not find_frequencies(claim.text):
         return None
     limits = policy.numeric
     claimed = {each.quantity: each for each in bind(claim.text, read_claim(claim.text).words, quantities)}
@@ -69,6 +70,9 @@ def verify(
     findings: list[_Finding] = []
     try:
         asked, passages = _passages(asked, context, limits.max_source_checks)
+        often = list(compare_frequencies(asked, passages))
+        findings.extend(map(_of_frequency, often))
+        wanted = [each for each in wanted if not any(_lies_in(each, other.claimed) for other in often)]
         findings.extend(_judge(asked, claimed[quantity], passages, context, limits) for quantity in wanted)
     except (WorkLimitExceeded, DeadlineExceeded) as limit:
         alarms = [finding for finding in findings if finding.label in ("contradicted", "unsupported")]
@@ -88,6 +92,18 @@ def _passages(asked: Asked, context: Context, limit: int) -> tuple[Asked, list[R
         places = {passage.place for passage in candidates}
         candidates += [passage for passage in context.passages if passage.place not in places]
     return asked, [read(asked, passage, context) for passage in candidates]
+
+
+def _of_frequency(compared: Compared) -> _Finding:
+    cited, said = (compared.read.passage.cite(0.8, "numeric"),), compared.claimed.text
+    if compared.agrees:
+        return _Finding("supported", "exact", f"{said}: as stated.", 0.8, cited)
+    reason = f"{said} differs from {compared.stated.text}, which the source states."
+    return _Finding("contradicted", "mismatch", reason, 0.05, cited, "numeric_mismatch")
+
+
+def _lies_in(quantity: Quantity, frequency: Frequency) -> bool:
+    return frequency.start <= quantity.start and quantity.end <= frequency.end
 
 
 def is_enabled(quantity: Quantity, policy: NumericPolicy) -> bool:
@@ -321,9 +337,11 @@ def _of_no_match(mine: Binding, stated: Sequence[Stated], differing: Sequence[St
     quantity = mine.quantity
     about = [each for each in differing if _is_about_it(each)]
     near = [each for each in stated if each.relation is Relation.OPEN and each.coverage >= 0.4]
-    if about and not near:
+    of_period = [each for each in about if each.quantity.per == quantity.per > 0]
+    about = of_period or about
+    if about and (of_period or not near):
         best = max(about, key=lambda each: each.rank)
-        reason = f"{quantity.text} differs from {best.value}, which the source states."
+        reason = f"{quantity.shown} differs from {best.value}, which the source states."
         return _Finding("contradicted", "mismatch", reason, 0.05, (best.cite(),), "numeric_mismatch")
     if near:
         best = max(near, key=lambda each: each.rank)
