@@ -25,7 +25,6 @@ from proxy.types import (
     Claim,
     Judgement,
     Label,
-    Method,
     NumericPolicy,
     Policy,
     QuotePolicy,
@@ -40,8 +39,7 @@ from proxy.verification.examine import Ask, verify
 from proxy.verification.information.budget import TARGETS
 from proxy.verification.information.cascade import joined
 from proxy.verification.information.scrub import scrub_all
-from proxy.verification.information.worded import assertion, prove, with_budget
-from proxy.verification.memory import target_of
+from proxy.verification.information.worded import assertion, prove, targets_of, with_budget
 from proxy.verification.quotation import find_quotes
 from proxy.verification.quote import QuoteResult
 from proxy.verification.schema import read_evidence
@@ -88,7 +86,8 @@ def verify_claim(
     """
     if estimator is not None:
         return _run(verify_claim_async(claim, evidence, confidence, policy=policy, estimator=estimator))
-    return _result(prove(assertion(claim), _context(evidence).sources, policy))
+    target = _target(confidence)("verifier")
+    return _result(prove(assertion(claim), _context(evidence).sources, policy, target=target))
 
 
 async def verify_claim_async(
@@ -295,7 +294,7 @@ async def _proved(
     claim: Claim, sources: Sequence[Source], policy: Policy, estimator: Estimator | None, target: TargetOf
 ) -> Judgement:
     """A claim judged by words, and then as far as an estimator decides it."""
-    worded = await asyncio.to_thread(prove, claim, sources, policy)
+    worded = await asyncio.to_thread(prove, claim, sources, policy, target=target("verifier"))
     if estimator is None or claim.skip_reason is not None:
         return worded
     budget = await measured(claim, sources, estimator, target)
@@ -322,10 +321,10 @@ def _result(judgement: Judgement) -> ClaimResult:
 
 
 def _target(confidence: float | None) -> TargetOf:
-    def of(method: Method) -> float:
-        return TARGETS[method] if confidence is None else target_of(confidence, method)
-
-    return of
+    """Return the targets of a stated confidence. Raises ValueError where it lies outside 0 to 1."""
+    if confidence is not None and not 0.0 <= confidence <= 1.0:
+        raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
+    return targets_of(confidence)
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

@@ -19,7 +19,8 @@ from proxy.verification.examine import Ask
 class Request:
     """A request for a completion, in some dialect. `raw` are its bytes as they came, `body` is what they decode to.
 
-    `model` is empty where it names none, as stored prompts do. What is stored of it belongs to the `tenant`.
+    `model` is empty where it names none, as stored prompts do, and `question` is set where it is not among the messages.
+    What is stored of it belongs to the `tenant`.
     """
 
     dialect: Dialect
@@ -28,6 +29,7 @@ class Request:
     model: str
     options: Options
     tenant: str = ""
+    question: str = ""
 
     @property
     def expected_choices(self) -> int:
@@ -60,7 +62,7 @@ class Request:
     @property
     def ask(self) -> Ask:
         """What it asks about the answer besides its claims."""
-        return Ask(self.options.evidence_fields, self.dialect.schema(self.body))
+        return Ask(self.options.evidence_fields, self.dialect.schema(self.body), self.question)
 
     def examinable(self, answer: Answer) -> tuple[Choice, ...]:
         """The choices of an answer, with tool calls' arguments only when these are to be checked too."""

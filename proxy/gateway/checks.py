@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from proxy.dialects.answer import Answer
+from proxy.dialects.chat import CHAT
 from proxy.dialects.checks import (
     AnswerCheck,
     ClaimCheck,
@@ -23,22 +25,19 @@ from proxy.dialects.checks import (
 from proxy.dialects.jsonbytes import dumps, loads
 from proxy.dialects.report import render_claim
 from proxy.dialects.request import Request
-from proxy.errors import BadRequest
-from proxy.gateway.deferred import Heard
+from proxy.errors import BadRequest, Overload
+from proxy.gateway.completion import Completions
 from proxy.gateway.estimators import Asker
-from proxy.gateway.grounding import Grounder
 from proxy.gateway.memory import Answered, Memory, Offered
 from proxy.gateway.proving import Prover
 from proxy.gateway.report_log import log_violations
 from proxy.gateway.trace import Auditor, Trace
 from proxy.gateway.verify import new_id
 from proxy.library import find_claims
-from proxy.types import Choice, Method, Source
+from proxy.types import Call, Source
 from proxy.verification.context.index import Context
 from proxy.verification.examine import MAX_SEARCH, MAX_VIOLATIONS
-from proxy.verification.information.budget import TARGETS
-from proxy.verification.information.worded import assertion
-from proxy.verification.memory import target_of
+from proxy.verification.information.worded import assertion, targets_of
 from proxy.verification.quote import check_quotes
 from proxy.verification.schema import read_evidence
 
@@ -52,7 +51,7 @@ class Checks:
     `audits` says whether traces are audited for whoever asks over HTTP.
     """
 
-    grounder: Grounder
+    completions: Completions
     prover: Prover
     auditor: Auditor
     timeout: float
@@ -61,28 +60,30 @@ class Checks:
 
     async def claim(self, check: ClaimCheck, asker: Asker) -> Mapping[str, Any]:
         """One claim as it would stand in a report, with its budget."""
-        stated = check.confidence
-
-        def target(method: Method) -> float:
-            return TARGETS[method] if stated is None else target_of(stated, method)
-
         proof = self.prover.open("output_verification", asker, self.timeout)
-        return render_claim(await proof.prove(assertion(check.claim), sources_of(check.evidence), target))
+        sources, targets = sources_of(check.evidence), targets_of(check.confidence)
+        return render_claim(await proof.prove(assertion(check.claim), sources, targets))
 
-    async def answer(self, check: AnswerCheck, request: Request, asker: Asker) -> bytes:
-        """The report on an answer, as its request wants to see it; kept to be fetched by its id."""
-        grounder = self.grounder
-        examination = grounder.verification.begin(
-            request.exchange,
-            replace(request.ask, question=check.question),
-            grounder.policy_of(request),
-            new_id(),
-            asker,
-            tenant=request.tenant,
-        )
-        heard = Heard((Choice(0, check.answer, "stop"),))
-        annotation = await grounder.conclude(examination, request, heard)
-        grounder.reports.put(examination.id, annotation.kept, request.tenant)
+    async def answer(self, check: AnswerCheck, request: Request, asker: Asker, call: Call | None = None) -> bytes:
+        """Return the report on an answer, as its request wants to see it.
+
+        It is made, kept and recorded like the report on an answer that passes through. Its request is sampled with the
+        headers of `call`. Raises UnknownModel where a model is to be sampled that no upstream serves.
+        """
+        grounder, options = self.completions.grounder, request.options
+        grounder.telemetry.about(options.session, options.subject)
+        try:
+            grounding = grounder.begin(request, "async" if options.mode == "async" else "sync", asker)
+        except Overload:
+            annotation = grounder.unread(request, new_id())
+            return annotation.shown or annotation.kept
+        try:
+            grounding.sample(self.completions.sample(request, call) if call else None)
+            grounding.conclude(_whole(check))
+            annotation = await grounding.annotation(within=None)
+        except BaseException:
+            grounding.abandon()
+            raise
         return annotation.shown or annotation.kept
 
     async def claims(self, check: TextCheck, _: Asker) -> Mapping[str, Any]:
@@ -153,6 +154,12 @@ class Checks:
         if self.memory is None:
             raise BadRequest(_OFF.format("The memory gate is", "memory_gate"))
         return self.memory
+
+
+def _whole(check: AnswerCheck) -> Answer:
+    """Return the answer of a check as a model server would have given it."""
+    message = {"role": "assistant", "content": check.answer}
+    return Answer.whole(CHAT, {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 
 
 def _offered(check: MemoryCheck) -> list[Offered]:

@@ -14,9 +14,10 @@ from proxy.dialects.jsonbytes import loads, with_member
 from proxy.dialects.options import Mode, read_options
 from proxy.dialects.request import Request, read_request
 from proxy.errors import Overload, UnreadableBody
+from proxy.gateway.estimators import Asker
 from proxy.gateway.forward import Forwarding, chunks_of, read, resumed
 from proxy.gateway.grounding import Grounder, Grounding
-from proxy.gateway.sampling import Sampler
+from proxy.gateway.sampling import Sampler, Sampling
 from proxy.gateway.stream import AnnotatedStream, StreamSettings
 from proxy.gateway.verify import new_id
 from proxy.telemetry import Telemetry
@@ -71,7 +72,7 @@ class Completions:
         if mode == "off":
             return _with_headers(await forwarding.passed(await forwarding.send(route, outgoing)), _SKIPPED)
         try:
-            grounding = self.grounder.begin(request, mode, call.headers)
+            grounding = self.grounder.begin(request, mode, Asker.of(request.model, call.headers))
         except Overload:
             unread = self.grounder.unread(request, new_id())
             return _with_headers(await forwarding.passed(await forwarding.send(route, outgoing)), unread.headers)
@@ -99,6 +100,18 @@ class Completions:
         if self._mode(request) == "off":
             return _with_headers(reply, _SKIPPED)
         return _with_headers(reply, self.grounder.unread(request, new_id(), reason).headers)
+
+    def sample(self, request: Request, call: Call) -> Sampling | None:
+        """Sample the answers of a request's model, where the request asks for it; `call` gives the headers.
+
+        Raises UnknownModel.
+        """
+        if self.sampler is None or request.options.samples is None:
+            return None
+        route = self.router.choose(request.model)
+        body = request.outgoing(route.model, route.upstream.forwards_documents)
+        target = request.dialect.path.removeprefix("/v1")
+        return self.sampler.begin(request, route, replace(call, target=target, body=body))
 
     def _mode(self, request: Request) -> Mode:
         if self.settings.mode == "off" or request.dialect.answers_later(request.body):

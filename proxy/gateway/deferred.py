@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import structlog
@@ -132,6 +132,7 @@ def write(request: Request, heard: Heard, origin: str | None = None) -> bytes:
             "heard": asdict(heard),
             "origin": origin,
             "tenant": request.tenant,
+            "question": request.question,
         }
     )
 
@@ -141,6 +142,7 @@ def read(payload: bytes) -> tuple[Request, Heard, str | None]:
     found: dict[str, Any] = loads(payload)
     tenant = found.get("tenant", "")  # jobs of earlier versions have none
     request = read_request(_DIALECTS[found["dialect"]], found["request"].encode(), found["headers"], tenant)
+    request = replace(request, question=found.get("question", ""))
     heard = found["heard"]
     choices = tuple(Choice(**{**each, "arguments": tuple(each["arguments"])}) for each in heard["choices"])
     attempts = tuple(Attempt(**each) for each in heard.get("attempts", ()))  # nor these

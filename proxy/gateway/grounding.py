@@ -32,7 +32,7 @@ from proxy.gateway.verify import (
 )
 from proxy.stores.reports import Reports
 from proxy.telemetry import Telemetry
-from proxy.types import Attempt, Choice, Headers, Policy, Report
+from proxy.types import Attempt, Choice, Policy, Report
 from proxy.verification.aggregate import rate
 
 T = TypeVar("T")
@@ -66,13 +66,12 @@ class Grounder:
     room: Room = field(default_factory=Room)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
-    def begin(self, request: Request, mode: Mode, headers: Headers = ()) -> Grounding:
-        """Starts on an exchange, while its model is still to be asked; `headers` are those of its request.
+    def begin(self, request: Request, mode: Mode, asker: Asker) -> Grounding:
+        """Start on an exchange, while its model is still to be asked.
 
         Raises Overload when there is no room for it.
         """
-        share = self.room.share(len(request.raw))
-        return Grounding(self, request, mode, Asker.of(request.model, headers), share)
+        return Grounding(self, request, mode, asker, self.room.share(len(request.raw)))
 
     def unread(self, request: Request, id_: str, reason: str | None = None) -> Annotation:
         """Return the report on an exchange that passes unread, and keep it to be fetched by its id.
@@ -275,8 +274,8 @@ class Grounding:
         """Whether the answer has come to its end and its report is being made, or is made."""
         return self._concluding is not None
 
-    async def annotation(self, within: float) -> Annotation:
-        """The concluded report, or, when it is not ready `within` seconds or was not to be waited for, its stand-in.
+    async def annotation(self, within: float | None) -> Annotation:
+        """Return the concluded report, or its stand-in when it is not ready `within` seconds or is not waited for.
 
         A report that is left for later is waited for only until it is certain to come.
         """

@@ -53,7 +53,7 @@ def _answer(checks: Checks) -> Handler:
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in call.headers}
         check, request = read_answer_check(call.body, headers, call.tenant)
-        return Reply(200, JSON, await checks.answer(check, request, Asker.of(check.model, call.headers)))
+        return Reply(200, JSON, await checks.answer(check, request, Asker.of(check.model, call.headers), call))
 
     return handle
 

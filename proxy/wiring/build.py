@@ -106,17 +106,18 @@ def build_house(
     )
     grounder = replace(grounder, later=build_later(site, grounder))
     sampler = Sampler(_sampling(settings), telemetry, workers, settings.policy, verifiers)
+    completions = Completions(router, grounder, _completing(settings), telemetry, sampler)
     audits = estimators.is_on("trace_auditing")
     return House(
         settings=settings,
-        completions=Completions(router, grounder, _completing(settings), telemetry, sampler),
+        completions=completions,
         passage=PassThrough(router, telemetry),
         reports=reports,
         telemetry=telemetry,
         workers=workers,
         estimators=estimators,
         checks=Checks(
-            grounder,
+            completions,
             prover,
             build_auditor(site, prover, router),
             max(grounding.timeout, settings.hallucination.timeout),

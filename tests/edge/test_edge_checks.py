@@ -1,8 +1,11 @@
-"""MG1–MG3, TA1–TA2, LB1: the endpoints that check claims, answers, facts and traces, over real sockets."""
+"""The endpoints that check claims, answers, facts and traces, over real sockets."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,8 +14,11 @@ from clients import sdk
 from proxies import Proxy
 from servers.believer import Believer, Manner
 from upstream import Received, Reply, Upstream, body_reply, chat_body, error_reply
+from waiting import found_within
 
 EVIDENCE = ["Revenue came to $5 million in 2023. Lee leads the team in Oslo.", "Costs were $3 million in 2023."]
+ADMIN = "an-admin-key-that-is-long"
+PATIENCE_S = 60.0
 SOURCES = [{"id": "a", "text": EVIDENCE[0]}, {"id": "b", "text": EVIDENCE[1]}]
 MANY_QUOTES = {"q": [f"quotation {number}" for number in range(21_000)]}
 
@@ -33,6 +39,12 @@ def post(proxy: Proxy, path: str, status: int = 200, **body: Any) -> dict[str, A
     response = httpx.post(f"{proxy.base_url}/grounding/{path}", json=body, timeout=30)
     assert response.status_code == status, response.text
     found: dict[str, Any] = response.json()
+    return found
+
+
+def admin_get(proxy: Proxy, path: str, **params: str) -> dict[str, Any]:
+    headers = {"authorization": f"Bearer {ADMIN}"}
+    found: dict[str, Any] = httpx.get(f"{proxy.base_url}/{path}", params=params, headers=headers, timeout=30).json()
     return found
 
 
@@ -80,6 +92,116 @@ def test_an_answer_is_verified_against_messages_and_read_with_its_question(proxy
     assert report["verdict"] == "grounded"
     wrong = post(proxy, "verify", answer="$5M", messages=messages, question="What were the costs in 2023?")
     assert wrong["verdict"] == "ungrounded"
+
+
+def test_sources_are_plain_texts_or_objects(proxy: Proxy) -> None:
+    report = post(proxy, "verify", answer="Revenue was $5M in 2023. Costs were $4M.", sources=[EVIDENCE[0], SOURCES[1]])
+    assert [claim["label"] for claim in report["choices"][0]["claims"]] == ["supported", "contradicted"]
+    assert [source["id"] for source in report["sources"]] == ["source-1", "b"]
+    message = post(proxy, "verify", 400, answer="x", sources=[7])["error"]["message"]
+    assert "sources.0" in message
+    assert "SourceIn" not in message
+
+
+@pytest.fixture
+def stocked(start_proxy: Start, tmp_path: Path) -> Proxy:
+    """A proxy with a store, a database of facts and a memory gate."""
+    with sqlite3.connect(tmp_path / "facts.db") as database:
+        database.execute("CREATE TABLE figures (label TEXT, value REAL)")
+        database.execute("INSERT INTO figures VALUES ('rent', 500)")
+    facts = {"url": f"sqlite:///{tmp_path}/facts.db", "templates": {"figures": "SELECT label, value FROM figures"}}
+    return start_proxy(
+        store={"url": f"sqlite:///{tmp_path}/store.db", "interval": "10ms"},
+        admin={"keys": {"ann": f"sha256:{sha256(ADMIN.encode()).hexdigest()}"}},
+        hallucination=on("memory_gate"),
+        facts=facts,
+    )
+
+
+def test_an_answer_is_verified_with_all_that_a_request_may_ask_for(stocked: Proxy) -> None:
+    post(stocked, "memory", subject="acme", facts=[{"text": "Costs were $3M in 2023.", "evidence": EVIDENCE}])
+    by_facts = post(stocked, "verify", answer="The rent is 500.", facts={})
+    assert (by_facts["verdict"], by_facts["sources"][0]["id"]) == ("grounded", "facts.figures")
+    remembered = post(stocked, "verify", answer="Costs were $3M in 2023.", subject="acme", memory=True)
+    assert remembered["verdict"] == "grounded"
+    assert "memory: no subject is named" in post(stocked, "verify", answer="x", memory=True)["warnings"]
+
+
+def test_a_verified_answer_is_stored_reviewed_and_compared(stocked: Proxy) -> None:
+    answer, question = "Acme was founded in 1987. Nobody lives on Titan.", "When was Acme founded?"
+    known = post(stocked, "verify", answer=answer, sources=EVIDENCE, question=question, subject="acme", session="s-1")
+
+    def stored() -> dict[str, Any] | None:
+        found = admin_get(stocked, "grounding", subject="acme").get("exchanges", [])
+        return found[0] if found else None
+
+    found = found_within(PATIENCE_S, stored)
+    assert (found["id"], found["question"], found["session"]) == (known["id"], question, "s-1")
+    reviews = admin_get(stocked, "reviews")["reviews"]
+    assert {each["exchange"] for each in reviews} == {known["id"]}
+    other = post(stocked, "verify", answer="Acme was founded in 1993.", sources=EVIDENCE, subject="acme")
+    assert "inconsistent_with_history" in other["flags"]
+    assert other["consistency"]["contradictions"][0]["exchange"] == known["id"]
+
+
+def test_a_verified_answer_is_sampled_where_its_request_is_known(proxy: Proxy, upstream: Upstream) -> None:
+    upstream.reply = body_reply(chat_body("Revenue was $5M in 2023."))
+    messages = [{"role": "system", "content": EVIDENCE[0]}, {"role": "user", "content": "What was the revenue?"}]
+    report = post(proxy, "verify", answer="Revenue was $5M in 2023.", messages=messages, model="m", samples=3)
+    found = proxy.self_consistency(report["id"])
+    assert (found["status"], found["answered"], found["claims"][0]["votes"]) == ("complete", 3, [1.0, 1.0, 1.0])
+    assert [received.json()["messages"] for received in upstream.requests] == [messages] * 3
+    for missing in ({"messages": messages}, {"model": "m"}):
+        assert post(proxy, "verify", 400, answer="x", samples=3, **missing)["error"]["param"] == "samples"
+
+
+def test_a_verified_answer_need_not_be_waited_for(proxy: Proxy) -> None:
+    waiting = post(proxy, "verify", answer="Revenue was $5M in 2023.", sources=EVIDENCE, mode="async")
+    assert waiting["status"] == "pending"
+    assert proxy.report(waiting["id"])["verdict"] == "grounded"
+
+
+@pytest.mark.parametrize(
+    ("marks", "status"), [("", "supported"), (" [1]", "supported"), (" [9]", "unknown_citation"), (" [1][9]", None)]
+)
+def test_a_claim_that_cites_nothing_there_is_has_no_bits(proxy: Proxy, marks: str, status: str | None) -> None:
+    found = post(proxy, "claim", claim=f"Revenue was $5M in 2023{marks}.", evidence=EVIDENCE)
+    assert found["budget"]["status"] == (status or "unknown_citation")
+    is_unknown = "9" in marks
+    assert (found["budget"]["observed_bits"] is None) is is_unknown
+    assert ("unknown_citation" in found.get("flags", [])) is is_unknown
+
+
+@pytest.mark.parametrize(
+    ("claim", "confidence", "target", "is_short"),
+    [
+        ("Revenue came to $5 million in 2023.", 0.9, 0.9, False),  # the very words
+        ("Revenue came to $5 million in 2023.", 1.0, 0.95, False),
+        ("The team in Oslo is led by Lee.", 0.6, 0.6, False),
+        ("The team in Oslo is led by Lee.", 0.95, 0.95, True),
+        ("The team in Oslo is led by Lee.", 0.1, 0.55, False),
+        ("The team in Oslo is led by Lee.", None, 0.55, False),
+    ],
+)
+def test_evidence_has_to_carry_a_claim_to_its_stated_confidence(
+    proxy: Proxy, claim: str, confidence: float | None, target: float, is_short: bool
+) -> None:
+    found = post(proxy, "claim", claim=claim, evidence=EVIDENCE, confidence=confidence)
+    assert (found["label"], found["budget"]["target"]) == ("supported", target)
+    assert (found["budget"]["budget_gap"] > 0) is is_short
+
+
+@pytest.mark.parametrize(
+    ("claim", "label"), [("Revenue was $5M in 2023.", "supported"), ("Revenue was $6M in 2023.", "contradicted")]
+)
+def test_a_model_that_hangs_leaves_the_verdict_by_words(
+    believing: Callable[..., Proxy], believer: Believer, claim: str, label: str
+) -> None:
+    believer.manner = Manner(hangs=True)
+    proxy = believing("output_verification", timeout="300ms")
+    found = post(proxy, "claim", claim=claim, evidence=EVIDENCE, model="believer")
+    assert (found["label"], found["budget"]["missing"]) == (label, "timeout")
+    assert found["citations"]
 
 
 def test_claims_are_found_without_verdicts(proxy: Proxy) -> None:
