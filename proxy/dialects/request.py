@@ -19,8 +19,8 @@ from proxy.verification.examine import Ask
 class Request:
     """A request for a completion, in some dialect. `raw` are its bytes as they came, `body` is what they decode to.
 
-    `model` is empty where it names none, as stored prompts do, and `question` is set where it is not among the messages.
-    What is stored of it belongs to the `tenant`.
+    `model` is empty where it names none, as stored prompts do. What is stored of it belongs to the `tenant`.
+    `question` is set where it is not among the messages.
     """
 
     dialect: Dialect
