@@ -48,6 +48,16 @@ def admin_get(proxy: Proxy, path: str, **params: str) -> dict[str, Any]:
     return found
 
 
+def exchanges(proxy: Proxy, count: int) -> list[dict[str, Any]]:
+    """Return the stored exchanges, once there are so many."""
+
+    def look() -> list[dict[str, Any]] | None:
+        found: list[dict[str, Any]] = admin_get(proxy, "grounding").get("exchanges", [])
+        return found if len(found) >= count else None
+
+    return found_within(PATIENCE_S, look)
+
+
 @pytest.fixture
 def believing(start_proxy: Start, believer: Believer) -> Callable[..., Proxy]:
     """A proxy whose operations ask the model that the body names, served by the believer."""
@@ -104,18 +114,25 @@ def test_sources_are_plain_texts_or_objects(proxy: Proxy) -> None:
 
 
 @pytest.fixture
-def stocked(start_proxy: Start, tmp_path: Path) -> Proxy:
+def stored(start_proxy: Start, tmp_path: Path) -> Callable[..., Proxy]:
+    """Start a proxy with a store and an admin."""
+
+    def start(**sections: Any) -> Proxy:
+        admin = {"keys": {"ann": f"sha256:{sha256(ADMIN.encode()).hexdigest()}"}}
+        store = {"url": f"sqlite:///{tmp_path}/store.db", "interval": "10ms"}
+        return start_proxy(store=store, admin=admin, **sections)
+
+    return start
+
+
+@pytest.fixture
+def stocked(stored: Callable[..., Proxy], tmp_path: Path) -> Proxy:
     """A proxy with a store, a database of facts and a memory gate."""
     with sqlite3.connect(tmp_path / "facts.db") as database:
         database.execute("CREATE TABLE figures (label TEXT, value REAL)")
         database.execute("INSERT INTO figures VALUES ('rent', 500)")
     facts = {"url": f"sqlite:///{tmp_path}/facts.db", "templates": {"figures": "SELECT label, value FROM figures"}}
-    return start_proxy(
-        store={"url": f"sqlite:///{tmp_path}/store.db", "interval": "10ms"},
-        admin={"keys": {"ann": f"sha256:{sha256(ADMIN.encode()).hexdigest()}"}},
-        hallucination=on("memory_gate"),
-        facts=facts,
-    )
+    return stored(hallucination=on("memory_gate"), facts=facts)
 
 
 def test_an_answer_is_verified_with_all_that_a_request_may_ask_for(stocked: Proxy) -> None:
@@ -131,17 +148,29 @@ def test_a_verified_answer_is_stored_reviewed_and_compared(stocked: Proxy) -> No
     answer, question = "Acme was founded in 1987. Nobody lives on Titan.", "When was Acme founded?"
     known = post(stocked, "verify", answer=answer, sources=EVIDENCE, question=question, subject="acme", session="s-1")
 
-    def stored() -> dict[str, Any] | None:
-        found = admin_get(stocked, "grounding", subject="acme").get("exchanges", [])
-        return found[0] if found else None
-
-    found = found_within(PATIENCE_S, stored)
+    (found,) = exchanges(stocked, 1)
     assert (found["id"], found["question"], found["session"]) == (known["id"], question, "s-1")
     reviews = admin_get(stocked, "reviews")["reviews"]
     assert {each["exchange"] for each in reviews} == {known["id"]}
     other = post(stocked, "verify", answer="Acme was founded in 1993.", sources=EVIDENCE, subject="acme")
     assert "inconsistent_with_history" in other["flags"]
     assert other["consistency"]["contradictions"][0]["exchange"] == known["id"]
+
+
+def test_confidence_and_consistency_can_be_switched_off(stored: Callable[..., Proxy]) -> None:
+    proxy = stored(confidence={"enabled": False}, consistency={"enabled": False})
+    post(proxy, "verify", answer="Acme was founded in 1987.", sources=EVIDENCE, subject="acme")
+    exchanges(proxy, 1)
+    report = post(proxy, "verify", answer="Acme was founded in 1993.", sources=EVIDENCE, subject="acme")
+    assert report["verdict"] == "ungrounded"
+    assert report.keys().isdisjoint({"confidence", "consistency"})
+    assert {"low_confidence", "inconsistent_with_history"}.isdisjoint(report["flags"])
+    claim = report["choices"][0]["claims"][0]
+    assert (claim["confidence"], "confidence_parts" in claim) == (None, False)
+    exchanges(proxy, 2)
+    assert {review["confidence"] for review in admin_get(proxy, "reviews")["reviews"]} == {None}
+    assert httpx.get(f"{proxy.url}/metrics").text.count('grounding_score_kind="confidence"') == 0
+    assert "totals" in admin_get(proxy, "grounding/metrics")
 
 
 def test_a_verified_answer_is_sampled_where_its_request_is_known(proxy: Proxy, upstream: Upstream) -> None:
