@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from proxy.types import Citation, Claim, NumericPolicy, Policy, Verdict
+from proxy.verification.alignment.initialisms import spell_out
 from proxy.verification.alignment.lexicon import concept, same_meaning
 from proxy.verification.alignment.vetoes import read_claim
 from proxy.verification.context.cells import cell_at, speaks_of_column
@@ -58,6 +59,7 @@ def verify(
     """
     if decides_alone(claim, policy):
         return None
+    claim = spell_out(claim, context)
     quantities = find_quantities(claim.text)
     wanted = [quantity for quantity in quantities if is_enabled(quantity, policy.numeric)]
     if not wanted and not find_frequencies(claim.text):

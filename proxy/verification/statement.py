@@ -16,6 +16,7 @@ from typing import Literal
 
 from proxy.types import Citation, Claim, Match, Policy, Source, Verdict
 from proxy.verification.alignment.features import Features, features
+from proxy.verification.alignment.initialisms import spell_out
 from proxy.verification.alignment.lexicon import (
     CALENDAR,
     EVALUATIVE,
@@ -186,6 +187,7 @@ def verify(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
 
 def assess(claim: Claim, context: Context, policy: Policy) -> tuple[Alignment, Features] | None:
     """The claim beside its best evidence, and what the learned model reads of the two; None as for `verify`."""
+    claim = spell_out(claim, context)
     alignment = align(claim, context, policy)
     if alignment is None:
         return None
