@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
+from ports import free_port
 from proxies import Proxy
 from servers.databases import Database
 from upstream import Upstream, body_reply, chat_body, chat_events, stream_reply
@@ -65,8 +65,7 @@ class Served:
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
         folder.mkdir()
         (folder / "config.yaml").write_text(yaml.safe_dump(dict(config)))
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         self._log = folder / "log"
         self.url = f"http://127.0.0.1:{port}"
         serve = ["serve", "--config", "config.yaml", "--host", "127.0.0.1", "--port", str(port)]

@@ -1,12 +1,12 @@
 """GW7, GW1, GW3: errors of the proxy itself have OpenAI's shape, and the SDK raises what it would raise anyway."""
 
 import json
-import socket
 
 import httpx
 import openai
 import pytest
 from clients import JSON_HEADERS, RawClient, data_of, events_of, fetch, post_chat, sdk
+from ports import free_port
 from upstream import Reply, Stall, Upstream, chat_body, chat_events, stream_reply
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
@@ -131,9 +131,7 @@ def test_an_unknown_model_is_not_found(upstream: Upstream, start_proxy) -> None:
 @pytest.fixture
 def nobody() -> str:
     """An address where nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    return f"http://127.0.0.1:{port}/v1"
+    return f"http://127.0.0.1:{free_port()}/v1"
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
