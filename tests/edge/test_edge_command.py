@@ -65,7 +65,7 @@ def test_a_served_proxy_answers_keeps_its_secrets_and_stops(running, upstream: U
     assert b'"grounding"' in post_chat(port, request | {"stream": True}, secret).body
     upstream.reply = error_reply(401, f"Incorrect API key: {SECRETS[1]}", type="invalid_request_error")
     assert post_chat(port, request, secret).status == 401
-    assert post_chat(port, b'{"model": "walrus factory', secret).status == 400
+    assert post_chat(port, b'{"model": "walrus factory', secret).status == 401, "the upstream's own answer"
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=15) == 0
     logged = log.read_text()
