@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from proxy.dialects.answer import Answer
 from proxy.dialects.chat import CHAT
 from proxy.dialects.checks import (
     AnswerCheck,
+    Check,
     ClaimCheck,
     EvidenceCheck,
     FactIn,
     MemoryCheck,
     TextCheck,
     TraceCheck,
+    read_check,
     render_audit,
     render_claims,
     render_quotes,
@@ -25,10 +28,13 @@ from proxy.dialects.checks import (
 from proxy.dialects.jsonbytes import dumps, loads
 from proxy.dialects.report import render_claim
 from proxy.dialects.request import Request
-from proxy.errors import BadRequest, Overload
+from proxy.errors import BadRequest, Overload, TryLater
 from proxy.gateway.completion import Completions
+from proxy.gateway.deferred import longest_wait
+from proxy.gateway.deferred_checks import CheckJob, deferred, is_cut_short
 from proxy.gateway.estimators import Asker
-from proxy.gateway.memory import Answered, Memory, Offered
+from proxy.gateway.grounding import Grounder
+from proxy.gateway.memory import LONGEST_S, Answered, Memory, Offered
 from proxy.gateway.proving import Prover
 from proxy.gateway.report_log import log_violations
 from proxy.gateway.trace import Auditor, Trace
@@ -41,6 +47,9 @@ from proxy.verification.information.worded import assertion, targets_of
 from proxy.verification.quote import check_quotes
 from proxy.verification.schema import read_evidence
 
+C = TypeVar("C", bound=Check)
+
+_DEFER_S = 0.1  # for keeping a job, beyond the time for the facts themselves
 _OFF = "{} off. To switch it on, set hallucination.enabled and hallucination.{}.enabled."
 
 
@@ -112,14 +121,16 @@ class Checks:
 
     async def remember(self, check: MemoryCheck, asker: Asker, tenant: str = "") -> Mapping[str, Any]:
         """Which facts pass the gate, and what is kept of them. Raises BadRequest where the gate is off."""
+        until = asyncio.get_running_loop().time() + LONGEST_S + _DEFER_S
         answered = await self._memory.admit(_offered(check), check.subject, asker, tenant)
-        accepted = sum(each.admission.rejected is None for each in answered)
-        return {
-            "subject": check.subject,
-            "accepted": accepted,
-            "rejected": len(answered) - accepted,
-            "facts": [_fact(each, is_kept=check.subject is not None) for each in answered],
-        }
+        kept = tuple(each.fact.id if each.fact else None for each in answered)
+        job = CheckJob("memory", check.model_dump(mode="json"), tenant, kept, self._grounder.telemetry.origin())
+        found, judgements = _decided(check.subject, answered), [each.judgement for each in answered]
+        try:
+            async with asyncio.timeout_at(until):
+                return await deferred(found, judgements, job, self._grounder.later)
+        except TimeoutError:
+            return found
 
     async def kept(self, subject: str, tenant: str = "") -> Mapping[str, Any]:
         """The facts that a tenant keeps about a subject. Raises MemoryUnavailable, and BadRequest without a gate."""
@@ -138,16 +149,46 @@ class Checks:
             ],
         }
 
-    async def trace(self, check: TraceCheck, asker: Asker) -> Mapping[str, Any]:
+    async def trace(self, check: TraceCheck, asker: Asker, tenant: str = "") -> Mapping[str, Any]:
         """What every step is, and whether the answer follows. Raises BadRequest where the audit is off."""
         if not self.audits:
             raise BadRequest(_OFF.format("Trace auditing is", "trace_auditing"))
-        return await self.audit(check, asker)
+        return await self.audit(check, asker, tenant)
 
-    async def audit(self, check: TraceCheck, asker: Asker) -> Mapping[str, Any]:
+    async def audit(self, check: TraceCheck, asker: Asker, tenant: str = "") -> Mapping[str, Any]:
         """The same for those who have it in process."""
-        trace = Trace(check.steps, sources_of(check.context), check.answer, check.question)
-        return render_audit(await self.auditor.audit(trace, asker))
+        audit = await self.auditor.audit(_trace(check), asker)
+        job = CheckJob("trace", check.model_dump(mode="json"), tenant, origin=self._grounder.telemetry.origin())
+        judgements = [step.judgement for step in audit.steps]
+        return await deferred(render_audit(audit), judgements, job, self._grounder.later)
+
+    async def finish(self, id_: str, payload: bytes, within: float) -> bytes:
+        """Do a check that was left for later, `within` so many seconds; return its result as JSON. A job calls this.
+
+        Raises TryLater, with the result as far as it came, when it was cut short again.
+        """
+        job = CheckJob.read(payload)
+        self._grounder.telemetry.goes_back_to(job.origin)
+        if job.kind == "trace":
+            audit = await replace(self.auditor, timeout=within).audit(_trace(_again(TraceCheck, job)), _asker(job))
+            found, judgements = render_audit(audit), [step.judgement for step in audit.steps]
+        else:
+            check = _again(MemoryCheck, job)
+            answered = await self._memory.prove(_offered(check), _asker(job), within)
+            judgements = [each.judgement for each in answered]
+            if check.subject is not None and not is_cut_short(judgements):
+                answered = await self._memory.revise(check.subject, job.kept, answered, job.tenant)
+            found = _decided(check.subject, answered)
+        if is_cut_short(judgements):
+            so_far = dumps({"id": id_, "status": "partial", **found})
+            raise TryLater("cut short: no model could be asked", after=longest_wait(judgements), so_far=so_far)
+        result = dumps({"id": id_, "status": "complete", **found})
+        self._grounder.reports.put(id_, result, job.tenant)
+        return result
+
+    @property
+    def _grounder(self) -> Grounder:
+        return self.completions.grounder
 
     @property
     def _memory(self) -> Memory:
@@ -173,6 +214,28 @@ def _one_offered(fact: FactIn, shared: Mapping[str, Source]) -> Offered:
     cited: Sequence[Source] = [shared[id_] for id_ in fact.cites if id_ in shared]
     all_shared = () if own or fact.cites else tuple(shared.values())
     return Offered(fact.text, (*own, *cited, *all_shared), fact.confidence, unknown)
+
+
+def _trace(check: TraceCheck) -> Trace:
+    return Trace(check.steps, sources_of(check.context), check.answer, check.question)
+
+
+def _again(shape: type[C], job: CheckJob) -> C:
+    return read_check(shape, dumps(job.check))
+
+
+def _asker(job: CheckJob) -> Asker:
+    return Asker(str(job.check.get("model", "")))
+
+
+def _decided(subject: str | None, answered: Sequence[Answered]) -> dict[str, Any]:
+    accepted = sum(each.admission.rejected is None for each in answered)
+    return {
+        "subject": subject,
+        "accepted": accepted,
+        "rejected": len(answered) - accepted,
+        "facts": [_fact(each, is_kept=subject is not None) for each in answered],
+    }
 
 
 def _fact(answered: Answered, *, is_kept: bool) -> Mapping[str, Any]:

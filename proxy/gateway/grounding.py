@@ -151,8 +151,7 @@ class Grounder:
                 given=heard.given,
             )
             report = replace(report, attempts=heard.attempts) if heard.attempts else report
-            origin = self.telemetry.origin()
-            if self.later and is_unfinished(report) and await self.later.take(report.id, request, heard, origin):
+            if await self._defers(report, request, heard):
                 report = replace(report, status="deferred")
             if sampling is not None:
                 report = self._rated(replace(report, self_consistency=await sampling.so_far(report)))
@@ -162,6 +161,12 @@ class Grounder:
             if sampling is not None and report.self_consistency and report.self_consistency.status == "pending":
                 self.start(self._complete(report, request, heard, sampling))
             return annotation
+
+    async def _defers(self, report: Report, request: Request, heard: Heard) -> bool:
+        """Have a report that was cut short completed by a job; False where that is not needed or not possible."""
+        if self.later is None or not is_unfinished(report):
+            return False
+        return await self.later.take(report.id, request, heard, self.telemetry.origin(), wait_asked_for(report))
 
     async def _complete(self, report: Report, request: Request, heard: Heard, sampling: Sampling) -> None:
         """Adds to the kept report what the samples come to."""

@@ -104,10 +104,18 @@ def build_house(
         recorder=Recorder(history, workers) if history else None,
         room=Room(grounding.max_bytes),
     )
-    grounder = replace(grounder, later=build_later(site, grounder))
     sampler = Sampler(_sampling(settings), telemetry, workers, settings.policy, verifiers)
     completions = Completions(router, grounder, _completing(settings), telemetry, sampler)
-    audits = estimators.is_on("trace_auditing")
+    checks = Checks(
+        completions,
+        prover,
+        build_auditor(site, prover, router),
+        max(grounding.timeout, settings.hallucination.timeout),
+        memory,
+        estimators.is_on("trace_auditing"),
+    )
+    later = build_later(site, grounder, checks)
+    completions = replace(completions, grounder=replace(grounder, later=later))
     return House(
         settings=settings,
         completions=completions,
@@ -116,15 +124,8 @@ def build_house(
         telemetry=telemetry,
         workers=workers,
         estimators=estimators,
-        checks=Checks(
-            completions,
-            prover,
-            build_auditor(site, prover, router),
-            max(grounding.timeout, settings.hallucination.timeout),
-            memory,
-            audits,
-        ),
-        later=grounder.later,
+        checks=replace(checks, completions=completions),
+        later=later,
         facts=facts,
         history=history,
         limiter=estate.take(lambda old: old.limiter, lambda: build_limiter(shared), "cache"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -469,3 +470,43 @@ def test_words_derive_the_answer_where_the_executor_is_silent(start_proxy: Start
     found = post(proxy, "trace", steps=STEPS[:1], context=EVIDENCE, answer="$5M", model="m")
     assert found["post_hoc"]["status"] == "derived"
     assert found["steps"][0]["status"] == "UNVERIFIABLE"
+
+
+# --- what a rate limit cuts short -------------------------------------------------------------------------------------
+
+
+def test_facts_and_traces_that_a_rate_limit_cuts_short_are_completed_later(
+    start_proxy: Start, believer: Believer, tmp_path: Path
+) -> None:
+    believer.manner = Manner(busy=10_000, retry_after="1")
+    proxy = start_proxy(
+        upstreams={"up": {"base_url": believer.base_url}},
+        hallucination=on("memory_gate", "trace_auditing", backend="self"),
+        jobs={"url": f"sqlite:///{tmp_path / 'jobs.db'}", "poll": "100ms"},
+    )
+    facts = [{"text": text, "confidence": 0.9} for text in ("Lee leads the team in Oslo.", "Kim paints.")]
+    gate = post(proxy, "memory", subject="acme", facts=facts, evidence=EVIDENCE, model="believer")
+    trace = post(proxy, "trace", steps=["Lee leads the team in Oslo.", "Kim paints."], context=EVIDENCE, model="b")
+    assert (gate["status"], trace["status"]) == ("deferred", "deferred")
+    assert [(each["status"], each["grounding"]) for each in gate["facts"]] == [("accepted", "unverified")] * 2
+    assert trace["counts"]["UNVERIFIABLE"] == 2
+    assert fetched(proxy, gate["id"])["facts"] == gate["facts"]
+    believer.manner = Manner()
+    gate, trace = (found_within(30.0, partial(completed, proxy, each["id"])) for each in (gate, trace))
+    assert [(each["status"], each["stored"]) for each in gate["facts"]] == [("accepted", True), ("rejected", False)]
+    assert [step["status"] for step in trace["steps"]] == ["ENTAILED", "NOT_IN_CONTEXT"]
+    (kept,) = httpx.get(f"{proxy.base_url}/grounding/memory", params={"subject": "acme"}).json()["facts"]
+    assert (kept["id"], kept["text"], kept["is_source"]) == (gate["facts"][0]["id"], facts[0]["text"], True)
+    assert "id" not in post(proxy, "trace", steps=["Lee leads the team in Oslo."], context=EVIDENCE, model="b")
+
+
+def fetched(proxy: Proxy, id_: str) -> dict[str, Any]:
+    response = httpx.get(f"{proxy.base_url}/grounding/{id_}", timeout=30)
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def completed(proxy: Proxy, id_: str) -> dict[str, Any] | None:
+    found = fetched(proxy, id_)
+    return found if found["status"] == "complete" else None
