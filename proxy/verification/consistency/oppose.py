@@ -50,14 +50,14 @@ _IS_THE = re.compile(r",? (?:is|was) (?:currently |still )?(?:the|its|our|their|
 
 _NONE = re.compile(
     r"\b(?:(?:has|have|shows?|reports?|offers?|includes?|contains?|takes?|there (?:is|are)|is with) no\b"
-    r"(?! longer| other)|(?:does|do)(?: not|n['\u2019]t) (?:have|show|report|offer|include|contain|take|own)\b|lacks?\b|"
-    r"denies\b|is without\b)"
+    r"(?! longer| other)|(?:does|do)(?: not|n['\u2019]t) (?:have|show|report|offer|include|contain|take|own)\b|"
+    r"lacks?\b|denies\b|is without\b)"
     r"(?: (?:any|a|an)\b)?(?: (?:evidence|signs?|history) of)?",
     re.IGNORECASE,
 )
 _SOME = re.compile(
-    r"\b(?:has|have|shows?|reports?|offers?|includes?|contains?|takes?|owns?|there (?:is|are)|complains? of|suffers? from|"
-    r"(?:is|are)(?= allergic to\b))"
+    r"\b(?:has|have|shows?|reports?|offers?|includes?|contains?|takes?|owns?|there (?:is|are)|complains? of|"
+    r"suffers? from|(?:is|are)(?= allergic to\b))\b"
     r"(?! (?:no|not|never|been|had|to)\b)(?: (?:evidence|signs?) of)?",
     re.IGNORECASE,
 )
