@@ -3,8 +3,10 @@
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
+WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN || echo 2); echo $$((n > 7 ? 8 : n + 1)))
+FAST := $(addprefix tests/,config dialects library training verification test_docs.py)
 
-.PHONY: demo serve test check clients coverage clean
+.PHONY: demo serve test test-fast check clients coverage clean
 
 demo: .venv/.ready          ## three RAG requests through the proxy, answered by a bundled demo model server
 	@$(BIN)/groundwire demo
@@ -12,8 +14,11 @@ demo: .venv/.ready          ## three RAG requests through the proxy, answered by
 serve: .venv/.ready         ## the proxy in front of Ollama, until you stop it
 	@$(BIN)/groundwire serve --config config.yaml
 
-test: .venv/.ready-dev      ## all tests
-	@$(BIN)/python -m pytest
+test: .venv/.ready-dev      ## all tests, side by side; WORKERS=0 for one after the other
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+test-fast: .venv/.ready-dev ## the tests that need no server and no large text, in half a minute
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -k "not hostile and not linear" $(FAST)
 
 check: .venv/.ready-dev     ## style, types, and who may import whom
 	@$(BIN)/ruff format --check .

@@ -53,16 +53,16 @@ class ConfigError(GroundwireError):
         self.problems = tuple(problems)
 
 
-class EvidenceSchemaError(GroundwireError):
-    """A JSON answer breaks the shape declared for its evidence; `violations` has all of them (ES2)."""
+class EvidenceSchemaError(GroundwireError, ValueError):
+    """A JSON answer breaks the shape declared for its evidence; `violations` has all of them."""
 
     def __init__(self, violations: Sequence[Violation]) -> None:
         super().__init__("; ".join(f"{v.field}: expected {v.expected}, found {v.found}" for v in violations))
         self.violations = tuple(violations)
 
 
-class EvidenceGroundingError(GroundwireError):
-    """An answer gave quotations and none of them stands in a source (QU6); `rejected` counts them."""
+class EvidenceGroundingError(GroundwireError, ValueError):
+    """None of an answer's quotations was found in a source; `rejected` counts them."""
 
     def __init__(self, rejected: int) -> None:
         super().__init__(f"none of the {rejected} quotations stands in a source")
@@ -115,6 +115,10 @@ class RequestError(GroundwireError):
 
 class BadRequest(RequestError):
     """The body is not what the API takes."""
+
+
+class UnreadableBody(BadRequest):
+    """The body is not a JSON object."""
 
 
 class BodyTooLarge(RequestError):

@@ -27,7 +27,6 @@ from proxy.types import (
     Claim,
     Judgement,
     Label,
-    Method,
     NumericPolicy,
     Policy,
     QuotePolicy,
@@ -42,9 +41,8 @@ from proxy.verification.examine import Ask, verify
 from proxy.verification.information.budget import TARGETS
 from proxy.verification.information.cascade import joined
 from proxy.verification.information.scrub import scrub_all
-from proxy.verification.information.worded import assertion, prove, with_budget
+from proxy.verification.information.worded import assertion, prove, targets_of, with_budget
 from proxy.verification.judge import Judge
-from proxy.verification.memory import target_of
 from proxy.verification.quotation import find_quotes
 from proxy.verification.quote import QuoteResult
 from proxy.verification.schema import read_evidence
@@ -92,7 +90,8 @@ def verify_claim(
     """
     if estimator is not None:
         return _run(verify_claim_async(claim, evidence, confidence, policy=policy, estimator=estimator, judge=judge))
-    return _result(prove(assertion(claim), _context(evidence).sources, policy, _loaded(judge)))
+    target = _target(confidence)("verifier")
+    return _result(prove(assertion(claim), _context(evidence).sources, policy, _loaded(judge), target))
 
 
 async def verify_claim_async(
@@ -324,7 +323,7 @@ async def _proved(
     judge: Judge | None,
 ) -> Judgement:
     """Return a claim as the judge decides it, and then as far as an estimator does."""
-    worded = await asyncio.to_thread(lambda: prove(claim, sources, policy, _loaded(judge)))
+    worded = await asyncio.to_thread(lambda: prove(claim, sources, policy, _loaded(judge), target("verifier")))
     if estimator is None or claim.skip_reason is not None:
         return worded
     budget = await measured(claim, sources, estimator, target)
@@ -351,10 +350,10 @@ def _result(judgement: Judgement) -> ClaimResult:
 
 
 def _target(confidence: float | None) -> TargetOf:
-    def of(method: Method) -> float:
-        return TARGETS[method] if confidence is None else target_of(confidence, method)
-
-    return of
+    """Return the targets of a stated confidence. Raises ValueError where it lies outside 0 to 1."""
+    if confidence is not None and not 0.0 <= confidence <= 1.0:
+        raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
+    return targets_of(confidence)
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

@@ -6,6 +6,7 @@ set, the same examples are tried every time, so that a change is judged by what 
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,16 @@ settings.register_profile(
     "groundwire", deadline=None, derandomize="CI" in os.environ, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("groundwire")
+
+
+def pytest_configure() -> None:
+    """Let the tests and their subprocesses keep bytecode, even where the environment forbids it.
+
+    Otherwise every `groundwire serve` that a test starts would compile all of its imports anew.
+    """
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(sys.prefix, "bytecode")))
 
 
 @pytest.fixture(scope="module", autouse=True)

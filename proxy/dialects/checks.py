@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from proxy.dialects.chat import CHAT
 from proxy.dialects.jsonbytes import dumps
-from proxy.dialects.options import Options, SourceIn, explicit_sources, in_json_words
+from proxy.dialects.options import Evidence, Options, explicit_sources, in_json_words, path_of
 from proxy.dialects.report import render_budget, render_claim
 from proxy.dialects.request import Request, read_object, read_request
-from proxy.errors import BadRequest, EvidenceSchemaError
-from proxy.types import Claim, Source
+from proxy.errors import BadRequest
+from proxy.types import Claim, Source, Violation
 from proxy.verification.quote import QuoteResult
 from proxy.verification.trace import Audit, AuditedStep
 
@@ -24,7 +25,7 @@ _LONGEST = 20_000  # characters of one claim, fact or step; what is longer is an
 
 Assertion = Annotated[str, Field(min_length=1, max_length=_LONGEST)]
 Confidence = Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
-Evidence = Annotated[tuple[str | SourceIn, ...], Field(strict=False)]
+EvidenceList = Annotated[tuple[Evidence, ...], Field(strict=False)]
 
 
 class Check(BaseModel):
@@ -37,7 +38,7 @@ class ClaimCheck(Check):
     """One claim and its evidence. `confidence` is the belief that the evidence has to carry it to."""
 
     claim: Assertion
-    evidence: Evidence
+    evidence: EvidenceList
     confidence: Confidence | None = None
     model: str = ""
 
@@ -47,7 +48,7 @@ class FactIn(Check):
 
     text: Assertion
     confidence: Confidence | None = None
-    evidence: Evidence = ()
+    evidence: EvidenceList = ()
     cites: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
 
@@ -56,7 +57,7 @@ class MemoryCheck(Check):
 
     facts: Annotated[tuple[FactIn, ...], Field(strict=False, min_length=1, max_length=100)]
     subject: Annotated[str, Field(min_length=1, max_length=500)] | None = None
-    evidence: Evidence = ()
+    evidence: EvidenceList = ()
     model: str = ""
 
 
@@ -64,7 +65,7 @@ class TraceCheck(Check):
     """Steps of reasoning, what they start from, and the answer that they should lead to."""
 
     steps: Annotated[tuple[Assertion, ...], Field(strict=False, min_length=1, max_length=200)]
-    context: Evidence = ()
+    context: EvidenceList = ()
     answer: Assertion | None = None
     question: Annotated[str, Field(max_length=_LONGEST)] = ""
     model: str = ""
@@ -81,7 +82,7 @@ class EvidenceCheck(Check):
 
     answer: str | dict[str, JsonValue]
     fields: Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
-    sources: Evidence
+    sources: EvidenceList
 
 
 class AnswerCheck(Check):
@@ -105,15 +106,18 @@ def read_answer_check(raw: bytes, headers: Mapping[str, str], tenant: str = "") 
     own = {key: value for key, value in body.items() if key in AnswerCheck.model_fields}
     check = _validated(AnswerCheck, own)
     asked = {key: value for key, value in body.items() if key not in own}
-    request: dict[str, Any] = {"model": check.model or "unknown", "messages": list(check.messages), "grounding": asked}
+    request: dict[str, Any] = {"messages": list(check.messages), "grounding": asked}
+    request |= {"model": check.model} if check.model else {}
     request |= {} if check.documents is None else {"documents": check.documents}
-    return check, read_request(CHAT, dumps(request), headers, tenant)
+    read = replace(read_request(CHAT, dumps(request), headers, tenant), question=check.question)
+    if read.options.samples is not None and not (check.model and check.messages):
+        raise BadRequest("'samples' needs 'model' and 'messages', as that request is sent again", param="samples")
+    return check, read
 
 
-def sources_of(evidence: Sequence[str | SourceIn]) -> tuple[Source, ...]:
-    """Evidence as sources, those without an id named by their place."""
-    given = tuple(SourceIn(text=each) if isinstance(each, str) else each for each in evidence)
-    return explicit_sources(Options(sources=given), None)
+def sources_of(evidence: Sequence[Evidence]) -> tuple[Source, ...]:
+    """Return evidence as sources; those without an id are named by their place."""
+    return explicit_sources(Options(sources=tuple(evidence)), None)
 
 
 def render_claims(claims: Sequence[Claim]) -> dict[str, Any]:
@@ -178,8 +182,8 @@ def render_quotes(result: QuoteResult) -> dict[str, Any]:
     }
 
 
-def render_violations(error: EvidenceSchemaError) -> dict[str, Any]:
-    """The violations of a JSON answer whose evidence has another shape than was declared."""
+def render_violations(violations: Sequence[Violation]) -> dict[str, Any]:
+    """Return the wire form of the violations of a JSON answer whose evidence has another shape than was declared."""
     listed = [
         {
             "field": each.field,
@@ -187,7 +191,7 @@ def render_violations(error: EvidenceSchemaError) -> dict[str, Any]:
             "expected": each.expected,
             "found": each.found,
         }
-        for each in error.violations
+        for each in violations
     ]
     return {"accepted": {}, "schema": {"violations": listed}}
 
@@ -197,7 +201,7 @@ def _validated(shape: type[M], body: Mapping[str, Any]) -> M:
         return shape.model_validate(body)
     except ValidationError as error:
         first = error.errors()[0]
-        path = ".".join(str(step) for step in first["loc"] if step not in ("SourceIn", "str"))
+        path = path_of(first)
         if first["type"] == "extra_forbidden":
             told = "there is an unknown key"  # its name may be anything
             raise BadRequest(f"'{path}' is no key of this endpoint", param=path, operator=told) from error

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, ValidationError
 from pydantic_core import ErrorDetails
 
 from proxy.dialects.parts import is_url
@@ -35,6 +36,17 @@ class SourceIn(BaseModel):
     metadata: dict[str, JsonValue] | None = None
 
 
+_TAGS = ("(text)", "(object)")
+
+
+def _tag(value: Any) -> str:
+    return _TAGS[0] if isinstance(value, str) else _TAGS[1]
+
+
+Evidence = Annotated[Annotated[str, Tag(_TAGS[0])] | Annotated[SourceIn, Tag(_TAGS[1])], Discriminator(_tag)]
+"""A source as a plain text or as an object."""
+
+
 class Options(BaseModel):
     """The `grounding` object of a request; an unknown key or a value of the wrong type is refused by name."""
 
@@ -42,7 +54,7 @@ class Options(BaseModel):
 
     mode: Mode | None = None
     detail: Detail = "full"
-    sources: tuple[SourceIn, ...] = Field(default=(), strict=False)
+    sources: tuple[Evidence, ...] = Field(default=(), strict=False)
     verifiers: tuple[Literal["quote", "numeric", "statement"], ...] | None = Field(default=None, strict=False)
     evidence_fields: tuple[str, ...] = Field(default=(), strict=False)
     facts: dict[str, JsonValue] | None = None
@@ -68,7 +80,7 @@ def read_options(body: Mapping[str, Any], headers: Mapping[str, str]) -> Options
         return Options.model_validate({**twins, **given})
     except ValidationError as error:
         first = error.errors()[0]
-        path = ".".join(str(step) for step in first["loc"])
+        path = path_of(first)
         is_known = first["type"] != "extra_forbidden"
         what = f": {in_json_words(first['msg'])}" if is_known else " is not a key of 'grounding'"
         from_header = len(first["loc"]) == 1 and first["loc"][0] in twins and first["loc"][0] not in given
@@ -85,8 +97,20 @@ def _given(details: ErrorDetails) -> str:
 
 
 def in_json_words(complaint: str) -> str:
-    """What pydantic says of a value, for those who wrote it as JSON."""
+    """Translate a message of pydantic for those who wrote the value as JSON."""
+    complaint = re.sub(r" or instance of \w+", "", complaint)
     return complaint.replace("tuple", "array").replace("Tuple", "Array").replace("dictionary", "object")
+
+
+def path_of(details: ErrorDetails) -> str:
+    """Return the keys and places that lead to a wrong value, joined by dots."""
+    steps = details["loc"]
+    return ".".join(str(step) for at, step in enumerate(steps) if not _is_tag(steps, at))
+
+
+def _is_tag(steps: tuple[int | str, ...], at: int) -> bool:
+    """Return whether a step only names the shape of an item of `Evidence`: it follows the item's place in a list."""
+    return at > 0 and isinstance(steps[at - 1], int) and steps[at] in _TAGS
 
 
 def explicit_sources(options: Options, documents: Any) -> tuple[Source, ...]:
@@ -96,6 +120,8 @@ def explicit_sources(options: Options, documents: Any) -> tuple[Source, ...]:
     """
     given = [
         _source(f"source-{n}", "source", item.text, item.model_dump(include={"id", "title", "url", "metadata"}))
+        if isinstance(item, SourceIn)
+        else _source(f"source-{n}", "source", item, {})
         for n, item in _counted(options.sources)
     ]
     for n, item in _counted(documents if isinstance(documents, list) else ()):

@@ -41,8 +41,8 @@ def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:
         "flags": list(report.flags),
         "warnings": list(report.warnings),
     }
-    if report.status == "pending":
-        return wire
+    if report.status == "pending" or (report.status == "deferred" and not report.degraded):
+        return wire  # nothing is examined yet
     if report.coverage:
         wire["coverage"] = {
             "claims_total": report.coverage.claims_total,

@@ -10,16 +10,17 @@ from proxy.dialects.answer import Answer
 from proxy.dialects.dialect import Dialect
 from proxy.dialects.jsonbytes import loads, replaced, without
 from proxy.dialects.options import Options, explicit_sources, read_options
-from proxy.errors import BadRequest
+from proxy.errors import UnreadableBody
 from proxy.types import Choice, Exchange
 from proxy.verification.examine import Ask
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request for a completion, in some dialect. `raw` are its bytes as they came, `body` what they say.
+    """A request for a completion, in some dialect. `raw` are its bytes as they came, `body` is what they decode to.
 
-    What is stored of it belongs to the `tenant`.
+    `model` is empty where it names none, as stored prompts do. What is stored of it belongs to the `tenant`.
+    `question` is set where it is not among the messages.
     """
 
     dialect: Dialect
@@ -28,6 +29,7 @@ class Request:
     model: str
     options: Options
     tenant: str = ""
+    question: str = ""
 
     @property
     def expected_choices(self) -> int:
@@ -60,7 +62,7 @@ class Request:
     @property
     def ask(self) -> Ask:
         """What it asks about the answer besides its claims."""
-        return Ask(self.options.evidence_fields, self.dialect.schema(self.body))
+        return Ask(self.options.evidence_fields, self.dialect.schema(self.body), self.question)
 
     def examinable(self, answer: Answer) -> tuple[Choice, ...]:
         """The choices of an answer, with tool calls' arguments only when these are to be checked too."""
@@ -68,22 +70,25 @@ class Request:
 
 
 def read_request(dialect: Dialect, raw: bytes, headers: Mapping[str, str], tenant: str = "") -> Request:
-    """Reads a body. Raises BadRequest when it is not a JSON object, names no model, or asks wrongly for grounding."""
+    """Parse a request. Raises UnreadableBody when it is not a JSON object, BadRequest when `grounding` is wrong."""
     body = read_object(raw)
+    return Request(dialect, raw, body, model_of(body), read_options(body, headers), tenant)
+
+
+def model_of(body: Mapping[str, Any]) -> str:
+    """Return the model that a body names; an empty string when it names none."""
     model = body.get("model")
-    if not isinstance(model, str) or not model:
-        raise BadRequest("you must provide a model parameter", param="model")
-    return Request(dialect, raw, body, model, read_options(body, headers), tenant)
+    return model if isinstance(model, str) else ""
 
 
 def read_object(raw: bytes) -> dict[str, Any]:
-    """The JSON object that a body is. Raises BadRequest."""
+    """Return the JSON object that a body is. Raises UnreadableBody."""
     try:
         body = loads(raw)
     except ValueError as error:
-        raise BadRequest("We could not parse the JSON body of your request. It is not valid JSON.") from error
+        raise UnreadableBody("We could not parse the JSON body of your request. It is not valid JSON.") from error
     if not isinstance(body, dict):
-        raise BadRequest("The body of your request must be a JSON object.")
+        raise UnreadableBody("The body of your request must be a JSON object.")
     return body
 
 

@@ -107,7 +107,7 @@ class ReportAttempt(Told):
 
 
 class GroundingReport(Told):
-    """All verdicts on one answer and their aggregate. A pending report holds the first lines only."""
+    """All verdicts on one answer and their aggregate. A report that is not made yet holds the first lines only."""
 
     id: str
     version: int
@@ -178,7 +178,14 @@ class TraceStep(Told):
     budget: dict[str, Any] | None = None
 
 
-class AuditedTrace(Told):
+class Deferrable(Told):
+    """A result that may be completed later: by its `id`, where it was `deferred`."""
+
+    id: str | None = None
+    status: Literal["deferred", "partial", "complete"] | None = None
+
+
+class AuditedTrace(Deferrable):
     """An audited trace; `post_hoc` tells whether its answer follows, where there is one."""
 
     sound: bool
@@ -201,7 +208,7 @@ class DecidedFact(Told):
     claim: Claim
 
 
-class DecidedFacts(Told):
+class DecidedFacts(Deferrable):
     """What the memory gate decided on some facts."""
 
     subject: str | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from proxy.dialects.jsonbytes import dumps
 from proxy.dialects.report import Utf16, render, summary
@@ -44,6 +45,9 @@ def annotate(report: Report, request: Request, choices: Sequence[Choice] = ()) -
     return Annotation(report, dumps(summary(wire)) if request.options.detail == "summary" else kept, kept)
 
 
-def pending(id_: str, request: Request, config: str) -> Annotation:
-    """What stands in for a report that is not ready: its id, by which it can be fetched later."""
-    return annotate(Report(id_, "pending", "not_checked", warnings=request.warnings, config=config), request)
+def stand_in(
+    id_: str, request: Request, config: str, status: Literal["pending", "deferred"], *warnings: str
+) -> Annotation:
+    """Return the annotation for a report that is not ready: its id, by which it can be fetched later."""
+    told = (*request.warnings, *warnings)
+    return annotate(Report(id_, status, "not_checked", warnings=told, config=config), request)

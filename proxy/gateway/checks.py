@@ -2,41 +2,54 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
+from proxy.dialects.answer import Answer
+from proxy.dialects.chat import CHAT
 from proxy.dialects.checks import (
     AnswerCheck,
+    Check,
     ClaimCheck,
     EvidenceCheck,
     FactIn,
     MemoryCheck,
     TextCheck,
     TraceCheck,
+    read_check,
     render_audit,
     render_claims,
     render_quotes,
     render_violations,
     sources_of,
 )
-from proxy.dialects.jsonbytes import loads
+from proxy.dialects.jsonbytes import dumps, loads
 from proxy.dialects.report import render_claim
 from proxy.dialects.request import Request
-from proxy.errors import BadRequest, EvidenceSchemaError
-from proxy.gateway.deferred import Heard
+from proxy.errors import BadRequest, Overload, TryLater
+from proxy.gateway.completion import Completions
+from proxy.gateway.deferred import longest_wait
+from proxy.gateway.deferred_checks import CheckJob, deferred, is_cut_short
 from proxy.gateway.estimators import Asker
 from proxy.gateway.grounding import Grounder
-from proxy.gateway.memory import Answered, Memory, Offered
+from proxy.gateway.memory import LONGEST_S, Answered, Memory, Offered
 from proxy.gateway.proving import Prover
+from proxy.gateway.report_log import log_violations
 from proxy.gateway.trace import Auditor, Trace
 from proxy.gateway.verify import new_id
-from proxy.library import check_evidence, find_claims
-from proxy.types import Choice, Method, Source
-from proxy.verification.information.budget import TARGETS
-from proxy.verification.information.worded import assertion
-from proxy.verification.memory import target_of
+from proxy.library import find_claims
+from proxy.types import Call, Source
+from proxy.verification.context.index import Context
+from proxy.verification.examine import MAX_SEARCH, MAX_VIOLATIONS
+from proxy.verification.information.worded import assertion, targets_of
+from proxy.verification.quote import check_quotes
+from proxy.verification.schema import read_evidence
 
+C = TypeVar("C", bound=Check)
+
+_DEFER_S = 0.1  # for keeping a job, beyond the time for the facts themselves
 _OFF = "{} off. To switch it on, set hallucination.enabled and hallucination.{}.enabled."
 
 
@@ -47,7 +60,7 @@ class Checks:
     `audits` says whether traces are audited for whoever asks over HTTP.
     """
 
-    grounder: Grounder
+    completions: Completions
     prover: Prover
     auditor: Auditor
     timeout: float
@@ -56,28 +69,30 @@ class Checks:
 
     async def claim(self, check: ClaimCheck, asker: Asker) -> Mapping[str, Any]:
         """One claim as it would stand in a report, with its budget."""
-        stated = check.confidence
-
-        def target(method: Method) -> float:
-            return TARGETS[method] if stated is None else target_of(stated, method)
-
         proof = self.prover.open("output_verification", asker, self.timeout)
-        return render_claim(await proof.prove(assertion(check.claim), sources_of(check.evidence), target))
+        sources, targets = sources_of(check.evidence), targets_of(check.confidence)
+        return render_claim(await proof.prove(assertion(check.claim), sources, targets))
 
-    async def answer(self, check: AnswerCheck, request: Request, asker: Asker) -> bytes:
-        """The report on an answer, as its request wants to see it; kept to be fetched by its id."""
-        grounder = self.grounder
-        examination = grounder.verification.begin(
-            request.exchange,
-            replace(request.ask, question=check.question),
-            grounder.policy_of(request),
-            new_id(),
-            asker,
-            tenant=request.tenant,
-        )
-        heard = Heard((Choice(0, check.answer, "stop"),))
-        annotation = await grounder.conclude(examination, request, heard)
-        grounder.reports.put(examination.id, annotation.kept, request.tenant)
+    async def answer(self, check: AnswerCheck, request: Request, asker: Asker, call: Call | None = None) -> bytes:
+        """Return the report on an answer, as its request wants to see it.
+
+        It is made, kept and recorded like the report on an answer that passes through. Its request is sampled with the
+        headers of `call`. Raises UnknownModel where a model is to be sampled that no upstream serves.
+        """
+        grounder, options = self.completions.grounder, request.options
+        grounder.telemetry.about(options.session, options.subject)
+        try:
+            grounding = grounder.begin(request, "async" if options.mode == "async" else "sync", asker)
+        except Overload:
+            annotation = grounder.unread(request, new_id())
+            return annotation.shown or annotation.kept
+        try:
+            grounding.sample(self.completions.sample(request, call) if call else None)
+            grounding.conclude(_whole(check))
+            annotation = await grounding.annotation(within=None)
+        except BaseException:
+            grounding.abandon()
+            raise
         return annotation.shown or annotation.kept
 
     async def claims(self, check: TextCheck, _: Asker) -> Mapping[str, Any]:
@@ -92,25 +107,30 @@ class Checks:
         policy = self.prover.policy.quotes
         try:
             answer = loads(check.answer) if isinstance(check.answer, str) else check.answer
-            found = check_evidence(
-                answer, check.fields, sources_of(check.sources), policy=policy, fail_on_all_rejected=False
-            )
-        except EvidenceSchemaError as error:
-            return render_violations(error)
         except ValueError as error:
             raise BadRequest("'answer': it is no JSON", param="answer") from error
+        quotes, violations = read_evidence(answer, check.fields)
+        if violations:
+            text = check.answer if isinstance(check.answer, str) else dumps(check.answer).decode()
+            log_violations(None, violations, [text])
+            return render_violations(violations[:MAX_VIOLATIONS])
+        found = check_quotes(quotes, Context(sources_of(check.sources)), policy, max_search=MAX_SEARCH)
+        if found.unchecked:
+            raise BadRequest("'answer': it has too many quotations to look up in so much text", param="answer")
         return render_quotes(found)
 
     async def remember(self, check: MemoryCheck, asker: Asker, tenant: str = "") -> Mapping[str, Any]:
         """Which facts pass the gate, and what is kept of them. Raises BadRequest where the gate is off."""
+        until = asyncio.get_running_loop().time() + LONGEST_S + _DEFER_S
         answered = await self._memory.admit(_offered(check), check.subject, asker, tenant)
-        accepted = sum(each.admission.rejected is None for each in answered)
-        return {
-            "subject": check.subject,
-            "accepted": accepted,
-            "rejected": len(answered) - accepted,
-            "facts": [_fact(each, is_kept=check.subject is not None) for each in answered],
-        }
+        kept = tuple(each.fact.id if each.fact else None for each in answered)
+        job = CheckJob("memory", check.model_dump(mode="json"), tenant, kept, self._grounder.telemetry.origin())
+        found, judgements = _decided(check.subject, answered), [each.judgement for each in answered]
+        try:
+            async with asyncio.timeout_at(until):
+                return await deferred(found, judgements, job, self._grounder.later)
+        except TimeoutError:
+            return found
 
     async def kept(self, subject: str, tenant: str = "") -> Mapping[str, Any]:
         """The facts that a tenant keeps about a subject. Raises MemoryUnavailable, and BadRequest without a gate."""
@@ -129,22 +149,58 @@ class Checks:
             ],
         }
 
-    async def trace(self, check: TraceCheck, asker: Asker) -> Mapping[str, Any]:
+    async def trace(self, check: TraceCheck, asker: Asker, tenant: str = "") -> Mapping[str, Any]:
         """What every step is, and whether the answer follows. Raises BadRequest where the audit is off."""
         if not self.audits:
             raise BadRequest(_OFF.format("Trace auditing is", "trace_auditing"))
-        return await self.audit(check, asker)
+        return await self.audit(check, asker, tenant)
 
-    async def audit(self, check: TraceCheck, asker: Asker) -> Mapping[str, Any]:
+    async def audit(self, check: TraceCheck, asker: Asker, tenant: str = "") -> Mapping[str, Any]:
         """The same for those who have it in process."""
-        trace = Trace(check.steps, sources_of(check.context), check.answer, check.question)
-        return render_audit(await self.auditor.audit(trace, asker))
+        audit = await self.auditor.audit(_trace(check), asker)
+        job = CheckJob("trace", check.model_dump(mode="json"), tenant, origin=self._grounder.telemetry.origin())
+        judgements = [step.judgement for step in audit.steps]
+        return await deferred(render_audit(audit), judgements, job, self._grounder.later)
+
+    async def finish(self, id_: str, payload: bytes, within: float) -> bytes:
+        """Do a check that was left for later, `within` so many seconds; return its result as JSON. A job calls this.
+
+        Raises TryLater, with the result as far as it came, when it was cut short again.
+        """
+        job = CheckJob.read(payload)
+        self._grounder.telemetry.goes_back_to(job.origin)
+        if job.kind == "trace":
+            audit = await replace(self.auditor, timeout=within).audit(_trace(_again(TraceCheck, job)), _asker(job))
+            found, judgements = render_audit(audit), [step.judgement for step in audit.steps]
+        else:
+            check = _again(MemoryCheck, job)
+            answered = await self._memory.prove(_offered(check), _asker(job), within)
+            judgements = [each.judgement for each in answered]
+            if check.subject is not None and not is_cut_short(judgements):
+                answered = await self._memory.revise(check.subject, job.kept, answered, job.tenant)
+            found = _decided(check.subject, answered)
+        if is_cut_short(judgements):
+            so_far = dumps({"id": id_, "status": "partial", **found})
+            raise TryLater("cut short: no model could be asked", after=longest_wait(judgements), so_far=so_far)
+        result = dumps({"id": id_, "status": "complete", **found})
+        self._grounder.reports.put(id_, result, job.tenant)
+        return result
+
+    @property
+    def _grounder(self) -> Grounder:
+        return self.completions.grounder
 
     @property
     def _memory(self) -> Memory:
         if self.memory is None:
             raise BadRequest(_OFF.format("The memory gate is", "memory_gate"))
         return self.memory
+
+
+def _whole(check: AnswerCheck) -> Answer:
+    """Return the answer of a check as a model server would have given it."""
+    message = {"role": "assistant", "content": check.answer}
+    return Answer.whole(CHAT, {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 
 
 def _offered(check: MemoryCheck) -> list[Offered]:
@@ -158,6 +214,28 @@ def _one_offered(fact: FactIn, shared: Mapping[str, Source]) -> Offered:
     cited: Sequence[Source] = [shared[id_] for id_ in fact.cites if id_ in shared]
     all_shared = () if own or fact.cites else tuple(shared.values())
     return Offered(fact.text, (*own, *cited, *all_shared), fact.confidence, unknown)
+
+
+def _trace(check: TraceCheck) -> Trace:
+    return Trace(check.steps, sources_of(check.context), check.answer, check.question)
+
+
+def _again(shape: type[C], job: CheckJob) -> C:
+    return read_check(shape, dumps(job.check))
+
+
+def _asker(job: CheckJob) -> Asker:
+    return Asker(str(job.check.get("model", "")))
+
+
+def _decided(subject: str | None, answered: Sequence[Answered]) -> dict[str, Any]:
+    accepted = sum(each.admission.rejected is None for each in answered)
+    return {
+        "subject": subject,
+        "accepted": accepted,
+        "rejected": len(answered) - accepted,
+        "facts": [_fact(each, is_kept=subject is not None) for each in answered],
+    }
 
 
 def _fact(answered: Answered, *, is_kept: bool) -> Mapping[str, Any]:

@@ -11,12 +11,13 @@ from proxy.dialects.answer import Answer
 from proxy.dialects.dialect import Dialect
 from proxy.dialects.encoding import Decoder
 from proxy.dialects.jsonbytes import loads, with_member
-from proxy.dialects.options import Mode
+from proxy.dialects.options import Mode, read_options
 from proxy.dialects.request import Request, read_request
-from proxy.errors import Overload
+from proxy.errors import Overload, UnreadableBody
+from proxy.gateway.estimators import Asker
 from proxy.gateway.forward import Forwarding, chunks_of, read, resumed
 from proxy.gateway.grounding import Grounder, Grounding
-from proxy.gateway.sampling import Sampler
+from proxy.gateway.sampling import Sampler, Sampling
 from proxy.gateway.stream import AnnotatedStream, StreamSettings
 from proxy.gateway.verify import new_id
 from proxy.telemetry import Telemetry
@@ -51,10 +52,16 @@ class Completions:
     sampler: Sampler | None = None
 
     async def complete(self, dialect: Dialect, call: Call) -> Reply:
-        """The upstream's answer to `call`, with its grounding. Raises RequestError when there is no answer to give."""
-        request = read_request(dialect, call.body, _ours(call.headers), call.tenant)
+        """Return the upstream's answer to `call`, with its grounding. Raises RequestError when there is none to give.
+
+        A request without a model goes to the default upstream, and so does a body that is no JSON object.
+        """
+        try:
+            request = read_request(dialect, call.body, _ours(call.headers), call.tenant)
+        except UnreadableBody as error:
+            return await self._unreadable(dialect, call, str(error))
         self.telemetry.about(request.options.session, request.options.subject)
-        route = self.router.choose(request.model)
+        route = self.router.choose(request.model) if request.model else self.router.default
 
         def outgoing(to: Route) -> Call:
             body = request.outgoing(to.model, to.upstream.forwards_documents)
@@ -65,7 +72,7 @@ class Completions:
         if mode == "off":
             return _with_headers(await forwarding.passed(await forwarding.send(route, outgoing)), _SKIPPED)
         try:
-            grounding = self.grounder.begin(request, mode, call.headers)
+            grounding = self.grounder.begin(request, mode, Asker.of(request.model, call.headers))
         except Overload:
             unread = self.grounder.unread(request, new_id())
             return _with_headers(await forwarding.passed(await forwarding.send(route, outgoing)), unread.headers)
@@ -84,6 +91,27 @@ class Completions:
         except BaseException:
             grounding.abandon()
             raise
+
+    async def _unreadable(self, dialect: Dialect, call: Call, reason: str) -> Reply:
+        """Return the default upstream's own answer to a body that is no JSON object, with a report that failed."""
+        request = Request(dialect, call.body, {}, "", read_options({}, _ours(call.headers)), call.tenant)
+        forwarding = Forwarding(self.telemetry, dialect.operation, request.body)
+        reply = await forwarding.passed(await forwarding.send(self.router.default, lambda _: call))
+        if self._mode(request) == "off":
+            return _with_headers(reply, _SKIPPED)
+        return _with_headers(reply, self.grounder.unread(request, new_id(), reason).headers)
+
+    def sample(self, request: Request, call: Call) -> Sampling | None:
+        """Sample the answers of a request's model, where the request asks for it; `call` gives the headers.
+
+        Raises UnknownModel.
+        """
+        if self.sampler is None or request.options.samples is None:
+            return None
+        route = self.router.choose(request.model)
+        body = request.outgoing(route.model, route.upstream.forwards_documents)
+        target = request.dialect.path.removeprefix("/v1")
+        return self.sampler.begin(request, route, replace(call, target=target, body=body))
 
     def _mode(self, request: Request) -> Mode:
         if self.settings.mode == "off" or request.dialect.answers_later(request.body):

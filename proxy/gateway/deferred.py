@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import structlog
@@ -20,7 +20,7 @@ from proxy.stores.jobs.jobs import Jobs
 from proxy.stores.jobs.work import Work
 from proxy.stores.reports import Reports
 from proxy.telemetry import Telemetry
-from proxy.types import Attempt, Choice, Report, Source
+from proxy.types import Attempt, Choice, Judgement, Report, Source
 
 log = structlog.get_logger("groundwire.deferred")
 
@@ -28,6 +28,9 @@ Run = Callable[[str, bytes], Awaitable[bytes]]
 """What a job runs: an id and a payload to a result."""
 
 EXAMINATION = "examination"
+CHECK = "check"
+CHECK_PREFIX = "gwc-"
+"""How the ids of checks begin, which tells them from those of reports."""
 WEBHOOK = "webhook"
 
 _DIALECTS = {dialect.name: dialect for dialect in DIALECTS}
@@ -67,46 +70,59 @@ class Later:
     reports: Reports
     work: Sequence[Work] = ()
 
-    async def take(self, id_: str, request: Request, heard: Heard, origin: str | None = None) -> bool:
-        """Has an examination done later under this id. False when it could not be kept; the loss is counted there.
+    async def take(
+        self, id_: str, request: Request, heard: Heard, origin: str | None = None, after: float | None = None
+    ) -> bool:
+        """Have an examination done later under this id. False when it could not be kept; the loss is counted there.
 
-        `origin` is the trace that it is left for later in.
+        `origin` is the trace that it is left for later in; it is first tried `after` so many seconds.
         """
+        payload = await asyncio.to_thread(write, request, heard, origin)
+        return await self.defer(EXAMINATION, id_, payload, request.tenant, after)
+
+    async def defer(self, kind: str, id_: str, payload: bytes, tenant: str, after: float | None) -> bool:
+        """Have work of a kind done later. False when it could not be kept."""
         try:
-            payload = await asyncio.to_thread(write, request, heard, origin)
-            await self.jobs.defer(EXAMINATION, id_, payload, request.tenant)
+            await self.jobs.defer(kind, id_, payload, tenant, after)
         except JobsUnavailable:
             return False
         return True
 
     async def find(self, id_: str, tenant: str = "") -> bytes | None:
-        """A tenant's report under an id as far as it has come, wherever that was; None when there is none.
+        """Return a tenant's report, or the result of its check, as far as it has come; None when there is none.
 
         Raises JobsUnavailable when that cannot be known just now.
         """
         kept = self.reports.get(id_, tenant)
-        if kept is not None and loads(kept)["status"] not in _NOT_FINAL:
+        if kept is not None and loads(kept).get("status") not in _NOT_FINAL:
             return kept
         try:
-            outcome = await self.jobs.result(EXAMINATION, id_, tenant)
+            outcome = await self.jobs.result(CHECK if id_.startswith(CHECK_PREFIX) else EXAMINATION, id_, tenant)
         except JobsUnavailable:
             if kept is None:
                 raise
             return kept
         if outcome.state in ("unknown", "pending"):
-            return kept or (
-                dumps(render(Report(id_, "pending", "not_checked"))) if outcome.state == "pending" else None
-            )
-        found = outcome.result if outcome.state == "done" else dumps(render(_failed(id_, outcome.reason)))
+            return kept or (dumps(_deferred(id_)) if outcome.state == "pending" else None)
+        found = outcome.result if outcome.state == "done" else dumps(_failed(id_, outcome.reason))
         self.reports.put(id_, found, tenant)
         return found
 
 
-def _failed(id_: str, reason: str) -> Report:
+def _deferred(id_: str) -> Mapping[str, Any]:
+    """Return what is known of work that a job has not done yet."""
+    if id_.startswith(CHECK_PREFIX):
+        return {"id": id_, "status": "deferred"}
+    return render(Report(id_, "deferred", "not_checked"))
+
+
+def _failed(id_: str, reason: str) -> Mapping[str, Any]:
+    """Return what is known of work that was given up."""
+    if id_.startswith(CHECK_PREFIX):
+        return {"id": id_, "status": "failed", "reason": reason}
     warning = f"The examination was given up: {reason}."
-    degraded = (("all", "error"),)
-    flags = ("verifier_degraded",)
-    return Report(id_, "failed", "not_checked", flags=flags, warnings=(warning,), degraded=degraded)
+    degraded, flags = (("all", "error"),), ("verifier_degraded",)
+    return render(Report(id_, "failed", "not_checked", flags=flags, warnings=(warning,), degraded=degraded))
 
 
 def is_unfinished(report: Report) -> bool:
@@ -115,9 +131,13 @@ def is_unfinished(report: Report) -> bool:
 
 
 def wait_asked_for(report: Report) -> float | None:
-    """The longest wait, in seconds, that a model's server asked for in this report; None when none did."""
-    budgets = (judgement.budget for choice in report.choices for judgement in choice.judgements)
-    missing = (budget.missing for budget in budgets if budget and budget.missing)
+    """Return the longest wait, in seconds, that a model's server asked for in this report; None when none did."""
+    return longest_wait(judgement for choice in report.choices for judgement in choice.judgements)
+
+
+def longest_wait(judgements: Iterable[Judgement]) -> float | None:
+    """Return the longest wait, in seconds, that a model's server asked for; None when none did."""
+    missing = (each.budget.missing for each in judgements if each.budget and each.budget.missing)
     return max((each.retry_after for each in missing if each.retry_after is not None), default=None)
 
 
@@ -132,6 +152,7 @@ def write(request: Request, heard: Heard, origin: str | None = None) -> bytes:
             "heard": asdict(heard),
             "origin": origin,
             "tenant": request.tenant,
+            "question": request.question,
         }
     )
 
@@ -141,6 +162,7 @@ def read(payload: bytes) -> tuple[Request, Heard, str | None]:
     found: dict[str, Any] = loads(payload)
     tenant = found.get("tenant", "")  # jobs of earlier versions have none
     request = read_request(_DIALECTS[found["dialect"]], found["request"].encode(), found["headers"], tenant)
+    request = replace(request, question=found.get("question", ""))
     heard = found["heard"]
     choices = tuple(Choice(**{**each, "arguments": tuple(each["arguments"])}) for each in heard["choices"])
     attempts = tuple(Attempt(**each) for each in heard.get("attempts", ()))  # nor these

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -13,11 +13,12 @@ from proxy.dialects.answer import Answer
 from proxy.dialects.options import Mode
 from proxy.dialects.request import Request
 from proxy.errors import TryLater
-from proxy.gateway.annotate import Annotation, annotate, pending
+from proxy.gateway.annotate import Annotation, annotate, stand_in
 from proxy.gateway.deferred import Heard, Later, is_unfinished, read, wait_asked_for
 from proxy.gateway.estimators import Asker
 from proxy.gateway.recall import Recaller
 from proxy.gateway.record import Recorder
+from proxy.gateway.report_log import log_rejections, log_report, log_violations
 from proxy.gateway.room import Room, Share
 from proxy.gateway.sampling import Sampling
 from proxy.gateway.verify import (
@@ -27,10 +28,11 @@ from proxy.gateway.verify import (
     new_id,
     overloaded_report,
     policy_digest,
+    unread_report,
 )
 from proxy.stores.reports import Reports
-from proxy.telemetry import Telemetry, short_hash
-from proxy.types import Attempt, Choice, Headers, Policy, Report
+from proxy.telemetry import Telemetry
+from proxy.types import Attempt, Choice, Policy, Report
 from proxy.verification.aggregate import rate
 
 T = TypeVar("T")
@@ -38,12 +40,15 @@ T = TypeVar("T")
 log = structlog.get_logger("groundwire.grounding")
 
 _LOOK_EVERY = 300  # characters of a streamed answer between two looks ahead, or an eighth of it when that is more
+_NOT_DURABLE = (
+    "jobs: the report is not kept in the database of jobs, and is lost if this process ends before it is made"
+)
 _LOOK_UNTIL = 2**18  # characters; so long an answer is read once more at its end only
 
 
 @dataclass(frozen=True, slots=True)
 class Grounder:
-    """What grounding needs beside an exchange. `log_rejections` asks for an event about rejected quotations (QU5).
+    """What grounding needs beside an exchange. `log_rejections` asks for an event about rejected quotations.
 
     `later` takes what is to be done by a job: all examinations of mode async, and those that were cut short (DQ1, DQ2).
     `recaller` fetches what a request asks for that stands not in it, `recorder` has exchanges stored (HI1), and `room`
@@ -61,22 +66,25 @@ class Grounder:
     room: Room = field(default_factory=Room)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
-    def begin(self, request: Request, mode: Mode, headers: Headers = ()) -> Grounding:
-        """Starts on an exchange, while its model is still to be asked; `headers` are those of its request.
+    def begin(self, request: Request, mode: Mode, asker: Asker) -> Grounding:
+        """Start on an exchange, while its model is still to be asked.
 
         Raises Overload when there is no room for it.
         """
-        share = self.room.share(len(request.raw))
-        return Grounding(self, request, mode, Asker.of(request.model, headers), share)
+        return Grounding(self, request, mode, asker, self.room.share(len(request.raw)))
 
-    def unread(self, request: Request, id_: str) -> Annotation:
-        """The report on an answer that passes unread, as there is no room for it; kept to be fetched by its id."""
+    def unread(self, request: Request, id_: str, reason: str | None = None) -> Annotation:
+        """Return the report on an exchange that passes unread, and keep it to be fetched by its id.
+
+        With a `reason` it has failed; without one there was no room for it.
+        """
         with self.telemetry.verification(id_) as span:
-            report = overloaded_report(id_, policy_digest(self.policy_of(request)))
+            config = policy_digest(self.policy_of(request))
+            report = unread_report(id_, reason, config) if reason else overloaded_report(id_, config)
             annotation = annotate(report, request)
             self.reports.put(id_, annotation.kept, request.tenant)
             self.telemetry.evaluated(span, report, None)
-            self._log(report, None)
+            self._log(report, Heard(()))
             return annotation
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -143,17 +151,22 @@ class Grounder:
                 given=heard.given,
             )
             report = replace(report, attempts=heard.attempts) if heard.attempts else report
-            origin = self.telemetry.origin()
-            if self.later and is_unfinished(report) and await self.later.take(report.id, request, heard, origin):
+            if await self._defers(report, request, heard):
                 report = replace(report, status="deferred")
             if sampling is not None:
                 report = self._rated(replace(report, self_consistency=await sampling.so_far(report)))
             annotation = await self._annotated(report, request, heard.choices)
             self.telemetry.evaluated(span, report, heard.answer_id)
-            self._log(report, heard.model)
+            self._log(report, heard)
             if sampling is not None and report.self_consistency and report.self_consistency.status == "pending":
                 self.start(self._complete(report, request, heard, sampling))
             return annotation
+
+    async def _defers(self, report: Report, request: Request, heard: Heard) -> bool:
+        """Have a report that was cut short completed by a job; False where that is not needed or not possible."""
+        if self.later is None or not is_unfinished(report):
+            return False
+        return await self.later.take(report.id, request, heard, self.telemetry.origin(), wait_asked_for(report))
 
     async def _complete(self, report: Report, request: Request, heard: Heard, sampling: Sampling) -> None:
         """Adds to the kept report what the samples come to."""
@@ -178,20 +191,11 @@ class Grounder:
             log.exception("grounding.failed", grounding_id=report.id)
             return annotate(failed_report(report.id, error, report.config), request)
 
-    def _log(self, report: Report, model: str | None) -> None:
-        log.info(
-            "grounding.report",
-            grounding_id=report.id,
-            model=model,
-            status=report.status,
-            verdict=report.verdict,
-            score=report.score,
-            flags=list(report.flags),
-            total_ms=round(dict(report.timing_ms).get("total", 0.0), 2),
-        )
-        if self.log_rejections and report.quotes and report.quotes.rejected:
-            level = log.warning if "quotes_all_rejected" in report.flags else log.info
-            level("grounding.quotes_checked", **_rejections(report))
+    def _log(self, report: Report, heard: Heard) -> None:
+        log_report(report, heard.model)
+        log_violations(report.id, report.violations or (), [choice.text for choice in heard.choices if choice.text])
+        if self.log_rejections:
+            log_rejections(report, self.policy.quotes)
 
 
 class Grounding:
@@ -275,15 +279,15 @@ class Grounding:
         """Whether the answer has come to its end and its report is being made, or is made."""
         return self._concluding is not None
 
-    async def annotation(self, within: float) -> Annotation:
-        """The concluded report, or, when it is not ready `within` seconds or was not to be waited for, its stand-in.
+    async def annotation(self, within: float | None) -> Annotation:
+        """Return the concluded report, or its stand-in when it is not ready `within` seconds or is not waited for.
 
         A report that is left for later is waited for only until it is certain to come.
         """
         assert self._concluding is not None  # noqa: S101 - conclude() comes first
         if self._mode == "sync" or self._later:
             await asyncio.wait({self._concluding}, timeout=within)
-        return self._concluding.result() if self._concluding.done() else self._stand_in()
+        return self._concluding.result() if self._concluding.done() else self._pending()
 
     def abandon(self) -> None:
         """Ends whatever is still to be done: the client has gone, or there is no answer to check."""
@@ -294,17 +298,28 @@ class Grounding:
             if work is not None:
                 work.cancel()
 
-    def _stand_in(self) -> Annotation:
-        stand_in = pending(self.id, self._request, policy_digest(self._parts.policy_of(self._request)))
-        self._parts.reports.put(self.id, stand_in.kept, self._request.tenant)
-        return stand_in
+    def _pending(self) -> Annotation:
+        """Return and keep what the client gets in place of a report that this process is still making."""
+        lasting = () if self._later is None else (_NOT_DURABLE,)
+        return self._kept(stand_in(self.id, self._request, self._digest, "pending", *lasting))
+
+    def _kept(self, annotation: Annotation) -> Annotation:
+        self._parts.reports.put(self.id, annotation.kept, self._request.tenant)
+        return annotation
+
+    @property
+    def _digest(self) -> str:
+        return policy_digest(self._parts.policy_of(self._request))
 
     async def _leave(self, later: Later, heard: Heard) -> Annotation:
-        """Leaves the examination to a job; where none can be kept, it is done here and now, as far as that goes."""
-        stand_in = self._stand_in()
+        """Leave the examination to a job; where none can be kept, do it here, as far as that goes."""
+        pending = self._pending()
         if not await later.take(self.id, self._request, heard, self._parts.telemetry.origin()):
             self._parts.start(self._conclude(heard))
-        return stand_in
+            return pending
+        deferred = stand_in(self.id, self._request, self._digest, "deferred")
+        is_waited_for = self._parts.reports.get(self.id, self._request.tenant) == pending.kept
+        return self._kept(deferred) if is_waited_for else deferred
 
     async def _conclude(self, heard: Heard) -> Annotation:
         if self._examination is None:
@@ -313,22 +328,3 @@ class Grounding:
         self._parts.reports.put(self.id, annotation.kept, self._request.tenant)
         self._parts.record(annotation, self._request, heard)
         return annotation
-
-
-def _rejections(report: Report) -> Mapping[str, Any]:
-    """What may be told of rejected quotations: counts, lengths and short hashes of the claims that hold them (QU5)."""
-    assert report.quotes is not None  # noqa: S101 - asked about rejected quotations only
-    claims = [
-        judgement.claim
-        for choice in report.choices
-        for judgement in choice.judgements
-        if any(verdict.verifier == "quote" and verdict.label == "unsupported" for verdict in judgement.verdicts)
-    ]
-    return {
-        "grounding_id": report.id,
-        "extracted": report.quotes.extracted,
-        "validated": report.quotes.validated,
-        "rejected": report.quotes.rejected,
-        "rejected_by_field": dict(report.quotes.rejected_by_field),
-        "claims": [{"id": claim.id, "chars": len(claim.text), "sha256": short_hash(claim.text)} for claim in claims],
-    }

@@ -69,17 +69,36 @@ class Memory:
         It always ends in time: a fact that has not been proved by then is accepted with less confidence, and so marked.
         """
         self.telemetry.about(None, subject)
-        within = min(self.timeout, LONGEST_S) - _STORE_S
-        proof = self.prover.open("memory_gate", asker, within)
-        claims = [_claim(each, f"f{number}") for number, each in enumerate(offered, start=1)]
-        proving = [asyncio.create_task(_proved(proof, *pair)) for pair in zip(claims, offered, strict=True)]
-        judgements = await _in_time(proving, claims, within)
-        answered = [self._answered(*pair) for pair in zip(offered, judgements, strict=True)]
+        answered = await self.prove(offered, asker, min(self.timeout, LONGEST_S) - _STORE_S)
         rejected = sum(each.admission.rejected is not None for each in answered)
         self.telemetry.admitted(len(answered) - rejected, rejected)
         if subject is None:
             return answered
         return answered if await self._keep(subject, answered, tenant) else [_unkept(each) for each in answered]
+
+    async def prove(self, offered: Sequence[Offered], asker: Asker, within: float) -> list[Answered]:
+        """Decide on facts within so many seconds, and keep nothing. Raises UnknownModel."""
+        proof = self.prover.open("memory_gate", asker, within)
+        claims = [_claim(each, f"f{number}") for number, each in enumerate(offered, start=1)]
+        proving = [asyncio.create_task(_proved(proof, *pair)) for pair in zip(claims, offered, strict=True)]
+        judgements = await _in_time(proving, claims, within)
+        return [self._answered(*pair) for pair in zip(offered, judgements, strict=True)]
+
+    async def revise(
+        self, subject: str, ids: Sequence[str | None], answered: Sequence[Answered], tenant: str = ""
+    ) -> list[Answered]:
+        """Keep what was decided on facts anew, in place of those with these ids (None: not kept); the rest goes.
+
+        What is no longer kept, or never was, stays away: somebody may have had it forgotten.
+        """
+        kept = {fact.id for fact in await self.facts.of(subject, tenant)}
+        revised = [
+            replace(each, fact=replace(each.fact, id=id_)) if each.fact and id_ in kept else _unkept(each)
+            for id_, each in zip(ids, answered, strict=True)
+        ]
+        await self.facts.drop(subject, kept.intersection(ids), tenant)
+        await self.facts.put(subject, [each.fact for each in revised if each.fact is not None], tenant)
+        return revised
 
     def _answered(self, offered: Offered, judgement: Judgement) -> Answered:
         stated = _stated(offered, judgement.claim)

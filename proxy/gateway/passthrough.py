@@ -10,8 +10,8 @@ from typing import Any
 import structlog
 
 from proxy.dialects.jsonbytes import dumps, loads, replaced, without
-from proxy.dialects.request import read_object
-from proxy.errors import BadRequest, RequestError
+from proxy.dialects.request import model_of, read_object
+from proxy.errors import BadRequest, RequestError, UnreadableBody
 from proxy.gateway.forward import Forwarding
 from proxy.telemetry import Telemetry
 from proxy.types import Call, Reply
@@ -37,15 +37,16 @@ class PassThrough:
         return await self._forwarded(self.router.default, call)
 
     async def by_model(self, operation: str, call: Call) -> Reply:
-        """The reply of the upstream that serves the model which the body names; `grounding` never reaches it.
+        """Return the reply of the upstream that serves the model which the body names; `grounding` never reaches it.
 
-        `operation` is its name in telemetry.
+        A body that names none, or cannot be read, goes to the default upstream. `operation` is its name in telemetry.
         """
-        body = read_object(call.body)
-        model = body.get("model")
-        if not isinstance(model, str) or not model:
-            raise BadRequest("you must provide a model parameter", param="model")
-        route = self.router.choose(model)
+        try:
+            body = read_object(call.body)
+        except UnreadableBody:
+            return await self.to_default(call)
+        model = model_of(body)
+        route = self.router.choose(model) if model else self.router.default
         raw = without(call.body, {"grounding"}) if "grounding" in body else call.body
 
         def outgoing(to: Route) -> Call:

@@ -59,30 +59,45 @@ class Proof:
     async def prove(
         self, claim: Claim, sources: Sequence[Source], target_of: TargetOf = TARGETS.__getitem__
     ) -> Judgement:
-        """The claim with its verdict and its budget. It raises nothing but cancellation (RE1).
+        """Judge the claim and measure its budget. It raises nothing but cancellation.
 
-        A model's word decides where it is decided itself; else that of the embedded verifier stands.
+        A model's word decides where it is decided itself; else that of the embedded verifier stands, also where the
+        model fails or takes too long.
         """
+        asking = None
+        if self._estimator is not None and claim.skip_reason is None:
+            asking = asyncio.create_task(self._measured(claim, sources, self._estimator, target_of))
         try:
-            async with asyncio.timeout_at(self._until):
-                return await self._proved(claim, sources, target_of)
-        except TimeoutError:
-            return unproved(claim, "timeout")
+            worded = await self._worded(claim, sources, target_of("verifier"))
+            if asking is None:
+                return worded
+            return await self._parts.workers.insist(_joined, worded, await asking, sources, self._parts.policy)
         except Exception as error:  # noqa: BLE001 - no fault of a verifier may reach who asks
             log.warning("proof.failed", error=type(error).__name__)
             return unproved(claim, "error")
+        finally:
+            if asking is not None:
+                asking.cancel()
 
-    async def _proved(self, claim: Claim, sources: Sequence[Source], target_of: TargetOf) -> Judgement:
-        if self._estimator is None or claim.skip_reason is not None:
-            return await self._worded(claim, sources)
-        worded, budget = await asyncio.gather(
-            self._worded(claim, sources), measured(claim, sources, self._estimator, target_of)
-        )
-        return await self._parts.workers.insist(_joined, worded, budget, sources, self._parts.policy)
-
-    async def _worded(self, claim: Claim, sources: Sequence[Source]) -> Judgement:
+    async def _measured(
+        self, claim: Claim, sources: Sequence[Source], estimator: Estimator, target_of: TargetOf
+    ) -> Budget:
         try:
-            return await self._parts.workers.run(prove, claim, sources, self._parts.policy, self._parts.judge)
+            async with asyncio.timeout_at(self._until):
+                return await measured(claim, sources, estimator, target_of)
+        except TimeoutError:
+            return measure(Unavailable("timeout"))
+        except Exception as error:  # noqa: BLE001 - what the embedded verifier says stands
+            log.warning("proof.model_failed", error=type(error).__name__)
+            return measure(Unavailable("error"))
+
+    async def _worded(self, claim: Claim, sources: Sequence[Source], target: float) -> Judgement:
+        parts = self._parts
+        try:
+            async with asyncio.timeout_at(self._until):
+                return await parts.workers.run(prove, claim, sources, parts.policy, parts.judge, target)
+        except TimeoutError:
+            return unproved(claim, "timeout")
         except Overload:
             return unproved(claim, "overload")
 

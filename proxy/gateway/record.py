@@ -55,7 +55,7 @@ class Recorder:
 def entry_of(annotation: Annotation, request: Request, heard: Heard, at: float) -> Entry:
     """Return what is recorded of an exchange that took place at a time in Unix seconds."""
     options, exchange = request.options, request.exchange()
-    asked, message = question(exchange), last_user_message(exchange)
+    asked, message = request.question or question(exchange), request.question or last_user_message(exchange)
     return Entry(
         at=at,
         report=annotation.report,

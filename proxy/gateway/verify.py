@@ -26,7 +26,7 @@ from proxy.verification.claims.answer import is_bare_number
 from proxy.verification.consistency.compare import Past, compare
 from proxy.verification.context.gathering import gather, question
 from proxy.verification.context.index import Context
-from proxy.verification.examine import Ask, read, with_schema
+from proxy.verification.examine import MAX_SEARCH, Ask, read, with_schema
 from proxy.verification.judge import Judge, unjudged
 from proxy.verification.prompt import Bounds, bounds_of, prompt_size
 from proxy.verification.schema import SchemaResult
@@ -226,7 +226,8 @@ class Examination:
             return None
 
     def _read(self, choices: Sequence[Choice], exchange: Exchange, context: Context) -> list[Reading]:
-        ask = replace(self._ask, json_schema=None)  # validated in a process of its own
+        share = MAX_SEARCH // max(1, len(choices))
+        ask = replace(self._ask, json_schema=None, max_search=share)  # schemas are validated in a separate process
         if any(is_bare_number(choice.text) for choice in choices):
             ask = replace(ask, question=ask.question or question(exchange))
         return [read(choice, context, self._policy, ask) for choice in choices]
@@ -301,6 +302,11 @@ def failed_report(id_: str, error: Exception, config: str) -> Report:
 def overloaded_report(id_: str, config: str) -> Report:
     """The report of a verification for which there was no room (DQ3)."""
     return _without_verdict(id_, "skipped", "overload", _OVERLOAD, config)
+
+
+def unread_report(id_: str, reason: str, config: str) -> Report:
+    """Return the report on an exchange of which request or answer could not be read, and say why."""
+    return _without_verdict(id_, "failed", "error", reason, config)
 
 
 def _without_verdict(id_: str, status: Status, reason: str, warning: str, config: str) -> Report:

@@ -34,8 +34,8 @@ def check_routes(checks: Checks) -> tuple[tuple[str, str, Handler], ...]:
         ("/claims", "POST", _posted(TextCheck, checks.claims)),
         ("/claim", "POST", _posted(ClaimCheck, checks.claim)),
         ("/evidence", "POST", _posted(EvidenceCheck, checks.evidence)),
-        ("/trace", "POST", _posted(TraceCheck, checks.trace)),
-        ("/memory", "POST", _remembered(checks)),
+        ("/trace", "POST", _owned(TraceCheck, checks.trace)),
+        ("/memory", "POST", _owned(MemoryCheck, checks.remember)),
         ("/memory", "GET", _kept(checks)),
     )
 
@@ -53,16 +53,18 @@ def _answer(checks: Checks) -> Handler:
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in call.headers}
         check, request = read_answer_check(call.body, headers, call.tenant)
-        return Reply(200, JSON, await checks.answer(check, request, Asker.of(check.model, call.headers)))
+        return Reply(200, JSON, await checks.answer(check, request, Asker.of(check.model, call.headers), call))
 
     return handle
 
 
-def _remembered(checks: Checks) -> Handler:
+def _owned(shape: type[M], run: Callable[[M, Asker, str], Awaitable[Mapping[str, Any]]]) -> Handler:
+    """Return the handler of a check of which something is kept for the tenant."""
+
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:
-        check = read_check(MemoryCheck, call.body)
-        asker = Asker.of(check.model, call.headers)
-        return Reply(200, JSON, dumps(await checks.remember(check, asker, call.tenant)))
+        check = read_check(shape, call.body)
+        asker = Asker.of(getattr(check, "model", ""), call.headers)
+        return Reply(200, JSON, dumps(await run(check, asker, call.tenant)))
 
     return handle
 

@@ -73,13 +73,14 @@ def mcp_server(checks: Checks) -> MCPServer:
     async def audit_trace(
         steps: Annotated[list[str], Field(description="The steps of the reasoning, in their order.")],
         context: Evidence,
+        call: Context,
         answer: Annotated[str | None, Field(description="The answer that the steps should lead to.")] = None,
         question: Annotated[str, Field(description="The question that is answered.")] = "",
     ) -> dict[str, Any]:
         """Says of each step whether it follows from the context and earlier steps, and of the answer from all."""
         given: Mapping[str, Any] = {"steps": steps, "context": context, "answer": answer, "question": question}
         with _told():
-            return dict(await checks.audit(read_check(TraceCheck, dumps(given)), Asker()))
+            return dict(await checks.audit(read_check(TraceCheck, dumps(given)), Asker(), _tenant(call)))
 
     return server
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,6 +32,9 @@ class FactStore(Protocol):
     async def of(self, subject: str, tenant: str = "") -> Sequence[Fact]:
         """Return the facts that a tenant keeps about a subject, oldest first."""
 
+    async def drop(self, subject: str, ids: Collection[str], tenant: str = "") -> None:
+        """Drop facts of a tenant by their ids."""
+
     async def forget(self, subject: str, tenant: str | None = None) -> None:
         """Drop all that a tenant keeps about a subject, or all tenants."""
 
@@ -56,6 +59,11 @@ class MemoryFacts:
     async def of(self, subject: str, tenant: str = "") -> Sequence[Fact]:
         """Return the facts that a tenant keeps about a subject, oldest first."""
         return self._kept.get((tenant, subject), ())
+
+    async def drop(self, subject: str, ids: Collection[str], tenant: str = "") -> None:
+        """Drop facts of a tenant by their ids."""
+        if left := tuple(fact for fact in self._kept.pop((tenant, subject), ()) if fact.id not in ids):
+            self._kept[tenant, subject] = left
 
     async def forget(self, subject: str, tenant: str | None = None) -> None:
         """Drop all that a tenant keeps about a subject, or all tenants."""

@@ -17,6 +17,7 @@ import httpx
 
 from proxy.dialects.error import error_body
 from proxy.dialects.jsonbytes import dumps, loads
+from proxy.dialects.request import read_object
 from proxy.errors import BadRequest
 from proxy.types import Call, Chunks, Headers, Reply
 from proxy.upstream.failures import failure
@@ -116,13 +117,15 @@ class LitellmUpstream:
 
     def _checked(self, body: bytes) -> dict[str, Any]:
         """Return the arguments of a request. Raises BadRequest for what could make litellm call another host."""
-        asked: dict[str, Any] = loads(body)
+        asked = read_object(body)
         if refused := sorted(asked.keys() - _FIELDS):
             operator = f"upstream '{self.name}' does not take a field"  # whose name may be anything
             raise BadRequest(
                 f"upstream '{self.name}' does not take '{refused[0]}'", param=refused[0], operator=operator
             )
         model = asked.get("model")
+        if not model:
+            raise BadRequest("you must provide a model parameter", param="model")
         if not isinstance(model, str) or ("*" in self._model and _UNSAFE_MODEL.search(model)):
             raise BadRequest(f"'model': upstream '{self.name}' takes the name of a model, no address", param="model")
         for at, tool in enumerate(asked.get("tools") or ()) if isinstance(asked.get("tools"), list) else ():

@@ -30,6 +30,7 @@ from proxy.verification.confidence import extraction, of_answer, with_confidence
 from proxy.verification.context.index import Context
 from proxy.verification.information.cascade import lacks_bits
 from proxy.verification.quality import is_high_risk, missed, quality
+from proxy.verification.quote import is_field_quote
 from proxy.verification.recommendation import recommend
 from proxy.verification.risk import assess_risk
 
@@ -277,7 +278,7 @@ def _beyond_cap(readings: Sequence[Reading], policy: Policy) -> tuple[str, ...]:
 def _quotes(examined: Sequence[Examined]) -> QuoteCounts | None:
     """The quotations of evidence fields, counted field by field, and those in prose, counted by the quote verifier."""
     counted = [each.reading.quotes for each in examined if each.reading.quotes]
-    prose = [j for each in examined for j in each.judgements if not (j.claim.kind == "quote" and j.claim.pointer)]
+    prose = [j for each in examined for j in each.judgements if not is_field_quote(j.claim)]
     said = [verdict for verdict in _of(prose, "quote") if verdict.label != "not_checked"]
     if not counted and not said:
         return None

@@ -14,10 +14,11 @@ from proxy.verification.words import Word, words
 
 _SAME = (Relation.EXACT, Relation.CONVERTED, Relation.ROUNDED)
 _COPULA = re.compile(
-    r"\b(?:(?P<past>was|were)|is|are|be|equals?|totals?|(?:amount|come|add)s? (?:up )?to|(?:amounted|came|added) "
-    r"(?:up )?to)\b|[=:](?=\s)",
+    r"\b(?:(?P<past>was|were)|(?P<future>will|shall|won['\u2019]t)(?: \w+)? be|is|are|be|equals?|totals?|"
+    r"(?:amount|come|add)s? (?:up )?to|(?:amounted|came|added) (?:up )?to)\b|[=:](?=\s)",
     re.IGNORECASE,
 )
+_TENSES = ("past", "future")
 _FILLERS = frozenset(
     "a an the it that this so thus therefore hence then consequently accordingly about around approximately roughly "
     "nearly almost exactly just only of in on at by to for with and or total now dr mr mrs ms prof".split()
@@ -101,8 +102,13 @@ class _Answer:
         """The stems of the words that carry content, in order, without those inside quantities."""
         spans = [(each.start, each.end) for each in self.quantities]
         kept = (word for word in self.words if not any(low <= word.start < high for low, high in spans))
-        told = ((word.text.casefold().replace("\u2019", "'"), word.stem) for word in kept)
+        told = ((self._said(word), word.stem) for word in kept)
         return [_YES.get(word, stem) for word, stem in told if word not in _FILLERS | _COPULA_WORDS | _NEGATORS]
+
+    def _said(self, word: Word) -> str:
+        """Return a word in lower case, unless it is a lone "A" within a sentence: a name or a choice, no article."""
+        is_letter = word.text == "A" and (word.start > 0 or word.end >= len(self.text.rstrip(".")))
+        return word.text if is_letter else word.text.casefold().replace("\u2019", "'")
 
     @property
     def has_content(self) -> bool:
@@ -131,9 +137,8 @@ class _Answer:
         """The ways to divide a sentence at a copula that has content on both sides."""
         found: list[_Split] = []
         for copula in islice(_COPULA.finditer(self.text), _MAX_SPLITS):
-            split = _Split(
-                _Answer(self.text[: copula.start()]), _Answer(self.text[copula.end() :]), copula["past"] is not None
-            )
+            before, after = self.text[: copula.start()], self.text[copula.end() :]
+            split = _Split(_Answer(before), _Answer(after), next((name for name in _TENSES if copula[name]), "present"))
             if split.subject.has_content and split.predicate.has_content:
                 found.append(split)
         return tuple(found)
@@ -145,7 +150,7 @@ class _Split:
 
     subject: _Answer
     predicate: _Answer
-    is_past: bool
+    tense: str
 
 
 def _same_sentence(one: _Answer, other: _Answer) -> bool:
@@ -163,10 +168,10 @@ def _same_sentence(one: _Answer, other: _Answer) -> bool:
 
 
 def _differs_in_tense(one: _Answer, other: _Answer) -> bool:
-    """Return whether one sentence is about the past only; the tense of a measured value says nothing."""
+    """Return whether one sentence is about the past or future only; the tense of a measured value says nothing."""
     if not one.splits or not other.splits or (one.quantities and other.quantities):
         return False
-    return one.splits[0].is_past != other.splits[0].is_past
+    return one.splits[0].tense != other.splits[0].tense
 
 
 def _same_phrase(one: _Answer, other: _Answer) -> bool:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,10 @@ from proxy.verification.judge import Judge
 from proxy.verification.quote import check_quotes
 from proxy.verification.schema import NO_JSON, SchemaResult, read_evidence, validate_schema, value_at
 
+MAX_VIOLATIONS = 1000
+MAX_SEARCH = 1_000_000_000
+"""Steps of looking up the quotations in evidence fields of one answer: about a second of work."""
+
 TOOL_CALL_POINTER = "/tool_calls/{}/function/arguments"
 
 
@@ -26,12 +30,14 @@ TOOL_CALL_POINTER = "/tool_calls/{}/function/arguments"
 class Ask:
     """What is asked about an answer besides its claims: fields of a JSON answer that hold quotations; its schema.
 
-    `question` is what was asked of the model; an answer that is a bare number leans on it.
+    `question` is what was asked of the model; an answer that is a bare number leans on it. `max_search` is how many
+    steps looking up the quotations in evidence fields of one choice may take.
     """
 
     evidence_fields: tuple[str, ...] = ()
     json_schema: Mapping[str, Any] | None = field(default=None, hash=False)
     question: str = ""
+    max_search: int | None = None
 
 
 def verify(
@@ -91,8 +97,12 @@ def _with_evidence(reading: Reading, context: Context, policy: Policy, ask: Ask)
     except (ValueError, RecursionError):
         return replace(reading, violations=(NO_JSON,))
     quotes, violations = read_evidence(answer, ask.evidence_fields)
-    counts = check_quotes(quotes, context, policy.quotes).counts
-    return replace(reading, quotes=counts, violations=violations)
+    found = check_quotes(quotes, context, policy.quotes, max_search=ask.max_search)
+    warnings = [f"evidence_fields: {found.unchecked} quotations were not looked up, as there are too many"]
+    warnings = warnings if found.unchecked else []
+    if len(violations) > MAX_VIOLATIONS:
+        warnings.append(f"evidence_fields: {len(violations) - MAX_VIOLATIONS} further violations are not listed")
+    return replace(reading, quotes=found.counts, violations=violations[:MAX_VIOLATIONS], warnings=tuple(warnings))
 
 
 def with_schema(reading: Reading, result: SchemaResult | None) -> Reading:
@@ -105,17 +115,25 @@ def with_schema(reading: Reading, result: SchemaResult | None) -> Reading:
 
 
 def _quoted(claims: Sequence[Claim], text: str, evidence_fields: Sequence[str]) -> Iterator[Claim]:
-    """The claims of a JSON answer, those in evidence fields as quotations; what is no text there is none."""
-    answer = parse_object(text)
+    """Yield the claims of a JSON answer, those in evidence fields as quotations and nothing else."""
+    answer, pointers = parse_object(text), {_pointer(field) for field in evidence_fields}
     for claim in claims:
-        if not isinstance(answer, dict) or not _stands_in(claim, evidence_fields):
+        is_label = claim.kind == "field" and claim.skip_reason == "heading"  # such as the id of an entry
+        if is_label or not isinstance(answer, dict) or not _stands_in(claim, pointers):
             yield claim
         elif isinstance(value_at(answer, claim.pointer or ""), str):
-            yield replace(claim, kind="quote")
+            yield replace(claim, kind="quote", skip_reason=None, stated_confidence=1.0)
         else:
             yield replace(claim, kind="quote", skip_reason="not_a_quotation")
 
 
-def _stands_in(claim: Claim, fields: Sequence[str]) -> bool:
-    pointers = (name if name.startswith("/") else "/" + name.replace("~", "~0").replace("/", "~1") for name in fields)
-    return any(((claim.pointer or "") + "/").startswith(pointer + "/") for pointer in pointers)
+def _pointer(field: str) -> str:
+    """Return the JSON pointer of a field that is named by it or by a key of the top level."""
+    return field if field.startswith("/") else "/" + field.replace("~", "~0").replace("/", "~1")
+
+
+def _stands_in(claim: Claim, pointers: Set[str]) -> bool:
+    """Whether a claim stands in one of the fields at these pointers, or within it."""
+    pointer = claim.pointer or ""
+    ends = (at for at, character in enumerate(pointer + "/") if character == "/")
+    return any(pointer[:end] in pointers for end in ends)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from proxy.types import Citation, Claim, NumericPolicy, Policy, Verdict
+from proxy.verification.alignment.initialisms import spell_out
 from proxy.verification.alignment.lexicon import concept, same_meaning
 from proxy.verification.alignment.vetoes import read_claim
 from proxy.verification.context.cells import cell_at, speaks_of_column
@@ -24,6 +25,7 @@ from proxy.verification.numbers.following import (
     follow_words,
     growth_told,
 )
+from proxy.verification.numbers.frequencies import Compared, Frequency, compare_frequencies, find_frequencies
 from proxy.verification.numbers.grammar import Quantity, find_quantities
 from proxy.verification.numbers.nearby import search_before
 from proxy.verification.numbers.rivals import objection
@@ -31,6 +33,7 @@ from proxy.verification.numbers.stated import Asked, Read, Stated, all_stated, i
 from proxy.verification.numbers.tolerance import Relation, compare
 from proxy.verification.numbers.units import read_unit
 from proxy.verification.numbers.work import MAX_STEPS, DeadlineExceeded, Work, WorkLimitExceeded
+from proxy.verification.quote import decides_alone
 from proxy.verification.words import content_stems, words
 
 
@@ -54,9 +57,12 @@ def verify(
     At most `max_source_checks` passages are read, and the steps that this takes are bounded, so that the verdict does
     not depend on the machine. `timeout_s` of `clock` (the processor's seconds) is a safeguard beyond that bound.
     """
+    if decides_alone(claim, policy):
+        return None
+    claim = spell_out(claim, context)
     quantities = find_quantities(claim.text)
     wanted = [quantity for quantity in quantities if is_enabled(quantity, policy.numeric)]
-    if not wanted:
+    if not wanted and not find_frequencies(claim.text):
         return None
     limits = policy.numeric
     claimed = {each.quantity: each for each in bind(claim.text, read_claim(claim.text).words, quantities)}
@@ -66,6 +72,9 @@ def verify(
     findings: list[_Finding] = []
     try:
         asked, passages = _passages(asked, context, limits.max_source_checks)
+        often = list(compare_frequencies(asked, passages))
+        findings.extend(map(_of_frequency, often))
+        wanted = [each for each in wanted if not any(_lies_in(each, other.claimed) for other in often)]
         findings.extend(_judge(asked, claimed[quantity], passages, context, limits) for quantity in wanted)
     except (WorkLimitExceeded, DeadlineExceeded) as limit:
         alarms = [finding for finding in findings if finding.label in ("contradicted", "unsupported")]
@@ -85,6 +94,18 @@ def _passages(asked: Asked, context: Context, limit: int) -> tuple[Asked, list[R
         places = {passage.place for passage in candidates}
         candidates += [passage for passage in context.passages if passage.place not in places]
     return asked, [read(asked, passage, context) for passage in candidates]
+
+
+def _of_frequency(compared: Compared) -> _Finding:
+    cited, said = (compared.read.passage.cite(0.8, "numeric"),), compared.claimed.text
+    if compared.agrees:
+        return _Finding("supported", "exact", f"{said}: as stated.", 0.8, cited)
+    reason = f"{said} differs from {compared.stated.text}, which the source states."
+    return _Finding("contradicted", "mismatch", reason, 0.05, cited, "numeric_mismatch")
+
+
+def _lies_in(quantity: Quantity, frequency: Frequency) -> bool:
+    return frequency.start <= quantity.start and quantity.end <= frequency.end
 
 
 def is_enabled(quantity: Quantity, policy: NumericPolicy) -> bool:
@@ -318,9 +339,11 @@ def _of_no_match(mine: Binding, stated: Sequence[Stated], differing: Sequence[St
     quantity = mine.quantity
     about = [each for each in differing if _is_about_it(each)]
     near = [each for each in stated if each.relation is Relation.OPEN and each.coverage >= 0.4]
-    if about and not near:
+    of_period = [each for each in about if each.quantity.per == quantity.per > 0]
+    about = of_period or about
+    if about and (of_period or not near):
         best = max(about, key=lambda each: each.rank)
-        reason = f"{quantity.text} differs from {best.value}, which the source states."
+        reason = f"{quantity.shown} differs from {best.value}, which the source states."
         return _Finding("contradicted", "mismatch", reason, 0.05, (best.cite(),), "numeric_mismatch")
     if near:
         best = max(near, key=lambda each: each.rank)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from proxy.types import Claim, Verdict
 from proxy.verification.context.index import Context, Passage
 from proxy.verification.numbers.grammar import Quantity, find_quantities
+from proxy.verification.quote import is_field_quote
 from proxy.verification.words import STOPWORDS, content_stems, stem
 
 _ROW = re.compile(r"(?P<label>.{1,80}) is from (?P<start>\S{1,20}) to (?P<end>\S{1,20})\.$")
@@ -35,6 +36,8 @@ class _Bounds(NamedTuple):
 
 def check_period(claim: Claim, context: Context) -> Verdict | None:
     """Return the verdict on a claim that says only when a period begins or ends; None when no table has that period."""
+    if is_field_quote(claim):
+        return None
     stems = content_stems(claim.text)
     rows = [row for row in _rows(context) if content_stems(row.label) <= stems]
     if not rows:

@@ -21,6 +21,7 @@ _INNER_MARK = re.compile(r"(?<!\w)'|'(?!\w)")
 
 _FUZZY_CHARS, _FUZZY_WORDS = 20, 4
 _SHORT_WORDS = 4
+_MAX_FUZZY_STEPS = 1_000_000_000
 _DIAGNOSED_WORDS = 120
 _NEGATING_STARTS = ("un", "in", "im", "ir", "il", "non", "non-", "dis", "mis")
 _NEGATING_ENDS = ("less", "n't", "free", "-free")
@@ -28,16 +29,30 @@ _NEGATING_ENDS = ("less", "n't", "free", "-free")
 
 @dataclass(frozen=True, slots=True)
 class QuoteResult:
-    """The quotes of named evidence fields: those that stand in a source, in place, where they stand, and the counts."""
+    """The quotes of named evidence fields: those that stand in a source, in place, where they stand, and the counts.
+
+    `unchecked` are those that were not looked up, which the counts leave out.
+    """
 
     accepted: dict[str, list[str]]
     citations: dict[str, list[Citation]]
     counts: QuoteCounts
+    unchecked: int = 0
 
     @property
     def all_rejected(self) -> bool:
         """Whether quotes were given and none of them stands in a source (QU6)."""
         return self.counts.extracted > 0 and self.counts.validated == 0
+
+
+def is_field_quote(claim: Claim) -> bool:
+    """Return whether a claim is the text of an evidence field: a quotation and no statement of the answer."""
+    return claim.kind == "quote" and claim.pointer is not None
+
+
+def decides_alone(claim: Claim, policy: Policy) -> bool:
+    """Return whether only this verifier judges a claim."""
+    return is_field_quote(claim) and policy.quotes.enabled and "quote" in policy.verifiers
 
 
 def verify(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
@@ -80,26 +95,41 @@ def check_quotes(
     policy: QuotePolicy,
     *,
     fail_on_all_rejected: bool = False,
+    max_search: int | None = None,
 ) -> QuoteResult:
-    """Looks up the quotes of named evidence fields and keeps, field by field and in order, those that are grounded.
+    """Look up the quotes of named evidence fields and keep, field by field and in order, those that are grounded.
 
-    Raises EvidenceGroundingError when `fail_on_all_rejected` and quotes were given but none is grounded (QU6).
+    Quotes that need more than `max_search` steps (see `_steps`) together are not looked up.
+    Raises EvidenceGroundingError when `fail_on_all_rejected` and quotes were looked up but none is grounded.
     """
     accepted: dict[str, list[str]] = {}
     citations: dict[str, list[Citation]] = {}
     rejected: dict[str, int] = {}
+    size = sum(len(source.text) for source in context.sources)
+    searched = checked = 0
     for field, texts in quotes.items():
-        found = [(text, _look_up(text, context, policy)) for text in texts]
-        accepted[field] = [text for text, places in found if places]
-        citations[field] = [place for _, places in found for place in places]
-        if missing := len(texts) - len(accepted[field]):
-            rejected[field] = missing
-    given = sum(len(texts) for texts in quotes.values())
+        accepted[field], citations[field] = [], []
+        for text in texts:
+            searched += _steps(len(text), size, policy)
+            if max_search is not None and searched > max_search:
+                continue
+            checked += 1
+            if places := _look_up(text, context, policy):
+                accepted[field].append(text)
+                citations[field] += places
+            else:
+                rejected[field] = rejected.get(field, 0) + 1
     lost = sum(rejected.values())
-    result = QuoteResult(accepted, citations, QuoteCounts(given, given - lost, lost, tuple(rejected.items())))
+    counts = QuoteCounts(checked, checked - lost, lost, tuple(rejected.items()))
+    result = QuoteResult(accepted, citations, counts, sum(map(len, quotes.values())) - checked)
     if fail_on_all_rejected and result.all_rejected:
         raise EvidenceGroundingError(lost)
     return result
+
+
+def _steps(quote: int, sources: int, policy: QuotePolicy) -> int:
+    """Estimate the steps, of about a nanosecond each, of looking up so many characters in so many."""
+    return quote + sources * (5 + (12 + quote if policy.fuzzy else 0))
 
 
 def _look_up(text: str, context: Context, policy: QuotePolicy) -> tuple[Citation, ...]:
@@ -206,7 +236,7 @@ def _fuzzy(text: str, source: Source, context: Context, threshold: float) -> Cit
 
     needle, folded = fold(text).text.strip(_STYLE), context.folded(source)
     long_enough = len(needle) >= _FUZZY_CHARS and len(words(needle)) >= _FUZZY_WORDS
-    if not long_enough or len(needle) > len(folded.text):
+    if not long_enough or not len(needle) <= len(folded.text) <= _MAX_FUZZY_STEPS / len(needle):
         return None
     found = fuzz.partial_ratio_alignment(needle, folded.text, score_cutoff=100 * threshold)
     if found is None or found.dest_end <= found.dest_start:

@@ -16,6 +16,7 @@ from typing import Literal
 
 from proxy.types import Citation, Claim, Match, Policy, Source, Verdict
 from proxy.verification.alignment.features import Features, features
+from proxy.verification.alignment.initialisms import spell_out
 from proxy.verification.alignment.lexicon import (
     CALENDAR,
     EVALUATIVE,
@@ -38,6 +39,7 @@ from proxy.verification.context.index import Context, Passage
 from proxy.verification.context.index import cite as cite_span
 from proxy.verification.numbers.grammar import find_quantities
 from proxy.verification.numeric import is_enabled
+from proxy.verification.quote import decides_alone
 from proxy.verification.verbatim import find_denial, find_verbatim
 from proxy.verification.words import stem, words
 
@@ -179,12 +181,13 @@ class _Window:
 
 def verify(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
     """Whether any source states the claim; None when the claim has no content word that a source could state."""
-    found = assess(claim, context, policy)
+    found = None if decides_alone(claim, policy) else assess(claim, context, policy)
     return None if found is None else decide(*found, policy)
 
 
 def assess(claim: Claim, context: Context, policy: Policy) -> tuple[Alignment, Features] | None:
     """The claim beside its best evidence, and what the learned model reads of the two; None as for `verify`."""
+    claim = spell_out(claim, context)
     alignment = align(claim, context, policy)
     if alignment is None:
         return None

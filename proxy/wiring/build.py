@@ -106,26 +106,28 @@ def build_house(
         recorder=Recorder(history, workers) if history else None,
         room=Room(grounding.max_bytes),
     )
-    grounder = replace(grounder, later=build_later(site, grounder))
     sampler = Sampler(_sampling(settings), telemetry, workers, policy, judge)
-    audits = estimators.is_on("trace_auditing")
+    completions = Completions(router, grounder, _completing(settings), telemetry, sampler)
+    checks = Checks(
+        completions,
+        prover,
+        build_auditor(site, prover, router),
+        max(grounding.timeout, settings.hallucination.timeout),
+        memory,
+        estimators.is_on("trace_auditing"),
+    )
+    later = build_later(site, grounder, checks)
+    completions = replace(completions, grounder=replace(grounder, later=later))
     return House(
         settings=settings,
-        completions=Completions(router, grounder, _completing(settings), telemetry, sampler),
+        completions=completions,
         passage=PassThrough(router, telemetry),
         reports=reports,
         telemetry=telemetry,
         workers=workers,
         estimators=estimators,
-        checks=Checks(
-            grounder,
-            prover,
-            build_auditor(site, prover, router),
-            max(grounding.timeout, settings.hallucination.timeout),
-            memory,
-            audits,
-        ),
-        later=grounder.later,
+        checks=replace(checks, completions=completions),
+        later=later,
         facts=facts,
         history=history,
         limiter=estate.take(lambda old: old.limiter, lambda: build_limiter(shared), "cache"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from proxy.errors import ConfigError
-from proxy.gateway.deferred import EXAMINATION, WEBHOOK, Later, told_of
+from proxy.gateway.checks import Checks
+from proxy.gateway.deferred import CHECK, EXAMINATION, WEBHOOK, Later, told_of
 from proxy.gateway.grounding import Grounder
 from proxy.stores.jobs.jobs import Jobs
 from proxy.stores.jobs.work import JobStore, Work
@@ -13,15 +15,16 @@ from proxy.upstream.webhook import Webhook
 from proxy.wiring.site import Site
 
 
-def build_later(site: Site, grounder: Grounder) -> Later | None:
-    """What is left for later, where jobs are kept, and done by a grounder like this one that has more time.
+def build_later(site: Site, grounder: Grounder, checks: Checks) -> Later | None:
+    """Build what is left for later, where jobs are kept: it is done by these, with more time.
 
     Raises ConfigError when a secret is missing or is none.
     """
     webhook, jobs = _webhook(site), site.settings.jobs
     if jobs.url is None:
         return None
-    work = [_examination(site, grounder, webhook), *([_telling(site, webhook)] if webhook else [])]
+    work = [_examination(site, grounder, webhook), _check(site, checks, webhook)]
+    work += [_telling(site, webhook)] if webhook else []
     store = JobStore(
         jobs.url,
         schema=jobs.database_schema,
@@ -40,6 +43,18 @@ def _examination(site: Site, grounder: Grounder, webhook: Webhook | None) -> Wor
     return Work(
         EXAMINATION,
         told_of(site.telemetry, EXAMINATION, patient.finish),
+        attempts=jobs.attempts,
+        timeout=jobs.timeout,
+        at_once=jobs.at_once,
+        then=WEBHOOK if webhook else None,
+    )
+
+
+def _check(site: Site, checks: Checks, webhook: Webhook | None) -> Work:
+    jobs = site.settings.jobs
+    return Work(
+        CHECK,
+        told_of(site.telemetry, CHECK, partial(checks.finish, within=jobs.timeout / 2)),
         attempts=jobs.attempts,
         timeout=jobs.timeout,
         at_once=jobs.at_once,

@@ -62,7 +62,7 @@ def test_every_documented_key_is_read() -> None:
         pytest.param({"detail": "all"}, "grounding.detail", id="unknown detail"),
         pytest.param({"detail": None}, "grounding.detail", id="detail null"),
         pytest.param({"sources": "x"}, "grounding.sources", id="sources no list"),
-        pytest.param({"sources": ["x"]}, "grounding.sources.0", id="a source no object"),
+        pytest.param({"sources": [5]}, "grounding.sources.0", id="a source neither text nor object"),
         pytest.param({"sources": [{"text": "x"}, {"title": "y"}]}, "grounding.sources.1.text", id="text missing"),
         pytest.param({"sources": [{"text": 1}]}, "grounding.sources.0.text", id="text of another type"),
         pytest.param({"sources": [{"text": "x", "id": 1}]}, "grounding.sources.0.id", id="id of another type"),
@@ -166,6 +166,21 @@ def document(
 )
 def test_documents_of_every_convention(documents: Any, sources: list[Source]) -> None:
     assert list(explicit_sources(DEFAULT, documents)) == sources
+
+
+def test_a_source_is_a_text_or_an_object() -> None:
+    options = read_options({"grounding": {"sources": ["one", {"id": "b", "text": "two"}]}}, {})
+    first, second = explicit_sources(options, None)
+    assert (first.id, first.text, first.labels) == ("source-1", "one", ("1",))
+    assert (second.id, second.text, second.labels) == ("b", "two", ("b", "2"))
+
+
+@pytest.mark.parametrize("source", [5, None, ["x"], {"text": 5}, {"title": "x"}])
+def test_no_error_names_our_classes(source: Any) -> None:
+    with pytest.raises(BadRequest) as caught:
+        read_options({"grounding": {"sources": [source]}}, {})
+    assert "SourceIn" not in str(caught.value)
+    assert "instance" not in str(caught.value)
 
 
 def test_sources_come_before_documents() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import Any
 import httpx
 import yaml
 from clients import until
+from ports import free_port
 
 COMMAND = [sys.executable, "-c", "from proxy.cli import main; main()"]
 PATIENCE_S = 60.0
@@ -29,8 +29,7 @@ class Process:
         self.config = folder / "config.yaml"
         self.log = folder / "log"
         self.configure(config)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         with self.log.open("wb") as sink:
             self._process = subprocess.Popen(
                 [*COMMAND, "serve", "--config", str(self.config), "--host", "127.0.0.1", "--port", str(self.port)],

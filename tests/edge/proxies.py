@@ -41,11 +41,11 @@ class Proxy:
         return f"{self.url}/v1"
 
     def report(self, grounding_id: str) -> dict[str, Any]:
-        """The stored report, once it is no longer pending."""
+        """The stored report, once it is made."""
         deadline = time.monotonic() + SETTLES_WITHIN_S
         while time.monotonic() < deadline:
             response = httpx.get(f"{self.base_url}/grounding/{grounding_id}", timeout=10)
-            if response.status_code == 200 and response.json()["status"] != "pending":
+            if response.status_code == 200 and response.json()["status"] not in ("pending", "deferred"):
                 report: dict[str, Any] = response.json()
                 return report
             time.sleep(0.02)

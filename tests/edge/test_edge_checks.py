@@ -1,8 +1,12 @@
-"""MG1–MG3, TA1–TA2, LB1: the endpoints that check claims, answers, facts and traces, over real sockets."""
+"""The endpoints that check claims, answers, facts and traces, over real sockets."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,9 +15,13 @@ from clients import sdk
 from proxies import Proxy
 from servers.believer import Believer, Manner
 from upstream import Received, Reply, Upstream, body_reply, chat_body, error_reply
+from waiting import found_within
 
 EVIDENCE = ["Revenue came to $5 million in 2023. Lee leads the team in Oslo.", "Costs were $3 million in 2023."]
+ADMIN = "an-admin-key-that-is-long"
+PATIENCE_S = 60.0
 SOURCES = [{"id": "a", "text": EVIDENCE[0]}, {"id": "b", "text": EVIDENCE[1]}]
+MANY_QUOTES = {"q": [f"quotation {number}" for number in range(21_000)]}
 
 Start = Callable[..., Proxy]
 
@@ -33,6 +41,22 @@ def post(proxy: Proxy, path: str, status: int = 200, **body: Any) -> dict[str, A
     assert response.status_code == status, response.text
     found: dict[str, Any] = response.json()
     return found
+
+
+def admin_get(proxy: Proxy, path: str, **params: str) -> dict[str, Any]:
+    headers = {"authorization": f"Bearer {ADMIN}"}
+    found: dict[str, Any] = httpx.get(f"{proxy.base_url}/{path}", params=params, headers=headers, timeout=30).json()
+    return found
+
+
+def exchanges(proxy: Proxy, count: int) -> list[dict[str, Any]]:
+    """Return the stored exchanges, once there are so many."""
+
+    def look() -> list[dict[str, Any]] | None:
+        found: list[dict[str, Any]] = admin_get(proxy, "grounding").get("exchanges", [])
+        return found if len(found) >= count else None
+
+    return found_within(PATIENCE_S, look)
 
 
 @pytest.fixture
@@ -81,6 +105,135 @@ def test_an_answer_is_verified_against_messages_and_read_with_its_question(proxy
     assert wrong["verdict"] == "ungrounded"
 
 
+def test_sources_are_plain_texts_or_objects(proxy: Proxy) -> None:
+    report = post(proxy, "verify", answer="Revenue was $5M in 2023. Costs were $4M.", sources=[EVIDENCE[0], SOURCES[1]])
+    assert [claim["label"] for claim in report["choices"][0]["claims"]] == ["supported", "contradicted"]
+    assert [source["id"] for source in report["sources"]] == ["source-1", "b"]
+    message = post(proxy, "verify", 400, answer="x", sources=[7])["error"]["message"]
+    assert "sources.0" in message
+    assert "SourceIn" not in message
+
+
+@pytest.fixture
+def stored(start_proxy: Start, tmp_path: Path) -> Callable[..., Proxy]:
+    """Start a proxy with a store and an admin."""
+
+    def start(**sections: Any) -> Proxy:
+        admin = {"keys": {"ann": f"sha256:{sha256(ADMIN.encode()).hexdigest()}"}}
+        store = {"url": f"sqlite:///{tmp_path}/store.db", "interval": "10ms"}
+        return start_proxy(store=store, admin=admin, **sections)
+
+    return start
+
+
+@pytest.fixture
+def stocked(stored: Callable[..., Proxy], tmp_path: Path) -> Proxy:
+    """A proxy with a store, a database of facts and a memory gate."""
+    with sqlite3.connect(tmp_path / "facts.db") as database:
+        database.execute("CREATE TABLE figures (label TEXT, value REAL)")
+        database.execute("INSERT INTO figures VALUES ('rent', 500)")
+    facts = {"url": f"sqlite:///{tmp_path}/facts.db", "templates": {"figures": "SELECT label, value FROM figures"}}
+    return stored(hallucination=on("memory_gate"), facts=facts)
+
+
+def test_an_answer_is_verified_with_all_that_a_request_may_ask_for(stocked: Proxy) -> None:
+    post(stocked, "memory", subject="acme", facts=[{"text": "Costs were $3M in 2023.", "evidence": EVIDENCE}])
+    by_facts = post(stocked, "verify", answer="The rent is 500.", facts={})
+    assert (by_facts["verdict"], by_facts["sources"][0]["id"]) == ("grounded", "facts.figures")
+    remembered = post(stocked, "verify", answer="Costs were $3M in 2023.", subject="acme", memory=True)
+    assert remembered["verdict"] == "grounded"
+    assert "memory: no subject is named" in post(stocked, "verify", answer="x", memory=True)["warnings"]
+
+
+def test_a_verified_answer_is_stored_reviewed_and_compared(stocked: Proxy) -> None:
+    answer, question = "Acme was founded in 1987. Nobody lives on Titan.", "When was Acme founded?"
+    known = post(stocked, "verify", answer=answer, sources=EVIDENCE, question=question, subject="acme", session="s-1")
+
+    (found,) = exchanges(stocked, 1)
+    assert (found["id"], found["question"], found["session"]) == (known["id"], question, "s-1")
+    reviews = admin_get(stocked, "reviews")["reviews"]
+    assert {each["exchange"] for each in reviews} == {known["id"]}
+    other = post(stocked, "verify", answer="Acme was founded in 1993.", sources=EVIDENCE, subject="acme")
+    assert "inconsistent_with_history" in other["flags"]
+    assert other["consistency"]["contradictions"][0]["exchange"] == known["id"]
+
+
+def test_confidence_and_consistency_can_be_switched_off(stored: Callable[..., Proxy]) -> None:
+    proxy = stored(confidence={"enabled": False}, consistency={"enabled": False})
+    post(proxy, "verify", answer="Acme was founded in 1987.", sources=EVIDENCE, subject="acme")
+    exchanges(proxy, 1)
+    report = post(proxy, "verify", answer="Acme was founded in 1993.", sources=EVIDENCE, subject="acme")
+    assert report["verdict"] == "ungrounded"
+    assert report.keys().isdisjoint({"confidence", "consistency"})
+    assert {"low_confidence", "inconsistent_with_history"}.isdisjoint(report["flags"])
+    claim = report["choices"][0]["claims"][0]
+    assert (claim["confidence"], "confidence_parts" in claim) == (None, False)
+    exchanges(proxy, 2)
+    assert {review["confidence"] for review in admin_get(proxy, "reviews")["reviews"]} == {None}
+    assert httpx.get(f"{proxy.url}/metrics").text.count('grounding_score_kind="confidence"') == 0
+    assert "totals" in admin_get(proxy, "grounding/metrics")
+
+
+def test_a_verified_answer_is_sampled_where_its_request_is_known(proxy: Proxy, upstream: Upstream) -> None:
+    upstream.reply = body_reply(chat_body("Revenue was $5M in 2023."))
+    messages = [{"role": "system", "content": EVIDENCE[0]}, {"role": "user", "content": "What was the revenue?"}]
+    report = post(proxy, "verify", answer="Revenue was $5M in 2023.", messages=messages, model="m", samples=3)
+    found = proxy.self_consistency(report["id"])
+    assert (found["status"], found["answered"], found["claims"][0]["votes"]) == ("complete", 3, [1.0, 1.0, 1.0])
+    assert [received.json()["messages"] for received in upstream.requests] == [messages] * 3
+    for missing in ({"messages": messages}, {"model": "m"}):
+        assert post(proxy, "verify", 400, answer="x", samples=3, **missing)["error"]["param"] == "samples"
+
+
+def test_a_verified_answer_need_not_be_waited_for(proxy: Proxy) -> None:
+    waiting = post(proxy, "verify", answer="Revenue was $5M in 2023.", sources=EVIDENCE, mode="async")
+    assert waiting["status"] == "pending"
+    assert proxy.report(waiting["id"])["verdict"] == "grounded"
+
+
+@pytest.mark.parametrize(
+    ("marks", "status"), [("", "supported"), (" [1]", "supported"), (" [9]", "unknown_citation"), (" [1][9]", None)]
+)
+def test_a_claim_that_cites_nothing_there_is_has_no_bits(proxy: Proxy, marks: str, status: str | None) -> None:
+    found = post(proxy, "claim", claim=f"Revenue was $5M in 2023{marks}.", evidence=EVIDENCE)
+    assert found["budget"]["status"] == (status or "unknown_citation")
+    is_unknown = "9" in marks
+    assert (found["budget"]["observed_bits"] is None) is is_unknown
+    assert ("unknown_citation" in found.get("flags", [])) is is_unknown
+
+
+@pytest.mark.parametrize(
+    ("claim", "confidence", "target", "is_short"),
+    [
+        ("Revenue came to $5 million in 2023.", 0.9, 0.9, False),  # the very words
+        ("Revenue came to $5 million in 2023.", 1.0, 0.95, False),
+        ("The team in Oslo is led by Lee.", 0.6, 0.6, False),
+        ("The team in Oslo is led by Lee.", 0.95, 0.95, True),
+        ("The team in Oslo is led by Lee.", 0.1, 0.55, False),
+        ("The team in Oslo is led by Lee.", None, 0.55, False),
+    ],
+)
+def test_evidence_has_to_carry_a_claim_to_its_stated_confidence(
+    proxy: Proxy, claim: str, confidence: float | None, target: float, is_short: bool
+) -> None:
+    found = post(proxy, "claim", claim=claim, evidence=EVIDENCE, confidence=confidence)
+    assert (found["label"], found["budget"]["target"]) == ("supported", target)
+    assert (found["budget"]["budget_gap"] > 0) is is_short
+
+
+@pytest.mark.parametrize(
+    ("claim", "label"), [("Revenue was $5M in 2023.", "supported"), ("Revenue was $6M in 2023.", "contradicted")]
+)
+def test_a_model_that_hangs_leaves_the_verdict_by_words(
+    believing: Callable[..., Proxy], believer: Believer, claim: str, label: str
+) -> None:
+    believer.manner = Manner(hangs=True)
+    proxy = believing("output_verification", timeout="300ms")
+    found = post(proxy, "claim", claim=claim, evidence=EVIDENCE, model="believer")
+    assert (found["label"], found["budget"]["missing"]) == (label, "timeout")
+    assert found["citations"]
+
+
 def test_claims_are_found_without_verdicts(proxy: Proxy) -> None:
     found = post(proxy, "claims", text="Revenue was $5M. Is that much?")
     assert [(claim["text"], claim.get("skip_reason")) for claim in found["claims"]] == [
@@ -108,6 +261,7 @@ def test_quotations_of_a_json_answer_are_looked_for(proxy: Proxy) -> None:
         ("verify", {"answer": "x", "mood": "good"}, "grounding.mood"),
         ("verify", {"sources": []}, "answer"),
         ("evidence", {"answer": "no json", "fields": ["q"], "sources": []}, "answer"),
+        ("evidence", {"answer": MANY_QUOTES, "fields": ["q"], "sources": ["x" * 10_000]}, "answer"),
         ("trace", {"steps": []}, "steps"),
         ("memory", {"facts": [{"text": 7}]}, "facts.0.text"),
     ],
@@ -316,3 +470,43 @@ def test_words_derive_the_answer_where_the_executor_is_silent(start_proxy: Start
     found = post(proxy, "trace", steps=STEPS[:1], context=EVIDENCE, answer="$5M", model="m")
     assert found["post_hoc"]["status"] == "derived"
     assert found["steps"][0]["status"] == "UNVERIFIABLE"
+
+
+# --- what a rate limit cuts short -------------------------------------------------------------------------------------
+
+
+def test_facts_and_traces_that_a_rate_limit_cuts_short_are_completed_later(
+    start_proxy: Start, believer: Believer, tmp_path: Path
+) -> None:
+    believer.manner = Manner(busy=10_000, retry_after="1")
+    proxy = start_proxy(
+        upstreams={"up": {"base_url": believer.base_url}},
+        hallucination=on("memory_gate", "trace_auditing", backend="self"),
+        jobs={"url": f"sqlite:///{tmp_path / 'jobs.db'}", "poll": "100ms"},
+    )
+    facts = [{"text": text, "confidence": 0.9} for text in ("Lee leads the team in Oslo.", "Kim paints.")]
+    gate = post(proxy, "memory", subject="acme", facts=facts, evidence=EVIDENCE, model="believer")
+    trace = post(proxy, "trace", steps=["Lee leads the team in Oslo.", "Kim paints."], context=EVIDENCE, model="b")
+    assert (gate["status"], trace["status"]) == ("deferred", "deferred")
+    assert [(each["status"], each["grounding"]) for each in gate["facts"]] == [("accepted", "unverified")] * 2
+    assert trace["counts"]["UNVERIFIABLE"] == 2
+    assert fetched(proxy, gate["id"])["facts"] == gate["facts"]
+    believer.manner = Manner()
+    gate, trace = (found_within(30.0, partial(completed, proxy, each["id"])) for each in (gate, trace))
+    assert [(each["status"], each["stored"]) for each in gate["facts"]] == [("accepted", True), ("rejected", False)]
+    assert [step["status"] for step in trace["steps"]] == ["ENTAILED", "NOT_IN_CONTEXT"]
+    (kept,) = httpx.get(f"{proxy.base_url}/grounding/memory", params={"subject": "acme"}).json()["facts"]
+    assert (kept["id"], kept["text"], kept["is_source"]) == (gate["facts"][0]["id"], facts[0]["text"], True)
+    assert "id" not in post(proxy, "trace", steps=["Lee leads the team in Oslo."], context=EVIDENCE, model="b")
+
+
+def fetched(proxy: Proxy, id_: str) -> dict[str, Any]:
+    response = httpx.get(f"{proxy.base_url}/grounding/{id_}", timeout=30)
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def completed(proxy: Proxy, id_: str) -> dict[str, Any] | None:
+    found = fetched(proxy, id_)
+    return found if found["status"] == "complete" else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,8 +18,10 @@ from typing import Any
 import httpx
 import pytest
 import yaml
+from ports import free_port
+from proxies import Proxy
 from servers.databases import Database
-from upstream import Upstream, body_reply, chat_body
+from upstream import Upstream, body_reply, chat_body, chat_events, stream_reply
 from waiting import found_within
 
 COMMAND = [sys.executable, "-c", "from proxy.cli import main; main()"]
@@ -64,8 +65,7 @@ class Served:
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
         folder.mkdir()
         (folder / "config.yaml").write_text(yaml.safe_dump(dict(config)))
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         self._log = folder / "log"
         self.url = f"http://127.0.0.1:{port}"
         serve = ["serve", "--config", "config.yaml", "--host", "127.0.0.1", "--port", str(port)]
@@ -144,7 +144,7 @@ def serve(upstream: Upstream, tmp_path: Path, place: Database, receiver: Receive
 def test_a_killed_proxy_owes_no_report_and_tells_of_each_once(serve: Callable[..., Served], receiver: Receiver) -> None:
     promising = serve("first", poll="3s")  # it hardly looks for a job before it is killed
     promised = [promising.ask() for _ in range(3)]
-    assert {each["status"] for each in promised} == {"pending"}
+    assert {each["status"] for each in promised} == {"deferred"}
     promising.process.send_signal(signal.SIGKILL)
     promising.process.wait(timeout=10)
     keeping = serve("second")
@@ -164,3 +164,20 @@ def test_a_proxy_that_is_told_to_stop_stops_soon(serve: Callable[..., Served]) -
     assert served.report(id_)["status"] == "complete"
     served.process.send_signal(signal.SIGTERM)
     assert served.process.wait(timeout=15) in (0, -signal.SIGTERM)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("folder", [".", "missing"], ids=["up", "down"])
+def test_a_report_that_would_not_survive_is_told_apart(
+    start_proxy: Callable[..., Proxy], upstream: Upstream, tmp_path: Path, folder: str, streamed: bool
+) -> None:
+    answer = "The sky is blue on a clear day."
+    upstream.reply = stream_reply(chat_events(answer)) if streamed else body_reply(chat_body(answer))
+    jobs = {"url": f"sqlite:///{tmp_path / folder}/jobs.db", "poll": "60s"}
+    proxy = start_proxy(jobs=jobs, stream={"tail_budget": "10s"})
+    raw = httpx.post(f"{proxy.base_url}/chat/completions", json=ASKED | {"stream": streamed}, timeout=20).text
+    if streamed:
+        (raw,) = (line.removeprefix("data: ") for line in raw.splitlines() if '"grounding"' in line)
+    told = json.loads(raw)["grounding"]
+    assert told["status"] == ("pending" if folder == "missing" else "deferred")
+    assert ["is lost if this process ends" in each for each in told["warnings"]] == [True] * (folder == "missing")

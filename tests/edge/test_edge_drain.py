@@ -4,11 +4,11 @@ import json
 import os
 import pty
 import signal
-import socket
 import threading
 from pathlib import Path
 
 from clients import JSON_HEADERS, RawClient, fetch, post_chat, until
+from ports import free_port
 from processes import COMMAND, Process
 from upstream import Reply, Stall, Upstream, Wait, body_reply, chat_body, chat_events, stream_reply
 
@@ -104,8 +104,7 @@ def test_an_idle_process_stops_with_nothing_to_wait_for(start_process) -> None:
 
 def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
     """SIGHUP has the settings read again, but not when it means that nobody is there any more."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(tmp_path)

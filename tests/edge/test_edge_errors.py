@@ -1,12 +1,12 @@
 """GW7, GW1, GW3: errors of the proxy itself have OpenAI's shape, and the SDK raises what it would raise anyway."""
 
 import json
-import socket
 
 import httpx
 import openai
 import pytest
 from clients import JSON_HEADERS, RawClient, data_of, events_of, fetch, post_chat, sdk
+from ports import free_port
 from upstream import Reply, Stall, Upstream, chat_body, chat_events, stream_reply
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
@@ -21,26 +21,65 @@ def error_of(answer: RawClient) -> dict:
     return error
 
 
+UNREADABLE = {
+    "empty": b"",
+    "open": b"{",
+    "comma": b'{"model": "m", }',
+    "not utf-8": b"\xff\xfe",
+    "list": b"[]",
+    "string": b'"hi"',
+    "null": b"null",
+    "very deep": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_body_that_is_no_json_object_gets_the_upstreams_own_answer(upstream: Upstream, proxy, name: str) -> None:
+    upstream.reply = Reply((b'{"error":{"message":"No."}}',), 400).with_headers(("x-request-id", "req_7"))
+    answer = post_chat(proxy.port, UNREADABLE[name])
+    assert (answer.status, answer.body) == (400, b'{"error":{"message":"No."}}')
+    assert (answer.header("x-request-id"), upstream.last.body) == ("req_7", UNREADABLE[name])
+    report = proxy.report(answer.header("x-grounding-id") or "")
+    assert (answer.header("x-grounding-status"), report["status"], report["verdict"]) == (
+        "failed",
+        "failed",
+        "not_checked",
+    )
+    assert "JSON" in report["warnings"][0]
+
+
 @pytest.mark.parametrize(
-    "body",
-    [b"", b"{", b'{"model": "m", }', b"\xff\xfe", b"[]", b'"hi"', b"null", b"[" * 100_000],
-    ids=["empty", "open", "comma", "not utf-8", "list", "string", "null", "very deep"],
+    ("path", "headers", "status"),
+    [
+        ("/v1/messages", (), "failed"),
+        ("/v1/responses", (), "failed"),
+        ("/v1/chat/completions", (("x-grounding-mode", "off"),), "skipped"),
+        ("/v1/embeddings", (), None),
+        ("/v1/messages/count_tokens", (), None),
+    ],
 )
-def test_a_body_that_is_no_json_object_is_a_bad_request(upstream: Upstream, proxy, body: bytes) -> None:
-    answer = post_chat(proxy.port, body)
-    assert answer.status == 400
-    assert error_of(answer)["type"] == "invalid_request_error"
-    assert not upstream.requests
+def test_an_unreadable_body_reaches_the_upstream_on_every_path(
+    upstream: Upstream, proxy, path: str, headers: tuple, status: str | None
+) -> None:
+    upstream.reply = Reply((b"No.",), 400)
+    answer = fetch(proxy.port, "POST", path, (*JSON_HEADERS, *headers), b"[1]")
+    assert (answer.status, answer.body, answer.header("x-grounding-status")) == (400, b"No.", status)
+    assert (upstream.last.path, upstream.last.body) == (path, b"[1]")
 
 
 @pytest.mark.parametrize(
     "model", [{}, {"model": None}, {"model": 7}, {"model": ""}], ids=["no", "null", "number", "empty"]
 )
-def test_a_request_must_name_its_model(upstream: Upstream, proxy, model: dict) -> None:
-    answer = post_chat(proxy.port, {"messages": CHAT["messages"]} | model)
-    assert answer.status == 400
-    assert error_of(answer)["param"] == "model"
-    assert not upstream.requests
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/embeddings"])
+def test_a_request_without_a_model_goes_to_the_default_upstream(
+    upstream: Upstream, second_upstream: Upstream, start_proxy, path: str, model: dict
+) -> None:
+    proxy = start_proxy(upstreams={"a": {"base_url": upstream.base_url}, "b": {"base_url": second_upstream.base_url}})
+    upstream.reply = Reply((b'{"choices":[{"message":{"content":"Blue."}}]}',))
+    body = json.dumps({"messages": CHAT["messages"], "input": "x"} | model).encode()
+    answer = fetch(proxy.port, "POST", path, JSON_HEADERS, body)
+    assert (answer.status, upstream.last.body, second_upstream.requests) == (200, body, [])
+    assert ("grounding" in answer.json()) == (path == "/v1/chat/completions")
 
 
 WRONG_GROUNDING = {
@@ -92,9 +131,7 @@ def test_an_unknown_model_is_not_found(upstream: Upstream, start_proxy) -> None:
 @pytest.fixture
 def nobody() -> str:
     """An address where nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    return f"http://127.0.0.1:{port}/v1"
+    return f"http://127.0.0.1:{free_port()}/v1"
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])

@@ -286,7 +286,7 @@ def test_a_prompt_that_ollama_cut_is_flagged(native: Any, path: str, stream: boo
 
 
 def test_errors_of_the_proxy_have_ollamas_shape(native: Any, start_proxy: Callable[..., Any]) -> None:
-    response = httpx.post(f"{native.url}/api/chat", content=b"{")
+    response = httpx.post(f"{native.url}/api/chat", content=b'{"model":"m","grounding":7}')
     assert response.status_code == 400
     assert set(response.json()) == {"error"}
     nobody = start_proxy(upstreams={"up": {"base_url": "http://127.0.0.1:9/v1", "ollama": "yes"}})

@@ -55,6 +55,14 @@ def test_a_body_is_passed_byte_for_byte_with_its_verdict(upstream: Upstream, pro
     assert upstream.requests[-1].path == "/v1/responses"
 
 
+def test_a_stored_prompt_needs_no_model(upstream: Upstream, proxy: Proxy, client: openai.OpenAI) -> None:
+    upstream.reply = body_reply(as_json(response(text_item(TRUE))))
+    answer = client.responses.create(prompt={"id": "pmpt_1", "version": "2"}, input=CONTEXT)
+    assert answer.output_text == TRUE
+    assert upstream.last.json() == {"prompt": {"id": "pmpt_1", "version": "2"}, "input": CONTEXT}
+    assert answer.model_dump()["grounding"]["choices"][0]["claims"][0]["label"] == "supported"
+
+
 def test_a_stream_is_passed_byte_for_byte_with_the_verdict_in_its_last_event(upstream: Upstream, proxy: Proxy) -> None:
     events = response_events(reasoning_item("The moon is made of cheese."), text_item(ANSWER))
     upstream.reply = stream_reply(events)

@@ -10,7 +10,6 @@ import base64
 import gzip
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -26,6 +25,7 @@ import httpx
 import pytest
 import yaml
 from clients import RawClient, until
+from ports import free_port
 from servers.redis_of_tests import RedisOfTests
 from typer.testing import CliRunner
 from upstream import Cut, Pause, Received, Reply, Stall, Upstream, body_reply, chat_body, chat_events, stream_reply
@@ -143,8 +143,7 @@ def stage(upstream: Upstream, real_redis: RedisOfTests, tmp_path: Path) -> Itera
         "telemetry": {"otlp_endpoint": sink.url, "log_level": "debug"},
     }
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(
             [*COMMAND, "serve", "--port", str(port)],

@@ -15,7 +15,7 @@ import pytest
 from proxies import Proxy
 from servers.databases import Database, postgresql, sqlite
 from servers.redis_of_tests import RedisOfTests
-from upstream import Upstream, body_reply, chat_body
+from upstream import Upstream, body_reply, chat_body, error_reply
 from waiting import found_within
 
 from proxy.server.clients import create_key
@@ -147,11 +147,26 @@ def test_the_same_holds_for_what_jobs_do(start: Callable[..., Proxy], keys: dict
     """While they wait, and when they are done."""
     jobs = {"url": place.url, "database_schema": place.schema, "poll": "100ms"}
     proxy = start(jobs=jobs)
-    pending = ask(proxy, keys["alice"], mode="async")
-    assert pending["status"] == "pending"
-    assert_unknown(proxy, keys["bob"], pending["id"])
-    assert settled(proxy, keys["alice"], pending["id"])["verdict"] == "grounded"
-    assert_unknown(proxy, keys["bob"], pending["id"])
+    promised = ask(proxy, keys["alice"], mode="async")
+    assert promised["status"] == "deferred"
+    assert_unknown(proxy, keys["bob"], promised["id"])
+    assert settled(proxy, keys["alice"], promised["id"])["verdict"] == "grounded"
+    assert_unknown(proxy, keys["bob"], promised["id"])
+
+
+def test_the_same_holds_for_checks_that_a_job_completes(
+    start: Callable[..., Proxy], keys: dict[str, str], upstream: Upstream, tmp_path: Path
+) -> None:
+    upstream.reply = error_reply(429, "slow down", type="rate_limit_error").with_headers(("retry-after", "3600"))
+    gate = GATE | {"backend": {"type": "self"}}
+    proxy = start(hallucination=gate, jobs={"url": f"sqlite:///{tmp_path / 'jobs.db'}"})
+    body = {"facts": [{"text": "Lee leads.", "evidence": ["Lee leads."]}], "model": "m"}
+    url = f"{proxy.base_url}/grounding/memory"
+    promised = httpx.post(url, json=body, headers=shown(keys["alice"]), timeout=PATIENCE_S).json()
+    assert promised["status"] == "deferred"
+    assert fetch(proxy, keys["alice"], promised["id"]).json() == promised
+    stranger = fetch(proxy, keys["bob"], promised["id"])
+    assert (stranger.status_code, stranger.json()["error"]["param"]) == (404, "id")
 
 
 # --- subjects ---------------------------------------------------------------------------------------------------------

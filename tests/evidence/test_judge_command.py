@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
+from ports import free_port
 from tiny_models import bert_folder, modernbert_folder
 
 SOURCE = (
@@ -195,11 +195,10 @@ class Upstream(BaseHTTPRequestHandler):
 def grounding(folder: Path, judge: Mapping[str, Any], said: str = OPEN, source: str = SOURCE) -> dict[str, Any]:
     """Return what `groundwire serve` with these settings of its judge reports of an answer, once it has loaded."""
     request = {"model": "m", "messages": [{"role": "system", "content": source}, {"role": "user", "content": "Well?"}]}
-    with serving(type("Upstream", (Upstream,), {"said": said})) as address, socket.create_server(("", 0)) as free:
-        port = free.getsockname()[1]
+    with serving(type("Upstream", (Upstream,), {"said": said})) as address:
+        port = free_port()
         config = {"upstreams": {"up": {"base_url": f"{address}/v1"}}, "judge": judge, "server": {"port": port}}
         (folder / "config.yaml").write_text(json.dumps(config))
-        free.close()
         command = [sys.executable, "-c", "from proxy.cli import main; main()", "serve"]
         log = (folder / "log").open("w+")
         process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)

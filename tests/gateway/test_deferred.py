@@ -122,7 +122,7 @@ def test_an_async_examination_is_done_by_a_job_and_comes_to_the_same(streamed: b
             return promised, report, await until(told)
 
     promised, report, told = asyncio.run(work())
-    assert (promised["status"], promised["verdict"]) == ("pending", "not_checked")
+    assert (promised["status"], promised["verdict"], promised["warnings"]) == ("deferred", "not_checked", [])
     assert report["id"] == promised["id"]
     assert told == report
     assert [call.headers["webhook-id"] for call in calls] == [promised["id"]]
@@ -168,15 +168,17 @@ def test_another_process_finds_the_report_too(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(60)
 def test_a_database_that_is_down_delays_no_answer_and_loses_no_report_of_a_living_process(tmp_path: Path) -> None:
-    async def work() -> tuple[str, dict[str, Any], tuple[tuple[str, str], ...]]:
+    async def work() -> tuple[dict[str, Any], dict[str, Any], tuple[tuple[str, str], ...]]:
         async with open_house(whole(), url(tmp_path / "missing")) as serving:
             for _ in range(100):  # 100 s, if each waited for the database
                 _, raw = await answered(serving, asked(grounding={"mode": "async"}))
             told = grounding_in(raw)
-            return told["status"], await finished(serving, told["id"]), serving.degraded()
+            return told, await finished(serving, told["id"]), serving.degraded()
 
-    status, report, degraded = asyncio.run(work())
-    assert (status, report["status"]) == ("pending", "complete")
+    told, report, degraded = asyncio.run(work())
+    assert (told["status"], report["status"]) == ("pending", "complete")
+    assert ["is lost if this process ends" in warning for warning in told["warnings"]] == [True]
+    assert not any("is lost" in warning for warning in report["warnings"])
     assert ("jobs", "unavailable") in degraded
 
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -105,6 +106,25 @@ def test_accepted_facts_come_back_as_sources_of_their_subject() -> None:
     assert (answered.admission.confidence, answered.admission.grounding) == (0.8, "grounded")
     assert recalled(gate) == [STATED]
     assert recalled(gate, "other") == []
+
+
+def test_a_decision_made_anew_replaces_what_is_kept_and_brings_nothing_back() -> None:
+    gate = memory(Breaks())
+    texts = [STATED, "Lee leads the team.", INVENTED]
+    before = admit(gate, *texts)
+    ids = [each.fact.id if each.fact else None for each in before]
+    anew = replace(gate, prover=memory().prover)
+    offered = [Offered(text, EVIDENCE, 0.8) for text in texts]
+
+    async def work() -> list[Answered]:
+        await gate.facts.drop("acme", [ids[1] or ""])  # forgotten meanwhile
+        return await anew.revise("acme", ids, await anew.prove(offered, Asker("m"), 30.0))
+
+    revised = asyncio.run(work())
+    assert [each.admission.rejected for each in revised] == [None, None, "fact_not_grounded"]
+    assert [each.fact.id if each.fact else None for each in revised] == [ids[0], None, None]
+    assert recalled(gate) == [STATED]
+    assert len(asyncio.run(gate.about("acme"))) == 1
 
 
 def test_a_backend_that_cannot_be_stopped_does_not_stop_the_gate() -> None:

@@ -28,7 +28,9 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from proxy.dialects.chat import CHAT
+from proxy.dialects.checks import EvidenceCheck
 from proxy.errors import RequestError, UpstreamBroken
+from proxy.gateway.estimators import Asker
 from proxy.telemetry import short_hash
 from proxy.types import Chunks
 
@@ -75,6 +77,8 @@ def test_rejected_quotations_are_told_once_per_answer_by_their_hashes() -> None:
     text = 'She said "the walrus has never flown at all".'
     assert (claim["chars"], claim["sha256"]) == (len(text), short_hash(text))
     assert entry["log_level"] == "info"
+    assert entry["mode"] == "substring"
+    assert entry["transcript"] == {"chars": len(FACTS), "sha256": short_hash(FACTS)}
     assert "walrus" not in str(entry)
 
 
@@ -95,6 +99,54 @@ def test_rejected_evidence_fields_are_told_by_field() -> None:
     (entry,) = events_named("grounding.quotes_checked", logs)
     assert entry["rejected_by_field"] == {"quotes": 1}
     assert "walrus" not in str(logs)
+
+
+def test_the_log_says_how_quotations_were_looked_for() -> None:
+    (entry,) = events_named("grounding.quotes_checked", logged(whole(QUOTED), asked(), quotes={"mode": "fuzzy"}))
+    assert entry["mode"] == "fuzzy"
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("answer", "violations"),
+    [
+        ('{"quotes": "The walrus flew."}', 1),
+        ('{"quotes": [1, null, "The walrus flew."]}', 2),
+        ("The walrus flew.", 1),
+        ('{"quotes": ["The sky is blue"]}', 0),
+    ],
+)
+def test_schema_violations_are_logged_by_count_length_and_hash(answer: str, violations: int, streamed: bool) -> None:
+    model = streaming(events([answer])) if streamed else whole(answer)
+    logs = logged(model, asked(stream=streamed, grounding={"evidence_fields": ["quotes"]}))
+    (report,) = events_named("grounding.report", logs)
+    found = events_named("grounding.schema_violated", logs)
+    expected = {"violations": violations, "answers": [{"chars": len(answer), "sha256": short_hash(answer)}]}
+    assert [{name: entry[name] for name in ("grounding_id", "log_level", *expected)} for entry in found] == (
+        [{"grounding_id": report["grounding_id"], "log_level": "warning", **expected}] if violations else []
+    )
+    assert "walrus" not in str(logs)
+
+
+def test_a_check_of_evidence_logs_violations_too() -> None:
+    async def work() -> None:
+        serving = house(whole())
+        try:
+            await serving.checks.evidence(EvidenceCheck(answer={"quotes": 7}, fields=("quotes",), sources=()), Asker())
+        finally:
+            await serving.close()
+
+    with capture_logs() as logs:
+        run(work())
+    (entry,) = events_named("grounding.schema_violated", list(logs))
+    answer = '{"quotes":7}'
+    assert (entry["violations"], entry["answers"]) == (1, [{"chars": len(answer), "sha256": short_hash(answer)}])
+
+
+def test_violations_of_a_response_format_are_logged() -> None:
+    format_ = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+    (entry,) = events_named("grounding.schema_violated", logged(whole("[1]"), asked(response_format=format_)))
+    assert (entry["violations"], entry["answers"]) == (1, [{"chars": 3, "sha256": short_hash("[1]")}])
 
 
 @pytest.mark.parametrize(

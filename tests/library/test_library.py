@@ -110,6 +110,13 @@ def test_evidence_that_is_no_json_is_a_value_error() -> None:
         check_evidence("no json", ["pro"], SOURCE)
 
 
+def test_errors_about_evidence_are_value_errors() -> None:
+    with pytest.raises(ValueError, match="expected array, found string"):
+        check_evidence({"pro": "no list"}, ["pro"], SOURCE)
+    with pytest.raises(ValueError, match="none of the 1 quotations"):
+        check_evidence({"pro": ["never said"]}, ["pro"], SOURCE, fail_on_all_rejected=True)
+
+
 def test_numbers_are_counted_and_flagged() -> None:
     result = check_numbers("Revenue was $4.2M in 2023. Revenue was $5.2M in 2023. It was a good year.", SOURCE)
     assert (result.total_claims, result.verified_claims, result.unverified_claims) == (2, 1, 1)

@@ -55,6 +55,16 @@ def test_a_fact_larger_than_all_the_room_is_not_kept() -> None:
     assert list(run(kept.of("a"))) == []
 
 
+def test_facts_are_dropped_by_their_ids_and_tenant() -> None:
+    kept = MemoryFacts()
+    one, two = fact("One.", 1.0), fact("Two.", 2.0)
+    run(kept.put("a", [one, two], "mine"))
+    run(kept.drop("a", [one.id], "another"))
+    assert list(run(kept.of("a", "mine"))) == [one, two]
+    run(kept.drop("a", [one.id, "unknown"], "mine"))
+    assert list(run(kept.of("a", "mine"))) == [two]
+
+
 def test_a_subject_can_be_forgotten() -> None:
     kept = MemoryFacts()
     run(kept.put("a", [fact("One.")]))

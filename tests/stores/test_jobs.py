@@ -119,6 +119,28 @@ def test_jobs_come_to_what_they_come_to_and_none_waits_for_another(kind: str, tm
     assert SECRET not in str([{**event, "exc_info": None} for event in logs])  # which the log shows without its text
 
 
+def test_the_first_attempt_comes_after_the_wait_asked_for(tmp_path: Path) -> None:
+    waits = {"nobody asked": None, "no wait": 0.0, "half an hour": 1800.0, "an hour at most": 1e9}
+
+    async def work(database: Database) -> dict[str, str]:
+        async with working(store(database), echo) as jobs:
+            for id_, after in waits.items():
+                await jobs.defer("test", id_, b"1", after=after)
+            await settled(jobs, "nobody asked", "no wait")
+            return {id_: (await jobs.result("test", id_)).state for id_ in waits}
+
+    with sqlite(tmp_path) as database:
+        found = asyncio.run(work(database))
+    assert found == dict(zip(waits, ["done", "done", "pending", "pending"], strict=True))
+    columns = "workflow_uuid, (delay_until_epoch_ms - created_at) / 1000.0"
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection:
+        delays = dict(connection.execute(f"SELECT {columns} FROM workflow_status WHERE status = 'DELAYED'").fetchall())
+    assert {name: round(delay / 3600, 1) for name, delay in delays.items()} == {
+        "test/half an hour/1": pytest.approx(0.5, abs=0.1),
+        "test/an hour at most/1": pytest.approx(1.0, abs=0.15),
+    }
+
+
 async def echo(id_: str, payload: bytes) -> bytes:
     return payload
 

@@ -164,6 +164,36 @@ def test_evidence_fields_are_quotations_and_are_counted_by_field() -> None:
     assert "quotes_all_rejected" not in report.flags
 
 
+@pytest.mark.parametrize(
+    "invented",
+    [
+        "I feel hopeless and worthless",
+        "I think it might possibly be true",
+        "Sorry, I cannot help with that",
+        "How are you?",
+        "Thank you!",
+        "no",
+        "Please take two tablets",
+        "I slept 9 hours",
+    ],
+)
+@pytest.mark.parametrize("wrap", [lambda text: text, lambda text: [text]], ids=["string", "list"])
+def test_an_invented_text_in_an_evidence_field_is_an_unsupported_quotation(invented: str, wrap: Any) -> None:
+    answer = json.dumps({"PHQ8_Depressed": wrap(invented)})
+    report = verify(said(answer), context("The patient says: I sleep 8 hours."), ask=Ask(("PHQ8_Depressed",)))
+    (judgement,) = report.choices[0].judgements
+    assert (judgement.verdict.label, judgement.verdict.verifier) == ("unsupported", "quote")
+    assert report.verdict == "ungrounded"
+    assert "quote_not_found" in report.flags
+
+
+def test_a_verbatim_evidence_field_is_supported_whatever_else_the_sources_say() -> None:
+    sources = ("Ann wrote: I feel hopeless. No injuries have been reported.", "Ann does not feel hopeless.")
+    answer = json.dumps({"quotes": ["I feel hopeless", "injuries have been reported"]})
+    report = verify(said(answer), context(*sources), ask=Ask(("quotes",)))
+    assert [j.verdict.label for j in report.choices[0].judgements] == ["supported", "supported"]
+
+
 def test_all_evidence_rejected_is_flagged() -> None:
     answer = json.dumps({"quotes": ["nobody shall ever leave", "the walrus has never flown"]})
     report = verify(said(answer), context(FACTS), ask=Ask(("quotes",)))
@@ -193,6 +223,47 @@ def test_a_broken_shape_is_told_and_the_answer_is_checked_all_the_same(answer: s
     assert report.violations == (None if violations is None else tuple(Violation(*each) for each in violations))
     assert ("evidence_schema_violation" in report.flags) == bool(violations)
     assert len(report.choices) == 1
+
+
+def test_what_exceeds_the_steps_for_quotations_is_told_and_counts_as_nothing() -> None:
+    answer = json.dumps({"quotes": [FACTS, "made up, all of it", "this one too"]})
+    reading = read(said(answer)[0], context(FACTS), Policy(), Ask(("quotes",), max_search=6 * len(FACTS)))
+    assert reading.quotes == QuoteCounts(1, 1, 0)
+    assert reading.warnings == ("evidence_fields: 2 quotations were not looked up, as there are too many",)
+
+
+def test_a_thousand_violations_are_listed_and_the_others_counted() -> None:
+    reading = read(said(json.dumps({"quotes": [1] * 1500}))[0], context(FACTS), Policy(), Ask(("quotes",)))
+    assert len(reading.violations or ()) == 1000
+    assert reading.warnings == ("evidence_fields: 500 further violations are not listed",)
+
+
+def test_many_evidence_fields_cost_one_look_each() -> None:
+    answer = said(json.dumps({f"f{number}": ["Revenue was $5."] for number in range(100)}))[0]
+
+    def work(names: int) -> None:
+        read(answer, context(FACTS), Policy(), Ask(tuple(f"g{number}" for number in range(names))))
+
+    assert growth(work, 1000, 8000) < 9
+
+
+@pytest.mark.parametrize(
+    ("fields", "quoted"),
+    [
+        (("a",), ["/a/0", "/a/b/0"]),
+        (("/a/b",), ["/a/b/0"]),
+        (("/a/b/0",), ["/a/b/0"]),
+        (("/a/",), []),
+        (("c/d", "a~b"), ["/a~0b/0", "/c~1d/0"]),
+        (("/",), []),
+        (("nothing",), []),
+    ],
+)
+def test_claims_stand_in_the_fields_that_are_named_by_key_or_pointer(fields: Any, quoted: list[str]) -> None:
+    inner = ["The revenue of Acme rose in 2023."]
+    answer = json.dumps({"a": {"0": inner[0], "b": inner}, "c/d": inner, "a~b": inner, "ab": inner})
+    claims = read(said(answer)[0], context(FACTS), Policy(), Ask(fields)).claims
+    assert sorted(claim.pointer or "" for claim in claims if claim.kind == "quote") == quoted
 
 
 SCHEMA = {"type": "object", "properties": {"year": {"type": "integer"}}, "required": ["year"]}

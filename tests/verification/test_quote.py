@@ -226,6 +226,30 @@ def test_all_rejected_is_told_and_raises_when_asked() -> None:
         check_quotes({"f": ["no such words"]}, CONTEXT, QuotePolicy(), fail_on_all_rejected=True)
 
 
+@pytest.mark.parametrize(
+    ("policy", "each"),
+    [(QuotePolicy(), 4 + 5 * 100), (FUZZY.quotes, 4 + (5 + 12 + 4) * 100)],
+    ids=["exact", "fuzzy costs more"],
+)
+@pytest.mark.parametrize("affordable", [0, 1, 3])
+def test_quotes_beyond_the_steps_allowed_are_not_looked_up(policy: QuotePolicy, each: int, affordable: int) -> None:
+    context = Context([Source("s", "source", "word " * 20)])
+    quotes = {"a": ["word", "none"], "b": ["word", "gone"]}
+    result = check_quotes(quotes, context, policy, max_search=affordable * each)
+    assert (result.counts.extracted, result.unchecked) == (affordable, 4 - affordable)
+    assert sum(map(len, result.accepted.values())) == (affordable + 1) // 2
+    assert result.all_rejected is False
+
+
+def test_a_long_quote_is_compared_with_a_long_source_only_word_for_word() -> None:
+    source = "The fox sat on the mat. " * 20_000
+    near = Context([Source("s", "source", source + "The quick brown fox jumps over the lazy cat.")])
+    quote = "The quick brown fox jumps over the lazy dog cat."
+    assert check_quotes({"f": [quote]}, near, FUZZY.quotes).counts.validated == 1
+    assert check_quotes({"f": [quote, source[:5000] + quote]}, near, FUZZY.quotes).counts.validated == 1
+    assert check_quotes({"f": [source[:5000]]}, near, FUZZY.quotes).counts.validated == 1
+
+
 @given(st.data())
 def test_every_long_slice_of_whole_words_is_grounded(data: st.DataObject) -> None:
     tokens = LETTER.split()

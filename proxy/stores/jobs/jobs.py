@@ -64,15 +64,16 @@ class Jobs:
         is_resting = time.monotonic() < self._rests_until
         return not self._reached.is_set() or is_resting or self._transact.is_gone()
 
-    async def defer(self, kind: str, id_: str, payload: bytes, tenant: str = "") -> None:
-        """Keeps a job of a tenant, durably once this returns; under a known kind and id, nothing changes.
+    async def defer(self, kind: str, id_: str, payload: bytes, tenant: str = "", after: float | None = None) -> None:
+        """Keep a job of a tenant, durably once this returns; under a known kind and id, nothing changes.
 
-        Raises JobsUnavailable, after `patience` at the latest, when it is not certain to be kept.
+        It is first tried `after` so many seconds, an hour at most. Raises JobsUnavailable, after `patience` at the
+        latest, when it is not certain to be kept.
         """
         try:
             if len(payload) > self._store.max_payload:
                 raise JobsUnavailable("the job is too large to be kept")
-            await self._asked(self._transact.enqueue, kind, id_, payload, tenant)
+            await self._asked(self._transact.enqueue, kind, id_, payload, tenant, after)
         except JobsUnavailable as error:
             self.lost += 1
             log.warning("jobs.lost", kind=kind, id=id_, bytes=len(payload), reason=error.operator, lost=self.lost)

@@ -24,7 +24,7 @@ import structlog
 
 from proxy.errors import GroundwireError, TryLater
 from proxy.stores.file import Identity, identity
-from proxy.stores.jobs.work import JobStore, Outcome, Work
+from proxy.stores.jobs.work import JobStore, Outcome, Work, granted
 
 if TYPE_CHECKING:
     from dbos import DBOSClient, EnqueueOptions, WorkflowStatus
@@ -122,13 +122,16 @@ class Transact:
                 on_conflict="always_update",
             )
 
-    def enqueue(self, kind: str, id_: str, payload: bytes, tenant: str = "") -> None:
-        """Keeps a job of a tenant, unless there is one under this kind and id. Raises when the database fails.
+    def enqueue(self, kind: str, id_: str, payload: bytes, tenant: str = "", after: float | None = None) -> None:
+        """Keep a job of a tenant, unless there is one under this kind and id. Raises when the database fails.
 
-        All attempts at it, and the job that follows it, are the tenant's too.
+        All attempts at it, and the job that follows it, are the tenant's too. The first one comes `after` so many
+        seconds, an hour at most.
         """
         options = _options(kind, id_, 1)
         options["authenticated_user"] = tenant
+        if wait := granted(after):
+            options["delay_seconds"] = wait * random.uniform(1.0, 1.1)  # noqa: S311 - so that not all come at once
         self._opened().enqueue(options, id_, payload.decode(), 1)
 
     def outcome(self, kind: str, id_: str, tenant: str | None = None) -> Outcome:

@@ -30,7 +30,12 @@ class Work:
     def wait_after(self, attempt: int, asked: float | None = None) -> float:
         """Seconds to wait after a failed attempt (1, 2, …), and no fewer than were `asked` for, up to an hour."""
         doubled = self.first_wait * 2.0 ** (attempt - 1)
-        return max(min(doubled, self.longest_wait), min(asked or 0.0, _LONGEST_ASKED_S))
+        return max(min(doubled, self.longest_wait), granted(asked))
+
+
+def granted(asked: float | None) -> float:
+    """Return the seconds to wait when so many are asked for: an hour at most, none when nobody asks."""
+    return min(asked or 0.0, _LONGEST_ASKED_S)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ _NOT_TAKEN = frozenset(
         "class classes course courses step steps action turn turns risk risks responsibility holiday train bus taxi "
         "call calls payment payments order orders booking bookings instruction instructions feedback email emails "
         "leave site board duty track course schedule strike monday tuesday wednesday thursday friday saturday sunday "
-        "card cards cash mail letters visitors guests".split(),
+        "card cards cash mail letters visitors guests walk walks nap naps bath baths shower showers".split(),
     )
 )
 _TAKING = re.compile(

@@ -24,7 +24,10 @@ from proxy.verification.numbers.tolerance import Relation, compare
 
 _QUALIFIED = (
     re.compile(r"\b(?:if|when|whenever|unless|provided|in case|except|otherwise|assuming)\b", re.IGNORECASE),
-    re.compile(r"\b(?:may|might|could|should|would|can|possibly|perhaps|probably|planned|expected)\b", re.IGNORECASE),
+    re.compile(
+        r"\b(?:(?<!in )(?<!since )(?-i:may)|might|could|should|would|can|possibly|perhaps|probably|planned|expected)\b",
+        re.IGNORECASE,
+    ),
     re.compile(
         r"\b(?:according to|argues?|claims?|believes?|critics|alleged(?:ly)?|reported(?:ly)?|some say)\b", re.IGNORECASE
     ),
@@ -47,13 +50,14 @@ _IS_THE = re.compile(r",? (?:is|was) (?:currently |still )?(?:the|its|our|their|
 
 _NONE = re.compile(
     r"\b(?:(?:has|have|shows?|reports?|offers?|includes?|contains?|takes?|there (?:is|are)|is with) no\b"
-    r"(?! longer| other)|(?:does|do)(?: not|n['\u2019]t) (?:have|show|report|offer|include|contain|take)\b|lacks?\b|"
-    r"denies\b|is without\b)"
+    r"(?! longer| other)|(?:does|do)(?: not|n['\u2019]t) (?:have|show|report|offer|include|contain|take|own)\b|"
+    r"lacks?\b|denies\b|is without\b)"
     r"(?: (?:any|a|an)\b)?(?: (?:evidence|signs?|history) of)?",
     re.IGNORECASE,
 )
 _SOME = re.compile(
-    r"\b(?:has|have|shows?|reports?|offers?|includes?|contains?|takes?|there (?:is|are)|complains? of|suffers? from)\b"
+    r"\b(?:has|have|shows?|reports?|offers?|includes?|contains?|takes?|owns?|there (?:is|are)|complains? of|"
+    r"suffers? from|(?:is|are)(?= allergic to\b))\b"
     r"(?! (?:no|not|never|been|had|to)\b)(?: (?:evidence|signs?) of)?",
     re.IGNORECASE,
 )

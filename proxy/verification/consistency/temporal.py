@@ -23,7 +23,8 @@ _ENDED = re.compile(
     re.IGNORECASE,
 )
 _ENDED_ACTIVITY = re.compile(
-    r"\b(?:stopped|stops|quit|quits|ceased|discontinued|finished|gave up|given up|gives up|no longer)\b"
+    r"\b(?:stopped|stops|quit|quits|ceased|discontinued|finished|gave up|given up|gives up|no longer|"
+    r"(?:was|were|is|been) taken off)\b"
     r"(?: (?:his|her|their|the))? (?P<activity>[^\W\d_]+)",
     re.IGNORECASE,
 )
@@ -32,6 +33,11 @@ _ENDED_USE = re.compile(
 )
 _TAKEN = re.compile(
     r"\b(?:takes|take|is taking|are taking|receives|is receiving|is on|is prescribed)\b(?! off)", re.IGNORECASE
+)
+_CIRCUMSTANCE = re.compile(
+    r"\b(?:due to|owing to|because|last (?:year|month|week|spring|summer|autumn|fall|winter)|"
+    r"(?:on|at) (?:\w+ )?(?:advice|request))\b",
+    re.IGNORECASE,
 )
 _RESUMED = re.compile(
     r"\b(?:start(?:s|ed|ing)?|beg[aiu]n(?:s|ning)?|resum(?:e|es|ed|ing)|restart(?:s|ed|ing)?|again|back|once more|"
@@ -100,6 +106,9 @@ def _activity_returns(new: Said, old: Said) -> str:
         return ""
     dropped = {place for place, word in enumerate(old.reading.words) if word.start < ended.end("activity")}
     subject = {place for place in dropped if old.reading.words[place].end <= ended.start()}
+    circumstance = _CIRCUMSTANCE.search(old.text, ended.end())
+    end = circumstance.start() if circumstance else len(old.text)
+    dropped |= {place for place, word in enumerate(old.reading.words) if word.start >= end}
     theirs = [place for place in old.scope if place not in dropped or place in subject]
     if not all(new.tells(old, place) or _is_anybody(old, place) for place in theirs):
         return ""

@@ -43,6 +43,7 @@ _LOOK_EVERY = 64  # passages between two looks at the time
 _LONGEST_HEADING = 240
 MAX_CHARS, MAX_PASSAGES = 4_000_000, 60_000
 """Of one context; a million tokens of prose, or short lines that take as long to read."""
+_MOST_SEARCHED = 2 * MAX_CHARS  # characters that are searched for initialisms
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,8 @@ class Context:
         self.passages: tuple[Passage, ...] = ()
         self._folded: dict[str, Folded] = {}
         self._runs: dict[tuple[int, int], Reading] = {}
+        self._spelled: dict[str, str] = {}
+        self._searched = 0
         self._by_stem: dict[str, list[int]] = defaultdict(list)
         self._sizes: list[int] = []
         self._read(is_over)
@@ -236,6 +239,17 @@ class Context:
         """The passage right before `passage` in the same source."""
         near = self.passages[passage.place - 1] if passage.place else None
         return near if near and near.source is passage.source else None
+
+    def spelled_out(self, initialism: str, find: Callable[[str, str], set[str] | None]) -> str:
+        """Return the one phrase that `find` returns for an initialism in the sources, else ""; looked up once."""
+        known = self._spelled.get(initialism)
+        if known is None and self._searched < _MOST_SEARCHED:
+            self._searched += sum(min(len(source.text), MAX_CHARS) for source in self.sources)
+            found = [find(initialism, source.text[:MAX_CHARS]) for source in self.sources]
+            phrases: set[str] = set().union(*(each or () for each in found))
+            known = phrases.pop() if None not in found and len(phrases) == 1 else ""
+            self._spelled[initialism] = known
+        return known or ""
 
     def folded(self, source: Source) -> Folded:
         """The text of a source as quotations are compared with it (QU1), folded once."""

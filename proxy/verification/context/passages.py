@@ -35,7 +35,8 @@ _ENDS_SENTENCE = re.compile(r"[.!?:;。！？…][)\]\"'”’*]{0,3}$")
 _LONGEST_CHARS, _WINDOW, _STRIDE = 400, 80, 60
 _WRAPPED_FROM = 50
 _SHORT_CELL = 48
-_DELIMITERS = (("\t", 1), (",", 2), (";", 2))
+_DELIMITERS = ("\t", ",", ";")
+_ONE_NUMBER = re.compile(r"\d{1,3},\d{3}|\d+,\d{1,2}")
 _MOST_QUOTED_LINES = 50
 
 
@@ -154,17 +155,24 @@ class _Reader:
         start, end = self.lines[index]
         if start < self.untabled_to or index + 1 == len(self.lines):
             return []
-        for delimiter, least in _DELIMITERS:
+        for delimiter in _DELIMITERS:
             count = self.text.count(delimiter, start, end)
-            if count < least or any(len(cell) > _SHORT_CELL for cell in self.text[start:end].split(delimiter)):
+            if not count or any(len(cell) > _SHORT_CELL for cell in self.text[start:end].split(delimiter)):
                 continue
             last = self._delimited_run(index, delimiter, count)
-            if last - index > 1:
+            if last - index > 1 and (count > 1 or self._are_pairs(self.lines[index:last], delimiter)):
                 rows = separated_rows(self.text, self.lines[index:last], delimiter)
                 if len({len(row.cells) for row in rows}) == 1 and _like_a_table(rows, delimiter):
                     return rows
                 self.untabled_to = max(self.untabled_to, self.lines[last - 1][1])
         return []
+
+    def _are_pairs(self, lines: list[Line], delimiter: str) -> bool:
+        """Return whether lines with one delimiter each are a table of two columns: no prose, no list of numbers."""
+        shown = [self.text[start:end] for start, end in lines]
+        if delimiter == "\t":
+            return True
+        return not any(f"{delimiter} " in line for line in shown) and not all(map(_ONE_NUMBER.fullmatch, shown))
 
     def _delimited_run(self, index: int, delimiter: str, count: int) -> int:
         """The line after those that hold `count` delimiters as line `index` does, or stand in an open quotation."""

@@ -45,21 +45,22 @@ def _container(text: str, node: Node, path: str, heading: str, read_text: ReadTe
     if node.leaves and _is_small(node):
         yield Reading(node.value_start, node.end, " | ".join(_fields(text, node, path)), heading)
         return
-    if node.in_object:
-        heading = " ".join(filter(None, (heading, _name_of(items))))[-_LONGEST_PATH:]
+    naming = _naming(items) if node.in_object else None
+    if naming:
+        heading = " ".join(filter(None, (heading, str(naming.value))))[-_LONGEST_PATH:]
     group: list[Node] = []
     for item in items:
         if not _is_small(item) or (item.in_object and not node.in_object):
-            yield from _group(text, group, path, heading)
+            yield from _group(text, group, path, heading, naming)
             group = []
             step = _joined(path, item.key) if node.in_object else path
             yield from _large(text, item, step, heading, read_text)
         else:
             if len(group) == _MOST_FIELDS:
-                yield from _group(text, group, path, heading)
+                yield from _group(text, group, path, heading, naming)
                 group = []
             group.append(item)
-    yield from _group(text, group, path, heading)
+    yield from _group(text, group, path, heading, naming)
 
 
 def _large(text: str, item: Node, path: str, heading: str, read_text: ReadText) -> Iterator[Reading]:
@@ -73,10 +74,12 @@ def _large(text: str, item: Node, path: str, heading: str, read_text: ReadText) 
         yield Reading(first, last, reading, inner or heading or path)
 
 
-def _group(text: str, group: list[Node], path: str, heading: str) -> Iterator[Reading]:
+def _group(text: str, group: list[Node], path: str, heading: str, naming: Node | None) -> Iterator[Reading]:
+    """Yield the reading of neighbouring fields, led by the field that names their record."""
     if not group:
         return
-    fields = [field for item in group for field in _named_fields(text, item, path)]
+    led = group if naming is None or naming in group else [naming, *group]
+    fields = [field for item in led for field in _named_fields(text, item, path)]
     if fields:
         yield Reading(group[0].start, group[-1].end, " | ".join(fields), heading)
 
@@ -105,12 +108,10 @@ def _is_small(node: Node) -> bool:
     return all(_is_small(item) and (node.in_object or not item.in_object) for item in node.items)
 
 
-def _name_of(items: list[Node]) -> str:
-    """What an object is called: the value of its first short field that names it."""
-    for item in items:
-        if item.items is None and item.width <= 80 and str(item.key).lower() in _NAMING_KEYS:
-            return str(item.value)
-    return ""
+def _naming(items: list[Node]) -> Node | None:
+    """Return the first short field of an object that names it, if any."""
+    named = (item for item in items if item.items is None and item.width <= 80 and str(item.value))
+    return next((item for item in named if str(item.key).lower() in _NAMING_KEYS), None)
 
 
 def _shown(text: str, item: Node) -> str:

@@ -203,7 +203,7 @@ def _head_size(rows: Sequence[Row]) -> int:
     if size - titles > 1 and not any(_is_number(cell) for row in rows[size:][:_HEAD_SIGHT] for cell in row.cells[1:]):
         size = titles + 1  # a table of words: only its first row is taken for its head
     if size == 1 and max(len(row.cells) for row in rows) == 2 and rows[0].cells[0]:
-        return int(all(_is_number(row.cells[-1]) for row in rows[1:]))
+        return int(all(_is_number(row.cells[-1]) or row.cells[-1].isdigit() for row in rows[1:]))
     return size
 
 

@@ -145,6 +145,14 @@ def measure(
     return _decided("decorative_citation" if decorative else status, target, p1, known, decorative)
 
 
+def towards(budget: Budget, target: float) -> Budget:
+    """Return a budget of the same status whose bits count towards another target."""
+    if target == budget.target:
+        return budget
+    missing = budget.missing
+    return replace(_decided(budget.status, target, budget.p1, budget.p0, budget.decorative), missing=missing)
+
+
 def is_settled(probability: Probability, target: float = TARGET) -> bool:
     """Whether the whole interval lies in one band, so that knowing more of it would decide nothing else."""
     return len(_bands(probability, target)) == 1

@@ -5,7 +5,7 @@ What was decided before is never overruled by silence: a budget that decides not
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from proxy.types import Budget, Cause, Citation, Claim, Judgement, Label, ModelPolicy, Policy, Source, Verdict
@@ -48,6 +48,11 @@ def cited_evidence(claim: Claim, context: Context) -> tuple[tuple[Citation, ...]
     named = {label: context.resolve(label) for label in claim.cited}
     sources = {source.id: source for source in named.values() if source}
     return tuple(map(_whole, sources.values())), tuple(label for label, source in named.items() if source is None)
+
+
+def unknown_citations(claim: Claim, sources: Sequence[Source]) -> tuple[str, ...]:
+    """Return the labels that a claim cites and that name none of the sources."""
+    return cited_evidence(claim, Context(sources))[1]
 
 
 def joined(judgement: Judgement, budget: Budget, context: Context, policy: Policy) -> Judgement:

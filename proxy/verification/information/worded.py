@@ -6,16 +6,19 @@ where no source says anything, for it knows nothing of the world.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from proxy.types import Claim, Estimate, Judgement, Policy, Source, Unavailable
+from proxy.types import Claim, Estimate, Judgement, Method, Policy, Source, Unavailable
 from proxy.verification.claims.answer import find_claims
 from proxy.verification.context.index import Context
-from proxy.verification.information.budget import TARGETS, measure, unasked
+from proxy.verification.information.budget import TARGET as HIGHEST_TARGET
+from proxy.verification.information.budget import TARGETS, measure, towards, unasked
+from proxy.verification.information.cascade import cited_evidence
 from proxy.verification.information.probability import exactly
 from proxy.verification.information.scrub import scrub_all
 from proxy.verification.judge import GRAVITY, Judge, unjudged
+from proxy.verification.memory import target_of
 from proxy.verification.support import support
 
 TARGET = TARGETS["verifier"]
@@ -52,11 +55,36 @@ def judge_assertion(claim: Claim, context: Context, policy: Policy, judge: Judge
     return replace(gravest, claim=claim, verdict=replace(gravest.verdict, citations=cited))
 
 
-def prove(claim: Claim, sources: Sequence[Source], policy: Policy, judge: Judge = Judge()) -> Judgement:
-    """A claim judged against the sources, with its budget: p1 with them, p0 with only their structure left."""
+def targets_of(stated: float | None) -> Callable[[Method], float]:
+    """Return the belief that evidence must carry a claim to, by method: the stated confidence as far as it can reach.
+
+    The embedded verifier reaches it where a source states the very words.
+    """
+
+    def target(method: Method) -> float:
+        if stated is None:
+            return TARGETS[method]
+        return min(max(stated, TARGET), HIGHEST_TARGET) if method == "verifier" else target_of(stated, method)
+
+    return target
+
+
+def prove(
+    claim: Claim,
+    sources: Sequence[Source],
+    policy: Policy,
+    judge: Judge = Judge(),
+    target: float = TARGET,
+) -> Judgement:
+    """Judge a claim against the sources and measure its budget: p1 with them, p0 with only their structure left."""
     context = Context(sources)
     return with_budget(
-        judge_assertion(claim, context, policy, judge), context, Context(scrub_all(sources)), policy, judge
+        judge_assertion(claim, context, policy, judge),
+        context,
+        Context(scrub_all(sources)),
+        policy,
+        judge,
+        target,
     )
 
 
@@ -66,13 +94,19 @@ def with_budget(
     scrubbed: Context,
     policy: Policy,
     judge: Judge = Judge(),
+    target: float = TARGET,
 ) -> Judgement:
-    """A judgement against a context with its budget, p0 from what of the context is left when it is scrubbed."""
+    """Add the budget to a judgement against a context, p0 from what is left of the context when it is scrubbed.
+
+    The bits count towards the `target`; the status follows the label.
+    """
     claim = judgement.claim
-    if not context.passages and claim.skip_reason is None:
-        return replace(judgement, budget=unasked(has_context=False))
+    if claim.skip_reason is None:
+        unknown = cited_evidence(claim, context)[1]
+        if nothing := unasked(has_context=bool(context.passages), unknown=unknown):
+            return replace(judgement, budget=nothing)
     p0 = believed(judge_assertion(claim, scrubbed, policy, judge))
-    budget = measure(believed(judgement), p0, target=TARGET)
+    budget = towards(measure(believed(judgement), p0, target=TARGET), target)
     return replace(judgement, budget=replace(budget, reason=judgement.verdict.reason))
 
 

@@ -13,8 +13,9 @@ from typing import Literal, NamedTuple
 from proxy.verification.numbers.clock import ClockReading, may_begin_clock, read_clock, read_duration, read_spoken_clock
 from proxy.verification.numbers.currencies import CENTS, CODES, CURRENCIES
 from proxy.verification.numbers.dates import DateReading, is_date_word, read_date, year_span
+from proxy.verification.numbers.rates import read_rate
 from proxy.verification.numbers.scales import SCALES, SUFFIXES
-from proxy.verification.numbers.units import Unit, read_per, read_unit
+from proxy.verification.numbers.units import Unit, read_unit
 from proxy.verification.words import STOPWORDS, stem
 
 Kind = Literal["currency", "percentage", "ratio", "date", "time", "count", "quantity"]
@@ -32,7 +33,8 @@ class Quantity(NamedTuple):
     `unit` is a currency code ("$" when no country is named), "%" or "pp" (percentage points) or "bps" (in points), the
     dimension of a measure such as "length", or a date's unit (see `DateReading`). `scale` is what a written scale word
     multiplied, `worth` and `offset` what the unit is worth, `written` its name, `per` the seconds that an amount
-    is counted by ("a day"; 0: none said), `nouns` the stems of what is counted.
+    is counted by ("a day"; 0: none said), `each` the stems of what else it is counted by ("per dose"), `rate` the words
+    that say so, `nouns` the stems of what is counted.
     """
 
     start: int
@@ -53,6 +55,13 @@ class Quantity(NamedTuple):
     written: str = ""
     per: float = 0.0
     nouns: tuple[str, ...] = ()
+    each: frozenset[str] = frozenset()
+    rate: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The quantity with the words that say what it is counted by."""
+        return self.text + self.rate
 
     @property
     def is_bare(self) -> bool:
@@ -91,7 +100,7 @@ def _find(text: str) -> tuple[Quantity, ...]:
             read, position = _at_money(text, match)
         else:
             read, position = _at_digit(text, match.start())
-        found.extend(_with_period(text, each) for each in read)
+        found.extend(_with_rate(text, each) for each in read)
     return tuple(found)
 
 
@@ -104,11 +113,11 @@ def _next_token(text: str, position: int) -> re.Match[str] | None:
     return None
 
 
-def _with_period(text: str, quantity: Quantity) -> Quantity:
-    if quantity.kind not in ("currency", "quantity") or quantity.unit == "time":
+def _with_rate(text: str, quantity: Quantity) -> Quantity:
+    if quantity.kind not in _COUNTED_BY:
         return quantity
-    per = read_per(text, quantity.end)
-    return quantity._replace(per=per) if per else quantity
+    rate = read_rate(text, quantity.end, counts=quantity.kind == "count")
+    return quantity._replace(per=rate.per, each=rate.each, rate=text[quantity.end : rate.end]) if rate else quantity
 
 
 @lru_cache(maxsize=16384)
@@ -684,6 +693,7 @@ _MINUS = ("-", "\u2212", "\u2013")
 _CLOSERS = ")]%\"'”’"
 _IDENTIFIER_MARKS = frozenset("#@_/\\^§&")
 _UNIT_GAPS = (" ", "-", "\u00a0", "\u202f", "\u2009")
+_COUNTED_BY = ("currency", "quantity", "count", "percentage")
 _NOT_NOUNS = frozenset("compared versus vs respectively million billion thousand".split()) | frozenset(_SPELLED)
 
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
@@ -700,7 +710,7 @@ _TOKEN = re.compile(
 )
 _NUMBER = re.compile(
     r"\d{1,3}(?:[\u00a0\u202f\u2009]\d{3}){1,6}(?!\d)(?:[.,]\d{1,6}(?!\d))?|\d{1,3}(?: \d{3}){1,4},\d{1,2}(?!\d)"
-    r"|\d{1,3}(?: \d{3}){2,4}(?![\d ,.]\d|\d)|\d+(?:[.,'’]\d+)*|\.\d+"
+    r"|\d{1,3}(?: \d{3}){2,4}(?![\d ,.]\d|\d)|\d{4,}(?=,\d{4})|\d+(?:[.,'’]\d+)*|\.\d+"  # "2023,5000000" is two
 )
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3}){1,8}|\d{1,2}(?:,\d{2}){1,6},\d{3}")
 _SPACES = re.compile(r"[ \u00a0\u202f\u2009]")

@@ -231,7 +231,7 @@ class Stated:
         sign = "−" if quantity.low < 0 and quantity.text[0] not in "-−–(" and "(" not in quantity.text else ""
         if quantity.is_bare and self.read.is_row:
             return cell_at(self.passage.text, quantity.start)
-        return sign + " ".join(quantity.text.split())
+        return sign + " ".join(quantity.shown.split())
 
     @cached_property
     def rank(self) -> tuple[bool, float, float, int]:
@@ -301,7 +301,7 @@ def _compare(claimed: Quantity, stated: Quantity, read: Read, place: int, tolera
         if is_fall or (stated.low > 0 and claimed.kind == stated.kind and _is_growth(stated, read)):
             stated = stated._replace(low=-stated.high, high=-stated.low)
     given = read.given[place] if read.is_row else None
-    relation = _compare_scaled(claimed, stated, read, tolerance)
+    relation = _by_what(_compare_scaled(claimed, stated, read, tolerance), claimed, stated, read)
     if given and not relation.is_match and claimed.scale == 1.0 and _may_repeat(claimed, stated, given):
         repeated = compare(claimed, read.passage.quantities[place], tolerance)
         is_rounded = repeated is Relation.ROUNDED and is_enumeration(claimed)
@@ -309,6 +309,18 @@ def _compare(claimed: Quantity, stated: Quantity, read: Read, place: int, tolera
             repeated if repeated.is_match and not is_rounded else relation
         )  # the claim repeats the figure of a cell as it stands there
     return relation
+
+
+def _by_what(relation: Relation, claimed: Quantity, stated: Quantity, read: Read) -> Relation:
+    """Return the relation of two amounts, less where they are counted by different things ("per dose", "per day")."""
+    if not relation.is_match or not (claimed.each or stated.each) or not (claimed.rate and stated.rate):
+        return relation
+    behind = content_stems(read.passage.text[stated.end :]), content_stems(read.asked.claim.text[claimed.end :])
+    if claimed.each & behind[0] or stated.each & behind[1]:
+        return relation
+    is_other = claimed.each and stated.each and not any(same_meaning(each) & stated.each for each in claimed.each)
+    is_open = bool(claimed.each) != bool(stated.each) and not (claimed.per and stated.per)
+    return Relation.DIFFERENT if is_other else Relation.OPEN if is_open else relation
 
 
 def _compare_scaled(claimed: Quantity, stated: Quantity, read: Read, tolerance: float | None) -> Relation:

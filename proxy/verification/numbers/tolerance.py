@@ -8,6 +8,7 @@ from enum import Enum
 
 from proxy.verification.numbers.dates import half, month, month_day, quarter
 from proxy.verification.numbers.grammar import Quantity
+from proxy.verification.words import stem
 
 
 class Relation(Enum):
@@ -41,6 +42,8 @@ def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None,
     """
     if claimed.kind == "date" or stated.kind == "date":
         return _compare_dates(claimed, stated, tolerance)
+    if (rated := _compare_rates(claimed, stated, tolerance, scale)) is not None:
+        return rated
     factors = _common(claimed, stated)
     if factors is None:
         is_copied = {claimed.kind, stated.kind} == {"time", "quantity"} and claimed.text == stated.text
@@ -66,6 +69,17 @@ def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None,
     return best
 
 
+def _compare_rates(claimed: Quantity, stated: Quantity, tolerance: float | None, scale: float) -> Relation | None:
+    """Compare quantities whose periods do not convert: "5% a month" and "a year", "three days" and "a week"."""
+    is_span = claimed.kind == stated.kind == "quantity" and claimed.unit == stated.unit == "time"
+    is_span = is_span and bool(claimed.per) != bool(stated.per)
+    is_share = claimed.kind == stated.kind == "percentage" and claimed.per != stated.per and claimed.per and stated.per
+    if not is_span and not is_share:
+        return None
+    is_match = compare(claimed._replace(per=0.0), stated._replace(per=0.0), tolerance, scale).is_match
+    return Relation.APART if not is_match else Relation.OPEN if is_span else Relation.DIFFERENT
+
+
 def fit_period(claimed: Sequence[Quantity], stated: Sequence[Quantity]) -> bool | None:
     """Whether what is of the dates `stated` may be of the dates `claimed`; None when either has no date.
 
@@ -89,6 +103,7 @@ def ends_just_after(claimed: Sequence[Quantity], stated: Sequence[Quantity]) -> 
 
 
 _FIRST_WEEKS = 35
+_ADJECTIVES = frozenset(map(stem, "paid full whole additional extra further consecutive straight".split()))
 _NO_DIGIT = re.compile(r"\D")
 
 
@@ -112,6 +127,10 @@ def _common(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool] | 
         return (1.0, 0.0, False) if claimed.kind == "ratio" else None
     if _are_points(claimed, stated) or _are_points(stated, claimed):
         return 1.0, 0.0, False
+    if worth := _worth_of_counted(claimed, stated):
+        return 1.0 / worth, 0.0, False
+    if worth := _worth_of_counted(stated, claimed):
+        return worth, 0.0, False
     if claimed.kind == "percentage" and stated.kind == "ratio":
         return 100.0, 0.0, True
     if claimed.kind == "ratio" and stated.kind == "percentage":
@@ -124,6 +143,13 @@ def _common(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool] | 
 def _are_points(count: Quantity, points: Quantity) -> bool:
     """Whether "1.1 points" stands for so many percentage points."""
     return points.unit == "pp" and count.nouns[:1] == ("point",)
+
+
+def _worth_of_counted(count: Quantity, span: Quantity) -> float:
+    """Return the worth of the unit that "25 paid days" counts where the other is "25 days"; else 0."""
+    adjective, unit = (*count.nouns, "", "")[:2]
+    is_span = count.kind == "count" and span.unit == "time" and adjective in _ADJECTIVES
+    return span.worth if is_span and unit == stem(span.written) else 0.0
 
 
 def _as_written(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool]:

@@ -47,12 +47,6 @@ def names_of_units(name: str) -> tuple[Unit, ...]:
     return _BY_LOWER_CASE.get(name.lower(), ())
 
 
-def read_per(text: str, position: int) -> float:
-    """The seconds of the day, week, month, quarter or year behind an amount, as in "400 mg a day", or 0."""
-    match = _PER.match(text, position)
-    return _PERIODS[match["period"] or match["adverb"]] if match else 0.0
-
-
 def _named(name: str) -> Unit | None:
     """Symbols count as written ("m" is not "M"); names of three letters and more count in any case."""
     name = name.replace(" ", "-") if len(name) > 4 or name == "mm Hg" else name.replace(" ", "")
@@ -223,13 +217,6 @@ for _names, _unit in (
 ):
     _UNITS.update(dict.fromkeys(_names.split(), _unit))
 _DAY = 86400.0
-_PERIODS = {"day": _DAY, "week": 7 * _DAY, "month": 2629800.0, "quarter": 7889400.0, "year": 31557600.0}
-_PERIODS |= {"daily": _DAY, "weekly": 7 * _DAY, "monthly": 2629800.0, "quarterly": 7889400.0}
-_PERIODS |= {"annum": 31557600.0, "annually": 31557600.0, "yearly": 31557600.0}
-_PER = re.compile(
-    r"(?: per | an? | each | every |/)(?P<period>day|week|month|quarter|year|annum)\b|"
-    r" (?P<adverb>daily|weekly|monthly|quarterly|yearly|annually)\b"
-)
 _BY_LOWER_CASE: dict[str, tuple[Unit, ...]] = {}
 for _name, _unit in sorted(_UNITS.items(), key=lambda item: -item[1].factor):
     _BY_LOWER_CASE[_name.lower()] = (*_BY_LOWER_CASE.get(_name.lower(), ()), _unit)

@@ -152,6 +152,17 @@ CONTRADICTIONS = [
     ("temporal", "no longer uses", "Acme stopped using Oracle.", "Acme uses Oracle."),
     ("temporal", "ceased", "Acme ceased selling the Model X.", "Acme sells the Model X."),
     ("temporal", "ended", "The subscription ended.", "The subscription is active."),
+    (
+        "temporal",
+        "stopped for a reason",
+        "The patient has stopped taking metformin due to nausea.",
+        "The patient is currently taking metformin.",
+    ),
+    ("temporal", "stopped last year", "Mrs. Lee stopped taking warfarin last year.", "Mrs. Lee takes warfarin."),
+    ("temporal", "taken off", "The patient was taken off warfarin.", "The patient takes warfarin."),
+    ("temporal", "in May", "Warfarin was discontinued in May.", "She is on warfarin."),
+    ("semantic", "allergic", "The patient has no allergies.", "The patient is allergic to penicillin."),
+    ("semantic", "owns", "The user does not own a car.", "The user owns a car."),
     ("semantic", "has no", "The patient has no allergies.", "The patient has allergies."),
     ("semantic", "has no known", "The patient has no known allergies.", "The patient has a penicillin allergy."),
     ("semantic", "has no x", "The patient has no diabetes.", "The patient has diabetes."),
@@ -337,6 +348,12 @@ CONSISTENT = [
     ("fever none some", "Some patients have no fever.", "Patients have fever."),
     ("cond", "The plan has no fee.", "The plan has a fee if you leave early."),
     ("also", "The house has no garden.", "The house has a garage."),
+    ("may", "Warfarin was discontinued.", "The patient may take warfarin."),
+    ("taken off a list", "Ann was taken off the list.", "Bob takes the list."),
+    ("stopped for lunch", "Bob stopped working after lunch.", "Bob works."),
+    ("takes walks", "The patient takes walks and naps.", "The patient takes walks, naps and baths."),
+    ("no drug allergies known", "The patient has no drug allergies.", "The patient is allergic to pollen."),
+    ("drug stopped for a reason", "He stopped taking aspirin due to nausea.", "He takes ibuprofen due to pain."),
 ]
 
 

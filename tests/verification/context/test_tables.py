@@ -98,6 +98,10 @@ READINGS = {
         "name: Pear, green | price: 4 | stock: 20",
         '"Pear,\ngreen",4,20',
     ),
+    "csv of two columns": ("year,revenue\n2022,4000000\n2023,5000000", "year: 2023 | revenue: 5000000", "2023,5000000"),
+    "csv of two columns that look like thousands": ("id,qty\n1,200\n2,300", "id: 2 | qty: 300", "2,300"),
+    "csv of two columns without names": ("2022,4000000\n2023,5000000", "2023: 5000000", "2023,5000000"),
+    "csv of two columns with semicolons": ("name;age\nAnn;33\nBob;44", "name: Bob | age: 44", "Bob;44"),
     "tsv": ("name\tprice\nApple\t3.5\nPear\t4", "name: Pear | price: 4", "Pear\t4"),
     "html": (
         "<table><caption>Prices (in thousands)</caption><tr><th>Item</th><th>2020</th></tr>"
@@ -154,9 +158,24 @@ def test_long_string_of_a_record_is_cut_like_text_and_cited_where_it_is_written(
     assert sum(piece.text == "The plant in Ohio closed in 2019." for piece in pieces) == 8
 
 
-def test_comma_separated_prose_is_no_table() -> None:
-    text = "We saw Rome, Paris, and Bern.\nThen we left, tired, and slept."
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We saw Rome, Paris, and Bern.\nThen we left, tired, and slept.",
+        "Rome, Italy\nParis, France",
+        "1,200\n2,300\n3,400",
+        "3,14\n2,71",
+    ],
+)
+def test_prose_and_numbers_with_commas_are_no_table(text: str) -> None:
     assert [piece.text for piece in cut(text)] == text.split("\n")
+
+
+def test_every_part_of_a_large_record_has_its_name() -> None:
+    rows = [{"id": f"row{row}", "size": {"w": row}, **{f"c{at}": row * at for at in range(40)}} for row in range(3)]
+    texts = [piece.text for piece in cut(json.dumps(rows))]
+    assert len(texts) > 9
+    assert all(text.startswith("id: row") for text in texts)
 
 
 def test_malformed_json_is_read_as_text() -> None:

@@ -1,0 +1,53 @@
+"""Initialisms of a claim ("NOI") in the words of the sources, where these spell one out and never use it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from proxy.types import Claim
+from proxy.verification.context.index import Context
+from proxy.verification.words import STOPWORDS
+
+_INITIALISM = re.compile(r"(?<![\w&$€£.-])(?<!\d )[A-Z](?:&?[A-Z]){1,6}(?![\w&])")
+_MOST = 4
+_LINKS = r"(?:(?:and|&|of|the|for|on|in|to) ){0,2}"
+_SHORT = 2
+_LONG = 5  # letters from which commas and function words may belong to what is spelled out
+
+
+def spell_out(claim: Claim, context: Context) -> Claim:
+    """Return the claim with its initialisms in the words that all sources have for them, if they have any."""
+    found = dict.fromkeys(match.group() for match in _INITIALISM.finditer(claim.text))
+    spelled = {each: words for each in list(found)[:_MOST] if (words := context.spelled_out(each, _find))}
+    if not spelled:
+        return claim
+    return replace(claim, text=_INITIALISM.sub(lambda match: spelled.get(match.group(), match.group()), claim.text))
+
+
+def _find(initialism: str, text: str) -> set[str] | None:
+    """Return the phrases of a text that spell an initialism, in lower case; None where the text has it itself."""
+    if re.search(rf"(?<!\w){re.escape(initialism)}(?!\w)", text):
+        return None
+    letters = initialism.replace("&", "")
+    found = {match.group().lower() for match in re.finditer(_pattern(initialism), text)}
+    return {phrase for phrase in found if len(letters) >= _LONG or _is_phrase(phrase, len(letters))}
+
+
+def _pattern(initialism: str) -> str:
+    letters = initialism.replace("&", "")
+    gap = rf"(?:, |[ -]){_LINKS}" if len(letters) >= _LONG else rf"[ -]{_LINKS}"
+    is_cased = len(initialism) == _SHORT  # two small words meet by chance
+    spelled = ""
+    for place, letter in enumerate(initialism):
+        if letter != "&":
+            joint = " (?:and|&) " if initialism[place - 1] == "&" else gap
+            first = letter if is_cased else f"[{letter}{letter.lower()}]"
+            spelled += f"{joint if spelled else ''}{first}[^\\W\\d_]{{1,30}}"
+    return rf"\b{spelled}\b"
+
+
+def _is_phrase(phrase: str, size: int) -> bool:
+    """Return whether the words that spell the letters are content words; a longer phrase may have one "of"."""
+    told = [word for word in re.split(r"[ -]", phrase) if word != "on"]
+    return sum(word not in STOPWORDS for word in told) >= size - (size > _SHORT + 1) - (len(told) < len(phrase.split()))
