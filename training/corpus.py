@@ -36,7 +36,7 @@ def draw_examples(
 ) -> Iterator[Example]:
     """Yield `forms` examples of every claim.
 
-    `plain` ones are without distractors and leads, as for measuring; `whole` ones have all of their evidence, before any
+    `plain` ones have no distractors and leads, as for measuring; `whole` ones have all of their evidence, before any
     is selected.
     """
     chance = random.Random(seed)  # noqa: S311
