@@ -33,7 +33,7 @@ from training.schemas import read_schemas
 _WARM_UP = 60  # steps
 _DECAY = 0.998  # of the average of the weights, per step
 _TOKEN_SHARE, _WRONG_WEIGHT, _SMOOTHING = 0.3, 3.0, 0.04
-_LOG_EVERY = 50  # steps
+_LOG_EVERY, _STORE_EVERY = 50, 200  # steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class Plan:
     rate: float
     final: float
     share: float
+    minutes: float
+    started: float
 
 
 def main() -> None:
@@ -59,10 +61,12 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=2e-4, help="the highest learning rate")
     parser.add_argument("--final", type=float, default=0.03, help="the part of the rate that is left at the end")
     parser.add_argument("--share", type=float, default=0.3, help="the share of the public examples in each pass")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="end by then, with the rate falling in time")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    train(Plan(given.claims, given.public, given.base, given.run, given.passes, given.rate, given.final, given.share))
+    folders = given.claims, given.public, given.base, given.run
+    train(Plan(*folders, given.passes, given.rate, given.final, given.share, given.minutes, time.time()))
 
 
 def examples_of(plan: Plan, at: int) -> list[Tokens]:
@@ -94,6 +98,9 @@ def train(plan: Plan) -> None:
             torch.save(state, plan.run / "last.pt")
             torch.save(average, plan.run / "average.pt")
             _log(plan.run, {"pass": at + 1, "examples": len(found)} | _measured(plan, model, average))
+            if (time.time() - plan.started) / 60 >= plan.minutes:
+                coming.cancel()
+                return
 
 
 def _one_pass(
@@ -109,7 +116,9 @@ def _one_pass(
     model.train()
     start, tokens, lost = time.time(), 0, 0.0
     for step, examples in enumerate(every, start=1):
-        done = (at + step / len(every)) / plan.passes
+        done = max((at + step / len(every)) / plan.passes, (time.time() - plan.started) / 60 / plan.minutes)
+        if done >= 1 and step < len(every):
+            return steps
         rate = plan.rate * (plan.final + (1 - plan.final) * 0.5 * (1 + math.cos(math.pi * done)))
         for group in optimizer.param_groups:
             group["lr"] = rate * min(1.0, (steps + 1) / _WARM_UP)
@@ -125,8 +134,10 @@ def _one_pass(
         if step % _LOG_EVERY == 0:
             pace = tokens / (time.time() - start)
             entry = {"pass": at + 1, "step": step, "of": len(every), "loss": round(lost / _LOG_EVERY, 4)}
-            _log(plan.run, entry | {"tokens_per_s": round(pace)})
+            _log(plan.run, entry | {"tokens_per_s": round(pace), "rate": round(rate, 6)})
             lost = 0.0
+        if step % _STORE_EVERY == 0:
+            torch.save(average, plan.run / "average.pt")
     return steps
 
 
