@@ -145,8 +145,8 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
             context=512,
             accuracy="ANLI, round 1 71.2 %, round 3 49.5 %",
             source="the card of MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli",
-            note="an export of that model by others, trained on MNLI, FEVER and ANLI; licence and labels are those of the "
-            "original; the commit of the export is not pinned",
+            note="an export of that model by others, trained on MNLI, FEVER and ANLI; licence and labels are the "
+            "original's; the commit of the export is not pinned",
         ),
         "nli-modernbert-base": Profile(
             model="tasksource/ModernBERT-base-nli",

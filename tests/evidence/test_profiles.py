@@ -1,5 +1,6 @@
 """Models named by one word: what their profiles give, what settings override, and the errors."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from proxy.evidence.pairs import LAYOUTS, evidence_first, evidence_first_one_sep
 from proxy.evidence.profiles import PROFILES, Profile, find_model
 from proxy.verification.entailment.model import Question
 
+MODELS = (Path(__file__).parents[2] / "docs/models.md").read_text(encoding="utf-8")
 SUPPORTED = {"entailment", "supported", "1"}
 EXPORTED = sorted(name for name, each in PROFILES.items() if each.file is None)
 PUBLISHED = sorted(name for name, each in PROFILES.items() if each.file is not None)
@@ -43,6 +45,19 @@ def test_the_labels_of_every_profile_are_understood(name: str):
 def test_every_template_and_length_is_one_that_settings_would_accept(name: str):
     profile = PROFILES[name]
     JudgeSettings(template=profile.template, max_tokens=profile.max_tokens)
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_profile_has_its_row_in_the_documentation(name: str):
+    profile = PROFILES[name]
+    row = next(line for line in MODELS.splitlines() if line.startswith(f"| `{name}` |"))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[1].split(" ")[0] == profile.model
+    assert cells[3:5] == [profile.licence, profile.parameters]
+    assert int(cells[5].split(" ")[0].replace(",", "")) == profile.context
+    assert (cells[2] == "export it") == (profile.file is None)
+    figures = re.findall(r"\d+\.\d+", profile.accuracy)
+    assert all(figure in cells[7] for figure in figures)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
