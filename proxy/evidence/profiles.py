@@ -191,13 +191,15 @@ def find_model(settings: JudgeSettings) -> ModelSource:
 
     Raises ConfigError for a name that is unknown, and for a model that is to be exported first.
     """
-    name = settings.profile or settings.model
-    profile = PROFILES.get(name)
-    if settings.profile and profile is None:
-        raise ConfigError([f"judge.profile: {name} is no profile{_nearest(name)}"])
-    if profile is None:
+    is_named = settings.model in PROFILES
+    name = settings.model if is_named else settings.profile
+    if name is None:
         return _without_profile(settings)
-    is_named = settings.model in (SHIPPED, name)
+    if name not in PROFILES:
+        raise ConfigError([f"judge.profile: {name} is no profile{_nearest(name)}"])
+    if settings.model == SHIPPED:
+        raise ConfigError([f"judge.profile: the shipped model needs none; judge.model: {name} takes that model instead"])
+    profile = PROFILES[name]
     if is_named and profile.file is None and settings.file is None:
         folder = f"models/{name}"
         raise ConfigError(

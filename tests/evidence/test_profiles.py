@@ -136,6 +136,17 @@ def test_an_unknown_profile_is_refused():
     )
 
 
+def test_a_profile_belongs_to_a_model_that_is_named():
+    assert problem(profile="lettucedetect-base") == (
+        "judge.profile: the shipped model needs none; judge.model: lettucedetect-base takes that model instead"
+    )
+
+
+def test_a_model_that_is_a_profile_wins_over_another_profile():
+    found = find_model(JudgeSettings(model="nli-deberta-v3-small", profile="lettucedetect-base"))
+    assert found == find_model(JudgeSettings(model="nli-deberta-v3-small"))
+
+
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a model that the profile `tiny` names, with labels as MiniCheck's."""
