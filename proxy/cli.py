@@ -31,7 +31,7 @@ JudgeModel = Annotated[
     str | None,
     typer.Option(
         "--model",
-        help="The entailment model: shipped, off, a profile, a folder or a hub id. Default: as in the settings of serve.",
+        help="The entailment model: shipped, off, a profile, a folder or a hub id. Default: as serve takes it.",
     ),
 ]
 

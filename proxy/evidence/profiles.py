@@ -46,8 +46,7 @@ class Profile:
 
     def export_command(self, folder: str) -> str:
         """Return the command that writes the files of the model, with an ONNX graph, to a folder."""
-        revision = f" --revision {self.revision}" if self.revision else ""
-        return f"optimum-cli export onnx --model {self.model}{revision} --task {self.task} {folder}"
+        return f"optimum-cli export onnx --model {self.model} --task {self.task} {folder}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,18 +192,20 @@ def find_model(settings: JudgeSettings) -> ModelSource:
     """
     is_named = settings.model in PROFILES
     name = settings.model if is_named else settings.profile
+    if not is_named:
+        _check_name(settings.model)
     if name is None:
         return _without_profile(settings)
     if name not in PROFILES:
         raise ConfigError([f"judge.profile: {name} is no profile{_nearest(name)}"])
     if settings.model == SHIPPED:
-        raise ConfigError([f"judge.profile: the shipped model needs none; judge.model: {name} takes that model instead"])
+        raise ConfigError([f"judge.profile: the shipped model needs none; for another one, set judge.model: {name}"])
     profile = PROFILES[name]
     if is_named and profile.file is None and settings.file is None:
         folder = f"models/{name}"
         raise ConfigError(
             [
-                f"judge.model: {name} is published without an ONNX graph. Export it once "
+                f"judge.model: {name} has no ONNX graph on the hub that is known here. Export it once "
                 f"({profile.export_command(folder)}), then set judge.model: {folder} and judge.profile: {name}"
             ]
         )
@@ -220,11 +221,8 @@ def find_model(settings: JudgeSettings) -> ModelSource:
 
 
 def _without_profile(settings: JudgeSettings) -> ModelSource:
-    model = settings.model
-    if model != SHIPPED and "/" not in model and not Path(model).is_dir():
-        raise ConfigError([f"judge.model: {model} is no profile, folder or hub id such as owner/name{_nearest(model)}"])
     return ModelSource(
-        model,
+        settings.model,
         settings.revision,
         settings.file,
         settings.template,
@@ -232,6 +230,11 @@ def _without_profile(settings: JudgeSettings) -> ModelSource:
         None,
         settings.max_tokens or MAX_TOKENS,
     )
+
+
+def _check_name(model: str) -> None:
+    if model != SHIPPED and "/" not in model and not Path(model).is_dir():
+        raise ConfigError([f"judge.model: {model} is no profile, folder or hub id such as owner/name{_nearest(model)}"])
 
 
 def _nearest(name: str) -> str:

@@ -126,6 +126,10 @@ def test_an_unknown_word_is_refused_with_the_name_that_is_meant(model: str, mean
     assert problem(model=model) == told
 
 
+def test_an_unknown_word_is_refused_beside_a_profile_too():
+    assert "did you mean 'nli-deberta-v3-small'?" in problem(model="nli-deberta-v3-smal", profile="lettucedetect-base")
+
+
 def test_a_word_that_is_near_to_nothing_is_refused_without_a_guess():
     assert problem(model="gpt") == "judge.model: gpt is no profile, folder or hub id such as owner/name"
 
@@ -138,7 +142,7 @@ def test_an_unknown_profile_is_refused():
 
 def test_a_profile_belongs_to_a_model_that_is_named():
     assert problem(profile="lettucedetect-base") == (
-        "judge.profile: the shipped model needs none; judge.model: lettucedetect-base takes that model instead"
+        "judge.profile: the shipped model needs none; for another one, set judge.model: lettucedetect-base"
     )
 
 
