@@ -31,8 +31,14 @@ _SUBJECT = re.compile(
 )
 
 
-def draw_examples(schemas: Sequence[Schema], seed: int, forms: int = 1, plain: bool = False) -> Iterator[Example]:
-    """Yield `forms` examples of every claim. `plain` ones are without distractors and leads, as for measuring."""
+def draw_examples(
+    schemas: Sequence[Schema], seed: int, forms: int = 1, *, plain: bool = False, whole: bool = False
+) -> Iterator[Example]:
+    """Yield `forms` examples of every claim.
+
+    `plain` ones have no distractors and leads, as for measuring; `whole` ones have all of their evidence, before any
+    is selected.
+    """
     chance = random.Random(seed)  # noqa: S311
     weights = cue_weights(schemas)
     for schema in schemas:
@@ -46,7 +52,7 @@ def draw_examples(schemas: Sequence[Schema], seed: int, forms: int = 1, plain: b
                 example = Example(claim, "", evidence, LABELS.index(label), schema.origin, weight, wrong)
                 if not plain:
                     example = _distracted(_led(example, right, chance), schemas, chance)
-                yield selected(example)
+                yield example if whole else selected(example)
 
 
 def selected(example: Example, title: str | None = None) -> Example:

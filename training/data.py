@@ -21,6 +21,9 @@ SETS = (
     "wice_tune",
 )
 """The sets whose licence allows fitting. RAGTruth's does too: it is left out, so that one set is of no domain known."""
+CALIBRATED = (*SETS, "ragtruth_dev")
+"""The sets that thresholds are fitted on: what was held out of the others, and all of RAGTruth, out of fold."""
+
 HELD_OUT, FOLDS = 0, 5
 
 

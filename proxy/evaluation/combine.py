@@ -24,7 +24,6 @@ from proxy.evaluation.calibrate import (
     by_set,
     card_of,
     collect,
-    files_of,
     fit_weights,
     least,
     platt,
@@ -65,12 +64,12 @@ class JudgedClaim:
 
 
 def calibrate_model(folder: Path, settings: JudgeSettings, out: Path | None) -> None:
-    """Fit on the data sets that `calibrate` fits on, print the card, and write both into the model's folder.
+    """Fit on every set in a folder, print the card, and write both into the model's folder.
 
     Raises GroundwireError when there is nothing to fit on, ConfigError when the model cannot be loaded.
     """
     load_judge(settings)  # here first, where its errors reach the user
-    answers = collect(files_of(folder), partial(judge_row, settings=settings), Console(stderr=True))
+    answers = collect(sorted(folder.glob("*.jsonl")), partial(judge_row, settings=settings), Console(stderr=True))
     if len({answer.row.label for answer in _open(answers)}) < 2:
         raise GroundwireError(f"{folder} holds no answers of both classes about which the model is asked.")
     found = fit_combination(answers)

@@ -29,7 +29,7 @@ class LoadingModel:
         self._load = load
         self._model: EntailmentModel | None = None
         self._failed = False
-        self._thread = threading.Thread(target=self._run, name="groundwire-judge", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="groundwire-judge")  # not a daemon: exit waits
         self._thread.start()
 
     @property

@@ -175,7 +175,19 @@ def _judge(asked: Asked, mine: Binding, passages: Sequence[Read], context: Conte
         reason = f"{quantity.text} differs from what the source gives: {told.formula}."
         return _Finding("contradicted", "mismatch", reason, 0.05, cited, "numeric_mismatch")
     found = _of_no_match(mine, stated, _comparable(asked.claim, quantity, differing))
-    return _Finding(None, "", "", 0.0) if found.method == "absent" and _is_aside(asked, quantity) else found
+    if found.method != "absent":
+        return found
+    if _is_aside(asked, quantity):
+        return _Finding(None, "", "", 0.0)
+    return _absent(quantity, _BESIDE_OTHERS) if _stands_elsewhere(asked, quantity, context) else found
+
+
+def _stands_elsewhere(asked: Asked, quantity: Quantity, context: Context) -> bool:
+    """Return whether a passage that was not read for the claim has the number."""
+    written = [word.stem for word in words(quantity.text) if word.is_number]
+    passages = context.nearest(written, _MOST_ELSEWHERE)
+    asked.work.spend(sum(len(passage.quantities) for passage in passages))
+    return any(compare(quantity, other).is_match for passage in passages for other in passage.quantities)
 
 
 def _followed(
@@ -237,7 +249,7 @@ def _stands_beside(stated: Stated) -> bool:
 def _matched(mine: Binding, best: Stated) -> _Finding:
     asked, claimed = best.read.asked, mine.quantity
     if asked.subject and not _stands_beside(best) and not _is_distinctive(claimed):
-        return _absent(claimed, "stands in the sources only beside other things")
+        return _absent(claimed, _BESIDE_OTHERS)
     if best.relation is Relation.UNSCALED:
         reason = f"{claimed.text}: the digits are as stated, in a scale that the source leaves open."
         return _Finding("supported", "exact", reason, 0.7, (best.cite(),))
@@ -347,7 +359,9 @@ def _of_no_match(mine: Binding, stated: Sequence[Stated], differing: Sequence[St
         return _Finding("contradicted", "mismatch", reason, 0.05, (best.cite(),), "numeric_mismatch")
     if near:
         best = max(near, key=lambda each: each.rank)
-        reason = f"The source leaves {quantity.text} open: it says {best.value}."
+        if best.value == quantity.shown:
+            return _absent(quantity, _BESIDE_OTHERS)
+        reason = f"The source says {best.value}, which neither states nor excludes {quantity.shown}."
         return _Finding("unsupported", "mismatch", reason, 0.3, (best.cite(),), "numeric_mismatch")
     return _absent(quantity, "was found in no source")
 
@@ -429,6 +443,8 @@ def _combine(findings: Sequence[_Finding]) -> Verdict | None:
     )
 
 
+_BESIDE_OTHERS = "stands in the sources only beside other things"
+_MOST_ELSEWHERE = 20  # passages in which a number is looked for that no passage about the claim has
 _MOST_MATCHES = 12  # places with the claimed number that are weighed against what else is stated
 _TRAILING = re.compile(r" (?:of|the)?$")
 _KNOWN = re.compile(r"\b(?:over|across) (?:the|these|those|both) (?:last |past )?$", re.IGNORECASE)

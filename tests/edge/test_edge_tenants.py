@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -334,11 +335,37 @@ def test_forgetting_a_subject_forgets_what_is_remembered_of_it(
     assert [kept(name) for name in CLIENTS] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("path", ["/subjects/acct-1", "/subjects/acct-1/entities", "/reviews", "/grounding/similar"])
+FOR_ADMINS = [
+    ("GET", "/v1/grounding"),
+    ("GET", "/v1/grounding/metrics"),
+    ("GET", "/v1/grounding/similar?q=sky"),
+    ("GET", "/v1/reviews"),
+    ("GET", "/v1/reviews/1"),
+    ("POST", "/v1/reviews/1"),
+    ("GET", "/v1/reviews/export"),
+    ("GET", "/v1/reviews/export?format=csv&state=any"),
+    ("GET", "/v1/subjects/acct-1/entities"),
+    ("DELETE", "/v1/subjects/acct-1"),
+]
+PAGES = ["/", "/reviews", "/reviews/1", "/reviews/export", "/exchanges/{id}", "/quality"]
+
+
 def test_a_clients_key_opens_nothing_that_is_for_admins(
-    start: Callable[..., Proxy], keys: dict[str, str], place: Database, path: str
+    start: Callable[..., Proxy], keys: dict[str, str], place: Database, upstream: Upstream
 ) -> None:
     proxy = start(**stored_at(place))
-    method = "DELETE" if path == "/subjects/acct-1" else "GET"
-    reply = httpx.request(method, f"{proxy.base_url}{path}", headers=shown(keys["alice"]), timeout=PATIENCE_S)
-    assert reply.status_code == 401
+    upstream.reply = body_reply(chat_body("Revenue was $7 million in 2023."))  # which is a finding
+    id_ = ask(proxy, keys["alice"], "Revenue was $4.2 million in 2023.", subject=SUBJECT)["id"]
+    waited_for_storing(proxy, id_)
+    headers = shown(keys["alice"])
+    with httpx.Client(base_url=proxy.url, timeout=PATIENCE_S) as client:
+        for method, path in FOR_ADMINS:
+            assert client.request(method, path, headers=headers).status_code == 401, path
+        for path in PAGES:
+            page = client.get(path.format(id=id_), headers=headers)
+            assert (page.status_code, page.headers["location"].partition("?")[0]) == (303, "/sign-in"), path
+        form = dict(re.findall(r'name="(\w+)"[^>]* value="([^"]*)"', client.get("/sign-in").text))
+        refused = client.post("/sign-in", data={**form, "key": keys["alice"]}, headers={"origin": proxy.url})
+        assert (refused.status_code, "key" in refused.text) == (403, True)
+        assert client.get("/reviews").headers["location"].startswith("/sign-in")
+        assert [each["exchange"] for each in client.get("/v1/reviews", headers=shown(ADMIN)).json()["reviews"]] == [id_]

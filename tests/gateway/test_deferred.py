@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ def test_what_is_written_down_is_read_back_the_same(
     heard = Heard((choice,), cut_short, "a1", None)
     for origin in (None, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"):
         assert read(write(request, heard, origin)) == (request, heard, origin)
+    verified = replace(request, question="What colour is the sky?")
+    assert read(write(verified, heard))[0] == verified
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,13 @@ def figures(tmp_path: Path) -> dict[str, Any]:
     return {"url": f"sqlite:///{file}", "templates": {"figures": select}}
 
 
-def report(grounding: dict[str, Any], **sections: Any) -> dict[str, Any]:
-    """The report on ANSWER to a question without any context of its own."""
+def report(grounding: dict[str, Any], context: str = "", **sections: Any) -> dict[str, Any]:
+    """The report on ANSWER to a question, with this context or none."""
 
     async def work() -> dict[str, Any]:
         serving = house(whole(ANSWER), **sections)
-        messages = [{"role": "user", "content": "How is the property doing?"}]
+        messages = [{"role": "system", "content": context}] if context else []
+        messages += [{"role": "user", "content": "How is the property doing?"}]
         _, raw = await answered(serving, {**asked(grounding=grounding), "messages": messages})
         await serving.close()
         return grounding_in(raw)
@@ -57,6 +58,37 @@ def test_a_database_that_fails_is_told_and_doubts_nothing(figures: dict[str, Any
     found = report({"facts": {"property_id": 7}}, facts=broken)
     assert found["warnings"] == ["facts.figures: error (OperationalError)"]
     assert (found["verdict"], found["flags"]) == ("not_checked", [])
+
+
+NULLS = "SELECT label, NULL AS value, unit, period FROM figures WHERE property = :property_id"
+SLOW = (
+    "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n) "
+    "SELECT 'x' AS label, max(i) AS value FROM n WHERE i > :property_id"
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "warning"),
+    [
+        ("SELECT label, value FROM missing WHERE property = :property_id", "error (OperationalError)"),
+        ("SELECT label, value FROM figures WHERE property = -:property_id", "no_row"),
+        ("SELECT property FROM figures WHERE property = :property_id", "bad_columns"),
+        ("SELECT label, label AS value FROM figures WHERE property = :property_id", "not_a_number"),
+        (NULLS, None),
+        (SLOW, "timeout"),
+    ],
+    ids=["error", "no row", "bad columns", "no number", "NULL", "time-out"],
+)
+def test_other_sources_make_a_database_that_fails_no_reason_for_doubt(
+    figures: dict[str, Any], template: str, warning: str | None
+) -> None:
+    settings = {**figures, "templates": {"figures": template}, "timeout": "200ms"}
+    found = report({"facts": {"property_id": 7}}, "The lobby was painted. The cap rate is 5%.", facts=settings)
+    told = [each for each in found["warnings"] if each.startswith("facts.figures")]
+    assert [each.startswith(f"facts.figures: {warning}") for each in told] == ([True] if warning else [])
+    labels = [claim["label"] for claim in found["choices"][0]["claims"]]
+    assert labels == ["not_checked", "not_checked", "supported"]
+    assert {"unsupported_claims", "high_risk", "numeric_mismatch"}.isdisjoint(found["flags"])
 
 
 def test_nothing_is_asked_unless_a_request_names_parameters(figures: dict[str, Any]) -> None:

@@ -219,7 +219,8 @@ def test_an_answer_has_the_same_verdicts_whole_and_streamed(sizes: list[int], us
         chunks.insert(-1, b"data: " + json.dumps(tail).encode() + b"\n\n")
 
     async def work() -> tuple[bytes, bytes]:
-        first, second = house(whole(answer)), house(streaming(chunks))
+        patient = {"timeout": "60s"}
+        first, second = house(whole(answer), grounding=patient), house(streaming(chunks), grounding=patient)
         options = {"stream_options": {"include_usage": usage}}
         _, body = await answered(first, asked())
         _, stream = await answered(second, asked(stream=True, **options))

@@ -342,3 +342,50 @@ def test_the_reason_names_a_fraction_without_what_it_is_of() -> None:
     verdict = check("Half the staff left.", "The staff met in May.")
     assert verdict is not None
     assert verdict.reason == "Half was found in no source."
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "reason"),
+    [
+        (
+            "The dose is up to 80 mg.",
+            "The dose is more than 80 mg.",
+            "at most 80 mg differs from at least 80 mg, which the source states.",
+        ),
+        (
+            "The dose is 80 mg.",
+            "The dose is more than 60 mg.",
+            "The source says at least 60 mg, which neither states nor excludes 80 mg.",
+        ),
+        (
+            "He works three days.",
+            "He works three days a week.",
+            "The source says three days a week, which neither states nor excludes three days.",
+        ),
+    ],
+)
+def test_reasons_show_bounds_and_rates(text: str, source: str, reason: str) -> None:
+    verdict = check(text, source)
+    assert verdict is not None
+    assert verdict.reason == reason
+
+
+def test_reasons_show_words_as_the_source_has_them() -> None:
+    verdict = check("Impossible losses were $30 million.", "Possible losses were $30 million.")
+    assert verdict is not None
+    assert verdict.reason == '$30 million stands in the source for something else; here it says "Possible".'
+
+
+@pytest.mark.parametrize(
+    "written", ["20mg", "20-mg", "20 MG", "20 mgs", "20 milligrams", "0.02 g", "10/20 mg", "(20 mg)"]
+)
+def test_a_dose_is_found_however_it_is_written(written: str) -> None:
+    assert label("Lisinopril 20 mg was given.", f"Lisinopril {written} was given.") == "supported"
+
+
+def test_a_number_in_a_passage_about_something_else_is_not_said_to_be_in_no_source() -> None:
+    others = " ".join(f"Drug {first}{second} has 20 mg of salt." for first in "ABCDEF" for second in "abcdef")
+    verdict = check("The patient owes 20 mg.", others)
+    assert verdict is not None
+    assert verdict.label == "unsupported"
+    assert verdict.reason == "20 mg stands in the sources only beside other things."

@@ -60,8 +60,8 @@ class Quantity(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The quantity with the words that say what it is counted by."""
-        return self.text + self.rate
+        """The quantity with its bound and the words that say what it is counted by, on one line."""
+        return _BOUNDS[self.bound] + " ".join((self.text + self.rate).split())
 
     @property
     def is_bare(self) -> bool:
@@ -693,6 +693,7 @@ _MINUS = ("-", "\u2212", "\u2013")
 _CLOSERS = ")]%\"'”’"
 _IDENTIFIER_MARKS = frozenset("#@_/\\^§&")
 _UNIT_GAPS = (" ", "-", "\u00a0", "\u202f", "\u2009")
+_BOUNDS: dict[Bound, str] = {"": "", "least": "at least ", "most": "at most "}
 _COUNTED_BY = ("currency", "quantity", "count", "percentage")
 _NOT_NOUNS = frozenset("compared versus vs respectively million billion thousand".split()) | frozenset(_SPELLED)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from proxy.verification.alignment.lexicon import CONVERSE, FRAME_WORDS, LIGHT_WORDS, REFERENTS, concept
@@ -53,7 +53,7 @@ def _opposite(match: Stated) -> str:
             if {word, other} == _SIDES and _is_turned(match):
                 continue
             if (opposed(word, other) and word not in CONVERSE) or {word, other} in _OPPOSITES:
-                return f'it says "{other}"'
+                return f'it says "{_written((other,), match)}"'
     return ""
 
 
@@ -189,7 +189,13 @@ def _of_other_subject(match: Stated, stated: Sequence[Stated]) -> Objection | No
         and not each.read.is_row
         for each in stated
     )
-    return Objection(f'it is said of "{" ".join(sorted(foreign)[:2])}"') if foreign and has_own else None
+    return Objection(f'it is said of "{_written(foreign, match)}"') if foreign and has_own else None
+
+
+def _written(stems: Collection[str], match: Stated) -> str:
+    """Return the first two words of a passage with these stems, as it has them."""
+    told = dict.fromkeys(word.text for word in match.passage.words if word.stem in stems)
+    return " ".join(list(told)[:2] or sorted(stems)[:2])
 
 
 def _is_main(other: Stated, match: Stated) -> bool:

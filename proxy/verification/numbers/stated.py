@@ -231,7 +231,7 @@ class Stated:
         sign = "−" if quantity.low < 0 and quantity.text[0] not in "-−–(" and "(" not in quantity.text else ""
         if quantity.is_bare and self.read.is_row:
             return cell_at(self.passage.text, quantity.start)
-        return sign + " ".join(quantity.shown.split())
+        return sign + quantity.shown
 
     @cached_property
     def rank(self) -> tuple[bool, float, float, int]:

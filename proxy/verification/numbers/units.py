@@ -56,7 +56,12 @@ def _named(name: str) -> Unit | None:
 # One line per unit: dimension, worth in the base unit, its names. Areas and volumes are powers of a length and speeds
 # are a length by a time, so that "m2", "square metres" and "acres" meet.
 _TABLE = """
-length 1000 KM Km
+length 1000 KM Km kms
+length .01 CM cms
+mass 1 kgs
+mass 1e-6 MG mgs
+mass 1e-9 MCG
+length^3 1e-6 ML mls
 length 1e-6 micron microns
 length 1609.344 mi mile miles
 length 1852 nmi nautical-mile nautical-miles
