@@ -31,7 +31,7 @@ JudgeModel = Annotated[
     str | None,
     typer.Option(
         "--model",
-        help="The entailment model: shipped, off, a folder or a hub id. Default: as in the settings of serve.",
+        help="The entailment model: shipped, off, a profile, a folder or a hub id. Default: as serve takes it.",
     ),
 ]
 
@@ -309,8 +309,10 @@ def _judge(model: str | None) -> Any:
     """Return the settings of the judge, with the model that the command line names."""
     if model is None:
         return _settings(None, {}).judge
-    variable = "GROUNDWIRE_JUDGE__BY" if model == "off" else "GROUNDWIRE_JUDGE__MODEL"
-    return _settings(None, {variable: model}).judge
+    if model == "off":
+        return _settings(None, {"GROUNDWIRE_JUDGE__BY": "off"}).judge
+    profile = {"GROUNDWIRE_JUDGE__PROFILE": ""} if model == "shipped" else {}
+    return _settings(None, {"GROUNDWIRE_JUDGE__MODEL": model, **profile}).judge
 
 
 def _config_path(config: Path | None) -> Path | None:

@@ -65,12 +65,13 @@ class JudgeSettings(Section):
 
     by: Literal["encoder", "off"] = "encoder"
     model: str = SHIPPED
+    profile: str | None = None
     revision: str | None = None
     file: str | None = None
     weights: str | None = None
     supported_label: str | None = None
     template: str | None = None
-    max_tokens: int = Field(default=512, ge=64)
+    max_tokens: int | None = Field(default=None, ge=64)
 
     @model_validator(mode="after")
     def _sensible(self) -> JudgeSettings:

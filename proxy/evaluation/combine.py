@@ -15,7 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
-from proxy.config import SHIPPED, JudgeSettings
+from proxy.config import JudgeSettings
 from proxy.errors import GroundwireError
 from proxy.evaluation.calibrate import (
     FOLDS,
@@ -75,7 +75,8 @@ def calibrate_model(folder: Path, settings: JudgeSettings, out: Path | None) -> 
     found = fit_combination(answers)
     found["card"] |= {"model": settings.model}
     Console().print_json(data=found["card"])
-    where = out or (Path(settings.model) / COMBINATION if settings.model != SHIPPED else None)
+    own = Path(settings.model).expanduser()
+    where = out or (own / COMBINATION if own.is_dir() else None)
     if where:
         where.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

@@ -67,8 +67,11 @@ def _on_hub(model: str, revision: str | None) -> Fetch:
     """Fetches one file of a hub id at a time, all of the same commit; honours HF_HOME, HF_TOKEN and HF_HUB_OFFLINE."""
     if not _HUB_ID.fullmatch(model):
         raise ConfigError([f"judge.model: {model} is neither a folder nor a hub id such as owner/name"])
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError
+    try:
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import EntryNotFoundError
+    except ImportError as error:
+        raise ConfigError([f"judge.model: {model} is on the hub; pip install 'groundwire[hub]' fetches it"]) from error
 
     commit = revision
 

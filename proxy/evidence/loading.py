@@ -14,6 +14,7 @@ import structlog
 from proxy.config import SHIPPED, JudgeSettings
 from proxy.errors import ConfigError
 from proxy.evidence.files import Files, find_files
+from proxy.evidence.profiles import ModelSource, find_model
 from proxy.verification.entailment.combination import Combination, read_combination
 from proxy.verification.entailment.model import Entailment, EntailmentModel, Question, State
 from proxy.verification.judge import Judge
@@ -58,8 +59,9 @@ def start_judge(settings: JudgeSettings) -> Judge:
     """Return a judge whose model is loaded in the background. Raises ConfigError when a file is missing."""
     if settings.by == "off":
         return Judge()
-    files = _files(settings)
-    return Judge(LoadingModel(lambda: _model(files, settings)), _combination(files, settings))
+    source = find_model(settings)
+    files = _files(source)
+    return Judge(LoadingModel(lambda: _model(files, source)), _combination(files, settings))
 
 
 @lru_cache(maxsize=2)
@@ -67,35 +69,37 @@ def load_judge(settings: JudgeSettings = JudgeSettings()) -> Judge:
     """Return a judge whose model is loaded. Raises ConfigError when it cannot be."""
     if settings.by == "off":
         return Judge()
-    files = _files(settings)
-    return Judge(_model(files, settings), _combination(files, settings))
+    source = find_model(settings)
+    files = _files(source)
+    return Judge(_model(files, source), _combination(files, settings))
 
 
 @lru_cache(maxsize=8)
 def judge_identity(settings: JudgeSettings) -> str:
-    """Return what identifies the judge: its settings, and the digest of the fit and the config of its files."""
+    """Return what identifies the judge: settings, profile, and the digest of the fit and the config of its files."""
     if settings.by == "off":
         return ""
-    files = _files(settings)
-    parts = sha256(settings.identity.encode())
+    source = find_model(settings)
+    files = _files(source)
+    parts = sha256(f"{settings.identity}{source}".encode())
     parts.update(files.graph.stat().st_size.to_bytes(8, "big"))
     for path in (files.folder / "config.json", _weights(files, settings)):
         parts.update(path.read_bytes() if path and path.is_file() else b"")
     return parts.hexdigest()[:16]
 
 
-def _files(settings: JudgeSettings) -> Files:
+def _files(source: ModelSource) -> Files:
     shipped = str(package_files("proxy.evidence").joinpath("shipped"))
-    model = shipped if settings.model == SHIPPED else settings.model
-    return find_files(model, settings.revision, settings.file)
+    return find_files(shipped if source.model == SHIPPED else source.model, source.revision, source.file)
 
 
-def _model(files: Files, settings: JudgeSettings) -> EntailmentModel:
+def _model(files: Files, source: ModelSource) -> EntailmentModel:
     try:
         from proxy.evidence.onnx import EVIDENCE, Format, OnnxModel
     except ImportError as error:
         raise ConfigError([f"judge.by: {error.name} is not installed; judge.by: off needs none"]) from error
-    return OnnxModel(files, Format(settings.template or EVIDENCE, settings.max_tokens, settings.supported_label))
+    format_ = Format(source.template or EVIDENCE, source.max_tokens, source.supported_label, source.layout)
+    return OnnxModel(files, format_)
 
 
 def _weights(files: Files, settings: JudgeSettings) -> Path | None:

@@ -39,11 +39,15 @@ Row = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a model is read: `template` goes around the evidence, `max_tokens` bounds a pair."""
+    """How a model is read: `template` goes around the evidence, `max_tokens` bounds a pair.
+
+    Without a `layout`, that of the model's config.json is taken.
+    """
 
     template: str = EVIDENCE
     max_tokens: int = 512
     supported_label: str | None = None
+    layout: str | None = None
 
 
 class OnnxModel:
@@ -60,7 +64,7 @@ class OnnxModel:
         self._template = format_.template
         try:
             own = files.config.get("groundwire", {})
-            self._layout = _layout(own.get("layout", "evidence_first"))
+            self._layout = _layout(format_.layout or own.get("layout", "evidence_first"))
             self._tokenizer = load_tokenizer(files.tokenizer)
             self._session = _session(files.graph)
             self._length = _length(self._session)

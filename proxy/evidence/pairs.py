@@ -57,6 +57,20 @@ def evidence_first(tokenizer: Tokenizer, claim: str, lead: str, evidence: str, l
     return Pair(found.ids[:limit], found.type_ids[:limit], places[:limit])
 
 
+def evidence_first_one_separator(tokenizer: Tokenizer, claim: str, lead: str, evidence: str, limit: int) -> Pair:
+    """Return the pair of `evidence_first`, with one separator where the tokenizer puts two, as RoBERTa's does.
+
+    MiniCheck's models were trained on evidence and claim joined by one.
+    """
+    pair = evidence_first(tokenizer, claim, lead, evidence, limit)
+    around = tokenizer.encode("", "").ids  # what the tokenizer puts around two texts
+    if len(around) < 4 or around[1] != around[2]:
+        return pair
+    doubled = next((at for at in range(1, len(pair.ids)) if pair.ids[at - 1] == pair.ids[at] == around[1]), None)
+    kept = [at for at in range(len(pair.ids)) if at != doubled]
+    return Pair([pair.ids[at] for at in kept], [pair.types[at] for at in kept], [pair.places[at] for at in kept])
+
+
 def claim_first_matched(tokenizer: Tokenizer, claim: str, lead: str, evidence: str, limit: int) -> Pair:
     """Return `[CLS] claim [SEP] lead [SEP] evidence [SEP]` with the token types of a matched pair."""
     begin, end = tokenizer.token_to_id("[CLS]") or 0, tokenizer.token_to_id("[SEP]") or 0
@@ -73,8 +87,12 @@ def claim_first_matched(tokenizer: Tokenizer, claim: str, lead: str, evidence: s
     return Pair([*ids[: limit - 1], end], [*types[: limit - 1], EVIDENCE], [*places[: len(ids)][: limit - 1], None])
 
 
-LAYOUTS: dict[str, Layout] = {"evidence_first": evidence_first, "claim_first_matched": claim_first_matched}
-"""Every layout by its name in a model's config.json, under "groundwire"."""
+LAYOUTS: dict[str, Layout] = {
+    "evidence_first": evidence_first,
+    "evidence_first_one_separator": evidence_first_one_separator,
+    "claim_first_matched": claim_first_matched,
+}
+"""Every layout by its name in a profile, or in a model's config.json, under "groundwire"."""
 
 
 def _encode(tokenizer: Tokenizer, text: str) -> Encoding:

@@ -77,6 +77,20 @@ def test_a_missing_library_is_named_with_what_does_without_it(folder: Path, cros
     assert f"{library} is not installed; judge.by: off needs none" in done.stderr
 
 
+def test_what_fetches_a_model_from_the_hub_is_named_where_it_is_missing(folder: Path):
+    done = groundwire(folder, *CHECK, without="huggingface_hub", GROUNDWIRE_JUDGE__MODEL="nli-deberta-v3-small")
+    assert done.returncode == 2
+    assert "judge.model: cross-encoder/nli-deberta-v3-small is on the hub; pip install 'groundwire[hub]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_word_that_is_no_profile_is_refused_with_the_one_that_is_meant(folder: Path):
+    done = groundwire(folder, *CHECK, GROUNDWIRE_JUDGE__MODEL="lettucedetect-bas")
+    assert done.returncode == 2
+    assert "lettucedetect-bas is no profile" in done.stderr
+    assert "did you mean 'lettucedetect-base'?" in done.stderr
+
+
 @pytest.mark.parametrize("library", ["onnxruntime", "tokenizers", "huggingface_hub", "numpy"])
 def test_nothing_needs_a_models_libraries_without_one(folder: Path, library: str):
     claim = claim_of(groundwire(folder, *CHECK, without=library, GROUNDWIRE_JUDGE__BY="off"))
