@@ -42,7 +42,7 @@ def measure(model: Judge, examples: Sequence[Tokens]) -> dict[str, float]:
     """Return accuracy over three labels, and AUROC of support against the others and against each of them."""
     model.eval()
     scored: list[tuple[float, int, int]] = []
-    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.no_grad():
         for batch in batches(examples, random.Random(0)):  # noqa: S311
             tensors = padded(batch)
             label, _ = model(tensors.ids, tensors.mask, tensors.types)

@@ -50,6 +50,7 @@ class Plan:
     share: float
     minutes: float
     started: float
+    start: Path | None
 
 
 def main() -> None:
@@ -62,11 +63,12 @@ def main() -> None:
     parser.add_argument("--final", type=float, default=0.03, help="the part of the rate that is left at the end")
     parser.add_argument("--share", type=float, default=0.3, help="the share of the public examples in each pass")
     parser.add_argument("--minutes", type=float, default=math.inf, help="end by then, with the rate falling in time")
+    parser.add_argument("--start", type=Path, help="weights to go on from")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     folders = given.claims, given.public, given.base, given.run
-    train(Plan(*folders, given.passes, given.rate, given.final, given.share, given.minutes, time.time()))
+    train(Plan(*folders, given.passes, given.rate, given.final, given.share, given.minutes, time.time(), given.start))
 
 
 def examples_of(plan: Plan, at: int) -> list[Tokens]:
@@ -83,6 +85,8 @@ def train(plan: Plan) -> None:
     torch.manual_seed(0)
     plan.run.mkdir(parents=True, exist_ok=True)
     model = from_base(plan.base)
+    if plan.start:
+        model.load_state_dict(torch.load(plan.start))
     average = {name: value.detach().clone() for name, value in model.state_dict().items()}
     optimizer = torch.optim.AdamW(_groups(model), lr=plan.rate)
     first, steps = _restore(plan.run, model, average, optimizer)
@@ -143,8 +147,7 @@ def _one_pass(
 
 def _loss(model: Judge, batch: Batch) -> torch.Tensor:
     """Return the loss of a batch: of its labels, and of the tokens whose label is known."""
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        label, token = model(batch.ids, batch.mask, batch.types)
+    label, token = model(batch.ids, batch.mask, batch.types)
     likely = functional.log_softmax(label.float(), dim=1)
     either = torch.logsumexp(likely[:, 1:], dim=1, keepdim=True)
     own = torch.cat([likely, either], dim=1).gather(1, batch.label[:, None]).squeeze(1)
