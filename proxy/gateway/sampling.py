@@ -12,11 +12,13 @@ import structlog
 
 from proxy.dialects.answer import Answer
 from proxy.dialects.encoding import Decoder
-from proxy.dialects.jsonbytes import dumps, loads
+from proxy.dialects.jsonbytes import dumps, loads_object
 from proxy.dialects.request import Request
 from proxy.errors import GroundwireError
-from proxy.gateway.forward import Forwarding, chunks_of, read
+from proxy.gateway.bodies import read_answer
+from proxy.gateway.forward import Forwarding, as_it_is, chunks_of, read
 from proxy.gateway.workers import Workers
+from proxy.offload import offloaded
 from proxy.telemetry import Telemetry
 from proxy.types import Call, Policy, Report, SampledClaim, SelfConsistency
 from proxy.upstream.headers import header
@@ -28,6 +30,7 @@ log = structlog.get_logger("groundwire.sampling")
 
 _STEP = 0.1  # between the temperature of a sample and that of the next, past those that are set
 _AT_ONCE = 8  # samples in flight, of all exchanges together
+_MAX_REPEATED = 2**22  # bytes of a request; of a larger one, parts may not have been read
 _COMPARING_S = 0.02  # a comparison that is as quick as that still goes with the answer
 _NOT_REPEATED = frozenset({b"idempotency-key", b"accept", b"content-length"})
 
@@ -63,6 +66,8 @@ class Sampler:
         settings, asked = self.settings, request.options.samples
         default = settings.samples if settings.enabled else 0
         count = (asked if settings.on_request else None) or default
+        if len(call.body) > _MAX_REPEATED:
+            count = 0
         if not count and asked is None:
             return None
         return Sampling(self, request, route, call, temperatures(settings.temperatures, count))
@@ -146,7 +151,7 @@ class Sampling:
         )
 
     async def _sampled(self) -> Sequence[_Sample]:
-        asked = await asyncio.to_thread(loads, self._call.body)
+        asked = await offloaded(loads_object, self._call.body)
         return await asyncio.gather(*(self._sample(asked, temperature) for temperature in self._at))
 
     async def _sample(self, asked: Mapping[str, Any], temperature: float) -> _Sample:
@@ -169,16 +174,16 @@ class Sampling:
         headers = tuple(pair for pair in self._call.headers if pair[0] not in _NOT_REPEATED)
         call = replace(self._call, headers=headers, body=await asyncio.to_thread(dumps, body))
         forwarding = Forwarding(self._parts.telemetry, dialect.operation, body, "sample")
-        reply = await forwarding.send(self._route.once(), lambda _: call)
+        reply = await forwarding.send(self._route.once(), as_it_is(call))
         answer = None
         try:
             async with aclosing(chunks_of(reply)) as chunks:
                 raw, end = await read(chunks, self._parts.settings.max_answer)
             if reply.status != 200:
                 return _Sample(reason=f"status {reply.status}")
-            decoded = Decoder(header(reply.headers, b"content-encoding")).feed(raw) if end == "whole" else b""
-            found = loads(decoded) if decoded else None
-            answer = Answer.whole(dialect, found) if isinstance(found, dict) else None
+            if end == "whole":
+                decoder = Decoder(header(reply.headers, b"content-encoding"))
+                answer = (await read_answer(raw, decoder, dialect, self._parts.settings.max_answer)).answer
         except BaseException as error:
             forwarding.broke_off(error)
             raise
