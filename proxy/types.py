@@ -581,6 +581,22 @@ class SelfConsistency:
 
 
 @dataclass(frozen=True, slots=True)
+class Correction:
+    """An answer that was asked for once more, as the first one breaks the shape declared for it.
+
+    `answer` is the corrected text and `violations` those that are left in it; both are None where there is none, for
+    the `reason` given. The tokens are those of the extra call, as far as its server reports them.
+    """
+
+    status: Literal["pending", "complete", "failed"]
+    answer: str | None = None
+    violations: tuple[Violation, ...] | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """One upstream that was asked for an answer, the model's name there, and how that ended.
 
@@ -634,6 +650,7 @@ class Report:
     cache: CacheUse = CacheUse()
     stages: tuple[StageUse, ...] = ()
     self_consistency: SelfConsistency | None = None
+    correction: Correction | None = None
     timing_ms: tuple[tuple[str, float], ...] = ()
     degraded: tuple[tuple[str, str], ...] = ()
     attempts: tuple[Attempt, ...] = ()

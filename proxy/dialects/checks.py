@@ -127,6 +127,9 @@ def read_answer_check(raw: bytes, headers: Mapping[str, str], tenant: str = "") 
     read = replace(read_request(CHAT, dumps(request), headers, tenant), question=check.question)
     if read.options.samples is not None and not (check.model and check.messages):
         raise BadRequest("'samples' needs 'model' and 'messages', as that request is sent again", param="samples")
+    if read.options.corrective_retry and not (check.model and check.messages):
+        message = "'corrective_retry' needs 'model' and 'messages', as that request is sent again"
+        raise BadRequest(message, param="corrective_retry")
     return check, read
 
 

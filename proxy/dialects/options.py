@@ -74,6 +74,7 @@ class Options(BaseModel):
     subject: str | None = None
     session: str | None = None
     samples: Annotated[int | None, BeforeValidator(_whole)] = Field(default=None, ge=3, le=5)
+    corrective_retry: bool = False
     memory: bool = False
     check_tool_calls: bool = False
     offset_unit: Literal["codepoint", "utf16"] = "codepoint"

@@ -88,6 +88,7 @@ class Checks:
             return annotation.shown or annotation.kept
         try:
             grounding.sample(await self.completions.sample(request, call) if call else None)
+            grounding.correct(await self.completions.correct(request, call) if call else None)
             grounding.conclude(_whole(check))
             annotation = await grounding.annotation(within=None)
         except BaseException:

@@ -15,6 +15,7 @@ from proxy.dialects.options import Mode, read_options
 from proxy.dialects.request import Request, read_request
 from proxy.errors import Overload, UnreadableBody
 from proxy.gateway.bodies import parsed, read_answer
+from proxy.gateway.correction import Correcting, Corrector
 from proxy.gateway.estimators import Asker
 from proxy.gateway.forward import Forwarding, as_it_is, chunks_of, read, resumed
 from proxy.gateway.grounding import Grounder, Grounding
@@ -52,6 +53,7 @@ class Completions:
     settings: CompletionSettings
     telemetry: Telemetry
     sampler: Sampler | None = None
+    corrector: Corrector | None = None
 
     async def complete(self, dialect: Dialect, call: Call) -> Reply:
         """Return the upstream's answer to `call`, with its grounding. Raises RequestError when there is none to give.
@@ -80,7 +82,9 @@ class Completions:
             unread = self.grounder.unread(request, new_id())
             return _with_headers(await forwarding.passed(await forwarding.send(route, outgoing)), unread.headers)
         try:
-            grounding.sample(self.sampler.begin(request, route, await outgoing(route)) if self.sampler else None)
+            sent = await outgoing(route)
+            grounding.sample(self.sampler.begin(request, route, sent) if self.sampler else None)
+            grounding.correct(self.corrector.begin(request, route, sent) if self.corrector else None)
             reply = await forwarding.send(route, outgoing)
             grounding.answered(forwarding.attempts, counts_prompt=forwarding.counts_prompt)
             decoder = Decoder(header(reply.headers, b"content-encoding"))
@@ -113,10 +117,19 @@ class Completions:
         """
         if self.sampler is None or request.options.samples is None:
             return None
+        return self.sampler.begin(request, *await self._outgoing(request, call))
+
+    async def correct(self, request: Request, call: Call) -> Correcting | None:
+        """Correct an answer to a request that asks for it; `call` gives the headers. Raises UnknownModel."""
+        if self.corrector is None or not request.options.corrective_retry:
+            return None
+        return self.corrector.begin(request, *await self._outgoing(request, call))
+
+    async def _outgoing(self, request: Request, call: Call) -> tuple[Route, Call]:
+        """Return the route of a request and the call that it goes out as, with the headers of `call`."""
         route = self.router.choose(request.model)
         body = await parsed(request.raw, lambda: request.outgoing(route.model, route.upstream.forwards_documents))
-        target = request.dialect.path.removeprefix("/v1")
-        return self.sampler.begin(request, route, replace(call, target=target, body=body))
+        return route, replace(call, target=request.dialect.path.removeprefix("/v1"), body=body)
 
     def _mode(self, request: Request) -> Mode:
         if self.settings.mode == "off" or request.dialect.answers_later(request.body):
