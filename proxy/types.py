@@ -667,7 +667,8 @@ class Call:
     """One HTTP request on its way to an upstream. `target` is path and query below `/v1`, as the client wrote them.
 
     Of a `native` call it is below the root of the server: such a call is one of Ollama's own API. What is stored of a
-    call belongs to its `tenant`, which is "" for all clients where these have no keys, or share everything.
+    call belongs to its `tenant`, which is "" for all clients where these have no keys, or share everything. `address`
+    is that of the client, "" where it is not known.
     """
 
     method: str
@@ -676,6 +677,7 @@ class Call:
     body: bytes
     native: bool = False
     tenant: str = ""
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,10 @@ async def read_call(scope: Scope, receive: Receive, max_body: int) -> Call:
         more = message.get("more_body", False)
         if size > max_body:
             raise _too_large(max_body)
-    return Call(scope["method"], target_of(scope), headers, await joined(body, size), tenant=scope.get(TENANT, ""))
+    raw, tenant, client = await joined(body, size), scope.get(TENANT, ""), scope.get("client")
+    return Call(
+        scope["method"], target_of(scope), headers, raw, tenant=tenant, address=str(client[0]) if client else ""
+    )
 
 
 def target_of(scope: Scope) -> str:
