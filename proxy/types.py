@@ -566,6 +566,22 @@ class SelfConsistency:
 
 
 @dataclass(frozen=True, slots=True)
+class Correction:
+    """An answer that was asked for once more, as the first one breaks the shape declared for it.
+
+    `answer` is the corrected text and `violations` those that are left in it; both are None where there is none, for
+    the `reason` given. The tokens are those of the extra call, as far as its server reports them.
+    """
+
+    status: Literal["pending", "complete", "failed"]
+    answer: str | None = None
+    violations: tuple[Violation, ...] | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """One upstream that was asked for an answer, the model's name there, and how that ended.
 
@@ -619,6 +635,7 @@ class Report:
     cache: CacheUse = CacheUse()
     stages: tuple[StageUse, ...] = ()
     self_consistency: SelfConsistency | None = None
+    correction: Correction | None = None
     timing_ms: tuple[tuple[str, float], ...] = ()
     degraded: tuple[tuple[str, str], ...] = ()
     attempts: tuple[Attempt, ...] = ()
@@ -635,7 +652,8 @@ class Call:
     """One HTTP request on its way to an upstream. `target` is path and query below `/v1`, as the client wrote them.
 
     Of a `native` call it is below the root of the server: such a call is one of Ollama's own API. What is stored of a
-    call belongs to its `tenant`, which is "" for all clients where these have no keys, or share everything.
+    call belongs to its `tenant`, which is "" for all clients where these have no keys, or share everything. `address`
+    is that of the client, "" where it is not known.
     """
 
     method: str
@@ -644,6 +662,7 @@ class Call:
     body: bytes
     native: bool = False
     tenant: str = ""
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,6 +127,14 @@ class Thresholds(Section):
     risk: Share = 0.3
 
 
+class Correction(Section):
+    """Whether a model is asked once more for an answer that breaks its schema."""
+
+    enabled: bool = False
+    on_request: bool = True
+    timeout: Duration = Field(default=60.0, gt=0)
+
+
 class Sampling(Section):
     """How often an answer is sampled again to see whether it comes out the same."""
 

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from proxy.config.grounding import (
     ConfidenceSettings,
     ConsistencySettings,
+    Correction,
     Grounding,
     JudgeSettings,
     Numeric,
@@ -49,6 +50,7 @@ class Settings(Section):
     jobs: Jobs = Jobs()
     webhook: Webhook = Webhook()
     sampling: Sampling = Sampling()
+    correction: Correction = Correction()
     mcp: Mcp = Mcp()
     stream: Stream = Stream()
     telemetry: Telemetry = Telemetry()

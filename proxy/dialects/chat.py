@@ -7,7 +7,7 @@ from functools import partial
 from math import exp
 from typing import Any
 
-from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, dicts, index_of, member, string
+from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, dicts, index_of, member, string
 from proxy.dialects.parts import read_messages, unread_parts
 from proxy.types import Message
 
@@ -38,6 +38,11 @@ def expected(body: Body) -> int:
 def again(body: Body, temperature: float) -> Body:
     """The same request for one choice that does not stream."""
     return {key: value for key, value in body.items() if key not in _NOT_AGAIN} | {"temperature": temperature}
+
+
+def _continued(body: Body, answer: str, message: str) -> Body | None:
+    has_messages = isinstance(body.get("messages"), list)
+    return continued(body, "messages", _NOT_AGAIN, answer, message) if has_messages else None
 
 
 def hear(piece: Callable[[Body], Piece], event: Body) -> Said:
@@ -93,4 +98,5 @@ CHAT = Dialect(
     schema=_schema,
     expected=expected,
     again=again,
+    continued=_continued,
 )

@@ -7,11 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, JsonValue, ValidationError
 
 from proxy.dialects.chat import CHAT
 from proxy.dialects.jsonbytes import dumps
-from proxy.dialects.options import Evidence, Options, explicit_sources, in_json_words, path_of
+from proxy.dialects.options import (
+    MAX_VALUES,
+    Evidence,
+    Options,
+    explicit_sources,
+    has_over,
+    in_json_words,
+    path_of,
+)
 from proxy.dialects.report import render_budget, render_claim
 from proxy.dialects.request import Request, read_object, read_request
 from proxy.errors import BadRequest
@@ -25,7 +33,7 @@ _LONGEST = 20_000  # characters of one claim, fact or step; what is longer is an
 
 Assertion = Annotated[str, Field(min_length=1, max_length=_LONGEST)]
 Confidence = Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
-EvidenceList = Annotated[tuple[Evidence, ...], Field(strict=False)]
+EvidenceList = Annotated[tuple[Evidence, ...], FailFast(), Field(strict=False)]
 
 
 class Check(BaseModel):
@@ -49,13 +57,13 @@ class FactIn(Check):
     text: Assertion
     confidence: Confidence | None = None
     evidence: EvidenceList = ()
-    cites: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    cites: Annotated[tuple[str, ...], FailFast(), Field(strict=False)] = ()
 
 
 class MemoryCheck(Check):
     """Facts for the memory of a subject; without one they are decided on and not kept."""
 
-    facts: Annotated[tuple[FactIn, ...], Field(strict=False, min_length=1, max_length=100)]
+    facts: Annotated[tuple[FactIn, ...], FailFast(), Field(strict=False, min_length=1, max_length=100)]
     subject: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     evidence: EvidenceList = ()
     model: str = ""
@@ -64,7 +72,7 @@ class MemoryCheck(Check):
 class TraceCheck(Check):
     """Steps of reasoning, what they start from, and the answer that they should lead to."""
 
-    steps: Annotated[tuple[Assertion, ...], Field(strict=False, min_length=1, max_length=200)]
+    steps: Annotated[tuple[Assertion, ...], FailFast(), Field(strict=False, min_length=1, max_length=200)]
     context: EvidenceList = ()
     answer: Assertion | None = None
     question: Annotated[str, Field(max_length=_LONGEST)] = ""
@@ -81,7 +89,7 @@ class EvidenceCheck(Check):
     """A JSON answer, its fields that hold quotations, and the sources that these are looked for in."""
 
     answer: str | dict[str, JsonValue]
-    fields: Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
+    fields: Annotated[tuple[str, ...], FailFast(), Field(strict=False, min_length=1)]
     sources: EvidenceList
 
 
@@ -90,19 +98,26 @@ class AnswerCheck(Check):
 
     answer: str
     question: str = ""
-    messages: Annotated[tuple[dict[str, JsonValue], ...], Field(strict=False)] = ()
+    messages: Annotated[tuple[dict[str, JsonValue], ...], FailFast(), Field(strict=False)] = ()
     documents: JsonValue = None
     model: str = ""
 
 
 def read_check(shape: type[M], raw: bytes) -> M:
     """A body of this shape. Raises BadRequest, naming the key that is wrong."""
-    return _validated(shape, read_object(raw))
+    return _validated(shape, _read(raw))
+
+
+def _read(raw: bytes) -> dict[str, Any]:
+    body = read_object(raw)
+    if has_over(body, MAX_VALUES):
+        raise BadRequest(f"The body of your request must not hold over {MAX_VALUES:,} values.")
+    return body
 
 
 def read_answer_check(raw: bytes, headers: Mapping[str, str], tenant: str = "") -> tuple[AnswerCheck, Request]:
     """An answer to be verified, and the request that would have led to it. Raises BadRequest."""
-    body = read_object(raw)
+    body = _read(raw)
     own = {key: value for key, value in body.items() if key in AnswerCheck.model_fields}
     check = _validated(AnswerCheck, own)
     asked = {key: value for key, value in body.items() if key not in own}
@@ -112,6 +127,9 @@ def read_answer_check(raw: bytes, headers: Mapping[str, str], tenant: str = "") 
     read = replace(read_request(CHAT, dumps(request), headers, tenant), question=check.question)
     if read.options.samples is not None and not (check.model and check.messages):
         raise BadRequest("'samples' needs 'model' and 'messages', as that request is sent again", param="samples")
+    if read.options.corrective_retry and not (check.model and check.messages):
+        message = "'corrective_retry' needs 'model' and 'messages', as that request is sent again"
+        raise BadRequest(message, param="corrective_retry")
     return check, read
 
 
@@ -197,12 +215,18 @@ def render_violations(violations: Sequence[Violation]) -> dict[str, Any]:
 
 
 def _validated(shape: type[M], body: Mapping[str, Any]) -> M:
+    if (unknown := next((key for key in body if key not in shape.model_fields), None)) is not None:
+        raise _unknown(unknown)
     try:
         return shape.model_validate(body)
     except ValidationError as error:
         first = error.errors()[0]
         path = path_of(first)
         if first["type"] == "extra_forbidden":
-            told = "there is an unknown key"  # its name may be anything
-            raise BadRequest(f"'{path}' is no key of this endpoint", param=path, operator=told) from error
+            raise _unknown(path) from error
         raise BadRequest(f"'{path}': {in_json_words(first['msg'])}", param=path) from error
+
+
+def _unknown(path: str) -> BadRequest:
+    operator = "there is an unknown key"  # its name may be anything
+    return BadRequest(f"'{path}' is no key of this endpoint", param=path, operator=operator)

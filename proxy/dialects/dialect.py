@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -67,6 +67,19 @@ def _not_again(_: Body, __: float) -> Body | None:
     return None
 
 
+def _not_continued(_: Body, __: str, ___: str) -> Body | None:
+    return None
+
+
+def continued(body: Body, field: str, dropped: Collection[str], answer: str, message: str) -> Body:
+    """Return a request with its answer and a further message of the user at the end of the list that `field` holds.
+
+    Without the keys that are `dropped`.
+    """
+    turns = [{"role": "assistant", "content": answer}, {"role": "user", "content": message}]
+    return {key: value for key, value in body.items() if key not in dropped} | {field: [*body[field], *turns]}
+
+
 def _never(_: Body) -> bool:
     return False
 
@@ -85,7 +98,8 @@ class Dialect:
     Of a request: `messages` is what it says, `unread` one sentence for each thing in it that cannot be read, `schema`
     the JSON schema that its answer is to follow, `expected` how many choices that will have, `temperature` whatever it
     states as such, and `again` the same request to be asked once more at another temperature, for an answer in one
-    piece and with no traces left (None: it cannot be); `answers_later` is whether its reply will hold no answer yet.
+    piece and with no traces left (None: it cannot be); `continued` is the same with an answer to it and a further
+    message of the user, likewise; `answers_later` is whether its reply will hold no answer yet.
 
     Of an answer: `hear` is what one event says, `last` whether a finished answer to this request (the second argument)
     has its last event here, and then on which side of it there is room for another; `choices` are those that a client
@@ -108,6 +122,7 @@ class Dialect:
     expected: Callable[[Body], int] = _one
     temperature: Callable[[Body], Any] = _temperature
     again: Callable[[Body, float], Body | None] = _not_again
+    continued: Callable[[Body, str, str], Body | None] = _not_continued
     answers_later: Callable[[Body], bool] = _never
     choices: Callable[[Sequence[Choice]], Sequence[Choice]] = _as_they_are
     framing: Framing = SSE

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
+from proxy.dialects.largejson import Member, members, parse_large
+
+_LIGHT, _LIGHT_TEXT, _LIGHT_VALUES = 2**12, 2**17, 2**12
+_PIECE = 2**20
+_OPEN = ord("{")
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]', re.DOTALL)
 
 
@@ -26,6 +31,23 @@ def loads(raw: bytes | str) -> Any:
             raise ValueError("nested too deeply") from error
 
 
+def is_light(raw: bytes) -> bool:
+    """Return whether a JSON text can be parsed and edited within a few milliseconds."""
+    size = len(raw)
+    if size <= _LIGHT:
+        return True
+    return size <= _LIGHT_TEXT and raw.count(b",") + raw.count(b"[") + raw.count(b"{") <= _LIGHT_VALUES
+
+
+def loads_object(raw: bytes, skipped: Collection[str] = ()) -> Any:
+    """Return the value of a JSON text, which is parsed in small steps when it is not light.
+
+    It may then lack the top-level members in `skipped`. Raises ValueError when it is no JSON, and of one that is not
+    light also when it is no object; ValuesTooLarge when it holds too many values.
+    """
+    return loads(raw) if is_light(raw) else parse_large(raw, skipped)
+
+
 def dumps(value: Any) -> bytes:
     """A value as compact UTF-8 JSON; lone surrogates are escaped."""
     try:
@@ -36,23 +58,26 @@ def dumps(value: Any) -> bytes:
 
 def without(body: bytes, names: Collection[str]) -> bytes:
     """`body`, a JSON object, less its top-level members called `names`; every other byte stays."""
-    members = list(_members(body))
-    kept = [at for at, member in enumerate(members) if member.name not in names]
-    if len(kept) == len(members):
+    found = list(_members(body))
+    kept = [at for at, member in enumerate(found) if member.name not in names]
+    if len(kept) == len(found):
         return body
-    pieces = [body[: members[0].start]]
+    pieces = [*_cut(body, 0, found[0].start)]
     for place, at in enumerate(kept):
-        before = members[at - 1].end if place else members[at].start
-        pieces.append(body[before : members[at].end])
-    return b"".join((*pieces, body[members[-1].end :]))
+        before = found[at - 1].end if place else found[at].start
+        pieces += _cut(body, before, found[at].end)
+    return b"".join((*pieces, *_cut(body, found[-1].end, len(body))))
 
 
 def replaced(body: bytes, name: str, value: Any) -> bytes:
     """`body`, a JSON object, with the value of its top-level member `name` changed; every other byte stays."""
-    for member in reversed(list(_members(body))):
+    pieces: list[bytes] = []
+    end = 0
+    for member in _members(body):
         if member.name == name:
-            body = body[: member.value] + dumps(value) + body[member.end :]
-    return body
+            pieces += (*_cut(body, end, member.value), dumps(value))
+            end = member.end
+    return b"".join((*pieces, *_cut(body, end, len(body)))) if pieces else body
 
 
 def with_member(body: bytes, name: str, value: bytes, inside: Sequence[str] = ()) -> bytes:
@@ -63,22 +88,23 @@ def with_member(body: bytes, name: str, value: bytes, inside: Sequence[str] = ()
     for member in _members(body) if inside else ():
         if member.name == inside[0] and body[member.value : member.value + 1] == b"{":
             added = with_member(body[member.value : member.end], name, value, inside[1:])
-            return body[: member.value] + added + body[member.end :]
+            return b"".join((*_cut(body, 0, member.value), added, *_cut(body, member.end, len(body))))
     end = body.rindex(b"}")
-    comma = b"" if body[:end].rstrip().endswith(b"{") else b","
-    return body[:end] + comma + dumps(name) + b":" + value + body[end:]
+    comma = b"" if body[_back_over_space(body, end) - 1] == _OPEN else b","
+    return b"".join((*_cut(body, 0, end), comma, dumps(name), b":", value, body[end:]))
 
 
-class _Member(NamedTuple):
-    """A top-level member: its name, and where it starts, where its value starts, and where both end."""
-
-    name: str
-    start: int
-    value: int
-    end: int
+def _cut(body: bytes, start: int, end: int) -> Iterator[bytes]:
+    """Yield a part of a body in pieces: copying a large one at once would hold the GIL, joining pieces does not."""
+    for at in range(start, end, _PIECE):
+        yield body[at : min(at + _PIECE, end)]
 
 
-def _members(body: bytes) -> Iterator[_Member]:
+def _members(body: bytes) -> Iterator[Member]:
+    return _members_of_light(body) if is_light(body) else members(body)
+
+
+def _members_of_light(body: bytes) -> Iterator[Member]:
     depth = 0
     name: str | None = None
     start = value = 0
@@ -86,7 +112,7 @@ def _members(body: bytes) -> Iterator[_Member]:
         mark = match.group()
         if depth == 1 and mark in (b",", b"}"):
             if name is not None:
-                yield _Member(name, start, value, _back_over_space(body, match.start()))
+                yield Member(name, start, value, _back_over_space(body, match.start()))
             name = None
         elif depth == 1 and mark == b":":
             value = _over_space(body, match.end())

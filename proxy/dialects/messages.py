@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, dicts, index_of, member, string
+from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, dicts, index_of, member, string
 from proxy.dialects.error import anthropic_error
 from proxy.dialects.jsonbytes import dumps
 from proxy.dialects.parts import read_message, read_parts, unread_in, unread_parts
@@ -78,6 +78,11 @@ def _again(body: Body, temperature: float) -> Body | None:
         return None
     asked = {key: value for key, value in body.items() if key not in _NOT_AGAIN}
     return asked | {"temperature": min(temperature, 1.0)}
+
+
+def _continued(body: Body, answer: str, message: str) -> Body | None:
+    has_messages = isinstance(body.get("messages"), list)
+    return continued(body, "messages", _NOT_AGAIN, answer, message) if has_messages else None
 
 
 def _hear(event: Body) -> Said:
@@ -173,6 +178,7 @@ MESSAGES = Dialect(
     unread=_unread,
     schema=_schema,
     again=_again,
+    continued=_continued,
     choices=_choices,
     framing=NAMED_SSE,
     error=anthropic_error,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from proxy.dialects.chat import probabilities
-from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, dicts, index_of, member, string
+from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, dicts, index_of, member, string
 from proxy.dialects.error import Fault
 from proxy.dialects.jsonbytes import dumps
 from proxy.dialects.ndjson import NDJSON
@@ -53,6 +53,12 @@ def _temperature(body: Body) -> object:
 def _again(body: Body, temperature: float) -> Body:
     asked = {key: value for key, value in body.items() if key not in _NOT_AGAIN}
     return asked | {"stream": False, "options": member(body, "options") | {"temperature": temperature}}
+
+
+def _continued(body: Body, answer: str, message: str) -> Body | None:
+    if not isinstance(body.get("messages"), list):
+        return None
+    return {**continued(body, "messages", _NOT_AGAIN, answer, message), "stream": False}
 
 
 def _hear_chat(event: Body) -> Said:
@@ -119,6 +125,7 @@ OLLAMA_CHAT = Dialect(
     schema=_schema,
     temperature=_temperature,
     again=_again,
+    continued=_continued,
     framing=NDJSON,
     error=ollama_error,
     failure=ollama_error,

@@ -6,7 +6,17 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    FailFast,
+    Field,
+    JsonValue,
+    Tag,
+    ValidationError,
+)
 from pydantic_core import ErrorDetails
 
 from proxy.dialects.parts import is_url
@@ -15,6 +25,9 @@ from proxy.types import Source
 
 Mode = Literal["sync", "async", "off"]
 Detail = Literal["full", "summary", "none"]
+
+MAX_VALUES = 20_000
+"""How many values the JSON may hold that is validated for us."""
 
 HEADERS = {f"x-grounding-{name}": name for name in ("mode", "detail", "subject", "session")}
 
@@ -54,13 +67,14 @@ class Options(BaseModel):
 
     mode: Mode | None = None
     detail: Detail = "full"
-    sources: tuple[Evidence, ...] = Field(default=(), strict=False)
+    sources: Annotated[tuple[Evidence, ...], FailFast()] = Field(default=(), strict=False)
     verifiers: tuple[Literal["quote", "numeric", "statement"], ...] | None = Field(default=None, strict=False)
-    evidence_fields: tuple[str, ...] = Field(default=(), strict=False)
+    evidence_fields: Annotated[tuple[str, ...], FailFast()] = Field(default=(), strict=False)
     facts: dict[str, JsonValue] | None = None
     subject: str | None = None
     session: str | None = None
     samples: Annotated[int | None, BeforeValidator(_whole)] = Field(default=None, ge=3, le=5)
+    corrective_retry: bool = False
     memory: bool = False
     check_tool_calls: bool = False
     offset_unit: Literal["codepoint", "utf16"] = "codepoint"
@@ -76,18 +90,45 @@ def read_options(body: Mapping[str, Any], headers: Mapping[str, str]) -> Options
     twins = {name: headers[header] for header, name in HEADERS.items() if header in headers}
     if not given and not twins:
         return _DEFAULT
+    if has_over(given, MAX_VALUES):
+        raise BadRequest(f"'grounding' must not hold over {MAX_VALUES:,} values", param="grounding")
+    if (unknown := _unknown_key(given)) is not None:
+        name, operator = f"grounding.{unknown}", "there is an unknown key in 'grounding'"  # its name may be anything
+        raise BadRequest(f"'{name}' is not a key of 'grounding'", param=name, operator=operator)
     try:
         return Options.model_validate({**twins, **given})
     except ValidationError as error:
         first = error.errors()[0]
         path = path_of(first)
-        is_known = first["type"] != "extra_forbidden"
-        what = f": {in_json_words(first['msg'])}" if is_known else " is not a key of 'grounding'"
         from_header = len(first["loc"]) == 1 and first["loc"][0] in twins and first["loc"][0] not in given
         name = f"x-grounding-{path}" if from_header else f"grounding.{path}"
-        complaint = f"'{name}'{what}"
-        operator = complaint if is_known else "there is an unknown key in 'grounding'"  # its name may be anything
-        raise BadRequest(complaint + _given(first), param=name, operator=operator) from error
+        complaint = f"'{name}': {in_json_words(first['msg'])}"
+        raise BadRequest(complaint + _given(first), param=name, operator=complaint) from error
+
+
+def _unknown_key(given: Mapping[str, Any]) -> str | None:
+    """Return the path of the first key that is not known, in `grounding` or in its sources."""
+    if (unknown := next((key for key in given if key not in Options.model_fields), None)) is not None:
+        return unknown
+    sources = given.get("sources")
+    for at, source in enumerate(sources if isinstance(sources, list) else ()):
+        for key in source if isinstance(source, dict) else ():
+            if key not in SourceIn.model_fields:
+                return f"sources.{at}.{key}"
+    return None
+
+
+def has_over(value: Any, limit: int) -> bool:
+    """Return whether a JSON value holds more than so many others."""
+    waiting, count = [value], 0
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, (dict, list)):
+            count += len(each)
+            if count > limit:
+                return True
+            waiting += each.values() if isinstance(each, dict) else each
+    return False
 
 
 def _given(details: ErrorDetails) -> str:

@@ -16,12 +16,14 @@ from proxy.types import (
     Citation,
     Confidence,
     ConfidenceParts,
+    Correction,
     Judgement,
     Message,
     Probability,
     Report,
     SelfConsistency,
     Source,
+    Violation,
 )
 
 _TOOL_CALL = re.compile(r"/tool_calls/(\d+)/function/arguments")
@@ -94,17 +96,7 @@ def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:
             "rejected_by_field": dict(report.quotes.rejected_by_field),
         }
     if report.violations is not None:
-        wire["schema"] = {
-            "violations": [
-                {
-                    "field": violation.field,
-                    **({} if violation.index is None else {"index": violation.index}),
-                    "expected": violation.expected,
-                    "found": violation.found,
-                }
-                for violation in report.violations
-            ]
-        }
+        wire["schema"] = {"violations": _violations(report.violations)}
     if report.numeric:
         wire["numeric"] = {
             "total_claims": report.numeric.total_claims,
@@ -117,6 +109,8 @@ def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:
         "misses": report.cache.misses,
         "oldest_s": _round(report.cache.oldest_s),
     }
+    if report.correction:
+        wire["correction"] = _correction(report.correction)
     if report.self_consistency:
         wire["self_consistency"] = _self_consistency(report.self_consistency)
     if report.stages:
@@ -250,6 +244,30 @@ def _citation(citation: Citation, units: Utf16 | None) -> dict[str, Any]:
         "score": _round(citation.score),
         "match": citation.match,
     }
+
+
+def _correction(found: Correction) -> dict[str, Any]:
+    if found.status == "pending":
+        return {"status": found.status}
+    return {
+        "status": found.status,
+        "answer": found.answer,
+        **({} if found.violations is None else {"violations": _violations(found.violations)}),
+        "usage": {"prompt_tokens": found.prompt_tokens, "completion_tokens": found.completion_tokens},
+        **({"reason": found.reason} if found.reason else {}),
+    }
+
+
+def _violations(violations: Sequence[Violation]) -> list[dict[str, Any]]:
+    return [
+        {
+            "field": violation.field,
+            **({} if violation.index is None else {"index": violation.index}),
+            "expected": violation.expected,
+            "found": violation.found,
+        }
+        for violation in violations
+    ]
 
 
 def _self_consistency(found: SelfConsistency) -> dict[str, Any]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from proxy.dialects.answer import Answer
 from proxy.dialects.dialect import Dialect
-from proxy.dialects.jsonbytes import loads, replaced, without
+from proxy.dialects.jsonbytes import loads_object, replaced, without
+from proxy.dialects.largejson import ValuesTooLarge
 from proxy.dialects.options import Options, explicit_sources, read_options
-from proxy.errors import UnreadableBody
+from proxy.errors import BodyTooLarge, UnreadableBody
 from proxy.types import Choice, Exchange
 from proxy.verification.examine import Ask
 
@@ -19,8 +20,8 @@ from proxy.verification.examine import Ask
 class Request:
     """A request for a completion, in some dialect. `raw` are its bytes as they came, `body` is what they decode to.
 
-    `model` is empty where it names none, as stored prompts do. What is stored of it belongs to the `tenant`.
-    `question` is set where it is not among the messages.
+    `model` is empty where it names none, as stored prompts do. What is stored of it belongs to the `tenant`. `warnings`
+    are one sentence for each thing in it that is not read; `question` is set where it is not among the messages.
     """
 
     dialect: Dialect
@@ -29,6 +30,7 @@ class Request:
     model: str
     options: Options
     tenant: str = ""
+    warnings: tuple[str, ...] = ()
     question: str = ""
 
     @property
@@ -51,15 +53,6 @@ class Request:
         )
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """One sentence for each thing in it that is not read."""
-        documents = self.body.get("documents")
-        return (
-            *(() if documents is None or isinstance(documents, list) else ("documents: no array, so not read",)),
-            *self.dialect.unread(self.body),
-        )
-
-    @property
     def ask(self) -> Ask:
         """What it asks about the answer besides its claims."""
         return Ask(self.options.evidence_fields, self.dialect.schema(self.body), self.question)
@@ -72,7 +65,13 @@ class Request:
 def read_request(dialect: Dialect, raw: bytes, headers: Mapping[str, str], tenant: str = "") -> Request:
     """Parse a request. Raises UnreadableBody when it is not a JSON object, BadRequest when `grounding` is wrong."""
     body = read_object(raw)
-    return Request(dialect, raw, body, model_of(body), read_options(body, headers), tenant)
+    return Request(dialect, raw, body, model_of(body), read_options(body, headers), tenant, _warnings(dialect, body))
+
+
+def _warnings(dialect: Dialect, body: Mapping[str, Any]) -> tuple[str, ...]:
+    documents = body.get("documents")
+    unread = () if documents is None or isinstance(documents, list) else ("documents: no array, so not read",)
+    return (*unread, *dialect.unread(body))
 
 
 def model_of(body: Mapping[str, Any]) -> str:
@@ -81,10 +80,15 @@ def model_of(body: Mapping[str, Any]) -> str:
     return model if isinstance(model, str) else ""
 
 
-def read_object(raw: bytes) -> dict[str, Any]:
-    """Return the JSON object that a body is. Raises UnreadableBody."""
+def read_object(raw: bytes, skipped: Collection[str] = ()) -> dict[str, Any]:
+    """Return the JSON object that a body is. Of a large one, the members in `skipped` may be left out.
+
+    Raises UnreadableBody, and BodyTooLarge when it holds too many values for its size.
+    """
     try:
-        body = loads(raw)
+        body = loads_object(raw, skipped)
+    except ValuesTooLarge as error:
+        raise BodyTooLarge(f"The body of your request cannot be read: {error}.") from error
     except ValueError as error:
         raise UnreadableBody("We could not parse the JSON body of your request. It is not valid JSON.") from error
     if not isinstance(body, dict):

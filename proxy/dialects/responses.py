@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from proxy.dialects.chat import probabilities
-from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, dicts, member, string
+from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, dicts, member, string
 from proxy.dialects.error import Fault, openai_error
 from proxy.dialects.parts import read_message, read_parts, unread_in
 from proxy.dialects.sse import NAMED_SSE
@@ -107,6 +107,13 @@ def _again(body: Body, temperature: float) -> Body | None:
     return asked | {"temperature": temperature, "store": False}
 
 
+def _continued(body: Body, answer: str, message: str) -> Body | None:
+    """Return the request with two more items, not to be stored; to a conversation it would add itself."""
+    if body.get("conversation") or not _items(body):
+        return None
+    return {**continued({**body, "input": _items(body)}, "input", _NOT_AGAIN, answer, message), "store": False}
+
+
 def _answers_later(body: Body) -> bool:
     return body.get("background") is True and body.get("stream") is not True
 
@@ -193,6 +200,7 @@ RESPONSES = Dialect(
     unread=_unread,
     schema=_schema,
     again=_again,
+    continued=_continued,
     answers_later=_answers_later,
     choices=_choices,
     framing=NAMED_SSE,

@@ -126,6 +126,7 @@ class GroundingReport(Told):
     prompt: Prompt | None = None
     choices: list[ReportChoice] = []
     quotes: dict[str, Any] | None = None
+    correction: dict[str, Any] | None = None
     numeric: dict[str, Any] | None = None
     cache: dict[str, Any] | None = None
     timing_ms: dict[str, float] = {}

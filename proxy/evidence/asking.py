@@ -109,9 +109,10 @@ async def _body(reply: Reply) -> bytes:
     read = bytearray()
     async with aclosing(reply.body) as chunks:
         async for chunk in chunks:
-            read += decoder.feed(chunk)
-            if len(read) > _MOST:
-                raise ValueError("the answer is too long")
+            for piece in decoder.pieces(chunk):
+                read += piece
+                if len(read) > _MOST:
+                    raise ValueError("the answer is too long")
     return bytes(read)
 
 

@@ -25,7 +25,7 @@ from proxy.dialects.checks import (
     render_violations,
     sources_of,
 )
-from proxy.dialects.jsonbytes import dumps, loads
+from proxy.dialects.jsonbytes import dumps, loads_object
 from proxy.dialects.report import render_claim
 from proxy.dialects.request import Request
 from proxy.errors import BadRequest, Overload, TryLater
@@ -87,7 +87,8 @@ class Checks:
             annotation = grounder.unread(request, new_id())
             return annotation.shown or annotation.kept
         try:
-            grounding.sample(self.completions.sample(request, call) if call else None)
+            grounding.sample(await self.completions.sample(request, call) if call else None)
+            grounding.correct(await self.completions.correct(request, call) if call else None)
             grounding.conclude(_whole(check))
             annotation = await grounding.annotation(within=None)
         except BaseException:
@@ -106,7 +107,7 @@ class Checks:
     def _evidence(self, check: EvidenceCheck) -> Mapping[str, Any]:
         policy = self.prover.policy.quotes
         try:
-            answer = loads(check.answer) if isinstance(check.answer, str) else check.answer
+            answer = loads_object(check.answer.encode()) if isinstance(check.answer, str) else check.answer
         except ValueError as error:
             raise BadRequest("'answer': it is no JSON", param="answer") from error
         quotes, violations = read_evidence(answer, check.fields)

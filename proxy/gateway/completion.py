@@ -6,16 +6,18 @@ The answer is the upstream's in every byte but the `grounding` that is added to 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from proxy.dialects.answer import Answer
 from proxy.dialects.dialect import Dialect
 from proxy.dialects.encoding import Decoder
-from proxy.dialects.jsonbytes import loads, with_member
+from proxy.dialects.jsonbytes import with_member
 from proxy.dialects.options import Mode, read_options
 from proxy.dialects.request import Request, read_request
 from proxy.errors import Overload, UnreadableBody
+from proxy.gateway.bodies import parsed, read_answer
+from proxy.gateway.correction import Correcting, Corrector
 from proxy.gateway.estimators import Asker
-from proxy.gateway.forward import Forwarding, chunks_of, read, resumed
+from proxy.gateway.forward import Forwarding, as_it_is, chunks_of, read, resumed
 from proxy.gateway.grounding import Grounder, Grounding
 from proxy.gateway.sampling import Sampler, Sampling
 from proxy.gateway.stream import AnnotatedStream, StreamSettings
@@ -27,7 +29,8 @@ from proxy.upstream.router import Route, Router
 from proxy.upstream.wire import begun
 
 _SKIPPED: Headers = ((b"x-grounding-status", b"skipped"), (b"x-grounding-verdict", b"not_checked"))
-_UNREADABLE: Headers = ((b"x-grounding-status", b"failed"), (b"x-grounding-verdict", b"not_checked"))
+_UNKNOWN_CODING = "The answer cannot be read: its content-encoding is none of gzip, deflate and identity."
+_TOO_LONG = "The answer is longer than {} bytes, so it is not read."
 _UNBUFFERED: Headers = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
 
 
@@ -50,6 +53,7 @@ class Completions:
     settings: CompletionSettings
     telemetry: Telemetry
     sampler: Sampler | None = None
+    corrector: Corrector | None = None
 
     async def complete(self, dialect: Dialect, call: Call) -> Reply:
         """Return the upstream's answer to `call`, with its grounding. Raises RequestError when there is none to give.
@@ -57,14 +61,15 @@ class Completions:
         A request without a model goes to the default upstream, and so does a body that is no JSON object.
         """
         try:
-            request = read_request(dialect, call.body, _ours(call.headers), call.tenant)
+            ours = _ours(call.headers)
+            request = await parsed(call.body, lambda: read_request(dialect, call.body, ours, call.tenant))
         except UnreadableBody as error:
             return await self._unreadable(dialect, call, str(error))
         self.telemetry.about(request.options.session, request.options.subject)
         route = self.router.choose(request.model) if request.model else self.router.default
 
-        def outgoing(to: Route) -> Call:
-            body = request.outgoing(to.model, to.upstream.forwards_documents)
+        async def outgoing(to: Route) -> Call:
+            body = await parsed(call.body, lambda: request.outgoing(to.model, to.upstream.forwards_documents))
             return call if body is call.body else replace(call, body=body)
 
         forwarding = Forwarding(self.telemetry, dialect.operation, request.body)
@@ -77,14 +82,18 @@ class Completions:
             unread = self.grounder.unread(request, new_id())
             return _with_headers(await forwarding.passed(await forwarding.send(route, outgoing)), unread.headers)
         try:
-            grounding.sample(self.sampler.begin(request, route, outgoing(route)) if self.sampler else None)
+            sent = await outgoing(route)
+            grounding.sample(self.sampler.begin(request, route, sent) if self.sampler else None)
+            grounding.correct(self.corrector.begin(request, route, sent) if self.corrector else None)
             reply = await forwarding.send(route, outgoing)
             grounding.answered(forwarding.attempts, counts_prompt=forwarding.counts_prompt)
             decoder = Decoder(header(reply.headers, b"content-encoding"))
             if reply.status != 200 or not decoder.known:
                 grounding.abandon()
                 passed = await forwarding.passed(reply)
-                return passed if decoder.known else _with_headers(passed, _UNREADABLE)
+                if decoder.known:
+                    return passed
+                return _with_headers(passed, self.grounder.unread(request, grounding.id, _UNKNOWN_CODING).headers)
             if (header(reply.headers, b"content-type") or b"").startswith(dialect.framing.media_type):
                 return await self._stream(request, grounding, forwarding, reply, decoder)
             return await self._body(request, grounding, forwarding, reply, decoder)
@@ -96,22 +105,31 @@ class Completions:
         """Return the default upstream's own answer to a body that is no JSON object, with a report that failed."""
         request = Request(dialect, call.body, {}, "", read_options({}, _ours(call.headers)), call.tenant)
         forwarding = Forwarding(self.telemetry, dialect.operation, request.body)
-        reply = await forwarding.passed(await forwarding.send(self.router.default, lambda _: call))
+        reply = await forwarding.passed(await forwarding.send(self.router.default, as_it_is(call)))
         if self._mode(request) == "off":
             return _with_headers(reply, _SKIPPED)
         return _with_headers(reply, self.grounder.unread(request, new_id(), reason).headers)
 
-    def sample(self, request: Request, call: Call) -> Sampling | None:
+    async def sample(self, request: Request, call: Call) -> Sampling | None:
         """Sample the answers of a request's model, where the request asks for it; `call` gives the headers.
 
         Raises UnknownModel.
         """
         if self.sampler is None or request.options.samples is None:
             return None
+        return self.sampler.begin(request, *await self._outgoing(request, call))
+
+    async def correct(self, request: Request, call: Call) -> Correcting | None:
+        """Correct an answer to a request that asks for it; `call` gives the headers. Raises UnknownModel."""
+        if self.corrector is None or not request.options.corrective_retry:
+            return None
+        return self.corrector.begin(request, *await self._outgoing(request, call))
+
+    async def _outgoing(self, request: Request, call: Call) -> tuple[Route, Call]:
+        """Return the route of a request and the call that it goes out as, with the headers of `call`."""
         route = self.router.choose(request.model)
-        body = request.outgoing(route.model, route.upstream.forwards_documents)
-        target = request.dialect.path.removeprefix("/v1")
-        return self.sampler.begin(request, route, replace(call, target=target, body=body))
+        body = await parsed(request.raw, lambda: request.outgoing(route.model, route.upstream.forwards_documents))
+        return route, replace(call, target=request.dialect.path.removeprefix("/v1"), body=body)
 
     def _mode(self, request: Request) -> Mode:
         if self.settings.mode == "off" or request.dialect.answers_later(request.body):
@@ -134,37 +152,28 @@ class Completions:
     ) -> Reply:
         """The reply with its verdict in body and headers; one that cannot be read passes as it is, and says so."""
         chunks = chunks_of(reply)
-        decoded, answer = b"", None
+        limit, answer, reason = self.settings.max_answer, None, ""
         try:
-            raw, end = await read(chunks, self.settings.max_answer, grounding.has_room)
+            raw, end = await read(chunks, limit, grounding.has_room)
             if end == "whole":
-                decoded, answer = _parsed(raw, decoder, request.dialect)
+                decoded, answer, reason = await read_answer(raw, decoder, request.dialect, limit)
         except BaseException as error:
             forwarding.broke_off(error)
             raise
         finally:
             forwarding.end(answer)
         if answer is None:
-            headers = grounding.shed().headers if end == "no_room" else _UNREADABLE
             grounding.abandon()
+            reason = _TOO_LONG.format(limit) if end == "too_long" else reason
             body = raw if end == "whole" else await begun(resumed(raw, chunks))
-            return _with_headers(replace(reply, body=body), headers)
+            return _with_headers(replace(reply, body=body), self.grounder.unread(request, grounding.id, reason).headers)
         grounding.conclude(answer)
         annotation = await grounding.annotation(within=self.settings.timeout)
         if annotation.shown is None:
             return _with_headers(replace(reply, body=raw), annotation.headers)
         headers = _without(reply.headers, b"content-length", b"content-encoding")
-        return Reply(reply.status, headers + annotation.headers, with_member(decoded, "grounding", annotation.shown))
-
-
-def _parsed(raw: bytes, decoder: Decoder, dialect: Dialect) -> tuple[bytes, Answer | None]:
-    """A body freed of its coding, and the answer that it holds; no answer when it is no JSON object."""
-    try:
-        decoded = decoder.feed(raw)
-        body = loads(decoded)
-    except ValueError:
-        return raw, None
-    return decoded, Answer.whole(dialect, body) if isinstance(body, dict) else None
+        body = await parsed(decoded, partial(with_member, decoded, "grounding", annotation.shown))
+        return Reply(reply.status, headers + annotation.headers, body)
 
 
 def _ours(headers: Headers) -> dict[str, str]:

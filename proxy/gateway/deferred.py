@@ -35,6 +35,7 @@ WEBHOOK = "webhook"
 
 _DIALECTS = {dialect.name: dialect for dialect in DIALECTS}
 _NO_ROOM = (("all", "overload"), ("all", "timeout"))
+_MAX_KEPT = 2**22  # bytes of a request that a job keeps
 _NOT_NOW = ("rate_limited", "unavailable")
 _NOT_FINAL = ("pending", "deferred")
 
@@ -73,10 +74,12 @@ class Later:
     async def take(
         self, id_: str, request: Request, heard: Heard, origin: str | None = None, after: float | None = None
     ) -> bool:
-        """Have an examination done later under this id. False when it could not be kept; the loss is counted there.
+        """Leave an examination to a job. Return False when it could not be kept, or its request is too large for that.
 
         `origin` is the trace that it is left for later in; it is first tried `after` so many seconds.
         """
+        if len(request.raw) > _MAX_KEPT:
+            return False
         payload = await asyncio.to_thread(write, request, heard, origin)
         return await self.defer(EXAMINATION, id_, payload, request.tenant, after)
 

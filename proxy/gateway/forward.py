@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal
 
 from proxy.dialects.answer import Answer
 from proxy.errors import RequestError
+from proxy.offload import joined
 from proxy.telemetry import Telemetry, UpstreamCall
 from proxy.telemetry.names import Purpose
 from proxy.types import Attempt, Call, Chunks, Headers, Reply
@@ -17,6 +18,9 @@ from proxy.upstream.attempts import Attempts
 from proxy.upstream.headers import without_keys
 from proxy.upstream.router import Route
 from proxy.upstream.wire import begun
+
+Outgoing = Callable[[Route], Awaitable[Call]]
+"""Give the call that goes out on a route."""
 
 
 class Forwarding:
@@ -33,19 +37,19 @@ class Forwarding:
         self.attempts: tuple[Attempt, ...] = ()
         self.counts_prompt = True
 
-    async def send(self, route: Route, outgoing: Callable[[Route], Call]) -> Reply:
+    async def send(self, route: Route, outgoing: Outgoing) -> Reply:
         """The reply to what is `outgoing` on a route, or on one of its fallbacks; see `Upstream.send`.
 
         Each attempt has a span of its own; the last one's stays open until `end`. `attempts` are kept when the reply is
         not that of the first, and told in its headers; `counts_prompt` is the `truncation_alarm` of who gave it.
         """
         if route.is_plain:
-            return await self._send(route, outgoing(route), self._body)
+            return await self._send(route, await outgoing(route), self._body)
 
         async def attempt(instead: Route) -> Reply:
             if instead is route:
-                return await self._send(route, outgoing(route), self._body)
-            call, body = outgoing(instead), {**self._body, "model": instead.model}
+                return await self._send(route, await outgoing(route), self._body)
+            call, body = await outgoing(instead), {**self._body, "model": instead.model}
             if instead.upstream is not route.upstream:  # which the client's keys are not meant for
                 call = replace(call, headers=without_keys(call.headers))
             return await self._send(instead, call, body)
@@ -116,6 +120,15 @@ class Forwarding:
             self.end(answer)
 
 
+def as_it_is(call: Call) -> Outgoing:
+    """Send the same call on every route."""
+
+    async def outgoing(_: Route) -> Call:
+        return call
+
+    return outgoing
+
+
 def told(attempts: Sequence[Attempt]) -> Headers:
     """The headers that tell of attempts: how each ended, and whose reply this is."""
     whose = next((each for each in reversed(attempts) if each.outcome == "answered"), attempts[0])
@@ -138,14 +151,19 @@ def _endless(_: int) -> bool:
 
 async def read(chunks: Chunks, limit: int, has_room: Callable[[int], bool] = _endless) -> tuple[bytes, End]:
     """The bytes of a body as far as there is room for them, `limit` at most, and why they end there."""
-    raw = bytearray()
+    raw: list[bytes] = []
+    size = 0
+    end: End = "whole"
     async for chunk in chunks:
-        raw += chunk
-        if len(raw) > limit:
-            return bytes(raw), "too_long"
+        raw.append(chunk)
+        size += len(chunk)
+        if size > limit:
+            end = "too_long"
+            break
         if not has_room(len(chunk)):
-            return bytes(raw), "no_room"
-    return bytes(raw), "whole"
+            end = "no_room"
+            break
+    return await joined(raw, size), end
 
 
 async def resumed(start: bytes, chunks: Chunks) -> Chunks:

@@ -14,6 +14,7 @@ from proxy.dialects.options import Mode
 from proxy.dialects.request import Request
 from proxy.errors import TryLater
 from proxy.gateway.annotate import Annotation, annotate, stand_in
+from proxy.gateway.correction import Correcting
 from proxy.gateway.deferred import Heard, Later, is_unfinished, read, wait_asked_for
 from proxy.gateway.estimators import Asker
 from proxy.gateway.recall import Recaller
@@ -135,11 +136,16 @@ class Grounder:
         return annotation.kept
 
     async def conclude(
-        self, examination: Examination, request: Request, heard: Heard, sampling: Sampling | None = None
+        self,
+        examination: Examination,
+        request: Request,
+        heard: Heard,
+        sampling: Sampling | None = None,
+        correcting: Correcting | None = None,
     ) -> Annotation:
-        """The report on what was heard, in its wire form; traced and logged, not kept.
+        """Return the report on what was heard, in its wire form; it is traced and logged, not kept.
 
-        Samples that are not ready are never waited for: what they come to is added to the kept report (SC1).
+        Samples that are not ready, and a correction, are never waited for: they are added to the kept report.
         """
         with self.telemetry.verification(examination.id) as span:
             warnings = (*request.warnings, *self.recaller.unmet(request.options))
@@ -155,11 +161,15 @@ class Grounder:
                 report = replace(report, status="deferred")
             if sampling is not None:
                 report = self._rated(replace(report, self_consistency=await sampling.so_far(report)))
+            if correcting is not None:
+                report = replace(report, correction=correcting.due(report, heard))
             annotation = await self._annotated(report, request, heard.choices)
             self.telemetry.evaluated(span, report, heard.answer_id)
             self._log(report, heard)
-            if sampling is not None and report.self_consistency and report.self_consistency.status == "pending":
-                self.start(self._complete(report, request, heard, sampling))
+            if any(
+                each is not None and each.status == "pending" for each in (report.self_consistency, report.correction)
+            ):
+                self.start(self._complete(report, request, heard, sampling, correcting))
             return annotation
 
     async def _defers(self, report: Report, request: Request, heard: Heard) -> bool:
@@ -168,9 +178,21 @@ class Grounder:
             return False
         return await self.later.take(report.id, request, heard, self.telemetry.origin(), wait_asked_for(report))
 
-    async def _complete(self, report: Report, request: Request, heard: Heard, sampling: Sampling) -> None:
-        """Adds to the kept report what the samples come to."""
-        report = self._rated(replace(report, self_consistency=await sampling.complete(report)))
+    async def _complete(
+        self,
+        report: Report,
+        request: Request,
+        heard: Heard,
+        sampling: Sampling | None,
+        correcting: Correcting | None,
+    ) -> None:
+        """Add to the kept report what the samples and the correction come to."""
+        is_due = report.correction is not None and report.correction.status == "pending"
+        correction = self.start(correcting.complete(report, heard)) if correcting is not None and is_due else None
+        if sampling is not None:
+            report = self._rated(replace(report, self_consistency=await sampling.complete(report)))
+        if correction is not None:
+            report = replace(report, correction=await correction)
         annotation = await self._annotated(report, request, heard.choices)
         self.reports.put(report.id, annotation.kept, request.tenant)
         self.record(annotation, request, heard)
@@ -216,6 +238,7 @@ class Grounding:
         self._concluding: asyncio.Task[Annotation] | None = None
         self._concluded_length = 0
         self._sampling: Sampling | None = None
+        self._correcting: Correcting | None = None
         self._attempts: tuple[Attempt, ...] = ()
         self._counts_prompt = True
 
@@ -225,6 +248,10 @@ class Grounding:
             sampling.cancel()
         else:
             self._sampling = sampling
+
+    def correct(self, correcting: Correcting | None) -> None:
+        """Take on the correction of an answer that breaks its schema; a job that examines it later makes none."""
+        self._correcting = None if self._later is not None else correcting
 
     def answered(self, attempts: tuple[Attempt, ...], *, counts_prompt: bool) -> None:
         """Takes note of what it took to get the answer, where that was more than asking for it.
@@ -324,7 +351,9 @@ class Grounding:
     async def _conclude(self, heard: Heard) -> Annotation:
         if self._examination is None:
             self._examination = self._parts.examine(self._request, self.id, self._asker)
-        annotation = await self._parts.conclude(self._examination, self._request, heard, self._sampling)
+        annotation = await self._parts.conclude(
+            self._examination, self._request, heard, self._sampling, self._correcting
+        )
         self._parts.reports.put(self.id, annotation.kept, self._request.tenant)
         self._parts.record(annotation, self._request, heard)
         return annotation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import structlog
 from proxy.dialects.jsonbytes import dumps, loads, replaced, without
 from proxy.dialects.request import model_of, read_object
 from proxy.errors import BadRequest, RequestError, UnreadableBody
+from proxy.gateway.bodies import parsed
 from proxy.gateway.forward import Forwarding
 from proxy.telemetry import Telemetry
 from proxy.types import Call, Reply
@@ -42,15 +43,14 @@ class PassThrough:
         A body that names none, or cannot be read, goes to the default upstream. `operation` is its name in telemetry.
         """
         try:
-            body = read_object(call.body)
+            body = await parsed(call.body, lambda: read_object(call.body, skipped=("input",)))
         except UnreadableBody:
             return await self.to_default(call)
         model = model_of(body)
         route = self.router.choose(model) if model else self.router.default
-        raw = without(call.body, {"grounding"}) if "grounding" in body else call.body
 
-        def outgoing(to: Route) -> Call:
-            return replace(call, body=raw if to.model == model else replaced(raw, "model", to.model))
+        async def outgoing(to: Route) -> Call:
+            return replace(call, body=await parsed(call.body, lambda: _outgoing(call.body, body, to.model)))
 
         forwarding = Forwarding(self.telemetry, operation, body)
         return await forwarding.passed(await forwarding.send(route, outgoing))
@@ -91,6 +91,12 @@ class PassThrough:
         attempts = Attempts(lambda to: to.upstream.send(call), lambda _: None, repeatable=call.method in _SAFE)
         reply, _ = await attempts.answer(route)
         return reply
+
+
+def _outgoing(raw: bytes, body: Mapping[str, Any], model: str) -> bytes:
+    """Return the bytes of a body less `grounding`, for an upstream that knows its model as `model`."""
+    raw = without(raw, {"grounding"}) if "grounding" in body else raw
+    return raw if model == model_of(body) else replaced(raw, "model", model)
 
 
 async def _listed(upstream: Upstream, call: Call) -> Sequence[dict[str, Any]]:

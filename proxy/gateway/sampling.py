@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
 
-from proxy.dialects.answer import Answer
-from proxy.dialects.encoding import Decoder
-from proxy.dialects.jsonbytes import dumps, loads
 from proxy.dialects.request import Request
-from proxy.errors import GroundwireError
-from proxy.gateway.forward import Forwarding, chunks_of, read
+from proxy.gateway.repeat import MAX_REPEATED, Repeat, Repeated
 from proxy.gateway.workers import Workers
 from proxy.telemetry import Telemetry
 from proxy.types import Call, Policy, Report, SampledClaim, SelfConsistency
-from proxy.upstream.headers import header
 from proxy.upstream.router import Route
 from proxy.verification.agreement import compare_answers
 from proxy.verification.judge import Judge
@@ -29,7 +23,6 @@ log = structlog.get_logger("groundwire.sampling")
 _STEP = 0.1  # between the temperature of a sample and that of the next, past those that are set
 _AT_ONCE = 8  # samples in flight, of all exchanges together
 _COMPARING_S = 0.02  # a comparison that is as quick as that still goes with the answer
-_NOT_REPEATED = frozenset({b"idempotency-key", b"accept", b"content-length"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +56,12 @@ class Sampler:
         settings, asked = self.settings, request.options.samples
         default = settings.samples if settings.enabled else 0
         count = (asked if settings.on_request else None) or default
+        if len(call.body) > MAX_REPEATED:
+            count = 0
         if not count and asked is None:
             return None
-        return Sampling(self, request, route, call, temperatures(settings.temperatures, count))
+        repeat = Repeat(self.telemetry, request, route, call, settings.max_answer)
+        return Sampling(self, repeat, temperatures(settings.temperatures, count))
 
 
 def temperatures(given: Sequence[float], count: int) -> tuple[float, ...]:
@@ -76,24 +72,12 @@ def temperatures(given: Sequence[float], count: int) -> tuple[float, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """One more answer, or the reason why there is none; with its tokens as far as the server told them."""
-
-    text: str = ""
-    reason: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-
 class Sampling:
     """The samples of one exchange on their way; none where they were asked for and may not be."""
 
-    def __init__(self, parts: Sampler, request: Request, route: Route, call: Call, at: tuple[float, ...]) -> None:
+    def __init__(self, parts: Sampler, repeat: Repeat, at: tuple[float, ...]) -> None:
         self._parts = parts
-        self._request = request
-        self._route = route
-        self._call = call
+        self._repeat = repeat
         self._at = at
         self._sampling = asyncio.create_task(self._sampled())
         self._sampling.add_done_callback(_heard)
@@ -120,7 +104,7 @@ class Sampling:
             log.warning("sampling.failed", grounding_id=report.id, error=type(error).__name__)
             return SelfConsistency("failed", len(self._at), self._at, reasons=("error",))
 
-    def _compared(self, samples: Sequence[_Sample], report: Report) -> SelfConsistency:
+    def _compared(self, samples: Sequence[Repeated], report: Report) -> SelfConsistency:
         texts = [sample.text for sample in samples if sample.text.strip()]
         found = [
             (choice.index, each)
@@ -145,53 +129,17 @@ class Sampling:
             else ("not_allowed",),
         )
 
-    async def _sampled(self) -> Sequence[_Sample]:
-        asked = await asyncio.to_thread(loads, self._call.body)
+    async def _sampled(self) -> Sequence[Repeated]:
+        asked = await self._repeat.body()
         return await asyncio.gather(*(self._sample(asked, temperature) for temperature in self._at))
 
-    async def _sample(self, asked: Mapping[str, Any], temperature: float) -> _Sample:
+    async def _sample(self, asked: Mapping[str, Any], temperature: float) -> Repeated:
+        body = self._repeat.request.dialect.again(asked, temperature)
         try:
             async with asyncio.timeout(self._parts.settings.timeout), self._parts.at_once:
-                return await self._answered(asked, temperature)
+                return await self._repeat.ask(body, "sample")
         except TimeoutError:
-            return _Sample(reason="timeout")
-        except GroundwireError as error:
-            return _Sample(reason=type(error).__name__)
-        except Exception as error:  # noqa: BLE001 - no fault of a model server may reach an answer
-            log.warning("sample.failed", error=type(error).__name__)
-            return _Sample(reason="error")
-
-    async def _answered(self, asked: Mapping[str, Any], temperature: float) -> _Sample:
-        dialect = self._request.dialect
-        body = dialect.again(asked, temperature)
-        if body is None:
-            return _Sample(reason="not_repeatable")
-        headers = tuple(pair for pair in self._call.headers if pair[0] not in _NOT_REPEATED)
-        call = replace(self._call, headers=headers, body=await asyncio.to_thread(dumps, body))
-        forwarding = Forwarding(self._parts.telemetry, dialect.operation, body, "sample")
-        reply = await forwarding.send(self._route.once(), lambda _: call)
-        answer = None
-        try:
-            async with aclosing(chunks_of(reply)) as chunks:
-                raw, end = await read(chunks, self._parts.settings.max_answer)
-            if reply.status != 200:
-                return _Sample(reason=f"status {reply.status}")
-            decoded = Decoder(header(reply.headers, b"content-encoding")).feed(raw) if end == "whole" else b""
-            found = loads(decoded) if decoded else None
-            answer = Answer.whole(dialect, found) if isinstance(found, dict) else None
-        except BaseException as error:
-            forwarding.broke_off(error)
-            raise
-        finally:
-            forwarding.end(answer)
-        return _of(answer) if answer else _Sample(reason="unreadable")
-
-
-def _of(answer: Answer) -> _Sample:
-    text = "\n\n".join(choice.text for choice in answer.choices() if choice.text)
-    usage = {name: answer.usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
-    counts = {name: value for name, value in usage.items() if isinstance(value, int)}
-    return _Sample(text, "" if text.strip() else "no text", **counts)
+            return Repeated(reason="timeout")
 
 
 def _heard(task: asyncio.Task[Any]) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from proxy.dialects.answer import Answer
 from proxy.dialects.encoding import Decoder
 from proxy.dialects.error import Fault
 from proxy.dialects.framing import Event, EventTooLarge
-from proxy.dialects.jsonbytes import dumps, loads, with_member
+from proxy.dialects.jsonbytes import dumps, loads_object, with_member
 from proxy.dialects.request import Request
 from proxy.errors import RequestError, UpstreamBroken
+from proxy.gateway.bodies import parsed
 from proxy.gateway.grounding import Grounding
 from proxy.types import Chunks
 
@@ -53,13 +56,13 @@ class AnnotatedStream:
         """
         split = self._framing.splitter(self._settings.max_event)
         try:
-            async with aclosing(chunks):
+            async with aclosing(chunks), aclosing(self._decoded(chunks)) as decoded:
                 yield b""
-                async for chunk in chunks:
-                    async for piece in self._passed(split.feed(self._decoder.feed(chunk))):
+                async for chunk in decoded:
+                    async for piece in self._passed(split.feed(chunk)):
                         yield piece
                     if not self._grounding.hears(self.answer):
-                        async for piece in self._unread(split.rest(), chunks):
+                        async for piece in self._unread(split.rest(), decoded):
                             yield piece
                         return
                     self._grounding.look_ahead(self.answer)
@@ -78,14 +81,24 @@ class AnnotatedStream:
                 self._grounding.abandon()
             raise
 
-    async def _unread(self, begun: Iterable[Event], chunks: Chunks) -> Chunks:
+    async def _decoded(self, chunks: Chunks) -> Chunks:
+        """Yield the chunks without their coding, in pieces between which the event loop takes its turn."""
+        async for chunk in chunks:
+            is_first = True
+            for piece in self._decoder.pieces(chunk):
+                if not is_first:
+                    await asyncio.sleep(0)
+                is_first = False
+                yield piece
+
+    async def _unread(self, begun: Iterable[Event], decoded: Chunks) -> Chunks:
         """The rest of a stream as it comes, for lack of room to read it; its report, fetched by its id, says so."""
         self._told = True
         self._grounding.shed()
         for event in begun:
             yield event.raw
-        async for chunk in chunks:
-            yield self._decoder.feed(chunk)
+        async for chunk in decoded:
+            yield chunk
 
     async def _passed(self, events: Iterable[Event]) -> Chunks:
         """The bytes of `events`, together where nothing is waited for, with the verdict where it belongs.
@@ -95,7 +108,7 @@ class AnnotatedStream:
         passing: list[bytes] = []
         try:
             for event in events:
-                place = self._place(event)
+                place = self._place(event, await self._body(event))
                 if place == "nowhere":
                     passing.append(event.raw)
                     continue
@@ -112,12 +125,18 @@ class AnnotatedStream:
         if passing:
             yield b"".join(passing)
 
-    def _place(self, event: Event) -> Literal["nowhere", "before", "on", "after"]:
+    async def _body(self, event: Event) -> Mapping[str, Any] | None:
+        """Return the JSON object that the data of an event is, or None: such an event passes unread."""
+        data = event.data
+        if data is None or event.is_done:
+            return None
+        return await parsed(data, lambda: _object(data))
+
+    def _place(self, event: Event, body: Mapping[str, Any] | None) -> Literal["nowhere", "before", "on", "after"]:
         """Takes an event in, and says where the verdict goes relative to it."""
         if event.is_done:
             self._grounding.conclude(self.answer, cut_short=self.answer.is_cut_short)
             return "nowhere" if self._told else "before"
-        body = _object(event.data)
         if body is None:
             return "nowhere"
         self.answer.add(body)
@@ -145,19 +164,21 @@ class AnnotatedStream:
         self._told = True
         shown = annotation.shown or b"null"
         if carrier is not None and carrier.data is not None:
-            told = with_member(carrier.data, "grounding", shown, self._dialect.inside)
-            return carrier.raw.replace(carrier.data, told)
+            return await parsed(carrier.data, partial(_carrying, carrier, shown, self._dialect.inside))
         if self._framing.comment is not None and self._carrier == "comment":
             return self._framing.comment(b"grounding " + shown)
         return self._framing.event(with_member(dumps(self.answer.own_event), "grounding", shown))
 
 
-def _object(data: bytes | None) -> Mapping[str, Any] | None:
-    """The JSON object that an event's data is, or None: such an event passes unread."""
-    if data is None:
-        return None
+def _carrying(carrier: Event, shown: bytes, inside: Sequence[str]) -> bytes:
+    """Return the bytes of an event with `grounding` in its data."""
+    assert carrier.data is not None  # noqa: S101 - a carrier has data
+    return carrier.raw.replace(carrier.data, with_member(carrier.data, "grounding", shown, inside))
+
+
+def _object(data: bytes) -> Mapping[str, Any] | None:
     try:
-        body = loads(data)
+        body = loads_object(data)
     except ValueError:
         return None
     return body if isinstance(body, dict) else None

@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from proxy.errors import ConfigError, NotAdmin
+from proxy.server.attempts import FailedAttempts
 from proxy.server.endpoints import Handler
 from proxy.server.keys import NAME, NO_NAME, bearer, digest_of, is_same, named_lines, read_digest
 from proxy.types import Call, Headers, Reply
@@ -91,6 +92,7 @@ class Sessions:
     def __init__(self, keys: AdminKeys, secret: bytes, lasts: float) -> None:
         self._keys = keys
         self._secret = secret
+        self._failed = FailedAttempts()
         self.lasts = lasts
 
     @property
@@ -98,11 +100,17 @@ class Sessions:
         """Whether anybody can sign in."""
         return bool(self._keys.digests)
 
-    def open(self, key: str, now: float) -> str | None:
-        """A session for the admin whose key this is; `now` is in Unix seconds."""
+    def open(self, key: str, now: float, address: str = "") -> str | None:
+        """Open a session for the admin whose key this is; `now` is in Unix seconds.
+
+        Raises TooManyRequests after wrong keys from the same address.
+        """
+        self._failed.check(address)
         who = self._keys.who(key)
         if who is None:
+            self._failed.add(address)
             return None
+        self._failed.forget(address)
         told = f"{who}:{int(now + self.lasts)}:{secrets.token_hex(8)}"
         return f"{told}:{self._signature(who, told)}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
@@ -18,6 +19,7 @@ from proxy.dialects.checks import (
 )
 from proxy.dialects.jsonbytes import dumps
 from proxy.errors import BadRequest
+from proxy.gateway.bodies import parsed
 from proxy.gateway.checks import Checks
 from proxy.gateway.estimators import Asker
 from proxy.server.endpoints import Handler
@@ -42,7 +44,7 @@ def check_routes(checks: Checks) -> tuple[tuple[str, str, Handler], ...]:
 
 def _posted(shape: type[M], run: Callable[[M, Asker], Awaitable[Mapping[str, Any]]]) -> Handler:
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:
-        check = read_check(shape, call.body)
+        check = await parsed(call.body, lambda: read_check(shape, call.body))
         asker = Asker.of(getattr(check, "model", ""), call.headers)
         return Reply(200, JSON, dumps(await run(check, asker)))
 
@@ -52,7 +54,8 @@ def _posted(shape: type[M], run: Callable[[M, Asker], Awaitable[Mapping[str, Any
 def _answer(checks: Checks) -> Handler:
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in call.headers}
-        check, request = read_answer_check(call.body, headers, call.tenant)
+        read = partial(read_answer_check, call.body, headers, call.tenant)
+        check, request = await parsed(call.body, read)
         return Reply(200, JSON, await checks.answer(check, request, Asker.of(check.model, call.headers), call))
 
     return handle
@@ -62,7 +65,7 @@ def _owned(shape: type[M], run: Callable[[M, Asker, str], Awaitable[Mapping[str,
     """Return the handler of a check of which something is kept for the tenant."""
 
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:
-        check = read_check(shape, call.body)
+        check = await parsed(call.body, lambda: read_check(shape, call.body))
         asker = Asker.of(getattr(check, "model", ""), call.headers)
         return Reply(200, JSON, dumps(await run(check, asker, call.tenant)))
 

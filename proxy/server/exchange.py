@@ -12,6 +12,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from starlette.types import Receive, Scope, Send
 
 from proxy.errors import BodyTooLarge, RequestError
+from proxy.offload import joined
 from proxy.types import Call, Chunks, Headers, Reply
 
 TENANT = "groundwire.tenant"
@@ -46,17 +47,22 @@ def stated_length(scope: Scope, max_body: int) -> int:
 async def read_call(scope: Scope, receive: Receive, max_body: int) -> Call:
     """The request as a call, its target below `/v1`. Raises BodyTooLarge, and ClientGone."""
     headers: Headers = tuple((name.lower(), value) for name, value in scope["headers"])
-    body = bytearray()
-    more = True
+    body: list[bytes] = []
+    size, more = 0, True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientGone
-        body += message.get("body", b"")
+        if piece := message.get("body", b""):
+            body.append(piece)
+            size += len(piece)
         more = message.get("more_body", False)
-        if len(body) > max_body:
+        if size > max_body:
             raise _too_large(max_body)
-    return Call(scope["method"], target_of(scope), headers, bytes(body), tenant=scope.get(TENANT, ""))
+    raw, tenant, client = await joined(body, size), scope.get(TENANT, ""), scope.get("client")
+    return Call(
+        scope["method"], target_of(scope), headers, raw, tenant=tenant, address=str(client[0]) if client else ""
+    )
 
 
 def target_of(scope: Scope) -> str:

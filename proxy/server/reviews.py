@@ -44,6 +44,7 @@ from proxy.dialects.reviews import (
     read_asked,
 )
 from proxy.errors import BadRequest, ReportUnavailable, ReviewConflict, StoreUnavailable, UnknownReview
+from proxy.gateway.bodies import parsed
 from proxy.server.admin import AdminHandler, AdminKeys, admins_only
 from proxy.server.desk import Desk
 from proxy.server.endpoints import Handler
@@ -130,7 +131,7 @@ def _finding(desk: Desk) -> AdminHandler:
 
 def _decide(desk: Desk) -> AdminHandler:
     async def handle(call: Call, params: Mapping[str, str], who: str) -> Reply:
-        said = read_asked(DecisionIn, read_object(call.body))
+        said = read_asked(DecisionIn, await parsed(call.body, lambda: read_object(call.body)))
         found = await desk.decide(who, finding_id(params["id"]), said.version, said.decision, said.note)
         if found is None:
             raise UnknownReview(f"Nothing is to be reviewed under the id {params['id']}", param="id")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 Semconv = Literal["1.41", "next"]
-Purpose = Literal["answer", "sample", "probe"]
+Purpose = Literal["answer", "sample", "correction", "probe"]
 """Why a model is called: for the answer, for another sample of it, or to ask it about a claim."""
 
 METHOD: Final = "http.request.method"

@@ -27,6 +27,7 @@ from proxy.upstream.wire import Meaning, Timeouts
 
 _FAILURES = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError)
 _MOST_OF_A_LINE = 65536
+_MAX_JOINED = 2**16  # bytes of a body that are written together with the head
 _WITHOUT_LENGTH = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 _MAX_INTERIM = 100  # responses 1xx before the answer
@@ -60,19 +61,20 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         try:
             address = self._address(url)
             request = _written(method, address, headers, body)
+            rest = b"" if len(body) <= _MAX_JOINED else body
             try:
-                return await self._sent(method, address, request, timeouts, meaning)
+                return await self._sent(method, address, request, rest, timeouts, meaning)
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
                 if method not in _REPEATABLE or isinstance(error, aiohttp.ClientConnectorError):
                     raise
-                return await self._sent(method, address, request, timeouts, meaning)
+                return await self._sent(method, address, request, rest, timeouts, meaning)
         except _FAILURES as error:
             raise meaning(translated(error)) from error
         except httpx.TransportError as error:
             raise meaning(error) from error
 
     async def _sent(
-        self, method: str, address: _Address, request: bytes, timeouts: Timeouts, meaning: Meaning
+        self, method: str, address: _Address, request: bytes, rest: bytes, timeouts: Timeouts, meaning: Meaning
     ) -> Reply:
         try:
             connection = await self._opened().connect(address.connecting, [], _limits(timeouts))
@@ -91,6 +93,8 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
                 max_field_size=_MOST_OF_A_LINE,
             )
             protocol.transport.write(request)
+            if rest:
+                protocol.transport.write(rest)
             protocol.start_timeout()
             return await _answer(connection, protocol, timeouts.read, meaning)
         except BaseException:
@@ -125,14 +129,17 @@ def _address(url: str) -> _Address:
 
 
 def _written(method: str, address: _Address, headers: Headers, body: bytes) -> bytes:
-    """The bytes of a request. Raises httpx's LocalProtocolError for a header that would be more than one."""
+    """Return the bytes of a request, without a body that is too long to be copied.
+
+    Raises httpx's LocalProtocolError for a header that would be more than one.
+    """
     lines = [b"%s %s HTTP/1.1" % (method.encode("ascii"), address.target), b"host: " + address.host]
     lines += [b"%s: %s" % pair for pair in headers]
     if body or method not in _WITHOUT_LENGTH:
         lines.append(b"content-length: %d" % len(body))
     if any(map(_UNSENDABLE.search, lines)):
         raise httpx.LocalProtocolError("a header holds a line break")
-    return b"\r\n".join((*lines, b"", body))
+    return b"\r\n".join((*lines, b"", body if len(body) <= _MAX_JOINED else b""))
 
 
 async def _answer(connection: Connection, protocol: ResponseHandler, within: float | None, meaning: Meaning) -> Reply:

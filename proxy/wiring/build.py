@@ -13,6 +13,7 @@ from proxy.evidence.loading import judge_identity, start_judge
 from proxy.gateway.cascade import ModelStage
 from proxy.gateway.checks import Checks
 from proxy.gateway.completion import Completions, CompletionSettings
+from proxy.gateway.correction import CorrectionSettings, Corrector
 from proxy.gateway.earlier import EarlierAnswers
 from proxy.gateway.grounding import Grounder
 from proxy.gateway.passthrough import PassThrough
@@ -107,7 +108,8 @@ def build_house(
         room=Room(grounding.max_bytes),
     )
     sampler = Sampler(_sampling(settings), telemetry, workers, policy, judge)
-    completions = Completions(router, grounder, _completing(settings), telemetry, sampler)
+    corrector = Corrector(_correction(settings), telemetry, grounder.verification.schemas, workers)
+    completions = Completions(router, grounder, _completing(settings), telemetry, sampler, corrector)
     checks = Checks(
         completions,
         prover,
@@ -150,6 +152,11 @@ def _completing(settings: Settings) -> CompletionSettings:
         max_answer=settings.server.max_body,
         stream=StreamSettings(stream.carrier, stream.tail_budget, stream.max_event),
     )
+
+
+def _correction(settings: Settings) -> CorrectionSettings:
+    correction = settings.correction
+    return CorrectionSettings(correction.enabled, correction.on_request, correction.timeout)
 
 
 def _sampling(settings: Settings) -> SamplingSettings:

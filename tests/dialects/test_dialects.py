@@ -10,12 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.dialects.answer import Answer
+from proxy.dialects.chat import CHAT
+from proxy.dialects.completions import COMPLETIONS
 from proxy.dialects.dialect import Dialect
 from proxy.dialects.error import Fault
 from proxy.dialects.framing import Event
 from proxy.dialects.jsonbytes import dumps
 from proxy.dialects.known import DIALECTS
 from proxy.dialects.messages import MESSAGES
+from proxy.dialects.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
 from proxy.dialects.request import read_request
 from proxy.dialects.responses import RESPONSES
 from proxy.types import Choice, Message, Part
@@ -55,6 +58,7 @@ def test_nothing_that_anybody_sends_raises(
     assert isinstance(request.ask.json_schema, dict | None)
     assert request.expected_choices >= 1
     assert isinstance(dialect.again(body, temperature), dict | None)
+    assert isinstance(dialect.continued(body, "An answer.", "A message."), dict | None)
     assert isinstance(dialect.answers_later(body), bool)
     answer = Answer(dialect, 1)
     for event in events:
@@ -215,6 +219,45 @@ def test_passages_of_files_are_documents_of_their_files() -> None:
     result = {"file_id": "file-1", "filename": "acme.txt", "text": "Acme."}
     asked = {"input": [{"type": "reasoning", "summary": []}, {"type": "file_search_call", "results": [result]}]}
     assert RESPONSES.messages(asked) == (Message(1, "tool", (Part("Acme.", "document", "file-1", "acme.txt"),)),)
+
+
+QUESTION = [{"role": "user", "content": "Why?"}]
+TURNS = [{"role": "assistant", "content": "So."}, {"role": "user", "content": "No."}]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "asked", "continued"),
+    [
+        pytest.param(
+            CHAT,
+            {"messages": QUESTION, "temperature": 0.2, "stream": True, "stream_options": {}, "n": 1},
+            {"messages": [*QUESTION, *TURNS], "temperature": 0.2},
+            id="chat",
+        ),
+        pytest.param(
+            MESSAGES,
+            {"messages": QUESTION, "stream": True, "thinking": {"type": "enabled"}, "max_tokens": 9},
+            {"messages": [*QUESTION, *TURNS], "thinking": {"type": "enabled"}, "max_tokens": 9},
+            id="messages",
+        ),
+        pytest.param(
+            RESPONSES,
+            {"input": "Why?", "previous_response_id": "r", "stream": True},
+            {"input": [*QUESTION, *TURNS], "previous_response_id": "r", "store": False},
+            id="responses",
+        ),
+        pytest.param(RESPONSES, {"input": "Why?", "conversation": "c"}, None, id="a conversation of the server's"),
+        pytest.param(RESPONSES, {"prompt": {"id": "p"}}, None, id="a stored prompt"),
+        pytest.param(
+            OLLAMA_CHAT, {"messages": QUESTION}, {"messages": [*QUESTION, *TURNS], "stream": False}, id="ollama"
+        ),
+        pytest.param(OLLAMA_GENERATE, {"prompt": "Why?"}, None, id="generate"),
+        pytest.param(COMPLETIONS, {"prompt": "Why?"}, None, id="completions"),
+        pytest.param(CHAT, {"messages": "Why?"}, None, id="no messages"),
+    ],
+)
+def test_a_request_is_continued_with_its_answer_and_a_message(dialect: Dialect, asked: Any, continued: Any) -> None:
+    assert dialect.continued(asked, "So.", "No.") == continued
 
 
 def test_what_is_asked_again_leaves_no_traces() -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import tracemalloc
 import zlib
 
 import pytest
@@ -19,19 +20,23 @@ CODINGS = {
 }
 
 
+def decoded(decoder: Decoder, *chunks: bytes) -> bytes:
+    return b"".join(piece for chunk in chunks for piece in decoder.pieces(chunk))
+
+
 @pytest.mark.parametrize("size", [1, 7, 100_000])
 @pytest.mark.parametrize("coding", CODINGS, ids=str)
 def test_a_body_decodes_in_any_chunks(coding: bytes | None, size: int) -> None:
     decoder, body = Decoder(coding), CODINGS[coding]
     assert decoder.known
-    assert b"".join(decoder.feed(body[at : at + size]) for at in range(0, len(body), size)) == TEXT
+    assert decoded(decoder, *(body[at : at + size] for at in range(0, len(body), size))) == TEXT
 
 
 @pytest.mark.parametrize("size", [1, 50, 100_000])
 def test_a_body_of_two_gzip_members_is_both(size: int) -> None:
     """RFC 1952, section 2.2: a gzip file is a series of members."""
     decoder, body = Decoder(b"gzip"), gzip.compress(b"one ") + gzip.compress(b"two")
-    assert b"".join(decoder.feed(body[at : at + size]) for at in range(0, len(body), size)) == b"one two"
+    assert decoded(decoder, *(body[at : at + size] for at in range(0, len(body), size))) == b"one two"
 
 
 @pytest.mark.parametrize("coding", [b"br", b"zstd", b"gzip, br", b"x"])
@@ -41,16 +46,27 @@ def test_an_unknown_coding_is_said_to_be_unknown(coding: bytes) -> None:
 
 def test_a_body_that_is_not_what_it_says_is_refused() -> None:
     with pytest.raises(ValueError, match="content-encoding"):
-        Decoder(b"gzip").feed(b"plain text")
+        decoded(Decoder(b"gzip"), b"plain text")
 
 
-def test_a_body_that_explodes_is_refused() -> None:
-    bomb = zlib.compress(bytes(200_000))
+@pytest.mark.parametrize("size", [32_768, 32_769, 65_536, 200_000])
+@pytest.mark.parametrize("coding", [None, b"deflate"])
+def test_a_body_comes_in_small_pieces(coding: bytes | None, size: int) -> None:
+    body = bytes(size)
+    pieces = list(Decoder(coding).pieces(zlib.compress(body) if coding else body))
+    assert (b"".join(pieces), max(map(len, pieces))) == (body, 32_768)
+
+
+def test_a_body_that_explodes_is_refused_without_being_held() -> None:
+    bomb = zlib.compress(bytes(50_000_000))
+    tracemalloc.start()
     with pytest.raises(ValueError, match="100000"):
-        Decoder(b"deflate", max_chunk=100_000).feed(bomb)
+        Decoder(b"deflate").whole(bomb, 100_000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1_000_000
 
 
 def test_what_follows_a_gzip_body_and_is_none_is_passed_over() -> None:
     """As gzip itself does with padding."""
-    decoder = Decoder(b"gzip")
-    assert decoder.feed(gzip.compress(b"text") + bytes(8)) + decoder.feed(bytes(8)) == b"text"
+    assert decoded(Decoder(b"gzip"), gzip.compress(b"text") + bytes(8), bytes(8)) == b"text"

@@ -40,6 +40,7 @@ def test_every_documented_key_is_read() -> None:
         "subject": "s",
         "session": "t",
         "samples": 3,
+        "corrective_retry": True,
         "memory": True,
         "check_tool_calls": True,
         "offset_unit": "utf16",

@@ -22,6 +22,7 @@ from proxy.types import (
     Confidence,
     Consistency,
     Contradiction,
+    Correction,
     Coverage,
     Judgement,
     Message,
@@ -178,6 +179,13 @@ SHAPE: dict[str, Any] = {
             "ms": NUMBER,
         }
     ],
+    "correction?": {
+        "status": ("pending", "complete", "failed"),
+        "answer?": (str, type(None)),
+        "violations?": [{"field": str, "index?": int, "expected": str, "found": str}],
+        "usage?": {"prompt_tokens": int, "completion_tokens": int},
+        "reason?": str,
+    },
     "self_consistency?": {
         "status": ("pending", "complete", "failed"),
         "samples": int,
@@ -253,6 +261,7 @@ REPORT = Report(
     quotes=QuoteCounts(3, 1, 2, (("q", 2),)),
     violations=(Violation("q", 0, "string", "number"), Violation("r", None, "array", "null")),
     numeric=NumericCounts(2, 1, 1, -0.2),
+    correction=Correction("complete", '{"q": []}', (Violation("q", 0, "string", "number"),), 90, 7, "status 500"),
     self_consistency=SelfConsistency(
         "complete",
         3,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from functools import partial
@@ -261,7 +262,7 @@ def test_quotations_of_a_json_answer_are_looked_for(proxy: Proxy) -> None:
         ("verify", {"answer": "x", "mood": "good"}, "grounding.mood"),
         ("verify", {"sources": []}, "answer"),
         ("evidence", {"answer": "no json", "fields": ["q"], "sources": []}, "answer"),
-        ("evidence", {"answer": MANY_QUOTES, "fields": ["q"], "sources": ["x" * 10_000]}, "answer"),
+        ("evidence", {"answer": json.dumps(MANY_QUOTES), "fields": ["q"], "sources": ["x" * 10_000]}, "answer"),
         ("trace", {"steps": []}, "steps"),
         ("memory", {"facts": [{"text": 7}]}, "facts.0.text"),
     ],

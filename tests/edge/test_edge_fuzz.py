@@ -132,6 +132,7 @@ def test_any_answer_arrives_with_every_byte(upstream: Upstream, own: Proxy, path
 BEYOND_A_SCHEMA: dict[str, list[CheckFunction]] = {
     "/v1/grounding/evidence": [positive_data_acceptance],  # that a text is JSON
     "/v1/grounding/metrics": [positive_data_acceptance],  # that a day is before another
+    "/v1/grounding/verify": [positive_data_acceptance],  # that samples and retries come with a model and messages
 }
 
 

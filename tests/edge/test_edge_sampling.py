@@ -139,7 +139,7 @@ def test_an_answer_never_waits_for_its_samples(ask: Callable[..., Any], model: M
     [
         (error_reply(429, "slow down", type="rate_limit_error"), "status 429"),
         (error_reply(400, "temperature is not supported", type="invalid_request_error"), "status 400"),
-        (body_reply(b"no json"), "error"),
+        (body_reply(b"no json"), "unreadable"),
         (body_reply(b'{"choices": []}'), "no text"),
     ],
     ids=["rate limited", "refused", "no json", "no choices"],

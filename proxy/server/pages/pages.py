@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, quote, urlencode
 from pydantic import BeforeValidator, Field
 
 from proxy.dialects.reviews import After, Asked, DecisionIn, ExportQuery, ReviewQuery, flat, read_asked
-from proxy.errors import BadRequest, ReviewConflict, StoreUnavailable, UnknownReview
+from proxy.errors import BadRequest, ReviewConflict, StoreUnavailable, TooManyRequests, UnknownReview
 from proxy.server.admin import SESSION, VISIT, Sessions, cookie, set_cookie
 from proxy.server.desk import Desk
 from proxy.server.endpoints import Handler
@@ -144,25 +144,31 @@ class Pages:
     def _message(self, visit: Visit, status: int, title: str, text: str) -> Reply:
         return self._rendering.page("message.html", status, visit=visit, title=title, text=text)
 
-    async def _ask_for_key(self, call: Call, _: Mapping[str, str], *, refused: bool = False) -> Reply:
+    async def _ask_for_key(
+        self, call: Call, _: Mapping[str, str], *, refused: bool = False, throttled: TooManyRequests | None = None
+    ) -> Reply:
         if self._sessions.who(cookie(call.headers, SESSION), time.time()):
             return see_other(_back(parameters(call).get("next")))
         given = _form(call) if call.method == "POST" else parameters(call)
         nonce = cookie(call.headers, VISIT) or secrets.token_hex(16)
         return self._rendering.page(
             "sign_in.html",
-            403 if refused else 200,
-            (set_cookie(VISIT, nonce, secure=_is_secure(call)),),
+            429 if throttled else 403 if refused else 200,
+            (set_cookie(VISIT, nonce, secure=_is_secure(call)), *(throttled.headers if throttled else ())),
             visit=None,
             token=self._sessions.form_token(nonce),
             next=_back(given.get("next")),
             refused=refused,
+            throttled=throttled,
             any_keys=self._sessions.any_keys,
         )
 
     async def _sign_in(self, call: Call, params: Mapping[str, str]) -> Reply:
         form = _form(call)
-        session = self._sessions.open(form.get("key", "").strip(), time.time())
+        try:
+            session = self._sessions.open(form.get("key", "").strip(), time.time(), call.address)
+        except TooManyRequests as error:
+            return await self._ask_for_key(call, params, throttled=error)
         if session is None or not self._is_ours(call, cookie(call.headers, VISIT)):
             return await self._ask_for_key(call, params, refused=True)
         kept = set_cookie(SESSION, session, secure=_is_secure(call), lasts=self._sessions.lasts)
