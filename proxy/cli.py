@@ -312,7 +312,7 @@ def _judge(model: str | None) -> Any:
     if model == "off":
         return _settings(None, {"GROUNDWIRE_JUDGE__BY": "off"}).judge
     profile = {"GROUNDWIRE_JUDGE__PROFILE": ""} if model == "shipped" else {}
-    return _settings(None, {"GROUNDWIRE_JUDGE__MODEL": model, **profile}).judge
+    return _settings(None, {"GROUNDWIRE_JUDGE__BY": "encoder", "GROUNDWIRE_JUDGE__MODEL": model, **profile}).judge
 
 
 def _config_path(config: Path | None) -> Path | None:

@@ -23,10 +23,11 @@ settings.load_profile("groundwire")
 
 
 def pytest_configure() -> None:
-    """Let the tests and their subprocesses keep bytecode, even where the environment forbids it.
+    """Let the tests and their subprocesses keep bytecode, even where the environment forbids it, and load no model.
 
     Otherwise every `groundwire serve` that a test starts would compile all of its imports anew.
     """
+    os.environ.setdefault("GROUNDWIRE_JUDGE__BY", "off")  # words alone, unless a test asks for a model
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(sys.prefix, "bytecode")))

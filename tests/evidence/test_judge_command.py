@@ -26,6 +26,7 @@ LONG = (
     "through the village in search of something extraordinary, keeps away from the questions of neighbours."
 )
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+_MODEL = {"GROUNDWIRE_JUDGE__BY": "encoder"}
 CHECK = ("check", "answer.txt", "farm.txt", "--json")
 
 
@@ -40,7 +41,7 @@ def groundwire(folder: Path, *arguments: str, without: str = "", **environ: str)
     """The command in a process of its own, whose home is `folder`; `without` a library, as if it was not installed."""
     hidden = f"sys.modules[{without!r}] = None; " if without else ""
     command = [sys.executable, "-c", f"import sys; {hidden}from proxy.cli import main; main()", *arguments]
-    env = os.environ | {"HOME": str(folder), "HF_HOME": str(folder / "hf")} | environ
+    env = os.environ | {"HOME": str(folder), "HF_HOME": str(folder / "hf"), **_MODEL} | environ
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60)
 
 
@@ -215,7 +216,7 @@ def grounding(folder: Path, judge: Mapping[str, Any], said: str = OPEN, source: 
         (folder / "config.yaml").write_text(json.dumps(config))
         command = [sys.executable, "-c", "from proxy.cli import main; main()", "serve"]
         log = (folder / "log").open("w+")
-        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+        process = subprocess.Popen(command, cwd=folder, env=os.environ | _MODEL, stdout=log, stderr=log)
         try:
             _wait_until_up(f"http://127.0.0.1:{port}/healthz", process, folder / "log")
             found = _answered(f"http://127.0.0.1:{port}/v1/chat/completions", request)

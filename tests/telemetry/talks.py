@@ -13,6 +13,7 @@ import httpx
 from proxy.config import Settings
 from proxy.server.app import build_app
 from proxy.telemetry import Telemetry
+from proxy.verification.judge import Judge
 from proxy.wiring import build_house
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -102,7 +103,8 @@ def exchanged(
     """One exchange through the whole house, closed afterwards; None when the reply broke off."""
     upstreams = {"up": {"base_url": "http://upstream.internal/v1"}}
     described = Settings.model_validate({"upstreams": upstreams, "stream": {"tail_budget": "20s"}, **(settings or {})})
-    house = build_house(described, {}, transport=httpx.MockTransport(model), telemetry=telemetry)
+    transport = httpx.MockTransport(model)
+    house = build_house(described, {}, transport=transport, telemetry=telemetry, judge=Judge())
 
     async def work() -> httpx.Response | None:
         transport = httpx.ASGITransport(build_app(described, house), raise_app_exceptions=False)
@@ -127,7 +129,7 @@ async def serving(
     """A client of the house that these sections of the settings describe, started and closed around it."""
     upstreams = {"up": {"base_url": "http://upstream.internal/v1"}}
     described = Settings.model_validate({"upstreams": upstreams, "stream": {"tail_budget": "20s"}, **sections})
-    house = build_house(described, environ or {}, transport=httpx.MockTransport(model))
+    house = build_house(described, environ or {}, transport=httpx.MockTransport(model), judge=Judge())
     transport = httpx.ASGITransport(build_app(described, house, environ or {}), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://proxy") as client:
         await house.start()

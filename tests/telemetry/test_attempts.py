@@ -13,6 +13,7 @@ from opentelemetry.trace import StatusCode
 from proxy.config import Settings
 from proxy.server.app import build_app
 from proxy.telemetry import Telemetry
+from proxy.verification.judge import Judge
 from proxy.wiring import build_house
 
 SETTINGS = Settings.model_validate(
@@ -51,9 +52,8 @@ def test_every_attempt_has_its_span_with_what_became_of_it() -> None:
         return answer(request)
 
     async def work() -> httpx.Response:
-        house = build_house(
-            SETTINGS, {}, transport=httpx.MockTransport(noting), telemetry=Telemetry(provider.get_tracer("test"))
-        )
+        telemetry = Telemetry(provider.get_tracer("test"))
+        house = build_house(SETTINGS, {}, transport=httpx.MockTransport(noting), telemetry=telemetry, judge=Judge())
         transport = httpx.ASGITransport(build_app(SETTINGS, house))
         async with httpx.AsyncClient(transport=transport, base_url="http://proxy") as client:
             asked: dict[str, Any] = {"model": "big", "messages": [{"role": "user", "content": "Sky?"}]}

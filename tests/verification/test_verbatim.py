@@ -7,6 +7,7 @@ import pytest
 from proxy import verify_claims
 from proxy.types import Label, Source
 from proxy.verification.context.index import Context
+from proxy.verification.judge import Judge
 from proxy.verification.verbatim import find_verbatim
 
 WHOLE = {
@@ -64,7 +65,7 @@ def test_a_piece_of_a_clause_is_not_verbatim(claim: str, text: str) -> None:
 
 
 def judged(claim: str, *texts: str) -> Iterator[tuple[Label, str, str]]:
-    for judgement in verify_claims(claim, texts).choices[0].judgements:
+    for judgement in verify_claims(claim, texts, judge=Judge()).choices[0].judgements:
         cited = judgement.verdict.citations
         yield judgement.verdict.label, judgement.verdict.method, cited[0].text if cited else ""
 
