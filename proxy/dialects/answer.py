@@ -16,8 +16,8 @@ MAX_CHOICES = 512  # that are kept; OpenAI's models give 128 at most
 class Answer:
     """The choices of one answer, as far as they have come. `expected` is how many were asked for.
 
-    Of an answer of extraordinary length only the start is kept; each choice counts what is `unread` of it. Choices beyond
-    `MAX_CHOICES` are not kept, and count as unread text of the first.
+    Of an answer of extraordinary length only the start is kept; each choice counts what is `unread` of it. Choices
+    beyond `MAX_CHOICES` are not kept, and count as unread text of the first.
     """
 
     def __init__(self, dialect: Dialect, expected: int) -> None:
