@@ -6,7 +6,7 @@ BIN := .venv/bin
 WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN || echo 2); echo $$((n > 7 ? 8 : n + 1)))
 FAST := $(addprefix tests/,config dialects library training verification test_docs.py)
 
-.PHONY: demo serve test test-fast check clients coverage clean
+.PHONY: demo serve test test-fast check clients client-suites coverage clean
 
 demo: .venv/.ready          ## three RAG requests through the proxy, answered by a bundled demo model server
 	@$(BIN)/groundwire demo
@@ -34,6 +34,10 @@ clients: .venv/.ready-dev   ## real SDKs, each directly and through the proxy; f
 	@if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix .bench/clients/node; \
 		else rm .bench/clients/node/*.mjs; echo "no npm: the clients for Node are left out"; fi
 	@$(BIN)/python tests/clients/check.py .bench/clients/bin/python .bench/clients/node
+
+client-suites: .venv/.ready-dev ## the SDKs' own tests through the proxy; OPENAI_PYTHON and OPENAI_NODE name their sources
+	@$(BIN)/python tests/clients/suites.py .bench/suites $(addprefix --python ,$(OPENAI_PYTHON)) \
+		$(addprefix --node ,$(OPENAI_NODE))
 
 coverage: .venv/.ready-dev  ## tests with branch coverage
 	@$(BIN)/coverage run -m pytest && $(BIN)/coverage report

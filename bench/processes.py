@@ -33,11 +33,11 @@ class Server:
 
     def cpu_s(self) -> float:
         """User and system time so far, in seconds, of the process, its threads and its children."""
-        return sum(_cpu_s(pid) for pid in _family(self.pid))
+        return sum(_cpu_s(pid) for pid in family(self.pid))
 
     def rss_mb(self) -> float:
         """Resident memory of the process and its children, in MB."""
-        return sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in _family(self.pid)) * _PAGE / 1e6
+        return sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in family(self.pid)) * _PAGE / 1e6
 
 
 def free_port() -> int:
@@ -102,9 +102,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         return
 
 
-def _family(pid: int) -> list[int]:
+def family(pid: int) -> list[int]:
+    """The process and all that it has started, directly or not."""
     children = [int(child) for tid in os.listdir(f"/proc/{pid}/task") for child in _children(pid, tid)]
-    return [pid] + [each for child in children for each in _family(child)]
+    return [pid] + [each for child in children for each in family(child)]
 
 
 def _children(pid: int, tid: str) -> list[str]:

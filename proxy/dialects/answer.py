@@ -10,12 +10,14 @@ from proxy.dialects.dialect import Body, Dialect, Piece, member
 from proxy.types import Choice, Part, Source, SourceKind
 
 _KEPT = 4 * 2**20  # characters of an answer's text that are kept to be verified, and as many of its arguments
+MAX_CHOICES = 512  # that are kept; OpenAI's models give 128 at most
 
 
 class Answer:
     """The choices of one answer, as far as they have come. `expected` is how many were asked for.
 
-    Of an answer of extraordinary length only the start is kept; each choice counts what is `unread` of it.
+    Of an answer of extraordinary length only the start is kept; each choice counts what is `unread` of it. Choices
+    beyond `MAX_CHOICES` are not kept, and count as unread text of the first.
     """
 
     def __init__(self, dialect: Dialect, expected: int) -> None:
@@ -55,6 +57,9 @@ class Answer:
         self._reason = said.finish_reason or self._reason
 
     def _add(self, index: int, piece: Piece) -> None:
+        if index not in self._reasons and len(self._reasons) >= MAX_CHOICES:
+            self._unread[next(iter(self._reasons))] += len(piece.text)
+            return
         self._reasons.setdefault(index, None)
         if piece.repeats and (index in self._texts or index in self._arguments):
             return

@@ -10,8 +10,8 @@ from proxy.dialects.answer import Answer
 from proxy.dialects.dialect import Dialect
 from proxy.dialects.jsonbytes import loads_object, replaced, without
 from proxy.dialects.largejson import ValuesTooLarge
-from proxy.dialects.options import Options, explicit_sources, read_options
-from proxy.errors import BodyTooLarge, UnreadableBody
+from proxy.dialects.options import MAX_VALUES, Options, explicit_sources, has_over, read_options
+from proxy.errors import BadRequest, BodyTooLarge, UnreadableBody
 from proxy.types import Choice, Exchange
 from proxy.verification.examine import Ask
 
@@ -63,8 +63,10 @@ class Request:
 
 
 def read_request(dialect: Dialect, raw: bytes, headers: Mapping[str, str], tenant: str = "") -> Request:
-    """Parse a request. Raises UnreadableBody when it is not a JSON object, BadRequest when `grounding` is wrong."""
+    """Parse a request. Raises UnreadableBody when it is no JSON object, BadRequest when a field of ours is wrong."""
     body = read_object(raw)
+    if has_over(body.get("documents"), MAX_VALUES):
+        raise BadRequest(f"'documents' must not hold over {MAX_VALUES:,} values", param="documents")
     return Request(dialect, raw, body, model_of(body), read_options(body, headers), tenant, _warnings(dialect, body))
 
 

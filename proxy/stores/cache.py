@@ -106,7 +106,8 @@ class Cache(Generic[V]):
         try:
             recalled = await self._recalled(mine)
             missing = [key for key in mine if key not in recalled]
-            values = await compute([keys.index(key) for key in missing]) if missing else ()
+            positions = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))  # the first of each
+            values = await compute([positions[key] for key in missing]) if missing else ()
             computed = {key: Kept(value, self._clock(), owner) for key, value in zip(missing, values, strict=True)}
             self._keep(recalled, computed, owner)
             for key, future in futures.items():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.dialects.answer import Answer
+from proxy.dialects.answer import MAX_CHOICES, Answer
 from proxy.dialects.chat import CHAT
 from proxy.dialects.completions import COMPLETIONS
 from proxy.types import Choice
@@ -42,6 +42,16 @@ def test_a_whole_body_is_an_answer() -> None:
     assert (answer.id, answer.model, answer.usage, answer.length) == ("a", "m", {"prompt_tokens": 3}, 6)
     assert answer.finish_reasons == ("length", "stop")
     assert not answer.is_cut_short
+
+
+def test_choices_beyond_any_that_are_asked_for_count_as_unread() -> None:
+    said = [{"index": at, "message": {"content": "Six."}, "finish_reason": "stop"} for at in range(MAX_CHOICES + 3)]
+    answer = Answer.whole(CHAT, {"choices": said})
+    choices = answer.choices()
+    assert len(choices) == MAX_CHOICES
+    assert [each.unread for each in choices[:2]] == [3 * len("Six."), 0]
+    answer.add(delta(0, content="more"))
+    assert answer.choices()[0].text == "Six.more"
 
 
 def test_deltas_of_two_choices_interleave() -> None:

@@ -92,10 +92,13 @@ def test_the_first_of_many_errors_is_named(upstream: Upstream, proxy: Proxy, par
     assert (answer.status, answer.json()["error"]["param"], upstream.requests) == (400, f"grounding.{param}", [])
 
 
-def test_grounding_of_too_many_values_is_refused(upstream: Upstream, proxy: Proxy) -> None:
-    sources = [{"text": f"Revenue was {n}."} for n in range(30_000)]
-    answer = post_chat(proxy.port, {"model": "m", "messages": [], "grounding": {"sources": sources}})
-    assert (answer.status, answer.json()["error"]["param"], upstream.requests) == (400, "grounding", [])
+@pytest.mark.parametrize(
+    ("param", "value"),
+    [("grounding", {"sources": [{"text": f"Revenue was {n}."} for n in range(15_000)]}), ("documents", ["a"] * 30_000)],
+)
+def test_evidence_of_too_many_values_is_refused(upstream: Upstream, proxy: Proxy, param: str, value: Any) -> None:
+    answer = post_chat(proxy.port, {"model": "m", "messages": [], param: value})
+    assert (answer.status, answer.json()["error"]["param"], upstream.requests) == (400, param, [])
 
 
 def test_token_ids_for_an_embedding_pass_in_any_number(upstream: Upstream, proxy: Proxy) -> None:

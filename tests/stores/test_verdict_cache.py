@@ -70,6 +70,24 @@ def test_nothing_is_asked_when_all_is_known_or_nothing_is_wanted() -> None:
     run(work())
 
 
+class CountedKey(bytes):
+    """A key that counts how often it is compared."""
+
+    compared = 0
+    __hash__ = bytes.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        CountedKey.compared += 1
+        return bytes.__eq__(self, other)
+
+
+def test_many_keys_are_compared_about_once_each() -> None:
+    keys = [CountedKey(b"%d" % number) for number in range(2000)]
+    names, *_ = run(fetched(VerdictCache(10_000, 60), *keys))
+    assert names == [key.decode() for key in keys]
+    assert CountedKey.compared < 5 * len(keys)
+
+
 @given(st.lists(st.binary(max_size=2), min_size=2, max_size=8))
 def test_only_the_very_key_is_a_hit(keys: list[bytes]) -> None:
     async def work() -> None:
