@@ -89,7 +89,7 @@ def build_house(
     prover = Prover(workers, settings.policy, estimators, verifiers)
     memory = build_memory(site, prover)
     history = estate.take(lambda old: old.history, lambda: build_history(settings.store))
-    facts = build_facts(settings.facts)
+    facts = build_facts(settings.facts) if settings.numeric.facts else None
     grounder = Grounder(
         verification=Verification(workers, cache, grounding.timeout, verifiers, ModelStage(estimators)),
         reports=reports,
