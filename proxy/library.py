@@ -25,6 +25,7 @@ from proxy.types import (
     Choice,
     Citation,
     Claim,
+    FlaggedNumber,
     Judgement,
     Label,
     NumericPolicy,
@@ -242,9 +243,10 @@ def check_evidence(
 
 @dataclass(frozen=True, slots=True)
 class NumericResult:
-    """What checking the numbers of an answer came to (NU5).
+    """What checking the numbers of an answer came to, counted number by number.
 
-    `judged` pairs every claim that holds a number with its verdict; `flagged` are those that are not supported.
+    `judged` pairs every claim that holds a number with its verdict; `flagged` are those that are not supported, and
+    `flagged_numbers` their numbers.
     `confidence_adjustment` is what a stated confidence changes by (−0.2 is −20 %); `ms` the time it took.
     """
 
@@ -254,18 +256,24 @@ class NumericResult:
 
     @property
     def total_claims(self) -> int:
-        """Claims with numbers."""
-        return len(self.judged)
+        """All numbers."""
+        return sum(verdict.extracted for _, verdict in self.judged)
 
     @property
     def verified_claims(self) -> int:
-        """Those whose numbers all stand in the context, or follow from it."""
-        return sum(verdict.label == "supported" for _, verdict in self.judged)
+        """Those that the context states, or that follow from it."""
+        return sum(verdict.validated for _, verdict in self.judged if verdict.label != "not_checked")
 
     @property
     def unverified_claims(self) -> int:
-        """All others."""
-        return self.total_claims - self.verified_claims
+        """Those that were checked and are not supported."""
+        checked = sum(verdict.extracted for _, verdict in self.judged if verdict.label != "not_checked")
+        return checked - self.verified_claims
+
+    @property
+    def flagged_numbers(self) -> tuple[FlaggedNumber, ...]:
+        """The numbers that were checked and are not supported, each with its type and value."""
+        return tuple(number for _, verdict in self.judged for number in verdict.numbers)
 
     @property
     def flagged(self) -> tuple[Claim, ...]:
@@ -280,10 +288,9 @@ def check_numbers(text: str, context: Evidence, *, policy: NumericPolicy = Numer
     claims = (claim for claim in find_claims(text, whole) if claim.skip_reason is None)
     found = ((claim, numeric.verify(claim, sources, whole)) for claim in claims)
     judged = tuple((claim, verdict) for claim, verdict in found if verdict is not None)
-    unverified = any(verdict.label != "supported" for _, verdict in judged)
-    return NumericResult(
-        judged, -policy.confidence_penalty if unverified else 0.0, (time.perf_counter() - start) * 1000
-    )
+    is_wrong = any(verdict.label in ("unsupported", "contradicted") for _, verdict in judged)
+    penalty = -policy.confidence_penalty if is_wrong else 0.0
+    return NumericResult(judged, penalty, (time.perf_counter() - start) * 1000)
 
 
 def adjust_confidence(original: float, report: Report) -> float:

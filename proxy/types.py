@@ -136,13 +136,26 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
+class FlaggedNumber:
+    """A number of a claim that the sources do not support: as written, of which type, and its value in base units.
+
+    The value of a date is its first day as a proleptic ordinal.
+    """
+
+    text: str
+    type: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What one verifier says of one claim.
 
     `score` is how strongly the evidence speaks for the claim (0–1); `reason` is one sentence for a person and names
     which words were not found or which value differs. `extracted` and `validated` count the items looked at
-    (quotations, numbers). `degraded` is why the entailment model should have been asked and was not ("": it was).
-    `signals` are those that a verdict of the model was combined from, see `entailment.signals`.
+    (quotations, numbers), `numbers` are those of the numbers that are not supported. `degraded` is why the entailment
+    model should have been asked and was not ("": it was). `signals` are those that a verdict of the model was combined
+    from, see `entailment.signals`.
     """
 
     verifier: str
@@ -156,6 +169,7 @@ class Verdict:
     validated: int = 0
     degraded: str = ""
     signals: tuple[float, ...] = ()
+    numbers: tuple[FlaggedNumber, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,12 +308,16 @@ class NumericPolicy:
     """Which numbers are checked and how near is near enough.
 
     `tolerance` None means the precision that was written; else a share of the value per kind, and days for dates.
+    `documents` and `facts` say against which sources numbers are checked; without `auto_flag` no number raises a flag.
     """
 
     currency: bool = True
     percentage: bool = True
     ratio: bool = True
     date: bool = True
+    documents: bool = True
+    facts: bool = True
+    auto_flag: bool = True
     tolerance: tuple[tuple[str, float], ...] | None = None
     confidence_penalty: float = 0.2
     max_source_checks: int = 10
@@ -503,12 +521,17 @@ class QuoteCounts:
 
 @dataclass(frozen=True, slots=True)
 class NumericCounts:
-    """Claims with numbers in one answer, and what their check does to a stated confidence (−0.2 is −20 %)."""
+    """The numbers of one answer, one by one, and what their check does to a stated confidence (−0.2 is −20 %).
+
+    `unverified_claims` were checked and are not supported; they are `flagged`, each with its choice and claim id.
+    """
 
     total_claims: int
     verified_claims: int
     unverified_claims: int
     confidence_adjustment: float
+    not_checked: int = 0
+    flagged: tuple[tuple[int, str, FlaggedNumber], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

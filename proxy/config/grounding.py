@@ -54,6 +54,9 @@ class Numeric(Section):
     percentage: bool = True
     ratio: bool = True
     date: bool = True
+    documents: bool = True
+    facts: bool = True
+    auto_flag: bool = True
     tolerance: Literal["written"] | Tolerance = "written"
     confidence_penalty: Share = 0.2
     max_source_checks: int = Field(default=10, ge=1)

@@ -102,7 +102,11 @@ def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:
             "total_claims": report.numeric.total_claims,
             "verified_claims": report.numeric.verified_claims,
             "unverified_claims": report.numeric.unverified_claims,
+            "not_checked": report.numeric.not_checked,
             "confidence_adjustment": report.numeric.confidence_adjustment,
+            "flagged": [
+                {"choice": choice, "id": claim, **asdict(number)} for choice, claim, number in report.numeric.flagged
+            ],
         }
     wire["cache"] = {
         "hits": report.cache.hits,

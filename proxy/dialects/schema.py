@@ -106,6 +106,49 @@ class ReportAttempt(Told):
     outcome: str
 
 
+class FlaggedNumber(Told):
+    """A number of a claim that was checked and is not supported; the value of a date is its ordinal day."""
+
+    choice: int
+    id: str
+    text: str
+    type: str
+    value: float
+
+
+class NumericCounts(Told):
+    """The numbers of the answer, one by one; `unverified_claims` were checked and are not supported."""
+
+    total_claims: int
+    verified_claims: int
+    unverified_claims: int
+    not_checked: int
+    confidence_adjustment: float
+    flagged: list[FlaggedNumber]
+
+
+class SampledClaim(Told):
+    """What the samples say of one claim: 1 the same, ½ nothing of the kind, 0 otherwise, null where there is none."""
+
+    choice: int
+    id: str
+    votes: list[Share | None]
+    variance: Share | None
+
+
+class SelfConsistency(Told):
+    """How far further answers to the same request agree with this one; while pending, only what was asked."""
+
+    status: Literal["pending", "complete", "failed"]
+    samples: int
+    temperatures: list[float]
+    answered: int | None = None
+    risk: Share | None = None
+    claims: list[SampledClaim] | None = None
+    usage: dict[str, int] | None = None
+    reasons: list[str] | None = None
+
+
 class GroundingReport(Told):
     """All verdicts on one answer and their aggregate. A report that is not made yet holds the first lines only."""
 
@@ -127,7 +170,10 @@ class GroundingReport(Told):
     choices: list[ReportChoice] = []
     quotes: dict[str, Any] | None = None
     correction: dict[str, Any] | None = None
-    numeric: dict[str, Any] | None = None
+    schema_: Annotated[dict[str, list[dict[str, Any]]] | None, Field(alias="schema")] = None
+    numeric: NumericCounts | None = None
+    self_consistency: SelfConsistency | None = None
+    stages: list[dict[str, Any]] = []
     cache: dict[str, Any] | None = None
     timing_ms: dict[str, float] = {}
     degraded: list[dict[str, str]] = []

@@ -19,7 +19,7 @@ from proxy.gateway.deferred import Heard, Later, is_unfinished, read, wait_asked
 from proxy.gateway.estimators import Asker
 from proxy.gateway.recall import Recaller
 from proxy.gateway.record import Recorder
-from proxy.gateway.report_log import log_rejections, log_report, log_violations
+from proxy.gateway.report_log import log_rejections, log_report, log_timeouts, log_violations
 from proxy.gateway.room import Room, Share
 from proxy.gateway.sampling import Sampling
 from proxy.gateway.verify import (
@@ -216,6 +216,7 @@ class Grounder:
     def _log(self, report: Report, heard: Heard) -> None:
         log_report(report, heard.model)
         log_violations(report.id, report.violations or (), [choice.text for choice in heard.choices if choice.text])
+        log_timeouts(report)
         if self.log_rejections:
             log_rejections(report, self.policy.quotes)
 

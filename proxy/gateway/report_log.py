@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import structlog
@@ -36,6 +37,19 @@ def log_violations(id_: str | None, violations: Sequence[Violation], answers: Se
         violations=len(violations),
         answers=[_described(answer) for answer in answers],
     )
+
+
+def log_timeouts(report: Report) -> None:
+    """Log how many claims had numbers that were not checked in time or within the steps allowed, if any had."""
+    causes = [
+        verdict.method
+        for choice in report.choices
+        for judgement in choice.judgements
+        for verdict in judgement.verdicts
+        if verdict.verifier == "numeric" and verdict.method in ("timeout", "work_limit")
+    ]
+    if causes:
+        log.warning("grounding.numbers_not_checked", grounding_id=report.id, **Counter(causes))
 
 
 def log_rejections(report: Report, policy: QuotePolicy) -> None:

@@ -138,7 +138,7 @@ def summarise(
         consistency=consistency,
         quotes=quotes,
         violations=violations,
-        numeric=_numeric(judgements, policy),
+        numeric=_numeric(examined, policy),
         cache=cache,
         stages=tuple(stages),
         timing_ms=tuple(timing_ms),
@@ -288,13 +288,23 @@ def _quotes(examined: Sequence[Examined]) -> QuoteCounts | None:
     return QuoteCounts(extracted, validated, extracted - validated, by_field)
 
 
-def _numeric(judgements: Sequence[Judgement], policy: Policy) -> NumericCounts | None:
-    said = _of(judgements, "numeric")
-    if not said:
+def _numeric(examined: Sequence[Examined], policy: Policy) -> NumericCounts | None:
+    found = [
+        (each.reading.choice.index, judgement.claim.id, verdict)
+        for each in examined
+        for judgement in each.judgements
+        for verdict in judgement.verdicts
+        if verdict.verifier == "numeric"
+    ]
+    if not found:
         return None
-    verified = sum(verdict.label == "supported" for verdict in said)
-    penalty = -policy.numeric.confidence_penalty if verified < len(said) else 0.0
-    return NumericCounts(len(said), verified, len(said) - verified, penalty)
+    checked = [verdict for *_, verdict in found if verdict.label != "not_checked"]
+    total = sum(verdict.extracted for *_, verdict in found)
+    verified = sum(verdict.validated for verdict in checked)
+    unverified = sum(verdict.extracted for verdict in checked) - verified
+    penalty = -policy.numeric.confidence_penalty if unverified else 0.0
+    flagged = tuple((choice, claim, number) for choice, claim, verdict in found for number in verdict.numbers)
+    return NumericCounts(total, verified, unverified, penalty, total - verified - unverified, flagged)
 
 
 def _of(judgements: Iterable[Judgement], verifier: str) -> list[Verdict]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from proxy.types import Citation, Claim, NumericPolicy, Policy, Verdict
+from proxy.types import Citation, Claim, FlaggedNumber, NumericPolicy, Policy, Verdict
 from proxy.verification.alignment.initialisms import spell_out
 from proxy.verification.alignment.lexicon import concept, same_meaning
 from proxy.verification.alignment.vetoes import read_claim
@@ -47,6 +47,7 @@ class _Finding:
     score: float
     citations: tuple[Citation, ...] = ()
     flag: str = ""
+    number: FlaggedNumber | None = None
 
 
 def verify(
@@ -58,6 +59,9 @@ def verify(
     not depend on the machine. `timeout_s` of `clock` (the processor's seconds) is a safeguard beyond that bound.
     """
     if decides_alone(claim, policy):
+        return None
+    given, context = context, context.of_sources(documents=policy.numeric.documents, facts=policy.numeric.facts)
+    if context is not given and not context.sources:
         return None
     claim = spell_out(claim, context)
     quantities = find_quantities(claim.text)
@@ -75,11 +79,18 @@ def verify(
         often = list(compare_frequencies(asked, passages))
         findings.extend(map(_of_frequency, often))
         wanted = [each for each in wanted if not any(_lies_in(each, other.claimed) for other in often)]
-        findings.extend(_judge(asked, claimed[quantity], passages, context, limits) for quantity in wanted)
+        findings.extend(
+            replace(_judge(asked, claimed[quantity], passages, context, limits), number=_number(quantity))
+            for quantity in wanted
+        )
     except (WorkLimitExceeded, DeadlineExceeded) as limit:
         alarms = [finding for finding in findings if finding.label in ("contradicted", "unsupported")]
-        return _combine(alarms) or _cut_short(limit, len(wanted), limits)
-    return _combine([finding for finding in findings if finding.label])
+        return _combine(alarms, limits) or _cut_short(limit, len(wanted), limits)
+    return _combine([finding for finding in findings if finding.label], limits)
+
+
+def _number(quantity: Quantity) -> FlaggedNumber:
+    return FlaggedNumber(quantity.shown, quantity.kind, quantity.low)
 
 
 def _passages(asked: Asked, context: Context, limit: int) -> tuple[Asked, list[Read]]:
@@ -100,8 +111,9 @@ def _of_frequency(compared: Compared) -> _Finding:
     cited, said = (compared.read.passage.cite(0.8, "numeric"),), compared.claimed.text
     if compared.agrees:
         return _Finding("supported", "exact", f"{said}: as stated.", 0.8, cited)
+    number = FlaggedNumber(said, "frequency", compared.claimed.low)
     reason = f"{said} differs from {compared.stated.text}, which the source states."
-    return _Finding("contradicted", "mismatch", reason, 0.05, cited, "numeric_mismatch")
+    return _Finding("contradicted", "mismatch", reason, 0.05, cited, "numeric_mismatch", number)
 
 
 def _lies_in(quantity: Quantity, frequency: Frequency) -> bool:
@@ -421,7 +433,7 @@ def _cut_short(limit: Exception, extracted: int, policy: NumericPolicy) -> Verdi
     return Verdict("numeric", "not_checked", 0.0, method, reason, extracted=extracted)
 
 
-def _combine(findings: Sequence[_Finding]) -> Verdict | None:
+def _combine(findings: Sequence[_Finding], policy: NumericPolicy) -> Verdict | None:
     """The worst finding speaks for the claim; all their evidence is kept."""
     if not findings:
         return None
@@ -429,7 +441,7 @@ def _combine(findings: Sequence[_Finding]) -> Verdict | None:
     worst = min(findings, key=lambda finding: (order.index(finding.label or "supported"), finding.score))
     alike = [finding for finding in findings if finding.label == worst.label]
     citations = tuple(dict.fromkeys(citation for finding in alike for citation in finding.citations))
-    flags = tuple(dict.fromkeys(finding.flag for finding in findings if finding.flag))
+    flags = tuple(dict.fromkeys(finding.flag for finding in findings if finding.flag and policy.auto_flag))
     return Verdict(
         "numeric",
         worst.label,  # type: ignore[arg-type]
@@ -440,6 +452,7 @@ def _combine(findings: Sequence[_Finding]) -> Verdict | None:
         flags,
         extracted=len(findings),
         validated=sum(finding.label == "supported" for finding in findings),
+        numbers=tuple(finding.number for finding in findings if finding.number and finding.label != "supported"),
     )
 
 

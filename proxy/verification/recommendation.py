@@ -29,12 +29,13 @@ def recommend(report: Report) -> str:
     its confidence is not. It is not to be used as it is when a source contradicts it, nothing supports it or its risk
     is critical.
     """
-    if report.verdict == "not_applicable" and not report.flags:
+    is_unusable = _is_unusable(report)
+    if report.verdict == "not_applicable" and not report.flags and not is_unusable:
         return "Nothing in this answer can be checked against sources."
-    if report.verdict == "not_checked":
+    if report.verdict == "not_checked" and not is_unusable:
         return "This answer was not checked: verify it before you use it."
     grounds = " and ".join(_grounds(report)[:_MAX_GROUNDS])
-    if _is_unusable(report):
+    if is_unusable:
         return f"Do not use this answer as it is: {grounds}."
     if grounds:
         return f"Check this answer before you use it: {grounds}."

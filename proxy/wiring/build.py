@@ -91,7 +91,7 @@ def build_house(
     prover = Prover(workers, policy, estimators, judge)
     memory = build_memory(site, prover)
     history = estate.take(lambda old: old.history, lambda: build_history(settings.store))
-    facts = build_facts(settings.facts)
+    facts = build_facts(settings.facts) if settings.numeric.facts else None
     grounder = Grounder(
         verification=Verification(workers, cache, grounding.timeout, judge, ModelStage(estimators)),
         reports=reports,

@@ -4,12 +4,14 @@ import json
 from dataclasses import fields, replace
 from typing import Any, get_args
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.dialects.jsonbytes import dumps
 from proxy.dialects.report import Utf16, render, render_budget, summary
+from proxy.dialects.schema import GroundingReport
 from proxy.types import (
     Attempt,
     BudgetStatus,
@@ -24,6 +26,7 @@ from proxy.types import (
     Contradiction,
     Correction,
     Coverage,
+    FlaggedNumber,
     Judgement,
     Message,
     Method,
@@ -166,7 +169,9 @@ SHAPE: dict[str, Any] = {
         "total_claims": int,
         "verified_claims": int,
         "unverified_claims": int,
+        "not_checked": int,
         "confidence_adjustment": NUMBER,
+        "flagged": [{"choice": int, "id": str, "text": str, "type": str, "value": NUMBER}],
     },
     "cache": {"hits": int, "misses": int, "oldest_s": SHARE},
     "stages?": [
@@ -260,7 +265,7 @@ REPORT = Report(
     ),
     quotes=QuoteCounts(3, 1, 2, (("q", 2),)),
     violations=(Violation("q", 0, "string", "number"), Violation("r", None, "array", "null")),
-    numeric=NumericCounts(2, 1, 1, -0.2),
+    numeric=NumericCounts(3, 1, 1, -0.2, 1, ((0, "c1", FlaggedNumber("$5M", "currency", 5e6)),)),
     correction=Correction("complete", '{"q": []}', (Violation("q", 0, "string", "number"),), 90, 7, "status 500"),
     self_consistency=SelfConsistency(
         "complete",
@@ -319,6 +324,12 @@ def test_the_shape_check_notices_what_is_not_documented() -> None:
         "grounding.coverage.extra is not documented",
         "grounding.choices[0].claims[0].extra is not documented",
     ]
+
+
+def test_the_openapi_document_describes_every_part_of_a_report() -> None:
+    schema = GroundingReport.model_json_schema(mode="serialization", by_alias=True)
+    assert set(render(REPORT)) <= set(schema["properties"])
+    jsonschema.validate(render(REPORT), schema)
 
 
 def test_every_part_of_a_report_reaches_the_wire() -> None:

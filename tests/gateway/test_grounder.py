@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Coroutine, MutableMapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import httpx
@@ -33,6 +34,8 @@ from proxy.errors import RequestError, UpstreamBroken
 from proxy.gateway.estimators import Asker
 from proxy.telemetry import short_hash
 from proxy.types import Chunks
+from proxy.verification import numeric
+from proxy.verification.numbers.work import Work
 
 QUOTED = 'She said "the walrus has never flown at all". He said "the sky is blue on a clear day".'
 SECRETS = {
@@ -99,6 +102,13 @@ def test_rejected_evidence_fields_are_told_by_field() -> None:
     (entry,) = events_named("grounding.quotes_checked", logs)
     assert entry["rejected_by_field"] == {"quotes": 1}
     assert "walrus" not in str(logs)
+
+
+def test_numbers_that_take_too_long_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numeric, "Work", partial(Work, max_steps=0))
+    logs = logged(whole("The lease runs for 40 years. The rent is $500."), asked())
+    (entry,) = events_named("grounding.numbers_not_checked", logs)
+    assert (entry["log_level"], entry["work_limit"]) == ("warning", 2)
 
 
 def test_the_log_says_how_quotations_were_looked_for() -> None:

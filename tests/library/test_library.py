@@ -22,7 +22,7 @@ from proxy import (
     find_claims,
     verify_claims,
 )
-from proxy.types import ModelPolicy, QuotePolicy, Thresholds
+from proxy.types import FlaggedNumber, ModelPolicy, QuotePolicy, Thresholds
 from proxy.verification.memory import GatePolicy
 
 SOURCE = 'Revenue came to $4,187,332 in 2023. "We sold more turbines in Spain than ever," said the chief executive.'
@@ -119,8 +119,9 @@ def test_errors_about_evidence_are_value_errors() -> None:
 
 def test_numbers_are_counted_and_flagged() -> None:
     result = check_numbers("Revenue was $4.2M in 2023. Revenue was $5.2M in 2023. It was a good year.", SOURCE)
-    assert (result.total_claims, result.verified_claims, result.unverified_claims) == (2, 1, 1)
+    assert (result.total_claims, result.verified_claims, result.unverified_claims) == (4, 3, 1)
     assert [claim.text for claim in result.flagged] == ["Revenue was $5.2M in 2023."]
+    assert result.flagged_numbers == (FlaggedNumber("$5.2M", "currency", 5_200_000.0),)
     assert result.confidence_adjustment == -0.2
     assert result.ms > 0
 

@@ -266,12 +266,15 @@ def test_quotations_are_counted(
         ([], None),
         (["supported", "supported"], (2, 2, 0, 0.0)),
         (["supported", "contradicted"], (2, 1, 1, -0.2)),
-        (["unsupported", "not_checked", "supported"], (3, 1, 2, -0.2)),
+        (["unsupported", "not_checked", "supported"], (3, 1, 1, -0.2)),
+        (["not_checked", "supported"], (2, 1, 0, 0.0)),
     ],
-    ids=["none", "all verified", "one wrong", "one not checked"],
+    ids=["none", "all verified", "one wrong", "one wrong, one not checked", "one not checked"],
 )
 def test_numbers_are_counted_and_cost_confidence(labels: list[Label], counts: tuple[float, ...] | None) -> None:
-    found = report(*(judgement(label, verifier="numeric") for label in labels)).numeric
+    found = report(
+        *(judgement(label, verifier="numeric", validated=int(label == "supported")) for label in labels)
+    ).numeric
     if counts is None:
         assert found is None
     else:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.types import Claim, NumericPolicy, Policy, Source, Verdict
+from proxy.types import Claim, FlaggedNumber, NumericPolicy, Policy, Source, Verdict
 from proxy.verification.context.index import Context
 from proxy.verification.numeric import verify
 
@@ -389,3 +389,41 @@ def test_a_number_in_a_passage_about_something_else_is_not_said_to_be_in_no_sour
     assert verdict is not None
     assert verdict.label == "unsupported"
     assert verdict.reason == "20 mg stands in the sources only beside other things."
+
+
+def test_every_number_that_is_not_supported_is_given_with_type_and_value() -> None:
+    verdict = check("Revenue was $5.2M in 2023, up 9%.", "Revenue was $4.2M in 2023, up 9%.")
+    assert verdict is not None
+    assert (verdict.extracted, verdict.validated) == (3, 2)
+    assert verdict.numbers == (FlaggedNumber("$5.2M", "currency", 5_200_000.0),)
+
+
+@pytest.mark.parametrize(
+    ("switches", "expected"),
+    [
+        ({}, "supported"),
+        ({"facts": False}, "supported"),
+        ({"documents": False}, "contradicted"),
+        ({"documents": False, "facts": False}, None),
+    ],
+)
+def test_numbers_are_checked_against_the_sources_that_are_switched_on(
+    switches: dict[str, bool], expected: str | None
+) -> None:
+    sources = [
+        Source("s1", "source", "Revenue was $4 million."),
+        Source("facts.f", "facts", "Revenue is 3 million dollars."),
+    ]
+    policy = replace(Policy(), numeric=NumericPolicy(**switches))
+    claim = Claim("c1", "Revenue was $4 million.", 0, 23)
+    verdict = verify(claim, Context(sources), policy)
+    assert (verdict.label if verdict else None) == expected
+
+
+def test_flags_of_numbers_can_be_switched_off() -> None:
+    quiet = replace(Policy(), numeric=NumericPolicy(auto_flag=False))
+    found = [check("Revenue was $5 million.", "Revenue was $4 million.", policy=each) for each in (None, quiet)]
+    assert [(each.label, each.flags) for each in found if each] == [
+        ("contradicted", ("numeric_mismatch",)),
+        ("contradicted", ()),
+    ]

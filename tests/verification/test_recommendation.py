@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proxy.types import (
@@ -88,6 +88,8 @@ def test_a_recommendation_is_one_plain_sentence(found: Report, told: str) -> Non
 labels = st.lists(st.sampled_from(["supported", "unsupported", "contradicted", "not_checked"]), max_size=6)
 
 
+@example(["not_checked"], set(), 0.0, 0.0, 0.0)
+@example([], set(), 0.0, 0.0, 0.0)
 @given(labels, st.sets(st.sampled_from(FLAGS)), st.floats(0, 1), st.floats(0, 1), st.none() | st.floats(0, 1))
 def test_no_answer_is_recommended_against_its_verdict_its_flags_or_its_risk(
     labels: list[Label], flags: set[str], confidence: float, threshold: float, consistency: float | None

@@ -143,6 +143,8 @@ class Context:
         self._runs: dict[tuple[int, int], Reading] = {}
         self._spelled: dict[str, str] = {}
         self._searched = 0
+        self._facts_only: Context | None = None
+        self._without_facts: Context | None = None
         self._by_stem: dict[str, list[int]] = defaultdict(list)
         self._sizes: list[int] = []
         self._read(is_over)
@@ -239,6 +241,18 @@ class Context:
         """The passage right before `passage` in the same source."""
         near = self.passages[passage.place - 1] if passage.place else None
         return near if near and near.source is passage.source else None
+
+    def of_sources(self, *, documents: bool, facts: bool) -> Context:
+        """Return the context with only the facts of a database, or only with the rest."""
+        if documents and facts:
+            return self
+        if not documents and not facts:
+            return Context(())
+        if facts:
+            self._facts_only = self._facts_only or Context(each for each in self.sources if each.kind == "facts")
+            return self._facts_only
+        self._without_facts = self._without_facts or Context(each for each in self.sources if each.kind != "facts")
+        return self._without_facts
 
     def spelled_out(self, initialism: str, find: Callable[[str, str], set[str] | None]) -> str:
         """Return the one phrase that `find` returns for an initialism in the sources, else ""; looked up once."""
