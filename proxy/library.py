@@ -44,7 +44,7 @@ from proxy.verification.information.cascade import joined
 from proxy.verification.information.scrub import scrub_all
 from proxy.verification.information.worded import assertion, prove, targets_of, with_budget
 from proxy.verification.judge import Judge
-from proxy.verification.quotation import find_quotes
+from proxy.verification.quotation import quoted_texts
 from proxy.verification.quote import QuoteResult
 from proxy.verification.schema import read_evidence
 from proxy.verification.trace import Audit, AuditedStep
@@ -209,12 +209,12 @@ def find_claims(text: str, policy: Policy = Policy()) -> tuple[Claim, ...]:
 def check_quotes(
     text: str, context: Evidence, *, policy: QuotePolicy = QuotePolicy(), fail_on_all_rejected: bool | None = None
 ) -> QuoteResult:
-    """Which quotations of a text stand in the context, under the field name "text".
+    """Return which quotations of a text, block quotes included, the context has, under the field name "text".
 
     Raises EvidenceGroundingError when `fail_on_all_rejected` (by default as the policy says) and there are quotations
     but none stands there (QU6).
     """
-    quotes = {"text": [found.text for found in find_quotes(text)]}
+    quotes = {"text": quoted_texts(text)}
     return quote.check_quotes(
         quotes, _context(context), policy, fail_on_all_rejected=_fails(fail_on_all_rejected, policy)
     )

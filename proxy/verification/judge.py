@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from proxy.types import Claim, Judgement, Label, Policy, Verdict
 from proxy.verification import numeric, quote, statement
+from proxy.verification.alignment.initialisms import spell_out
 from proxy.verification.calibration import calibrated
 from proxy.verification.claims.assertions import SKIP_REASONS
 from proxy.verification.confidence import with_confidence
@@ -58,11 +59,15 @@ def _untimed(_name: str) -> AbstractContextManager[object]:
 
 @dataclass(slots=True)
 class _Case:
-    """A claim on its way to a judgement: the verdicts so far, and the evidence where the model is to be asked."""
+    """A claim on its way to a judgement: the verdicts so far, and the evidence where the model is to be asked.
+
+    `read` is the claim as the model reads it.
+    """
 
     claim: Claim
     verdicts: list[Verdict]
     evidence: Evidence | None = None
+    read: Claim | None = None
     numeric: Verdict | None = None
 
 
@@ -113,7 +118,9 @@ class Judge:
         if dated := _dated(claim, context, policy):
             return _Case(claim, [dated])
         case = _Case(claim, [])
-        is_read = self.model.state == "ready" and "statement" in policy.verifiers and claim.kind != "quote"
+        is_read = (
+            self.model.state == "ready" and "statement" in policy.verifiers and not quote.decides_alone(claim, policy)
+        )
         if is_read:
             with timed("statement"):
                 case.verdicts += _checked("statement", lambda: _exact(claim, context))
@@ -129,7 +136,8 @@ class Judge:
     ) -> None:
         """Add what one verifier says of a claim, or prepare what the model needs in its place."""
         if is_read and name == "statement":
-            case.evidence = self._evidence(case.claim, context)
+            case.read = spell_out(case.claim, context)
+            case.evidence = self._evidence(case.read, context)
             return
         found = [calibrated(each) for each in _checked(name, lambda: verify(case.claim, context, policy))]
         if name == "numeric" and found and is_read and _is_weighed(found[0]):
@@ -147,12 +155,7 @@ class Judge:
         """Ask the model about the open claims; those that it fails on get the verdict of words."""
         if not cases:
             return
-        questions = [
-            Question(
-                plain_text(each.claim.text), plain_text(each.claim.lead), each.evidence.text if each.evidence else ""
-            )
-            for each in cases
-        ]
+        questions = [_question(case) for case in cases]
         try:
             answers = self.model.entail(questions)
         except Exception:  # noqa: BLE001 - no fault of a model may cost a verdict; the model has logged it
@@ -180,6 +183,12 @@ class Judge:
         """Mark the verdict of words where a model was to give it."""
         state = self.model.state
         return verdict if state == "off" else replace(verdict, degraded="loading" if state == "loading" else "error")
+
+
+def _question(case: _Case) -> Question:
+    """Return what the model is asked about a claim."""
+    claim, evidence = case.read or case.claim, case.evidence or Evidence()
+    return Question(plain_text(claim.text), plain_text(claim.lead), evidence.text)
 
 
 def _is_weighed(verdict: Verdict) -> bool:

@@ -31,6 +31,7 @@ _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _APHAERESIS = re.compile(r"\d|(?:tis|twas|em|til|cause|n|bout|round)\b", re.IGNORECASE)
 
 _BLOCK_MARK = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
+_BLOCK = re.compile(r"(?:^[ \t]{0,3}>[^\n]*(?:\n|\Z))+", re.MULTILINE)
 _DASHES = "—–-"
 _BYLINE_CHARS = 120
 _TERM_WORDS = 2
@@ -128,6 +129,17 @@ def block_text(text: str) -> str:
         said = body.rstrip()
     inner = find_quotes(said)
     return inner[0].text if len(inner) == 1 and len(inner[0].text) >= len(said) - 3 else said
+
+
+def quoted_texts(text: str) -> list[str]:
+    """Return what a text quotes, in order: runs between quotation marks, and block quotes whole."""
+    found: list[str] = []
+    end = 0
+    for block in _BLOCK.finditer(text):
+        found += [quote.text for quote in find_quotes(text[end : block.start()])]
+        found.append(block_text(block.group()))
+        end = block.end()
+    return [each for each in found + [quote.text for quote in find_quotes(text[end:])] if each.strip()]
 
 
 def is_term(text: str) -> bool:

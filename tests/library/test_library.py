@@ -105,6 +105,15 @@ def test_every_breach_of_the_shape_is_in_the_error() -> None:
     ]
 
 
+def test_block_quotes_are_quotations() -> None:
+    quoted = "> Revenue came to\n> $4,187,332\n\nand\n> Nobody ever earned more.\n— Ann"
+    text = f'As "Revenue came to $4,187,332" shows:\n\n{quoted}'
+    source = "Revenue came to $4,187,332."
+    result = check_quotes(text, source)
+    assert result.accepted == {"text": ["Revenue came to $4,187,332", "Revenue came to\n$4,187,332"]}
+    assert result.counts.rejected == 1
+
+
 def test_evidence_that_is_no_json_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="Expecting"):
         check_evidence("no json", ["pro"], SOURCE)

@@ -99,7 +99,11 @@ _TASTE = _EMPTY | EVALUATIONS
 _TALK = _TASTE | SMALL_TALK
 _ABOUT_ITSELF = _TASTE | DISCOURSE
 _NOTING = frozenset(note.split()[0] for note in NOTES)
-_HEDGING = telling_words(HEDGES)
+_HEDGING = telling_words(HEDGES) | {"might", "may"}
+_POSSIBLE = re.compile(  # "might of" is a noun; "may vote" allows, and "may have guests" owns
+    r"(?<!\bthe)(?<!\bits) might (?!of |and )(?:not )?[a-z]{2,} "
+    r"| may (?:well |also |not )?have (?:been |become |fallen |grown |risen |gone |sold |lost |won |made |[a-z]{2,}ed )"
+)
 _FIRST_WORDS = frozenset(phrase.split()[0] for _reason, table in OPENINGS for phrase in table)
 
 _FRAMING = frozenset("based according from given using per in".split())
@@ -262,7 +266,7 @@ def _is_hedged(tokens: list[str]) -> bool:
     """Whether the main clause is hedged; what follows its fifth word in a side clause does not count."""
     end = next((place for place, token in enumerate(tokens) if place >= 5 and token in _SIDE_CLAUSE), len(tokens))
     main = f" {' '.join(token for token in tokens[:end] if token[0].isalnum())} "
-    return any(hedge in main for hedge in HEDGES)
+    return any(hedge in main for hedge in HEDGES) or _POSSIBLE.search(main) is not None
 
 
 def _is_imperative(opened: list[str]) -> bool:

@@ -34,6 +34,7 @@ _SUBJECTS = frozenset(
     "it he she they we you i this these those there the a an its his her their our my your some many most several "
     "both each all another one two three four five six seven eight nine ten".split()
 )
+_DETERMINERS = frozenset("the a an its his her their our this these those".split())
 _SUBORDINATE_LEFT = frozenset(
     "that if when whenever whether because unless since until before after although though either neither nor "
     "between once while said says believe believes think thinks claims claimed stated states suggests suggest "
@@ -102,7 +103,7 @@ def _joints(sentence: str) -> Iterator[tuple[int, int, bool]]:
 
 def _stands_alone(left: str, at_semicolon: bool) -> bool:
     words = [word.lower() for word in _WORD.findall(left)]
-    if len(words) < 3 or _FINITE.isdisjoint(words):
+    if len(words) < 3 or (_FINITE.isdisjoint(words) and not any(_acts(words, at) for at in range(2, len(words)))):
         return False
     return at_semicolon or _SUBORDINATE_LEFT.isdisjoint(words)
 
@@ -121,13 +122,18 @@ def _opens_clause(right: str, at_semicolon: bool) -> bool:
             verb in _CLEARLY_FINITE or words[2].lower() in _CLEARLY_FINITE or (at_semicolon and verb.endswith("ed"))
         )
         return finite and not _is_no_noun(head)
-    for word in words[1:7]:
-        lower = word.lower()
-        if lower in _SUBORDINATE_RIGHT:
+    told = [word.lower() for word in words]
+    for place, word in enumerate(told[1:7], start=1):
+        if word in _SUBORDINATE_RIGHT:
             return False
-        if lower in _FINITE:
+        if word in _FINITE or (place > 1 and _acts(told, place)):
             return True
     return head in ("it's", "he's", "she's", "they're")
+
+
+def _acts(words: Sequence[str], place: int) -> bool:
+    """Return whether a word is a verb in the past with its object: "approved the plan", not "approved by the board"."""
+    return words[place].endswith("ed") and words[place + 1 : place + 2] != [] and words[place + 1] in _DETERMINERS
 
 
 def _is_no_noun(word: str) -> bool:

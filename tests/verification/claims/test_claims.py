@@ -24,6 +24,18 @@ def texts(text):
 
 PIECES = {
     "sentences": ("It rose. It fell.", ["It rose.", "It fell."]),
+    "clauses_like_a_list": (
+        "Ann met Bob, and the board approved the plan.",
+        ["Ann met Bob", "and the board approved the plan."],
+    ),
+    "clauses_after_a_list": (
+        "Ann met Bob, Carl and Dora, and the board approved the plan.",
+        ["Ann met Bob, Carl and Dora", "and the board approved the plan."],
+    ),
+    "list": (
+        "The board approved the plan, the budget, and the merger proposed by Acme.",
+        ["The board approved the plan, the budget, and the merger proposed by Acme."],
+    ),
     "clauses": ("Revenue rose 5%, and profit fell 3%.", ["Revenue rose 5%", "and profit fell 3%."]),
     "items": ("Facts:\n\n- **Size:** 10 km\n- Old", ["Facts:", "**Size:** 10 km", "Old"]),
     "rows": ("| a | b |\n|---|---|\n| x | 2 |\n| y | 3 |", ["a | b", "x | 2", "y | 3"]),
