@@ -158,7 +158,7 @@ def stage(upstream: Upstream, real_redis: RedisOfTests, tmp_path: Path) -> Itera
         yield found
     finally:
         process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
         sink.close()
 
 

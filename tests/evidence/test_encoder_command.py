@@ -41,7 +41,7 @@ def groundwire(folder: Path, *arguments: str, without: str = "", **environ: str)
     hidden = f"sys.modules[{without!r}] = None; " if without else ""
     command = [sys.executable, "-c", f"import sys; {hidden}from proxy.cli import main; main()", *arguments]
     env = os.environ | {"HOME": str(folder), "HF_HOME": str(folder / "hf")} | environ
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
 
 
 def claim_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -203,10 +203,10 @@ def grounding(folder: Path, encoder: Mapping[str, Any], said: str = OPEN, source
         process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
         try:
             _wait_until_up(f"http://127.0.0.1:{port}/healthz", process, folder / "log")
-            response = httpx.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=request, timeout=30)
+            response = httpx.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=request, timeout=60)
         finally:
             process.kill()
-            process.wait(timeout=10)
+            process.wait(timeout=60)
             log.close()
     found: dict[str, Any] = response.json()["grounding"]
     return found
@@ -217,7 +217,7 @@ def _wait_until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> Non
     while time.monotonic() < deadline:
         assert process.poll() is None, log.read_text()
         try:
-            httpx.get(url, timeout=1)
+            httpx.get(url, timeout=5)
             return
         except httpx.TransportError:
             time.sleep(0.05)
