@@ -6,6 +6,7 @@ marks by token types which words of claim and evidence match.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ EVIDENCE, MATCHED, CLAIM, MISSING, LEAD = range(5)
 """The token types of a matched pair: evidence, a content word of it that the claim has too, claim, a word of the claim
 that the evidence lacks, and the text that the claim leans on. Words are compared by their stems."""
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _DIGITS = {
     word: str(value)
     for value, word in enumerate(
@@ -43,7 +45,7 @@ Layout = Callable[[Tokenizer, str, str, str, int], Pair]
 
 def evidence_first(tokenizer: Tokenizer, claim: str, lead: str, evidence: str, limit: int) -> Pair:
     """Return premise and hypothesis as the tokenizer puts two texts together. The lead begins the hypothesis."""
-    hypothesis = f"{lead} {claim}" if lead else claim
+    hypothesis, evidence = readable(f"{lead} {claim}" if lead else claim), readable(evidence)
     found = tokenizer.encode(evidence, hypothesis)
     if (excess := len(found.ids) - limit) > 0:
         cut = tokenizer.encode(evidence, add_special_tokens=False)
@@ -96,7 +98,12 @@ LAYOUTS: dict[str, Layout] = {
 
 
 def _encode(tokenizer: Tokenizer, text: str) -> Encoding:
-    return tokenizer.encode(text, add_special_tokens=False)
+    return tokenizer.encode(readable(text), add_special_tokens=False)
+
+
+def readable(text: str) -> str:
+    """Return the text with lone surrogates replaced, which a tokenizer refuses; every other character keeps its place."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def _key(word: Word) -> str:

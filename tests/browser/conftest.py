@@ -58,7 +58,7 @@ class Place:
 
     def _stored(self) -> int:
         """How many exchanges the proxy says that it has stored; none while it still makes its tables."""
-        reply = httpx.get(f"{self.url}/v1/grounding", headers={"authorization": f"Bearer {KEY}"}, timeout=10)
+        reply = httpx.get(f"{self.url}/v1/grounding", headers={"authorization": f"Bearer {KEY}"}, timeout=60)
         return len(reply.json()["exchanges"]) if reply.status_code == 200 else 0
 
 

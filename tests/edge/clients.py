@@ -29,7 +29,7 @@ def sdk(base_url: str, **options: Any) -> openai.OpenAI:
 
 def async_sdk(base_url: str) -> openai.AsyncOpenAI:
     """Its async twin."""
-    return openai.AsyncOpenAI(base_url=base_url, api_key="sk-test", max_retries=0, timeout=30)
+    return openai.AsyncOpenAI(base_url=base_url, api_key="sk-test", max_retries=0, timeout=60)
 
 
 @dataclass(slots=True)

@@ -44,7 +44,7 @@ class Proxy:
         """The stored report, once it is made."""
         deadline = time.monotonic() + SETTLES_WITHIN_S
         while time.monotonic() < deadline:
-            response = httpx.get(f"{self.base_url}/grounding/{grounding_id}", timeout=10)
+            response = httpx.get(f"{self.base_url}/grounding/{grounding_id}", timeout=60)
             if response.status_code == 200 and response.json()["status"] not in ("pending", "deferred"):
                 report: dict[str, Any] = response.json()
                 return report
@@ -85,7 +85,7 @@ def serving(
         yield Proxy(listening.getsockname()[1])
     finally:
         server.should_exit = True
-        thread.join(timeout=15)
+        thread.join(timeout=60)
         listening.close()
         assert not thread.is_alive(), "the proxy did not stop"
 

@@ -10,7 +10,7 @@ from clients import JSON_HEADERS, RawClient, post_chat, sdk
 from upstream import Pause, Reply, Stall, Step, Upstream, body_reply, chat_body, chat_events, delta_events, stream_reply
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 
 STALLED: dict[str, Reply] = {
     "before the head": Reply((chat_body("Blue."),), before=(Stall(),)),

@@ -38,7 +38,7 @@ def on(*operations: str, backend: str = "local", **more: Any) -> dict[str, Any]:
 
 
 def post(proxy: Proxy, path: str, status: int = 200, **body: Any) -> dict[str, Any]:
-    response = httpx.post(f"{proxy.base_url}/grounding/{path}", json=body, timeout=30)
+    response = httpx.post(f"{proxy.base_url}/grounding/{path}", json=body, timeout=60)
     assert response.status_code == status, response.text
     found: dict[str, Any] = response.json()
     return found
@@ -46,7 +46,7 @@ def post(proxy: Proxy, path: str, status: int = 200, **body: Any) -> dict[str, A
 
 def admin_get(proxy: Proxy, path: str, **params: str) -> dict[str, Any]:
     headers = {"authorization": f"Bearer {ADMIN}"}
-    found: dict[str, Any] = httpx.get(f"{proxy.base_url}/{path}", params=params, headers=headers, timeout=30).json()
+    found: dict[str, Any] = httpx.get(f"{proxy.base_url}/{path}", params=params, headers=headers, timeout=60).json()
     return found
 
 
@@ -502,7 +502,7 @@ def test_facts_and_traces_that_a_rate_limit_cuts_short_are_completed_later(
 
 
 def fetched(proxy: Proxy, id_: str) -> dict[str, Any]:
-    response = httpx.get(f"{proxy.base_url}/grounding/{id_}", timeout=30)
+    response = httpx.get(f"{proxy.base_url}/grounding/{id_}", timeout=60)
     assert response.status_code == 200, response.text
     found: dict[str, Any] = response.json()
     return found

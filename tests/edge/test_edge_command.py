@@ -39,7 +39,7 @@ def running(upstream: Upstream, tmp_path: Path) -> Iterator[tuple[int, Path, sub
         yield port, log, process
     finally:
         process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
 
 
 def _wait_until_up(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -47,7 +47,7 @@ def _wait_until_up(port: int, process: subprocess.Popen[bytes], log: Path) -> No
     while time.monotonic() < deadline:
         assert process.poll() is None, log.read_text()
         try:
-            if httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=1).status_code == 200:
+            if httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=5).status_code == 200:
                 return
         except httpx.TransportError:
             time.sleep(0.05)
@@ -67,7 +67,7 @@ def test_a_served_proxy_answers_keeps_its_secrets_and_stops(running, upstream: U
     assert post_chat(port, request, secret).status == 401
     assert post_chat(port, b'{"model": "walrus factory', secret).status == 401, "the upstream's own answer"
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=15) == 0
+    assert process.wait(timeout=60) == 0
     logged = log.read_text()
     assert not [secret for secret in SECRETS if secret in logged]
 
@@ -87,7 +87,7 @@ def test_a_served_proxy_answers_keeps_its_secrets_and_stops(running, upstream: U
 def test_a_wrong_config_is_refused_with_key_and_line(tmp_path: Path, text: str, says: tuple[str, ...]) -> None:
     (tmp_path / "config.yaml").write_text(text)
     done = subprocess.run(
-        [*COMMAND, "serve", "--config", "config.yaml", "--port", "0"], cwd=tmp_path, capture_output=True, timeout=30
+        [*COMMAND, "serve", "--config", "config.yaml", "--port", "0"], cwd=tmp_path, capture_output=True, timeout=120
     )
     said = (done.stdout + done.stderr).decode()
     assert done.returncode != 0

@@ -40,7 +40,7 @@ def said(text: str) -> Reply:
 
 
 def post(proxy: Proxy, body: dict[str, Any], **headers: str) -> httpx.Response:
-    reply = httpx.post(f"{proxy.base_url}/chat/completions", json=body, headers=headers, timeout=30)
+    reply = httpx.post(f"{proxy.base_url}/chat/completions", json=body, headers=headers, timeout=60)
     assert reply.status_code == 200, reply.text
     return reply
 
@@ -132,9 +132,9 @@ def test_nobody_is_asked_without_need_or_leave(upstream: Upstream, start_proxy: 
 def test_an_answer_at_verify_is_corrected_too(upstream: Upstream, proxy: Proxy) -> None:
     model = Model(upstream, said(FIXED), said(FIXED))
     body = {"answer": BROKEN, "model": "m", "messages": MESSAGES, **WANTED}
-    found = httpx.post(f"{proxy.base_url}/grounding/verify", json=body, timeout=30).json()
+    found = httpx.post(f"{proxy.base_url}/grounding/verify", json=body, timeout=60).json()
     assert correction(proxy, found["id"])["answer"] == FIXED
     assert json.loads(model.asked[0].body)["messages"][:2] == MESSAGES
     del body["model"]
-    refused = httpx.post(f"{proxy.base_url}/grounding/verify", json=body, timeout=30)
+    refused = httpx.post(f"{proxy.base_url}/grounding/verify", json=body, timeout=60)
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "corrective_retry")

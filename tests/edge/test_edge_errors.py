@@ -164,7 +164,7 @@ def test_an_upstream_that_stalls_is_a_time_out(upstream: Upstream, start_proxy, 
     answer = post_chat(proxy.port, CHAT)
     assert answer.status == 504
     error_of(answer)
-    assert upstream.exchanges[0].left.wait(20)
+    assert upstream.exchanges[0].left.wait(60)
 
 
 def test_a_stream_that_stalls_ends_as_dead(upstream: Upstream, start_proxy) -> None:

@@ -28,7 +28,7 @@ def over_stdio(work: Work[T], folder: Path) -> T:
 
 def _with(server: Any, work: Work[T]) -> T:
     async def session() -> T:
-        async with asyncio.timeout(40), Client(server) as client:
+        async with asyncio.timeout(60), Client(server) as client:
             return await work(client)
 
     return asyncio.run(session())

@@ -23,7 +23,7 @@ HEADERS = (("content-type", "application/json"), ("x-api-key", "sk-ant-test"), (
 
 @pytest.fixture
 def claude(proxy: Proxy) -> Iterator[anthropic.Anthropic]:
-    with anthropic.Anthropic(base_url=proxy.url, api_key="sk-ant-test", max_retries=0, timeout=30) as client:
+    with anthropic.Anthropic(base_url=proxy.url, api_key="sk-ant-test", max_retries=0, timeout=60) as client:
         yield client
 
 

@@ -46,7 +46,7 @@ def direct(upstream: Upstream) -> ollama.Client:
 
 
 def post(proxy: Any, path: str, **more: Any) -> httpx.Response:
-    return httpx.post(f"{proxy.url}{path}", json=ASKED[path] | more, timeout=30)
+    return httpx.post(f"{proxy.url}{path}", json=ASKED[path] | more, timeout=60)
 
 
 def said_to(path: str, **more: Any) -> list[bytes]:
@@ -169,7 +169,7 @@ def test_a_stream_is_the_default_and_has_its_verdict_on_the_line_that_says_done(
 def test_every_line_goes_out_as_it_comes(upstream: Upstream, native: Any, path: str) -> None:
     steps, receipts = lock_step(said_to(path))
     upstream.reply = Reply(steps, 200, NDJSON, "chunked")
-    with httpx.stream("POST", f"{native.url}{path}", json=ASKED[path], timeout=30) as response:
+    with httpx.stream("POST", f"{native.url}{path}", json=ASKED[path], timeout=60) as response:
         for receipt, line in zip(receipts, response.iter_lines(), strict=True):
             assert json.loads(line)["model"] == "llama3.2"
             receipt.set()
@@ -187,7 +187,7 @@ def test_a_stream_that_dies_ends_as_broken(upstream: Upstream, native: Any) -> N
     first = {"model": "m", "message": {"role": "assistant", "content": "The sky is blue."}, "done": False}
     upstream.reply = Reply((as_json(first) + b"\n", Cut()), 200, NDJSON, "chunked")
     said: list[bytes] = []
-    request = httpx.stream("POST", f"{native.url}/api/chat", json=CHAT, timeout=30)
+    request = httpx.stream("POST", f"{native.url}/api/chat", json=CHAT, timeout=60)
     with request as response, pytest.raises(httpx.RemoteProtocolError):
         said.extend(response.iter_bytes())
     one, error = lines(b"".join(said))
@@ -215,7 +215,7 @@ def test_no_line_is_sent_to_keep_a_silent_stream_alive(upstream: Upstream, start
     upstream.reply = Reply((first, Wait(go_on), *rest), 200, NDJSON, "chunked")
     own = {"up": {"base_url": upstream.base_url, "ollama": "yes"}}
     proxy = start_proxy(upstreams=own, stream={"keepalive": "10ms", "tail_budget": "10s"})
-    with httpx.stream("POST", f"{proxy.url}/api/chat", json=CHAT, timeout=30) as response:
+    with httpx.stream("POST", f"{proxy.url}/api/chat", json=CHAT, timeout=60) as response:
         raw = response.iter_raw()
         said = [next(raw)]
         threading.Timer(0.2, go_on.set).start()

@@ -315,7 +315,7 @@ def test_a_client_that_leaves_ends_the_call_of_the_provider(
             client.read_head()
             client.read_until(b"Revenue was ")
         assert not upstream.exchanges[0].left.is_set()
-    assert upstream.exchanges[0].left.wait(10)
+    assert upstream.exchanges[0].left.wait(60)
 
 
 def test_a_stream_that_is_refused_is_tried_again(upstream: Upstream, start, provider: Provider) -> None:

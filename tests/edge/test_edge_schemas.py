@@ -63,7 +63,7 @@ def test_others_are_answered_and_checked_while_a_hostile_schema_is_validated(ups
     proxy = start_proxy(grounding={"timeout": "20s"})
     answer = "The sky is blue on a clear day."
     upstream.reply = body_reply(chat_body(*[json.dumps({"sky": answer})] * 8))
-    with httpx.Client(timeout=30) as client:
+    with httpx.Client(timeout=60) as client:
         hostile = client.post(f"{proxy.base_url}/chat/completions", json=asking(DOUBLING)).json()["grounding"]
         honest = client.post(f"{proxy.base_url}/chat/completions", json=asking({"required": ["sky"]})).json()
     assert [choice["verdict"] for choice in hostile["choices"]] == ["grounded"] * 8

@@ -278,7 +278,7 @@ def test_threads_share_one_client(upstream: Upstream, client: openai.OpenAI) -> 
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=60)
     assert answers == ["The sky is blue."] * 8
 
 

@@ -28,7 +28,19 @@ from clients import RawClient, until
 from ports import free_port
 from servers.redis_of_tests import RedisOfTests
 from typer.testing import CliRunner
-from upstream import Cut, Pause, Received, Reply, Stall, Upstream, body_reply, chat_body, chat_events, stream_reply
+from upstream import (
+    Cut,
+    Pause,
+    Received,
+    Reply,
+    Stall,
+    Upstream,
+    body_reply,
+    chat_body,
+    chat_events,
+    error_reply,
+    stream_reply,
+)
 
 from proxy.cli import app
 from proxy.errors import ConfigError
@@ -158,7 +170,7 @@ def stage(upstream: Upstream, real_redis: RedisOfTests, tmp_path: Path) -> Itera
         yield found
     finally:
         process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
         sink.close()
 
 
@@ -205,6 +217,7 @@ def failed(stage: Stage) -> None:
     """What goes wrong, at the client, at the upstream and between them."""
     stage.told += [stage.ask(key=key).content for key in ("wrong key", "admin key", "upstream key")]
     stage.told += [stage.get("/v1/reviews", key).content for key in ("client key", "wrong key")]
+    stage.upstream.reply = error_reply(400, "not JSON", type="invalid_request_error")  # it gets what cannot be read
     stage.ask_amiss(b'{"model": "' + stage.planted["bad json"].encode())
     stage.ask_amiss(json.dumps({"model": "m", "messages": stage.messages, "padding": "x" * 70_000}).encode())
     for odd in ({"mode": stage.planted["bad value"]}, {stage.planted["bad value"]: 1}, {"sources": [{"text": 1}]}):

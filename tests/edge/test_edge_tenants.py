@@ -22,7 +22,7 @@ from waiting import found_within
 from proxy.server.clients import create_key
 from proxy.stores.limits import Limits
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 ADMIN = "an-admin-key-that-is-long"
 ADMINS = {"keys": {"admin": f"sha256:{sha256(ADMIN.encode()).hexdigest()}"}}
 SUBJECT = "acct-1"

@@ -92,7 +92,7 @@ def test_a_client_that_leaves_is_noticed(upstream: Upstream) -> None:
         client.read_head()
         client.read_until(b"1")
         assert not upstream.exchanges[0].left.is_set()
-    assert upstream.exchanges[0].left.wait(20)
+    assert upstream.exchanges[0].left.wait(60)
     assert not upstream.exchanges[0].done.is_set()
 
 

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 Headers = tuple[tuple[str, str], ...]
 Framing = Literal["length", "chunked", "close"]
 Shape = Literal["openai", "ollama", "vllm"]
-LONGEST_WAIT_S = 20.0
+LONGEST_WAIT_S = 60.0
 
 
 # --- what a test says and reads ---------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Upstream:
     def __exit__(self, *_: object) -> None:
         self._call(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=5)
+        self._thread.join(timeout=60)
         self._loop.close()
 
     @property
@@ -158,7 +158,7 @@ class Upstream:
         """Forget what was said and what arrived."""
         self.reply, self.exchanges = well_behaved, []
 
-    def wait_for_requests(self, count: int, timeout: float = 10.0) -> None:
+    def wait_for_requests(self, count: int, timeout: float = 60.0) -> None:
         """Return when so many requests have arrived; fail after `timeout` seconds."""
         deadline = time.monotonic() + timeout
         while len(self.exchanges) < count:
@@ -167,7 +167,7 @@ class Upstream:
             time.sleep(0.005)
 
     def _call(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=10)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=60)
 
     async def _listen(self) -> int:
         self._server = await self._loop.create_server(self._protocol, "127.0.0.1", self.listen_on)

@@ -79,11 +79,11 @@ async def open_house(model: Model, url: str, **sections: Any) -> AsyncIterator[H
 
 
 async def until(found: Callable[[], Awaitable[dict[str, Any] | None]]) -> dict[str, Any]:
-    for _ in range(1000):
+    for _ in range(3000):
         if (value := await found()) is not None:
             return value
         await asyncio.sleep(0.02)
-    raise AssertionError("not within 20 s")
+    raise AssertionError("not within 60 s")
 
 
 async def finished(serving: House, id_: str) -> dict[str, Any]:

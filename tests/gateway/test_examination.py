@@ -35,7 +35,7 @@ ONLY_STATEMENTS = Policy(verifiers=("statement",))
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(work, 30))
+    return asyncio.run(asyncio.wait_for(work, 60))
 
 
 def begin(parts: Any, said: Exchange | None = None, policy: Policy = Policy(), ask: Ask = Ask()) -> Examination:
@@ -152,7 +152,7 @@ def test_a_context_that_is_not_read_in_time_makes_no_claim_unsupported() -> None
 def test_overload_before_anything_could_be_read_skips_the_check() -> None:
     async def work() -> Report:
         parts, gate = verification(queue=1), threading.Event()
-        busy = asyncio.create_task(parts.workers.run(gate.wait, 5))
+        busy = asyncio.create_task(parts.workers.run(gate.wait, 60))
         await asyncio.sleep(0)
         report = await reported(begin(parts))
         gate.set()
@@ -173,13 +173,13 @@ def test_overload_in_the_middle_leaves_claims_unchecked() -> None:
         insisting: list[asyncio.Task[Any]] = []
 
         def fill() -> None:
-            insisting.append(asyncio.create_task(parts.workers.insist(gate.wait, 5)))
+            insisting.append(asyncio.create_task(parts.workers.insist(gate.wait, 60)))
             filled.set()
 
         def filling(claim: Claim, context: Context, policy: Policy) -> Verdict:
             if not filled.is_set():
                 loop.call_soon_threadsafe(fill)
-                filled.wait(5)
+                filled.wait(60)
             return said()(claim, context, policy)  # type: ignore[return-value]
 
         parts = verification(queue=1, verifiers=[("statement", filling)])
@@ -217,7 +217,7 @@ def test_an_answer_of_nothing_is_not_applicable() -> None:
 def test_cancelling_ends_what_is_queued() -> None:
     async def work() -> int:
         parts, gate = verification(), threading.Event()
-        busy = asyncio.create_task(parts.workers.run(gate.wait, 5))
+        busy = asyncio.create_task(parts.workers.run(gate.wait, 60))
         await asyncio.sleep(0)
         loaded = []
         examination = parts.begin(lambda: loaded.append(1) or exchange(), Ask(), Policy())  # type: ignore[func-returns-value]

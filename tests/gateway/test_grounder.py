@@ -48,7 +48,7 @@ SECRETS = {
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(work, 30))
+    return asyncio.run(asyncio.wait_for(work, 60))
 
 
 def logged(model: Model, sent: dict[str, Any], *headers: tuple[bytes, bytes], **sections: Any) -> list[Any]:
@@ -248,7 +248,7 @@ def test_an_answer_has_the_same_verdicts_whole_and_streamed(sizes: list[int], us
 
 async def settled(serving: Any, id_: str) -> dict[str, Any]:
     """The stored report, once it is no longer pending."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             report: dict[str, Any] = json.loads(serving.reports.get(id_) or b'{"status":"pending"}')
             if report["status"] != "pending":

@@ -23,7 +23,7 @@ def store(folder: Path, **more: Any) -> dict[str, Any]:
 async def stored(serving: House, id_: str) -> Stored:
     """What is stored of an exchange, once it is."""
     assert serving.history is not None
-    for _ in range(1000):
+    for _ in range(6000):
         await serving.history.writer.flush()
         try:
             if found := await serving.history.exchanges.get(id_):
@@ -160,7 +160,7 @@ def test_samples_that_come_late_complete_what_is_stored(tmp_path: Path) -> None:
         serving = house(whole(), store=store(tmp_path), sampling={"enabled": True})
         await serving.start()
         _, raw = await answered(serving, asked(grounding={"samples": 3}))
-        for _ in range(1000):
+        for _ in range(6000):
             found = await stored(serving, grounding_in(raw)["id"])
             if found.report["self_consistency"]["status"] != "pending":
                 break

@@ -12,7 +12,7 @@ from proxy.gateway.workers import Workers
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(work, 10))
+    return asyncio.run(asyncio.wait_for(work, 60))
 
 
 class Gate:
@@ -24,12 +24,12 @@ class Gate:
 
     def __call__(self) -> str:
         self.began += 1
-        assert self.open.wait(30)
+        assert self.open.wait(60)
         return "done"
 
 
 async def until(condition: Any) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - what it waits for happens in other threads
             await asyncio.sleep(0.001)
 

@@ -11,7 +11,7 @@ from proxy.server.admission import Admission, Place, Room
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 30))
+    asyncio.run(asyncio.wait_for(work, 60))
 
 
 async def in_line(admission: Admission, size: int = 0) -> tuple[Place, asyncio.Task[None]]:

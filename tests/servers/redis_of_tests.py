@@ -16,7 +16,7 @@ import pytest
 import redis
 
 SERVER = os.environ.get("GROUNDWIRE_TEST_REDIS", "redis://127.0.0.1:6379")
-PATIENT_S = 20.0
+PATIENT_S = 60.0
 
 
 class RedisOfTests:

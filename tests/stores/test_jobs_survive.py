@@ -71,7 +71,7 @@ class Worker:
         """Lets it end by itself, as long as it still lives."""
         if self.process.poll() is None:
             self._in.close()
-            self.process.wait(timeout=20)
+            self.process.wait(timeout=60)
 
 
 @pytest.fixture

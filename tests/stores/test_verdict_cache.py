@@ -47,7 +47,7 @@ async def fetched(cache: VerdictCache, *keys: bytes, label: Label = "supported")
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(work, 10))
+    return asyncio.run(asyncio.wait_for(work, 60))
 
 
 def test_what_was_computed_is_not_computed_again() -> None:

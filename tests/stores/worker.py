@@ -20,7 +20,7 @@ from proxy.stores.jobs.jobs import Jobs
 from proxy.stores.jobs.work import JobStore, Work
 
 TAKES_S = {"slow": 0.5, "long": 1.0}
-TIMEOUT_S = 2.0  # of one attempt; who has a job in hand for one and a half times that is taken for dead
+TIMEOUT_S = 4.0  # of one attempt; who has a job in hand for one and a half times that is taken for dead
 
 
 def work(log: Path) -> Work:

@@ -18,7 +18,7 @@ print(json.dumps(sorted(sys.modules)))
 
 
 def run(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60, text=True).stdout
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=120, text=True).stdout
 
 
 def test_a_house_with_a_litellm_upstream_is_built_without_litellm_and_redis() -> None:

@@ -47,7 +47,7 @@ def limited(**limits: Any) -> tuple[LimitedUpstream, Counting]:
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 30))
+    asyncio.run(asyncio.wait_for(work, 60))
 
 
 async def rest(reply: Reply) -> list[bytes]:

@@ -65,7 +65,7 @@ def answers(*pieces: bytes | float, close: bool = False) -> Behaviour:
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(work, 20))
+    return asyncio.run(asyncio.wait_for(work, 60))
 
 
 async def exchanged(
@@ -194,7 +194,7 @@ def test_a_reply_that_is_closed_before_its_end_ends_the_call(chunks_read: int) -
             for _ in range(chunks_read):
                 assert await anext(reply.body)
             await reply.body.aclose()
-            await asyncio.wait_for(server.left.wait(), 5)
+            await asyncio.wait_for(server.left.wait(), 60)
             await upstream.aclose()
 
     run(work())
@@ -225,7 +225,7 @@ def test_a_request_is_sent_on_a_new_connection_when_a_kept_one_was_closed() -> N
                 reply = await upstream.send(Call("GET", "/x", (), b""))
                 assert not isinstance(reply.body, bytes)
                 assert b"".join([chunk async for chunk in reply.body]) == b"ok"
-                await asyncio.wait_for(server.left.wait(), 5)
+                await asyncio.wait_for(server.left.wait(), 60)
                 server.left.clear()
             assert len(server.requests) == 3
             await upstream.aclose()

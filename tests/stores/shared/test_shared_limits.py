@@ -34,7 +34,7 @@ def with_replicas(redis: RedisOfTests, work: Callable[[Start], Awaitable[Any]]) 
                 await limits.aclose()
                 await shared.aclose()
 
-    return asyncio.run(asyncio.wait_for(run(), 50))
+    return asyncio.run(asyncio.wait_for(run(), 60))
 
 
 async def until(is_so: Callable[[], Awaitable[bool]]) -> None:

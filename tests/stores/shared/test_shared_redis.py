@@ -16,7 +16,7 @@ from proxy.errors import StoreUnavailable
 from proxy.stores.shared.redis import SharedRedis
 
 NOWHERE = "redis://127.0.0.1:1"
-PATIENT_S = 20.0
+PATIENT_S = 40.0
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:

@@ -64,7 +64,7 @@ def with_place(redis: RedisOfTests, work: Any, url: str | None = None) -> Any:
         finally:
             await place.shared.aclose()
 
-    return asyncio.run(asyncio.wait_for(run(), 50))
+    return asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def examined() -> Sequence[Judgement]:

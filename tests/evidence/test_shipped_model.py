@@ -1,0 +1,32 @@
+"""The model that ships: it loads, is bounded, and tells plain cases apart."""
+
+import pytest
+
+from bench.everyday import by_judge, figures, measure
+from proxy.evidence.loading import load_judge
+from proxy.verification.entailment.model import Question
+
+LEAFLET = (
+    "Adults take one tablet once daily with food. Do not take more than two tablets within 24 hours. Children under 12 "
+    "must not take this medicine. Store below 25 degrees. The tenant may not terminate the contract before March."
+)
+
+
+def test_it_tells_right_from_wrong_on_everyday_documents() -> None:
+    found = figures(measure(by_judge(load_judge())))
+    assert found["auroc"] > 0.8
+    assert found["false_alarms"] < 0.35
+    assert found["misses"] < 0.35
+
+
+def test_an_answer_is_the_same_alone_and_beside_others() -> None:
+    model = load_judge().model
+    questions = [Question(f"Adults take {n} tablets.", "", LEAFLET) for n in ("one", "2", "three hundred")]
+    assert model.entail(questions) == [found for each in questions for found in model.entail([each])]
+
+
+@pytest.mark.parametrize("text", ["", "\ud800", "[SEP] [CLS] [PAD]", "日本語 🟦", "x" * 5000])
+def test_any_text_is_read(text: str) -> None:
+    for question in (Question(text, "", LEAFLET), Question("It is.", text, text)):
+        (found,) = load_judge().model.entail([question])
+        assert 0 <= found.contradicted <= 1 - found.supported + 1e-6
