@@ -19,7 +19,14 @@ from training.example import SUPPORTED, Example, difference
 from training.schemas import LABELS, Schema, fill
 
 _DISTRACTED, _LED, _PRONOUN = 0.5, 0.12, 0.12  # shares of the claims
+_RESTATED = 3  # sentences of a schema's evidence
 _MAX_WEIGHT = 2.5
+_SENTENCE = re.compile(r"(?:^|(?<=[.!?] ))[A-Z][^.!?\n|]{15,200}\.(?=\s|$)", re.MULTILINE)
+_LAST_PHRASE = re.compile(r" (?:in|on|at|during|from|with|after|by|for) [^,.]{3,60}\.$")
+_LIMITING = re.compile(
+    r"\b(?:not|no|never|only|unless|if|except|every|all|each|most|any|without|than|until)\b|n't", re.I
+)
+_OPENINGS = ("According to the text,", "In short,", "Note that", "The passage says that", "As stated,")
 _CUES = {
     "negation": re.compile(r"\b(?:not|no|never|none|without|neither|nor|nobody|nothing)\b|n't\b", re.I),
     "will": re.compile(r"\bwill\b", re.I),
@@ -53,6 +60,28 @@ def draw_examples(
                 if not plain:
                     example = _distracted(_led(example, right, chance), schemas, chance)
                 yield example if whole else selected(example)
+        if not plain:
+            for example in _restated(schema, fill(chance.choice(schema.evidence), values, others), chance):
+                example = _distracted(example, schemas, chance)
+                yield example if whole else selected(example)
+
+
+def _restated(schema: Schema, evidence: str, chance: random.Random) -> Iterator[Example]:
+    """Yield sentences of the evidence itself, as they are or a little changed: right claims in the source's own words.
+
+    Without them a model learns to distrust these words, since wrong claims of schemas are written in them.
+    """
+    found = [each for each in _SENTENCE.findall(evidence) if 5 <= len(each.split()) <= 28 and ":" not in each]
+    for sentence in chance.sample(found, min(_RESTATED, len(found))):
+        claim, kind = sentence.strip(), chance.random()
+        if kind < 0.3 and (rest := _LAST_PHRASE.sub(".", claim)) != claim and not _LIMITING.search(claim):
+            claim = rest
+        elif kind < 0.55:
+            other = chance.choice(found).strip()
+            claim = f"{claim.rstrip('.')}, and {other[0].lower()}{other[1:]}" if other != sentence else claim
+        elif kind < 0.75:
+            claim = f"{chance.choice(_OPENINGS)} {claim[0].lower()}{claim[1:]}"
+        yield Example(claim, "", evidence, SUPPORTED, schema.origin, 1.0, [])
 
 
 def selected(example: Example, title: str | None = None) -> Example:

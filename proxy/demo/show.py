@@ -43,6 +43,7 @@ def show(pace: float, *, stay: bool = False) -> int:
             {
                 "upstreams": {"demo": Upstream(base_url=model_url)},
                 "telemetry": {"log_level": "error"},
+                "stream": {"tail_budget": "5s"},  # the answers come faster than any model's
                 "store": {"url": f"sqlite:///{folder}/demo.db" if stay else None},
             }
         )

@@ -102,7 +102,7 @@ def _encode(tokenizer: Tokenizer, text: str) -> Encoding:
 
 
 def readable(text: str) -> str:
-    """Return the text with lone surrogates replaced, which a tokenizer refuses; every other character keeps its place."""
+    """Return the text with lone surrogates, which a tokenizer refuses, replaced one for one."""
     return _SURROGATE.sub("\ufffd", text)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from proxy.types import Claim, Judgement, Label, Policy, Verdict
 from proxy.verification import numeric, quote, statement
 from proxy.verification.alignment.initialisms import spell_out
+from proxy.verification.alignment.model import shipped
 from proxy.verification.calibration import calibrated
 from proxy.verification.claims.assertions import SKIP_REASONS
 from proxy.verification.confidence import with_confidence
@@ -171,7 +172,8 @@ class Judge:
         """Yield the verdict of the model, and that on numbers where the two do not disagree."""
         assert case.evidence is not None  # noqa: S101 - only such cases are asked about
         numbers = case.numeric
-        verdict = model_verdict(case.claim, case.evidence, answer, numbers, context, policy, self.combination)
+        words = _by_words(case.claim, context, policy)
+        verdict = model_verdict(case.claim, case.evidence, answer, numbers, words, context, policy, self.combination)
         unknown = any(context.resolve(label) is None for label in case.claim.cited)
         yield replace(verdict, flags=("unknown_citation",)) if unknown else verdict
         if numbers and numbers.label == "supported":
@@ -182,7 +184,18 @@ class Judge:
     def _degraded(self, verdict: Verdict) -> Verdict:
         """Mark the verdict of words where a model was to give it."""
         state = self.model.state
-        return verdict if state == "off" else replace(verdict, degraded="loading" if state == "loading" else "error")
+        if state == "off":
+            return verdict
+        return replace(verdict, degraded="error" if state == "failed" else "loading")  # it may be ready by now
+
+
+def _by_words(claim: Claim, context: Context, policy: Policy) -> float:
+    """Return the probability that a claim is supported by words alone; even odds where these do not apply."""
+    try:
+        found = statement.assess(claim, context, policy)
+    except Exception:  # noqa: BLE001 - no fault of a verifier may reach an answer
+        return 0.5
+    return shipped().probability(found[1]) if found and found[0].window else 0.5 if found is None else 0.05
 
 
 def _question(case: _Case) -> Question:

@@ -41,13 +41,8 @@ def groundwire(folder: Path, *arguments: str, without: str = "", **environ: str)
     """The command in a process of its own, whose home is `folder`; `without` a library, as if it was not installed."""
     hidden = f"sys.modules[{without!r}] = None; " if without else ""
     command = [sys.executable, "-c", f"import sys; {hidden}from proxy.cli import main; main()", *arguments]
-<<<<<<< HEAD:tests/evidence/test_judge_command.py
     env = os.environ | {"HOME": str(folder), "HF_HOME": str(folder / "hf"), **_MODEL} | environ
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60)
-=======
-    env = os.environ | {"HOME": str(folder), "HF_HOME": str(folder / "hf")} | environ
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
->>>>>>> main:tests/evidence/test_encoder_command.py
 
 
 def claim_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -224,11 +219,7 @@ def grounding(folder: Path, judge: Mapping[str, Any], said: str = OPEN, source: 
         process = subprocess.Popen(command, cwd=folder, env=os.environ | _MODEL, stdout=log, stderr=log)
         try:
             _wait_until_up(f"http://127.0.0.1:{port}/healthz", process, folder / "log")
-<<<<<<< HEAD:tests/evidence/test_judge_command.py
             found = _answered(f"http://127.0.0.1:{port}/v1/chat/completions", request)
-=======
-            response = httpx.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=request, timeout=60)
->>>>>>> main:tests/evidence/test_encoder_command.py
         finally:
             process.kill()
             process.wait(timeout=60)

@@ -18,7 +18,8 @@ class Signals(NamedTuple):
     `model` are the model's log-odds of support. `coverage` is the share of the claim's content words that the evidence
     has, `names` the share of its proper names that occur nowhere in the context. `derived` is 1 where all of the
     claim's numbers are stated or follow from what is stated, `absent` 1 where one of them occurs nowhere, and `wrong`
-    1 where a passage about the same thing states another value or states the value of something else.
+    1 where a passage about the same thing states another value or states the value of something else. `words` are the
+    log-odds of support by words alone.
     """
 
     model: float
@@ -27,10 +28,11 @@ class Signals(NamedTuple):
     derived: float = 0.0
     absent: float = 0.0
     wrong: float = 0.0
+    words: float = 0.0
 
 
 def measure_signals(
-    claim: Claim, evidence: Evidence, context: Context, numeric: Verdict | None, log_odds: float
+    claim: Claim, evidence: Evidence, context: Context, numeric: Verdict | None, log_odds: float, words_odds: float
 ) -> Signals:
     """Return the signals of a claim. `numeric` is the verdict of the numeric check, if it gave one."""
     found = words(plain_text(claim.text))
@@ -46,6 +48,7 @@ def measure_signals(
         derived=float(numeric is not None and numeric.label == "supported"),
         absent=float(numeric is not None and numeric.method == "absent"),
         wrong=float(numeric is not None and numeric.method in ("mismatch", "misattributed") and about),
+        words=words_odds,
     )
 
 

@@ -21,12 +21,16 @@ def model_verdict(
     evidence: Evidence,
     found: Entailment,
     numeric: Verdict | None,
+    words: float,
     context: Context,
     policy: Policy,
     combination: Combination,
 ) -> Verdict:
-    """Return the verdict of the model, combined with words, names and numbers."""
-    signals = measure_signals(claim, evidence, context, numeric, log_odds(found.supported))
+    """Return the verdict of the model, combined with words, names and numbers.
+
+    `words` is the probability of support by words alone.
+    """
+    signals = measure_signals(claim, evidence, context, numeric, log_odds(found.supported), log_odds(words))
     score = combination.probability(signals)
     label: Label = "supported"
     if score < combination.bars[policy.name]:
@@ -37,7 +41,8 @@ def model_verdict(
         reason, cited = numeric.reason, numeric.citations
     else:
         reason = _reason(label, ranked, found.doubted)
-        shown = [each for each, share in ranked if label != "unsupported" or share >= _CLOSE]
+        least = max(_CLOSE if label == "unsupported" else 0.0, ranked[0][1] / 2) if ranked else 0.0
+        shown = [each for each, share in ranked if share >= least]
         cited = tuple(each.cite(score, "model") for each in shown[:_CITED])
     is_supported = label == "supported"
     return Verdict(
