@@ -9,7 +9,8 @@ from typing import Any
 from proxy.dialects.dialect import Body, Dialect, Piece, member
 from proxy.types import Choice, Part, Source, SourceKind
 
-_KEPT = 4 * 2**20  # characters of an answer's text that are kept to be verified, and as many of its arguments
+_KEPT = 2**19  # characters of an answer's text that are kept to be verified, and as many of its arguments: 128k tokens
+_GIVEN = 4 * 2**20  # characters of what tools gave that are kept
 MAX_CHOICES = 512  # that are kept; OpenAI's models give 128 at most
 
 
@@ -77,7 +78,7 @@ class Answer:
     def _take(self, part: Part) -> None:
         """Keeps what a tool gave, up to more than any model can read."""
         self._given_length += len(part.text)
-        if self._given_length <= _KEPT:
+        if self._given_length <= _GIVEN:
             self._given.append(part)
 
     def _keep(self, index: int, fragments: list[str], more: str, room: int) -> int:

@@ -15,6 +15,7 @@ from proxy.dialects.jsonbytes import loads
 _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # a stream may begin with one
 _LINE_END = re.compile(rb"\r\n|\n|\r")
+_MAX_LINES = 10_000  # of an event; one with more passes unread
 
 
 class Decoder:
@@ -30,12 +31,14 @@ class Decoder:
         if not self._pending and (event := _whole(chunk)):
             yield event
             return
+        is_open = not self._pending.endswith(b"\r") and b"\n" not in chunk and b"\r" not in chunk
         self._pending += chunk
-        while match := _BLANK_LINE.search(self._pending, max(0, self._scanned - 3)):
+        while not is_open and (match := _BLANK_LINE.search(self._pending, max(0, self._scanned - 3))):
             end = match.end()
             if self._pending[end - 1 : end] == b"\r" and end == len(self._pending):
                 break  # its \n may be in the next chunk
-            raw = bytes(self._pending[:end])
+            with memoryview(self._pending) as pending:
+                raw = bytes(pending[:end])
             del self._pending[:end]
             self._scanned = 0
             yield Event(raw, _data(raw))
@@ -59,8 +62,11 @@ def _whole(chunk: bytes) -> Event | None:
 
 
 def _data(raw: bytes) -> bytes | None:
+    if raw.count(b"\n") + raw.count(b"\r") > _MAX_LINES:
+        return None
+    raw = raw.removeprefix(_BYTE_ORDER_MARK)
     values = []
-    for line in _LINE_END.split(raw.removeprefix(_BYTE_ORDER_MARK)):
+    for line in _LINE_END.split(raw) if b"\r" in raw else raw.split(b"\n"):
         name, _, value = line.partition(b":")
         if name == b"data":
             values.append(value.removeprefix(b" "))

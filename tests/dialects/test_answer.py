@@ -166,10 +166,10 @@ def test_a_logprob_out_of_all_bounds_is_no_obstacle() -> None:
 def test_what_is_kept_of_an_endless_answer_is_bounded() -> None:
     """RE2: of its text and of its tool calls; what is over that is counted as unread, and its bytes never matter."""
     answer = Answer(CHAT, expected=1)
-    megabyte = "x" * 2**20
-    for _ in range(6):
-        call = {"index": 0, "function": {"arguments": megabyte}}
-        answer.add({"choices": [{"index": 0, "delta": {"content": megabyte, "tool_calls": [call]}}]})
+    piece = "x" * 100_000
+    for _ in range(8):
+        call = {"index": 0, "function": {"arguments": piece}}
+        answer.add({"choices": [{"index": 0, "delta": {"content": piece, "tool_calls": [call]}}]})
     (choice,) = answer.choices(with_arguments=True)
-    assert (len(choice.text), sum(map(len, choice.arguments))) == (4 * 2**20, 4 * 2**20)
-    assert choice.unread == 4 * 2**20
+    assert (len(choice.text), sum(map(len, choice.arguments))) == (2**19, 2**19)
+    assert choice.unread == 2 * (800_000 - 2**19)

@@ -97,6 +97,14 @@ def test_what_events_carry(stream: bytes, data: list[bytes | None]) -> None:
     assert [event.data for event in decoded([stream])] == data
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+def test_an_event_of_very_many_lines_passes_unread(end: bytes) -> None:
+    few, many = (b"data: x" + end) * 4_000 + end, (b"data: x" + end) * 12_000 + end
+    events = list(decoded([few + many]))
+    assert [event.data for event in events] == [b"\n".join([b"x"] * 4_000), None]
+    assert b"".join(event.raw for event in events) == few + many
+
+
 def test_a_character_split_across_chunks_stays_whole() -> None:
     stream = 'data: {"text":"naïve 🙂"}\n\n'.encode()
     for at in range(len(stream)):
