@@ -1,1 +1,1 @@
-"""How a small encoder is trained to judge claims: pairs, fine-tuning, export. Nothing of it runs in the proxy."""
+"""Train a small encoder to judge claims: pairs, fine-tuning, export. Not used by the proxy at run time."""

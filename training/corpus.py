@@ -119,7 +119,7 @@ def cues(text: str) -> tuple[str, ...]:
 
 
 def cue_weights(schemas: Sequence[Schema]) -> dict[tuple[str, tuple[str, ...]], float]:
-    """Return weights by label and cues under which no set of cues tells anything of the label."""
+    """Return weights by label and cues under which no set of cues is correlated with the label."""
     both = Counter((label, cues(text)) for schema in schemas for label, text in schema.claims)
     labels, given = Counter[str](), Counter[tuple[str, ...]]()
     for (label, found), count in both.items():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 Span = tuple[int, int]
 
 SUPPORTED, CONTRADICTED, UNSUPPORTED, NOT_SUPPORTED = range(4)
-"""Labels as the model's outputs are ordered; the last one stands for either of the two before it."""
+"""Labels as the model's outputs are ordered; the last one represents either of the two before it."""
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _TWIN = 0.7  # how alike a wrong claim is to the right one that it differs from in a few words

@@ -23,6 +23,7 @@ from proxy.verification.entailment.evidence import plain_text, select_evidence
 from training.corpus import selected
 from training.data import SETS, context_key, rows_to_fit
 from training.example import NOT_SUPPORTED, SUPPORTED, Example, Span, difference
+from training.schemas import LABELS
 from training.written import read_written
 
 _WRITTEN = Path(__file__).with_name("written.jsonl.gz")
@@ -45,9 +46,10 @@ def written(folder: Path) -> Iterator[Example]:
     for each in read_written(_WRITTEN, folder):
         for text in each.supported:
             yield selected(Example(text, "", each.passage, SUPPORTED, "written", wrong=[]))
-        for _, text in each.unsupported:
+        for kind, text in each.unsupported:
+            label = LABELS.index(kind) if kind in LABELS else NOT_SUPPORTED
             wrong = difference(list(each.supported), text)
-            yield selected(Example(text, "", each.passage, NOT_SUPPORTED, "written", wrong=wrong))
+            yield selected(Example(text, "", each.passage, label, "written", wrong=wrong))
 
 
 def labelled(folder: Path) -> Iterator[Example]:

@@ -38,7 +38,7 @@ _LOG_EVERY, _STORE_EVERY = 50, 200  # steps
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run reads and how long it goes on."""
+    """The inputs and the length of a training run."""
 
     claims: Path
     public: Path
@@ -48,7 +48,10 @@ class Plan:
     rate: float
     final: float
     share: float
+    schemas: float
     minutes: float
+    frozen: int
+    seed: int
     started: float
     start: Path | None
 
@@ -62,21 +65,27 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=2e-4, help="the highest learning rate")
     parser.add_argument("--final", type=float, default=0.03, help="the part of the rate that is left at the end")
     parser.add_argument("--share", type=float, default=0.3, help="the share of the public examples in each pass")
+    parser.add_argument("--schemas", type=float, default=1.0, help="the share of the schemas in each pass")
     parser.add_argument("--minutes", type=float, default=math.inf, help="end by then, with the rate falling in time")
     parser.add_argument("--start", type=Path, help="weights to go on from")
+    parser.add_argument("--frozen", type=int, default=0, help="layers that stay as they are, with the embeddings")
+    parser.add_argument("--seed", type=int, default=0, help="another one draws other values and other public examples")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     folders = given.claims, given.public, given.base, given.run
-    train(Plan(*folders, given.passes, given.rate, given.final, given.share, given.minutes, time.time(), given.start))
+    how = given.passes, given.rate, given.final, given.share, given.schemas, given.minutes, given.frozen, given.seed
+    train(Plan(*folders, *how, time.time(), given.start))
 
 
 def examples_of(plan: Plan, at: int) -> list[Tokens]:
     """Return the examples of pass `at` as tokens: every claim of the training schemas, and some public ones."""
+    at += plan.seed
     chance = random.Random(1000 + at)  # noqa: S311
     public = [line for line in plan.public.open(encoding="utf-8") if chance.random() < plan.share]
     examples = [Example(**json.loads(line)) for line in public]
-    examples += draw_examples(list(read_schemas(plan.claims, "training")), at)
+    schemas = [each for each in read_schemas(plan.claims, "training") if chance.random() < plan.schemas]
+    examples += draw_examples(schemas, at)
     return list(tokenized(examples, load_tokenizer(plan.base)))
 
 
@@ -88,7 +97,8 @@ def train(plan: Plan) -> None:
     if plan.start:
         model.load_state_dict(torch.load(plan.start))
     average = {name: value.detach().clone() for name, value in model.state_dict().items()}
-    optimizer = torch.optim.AdamW(_groups(model), lr=plan.rate)
+    _freeze(model, plan.frozen)
+    optimizer = torch.optim.AdamW(_groups(model), lr=plan.rate, fused=True)
     first, steps = _restore(plan.run, model, average, optimizer)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         coming = pool.submit(examples_of, plan, first)
@@ -164,15 +174,24 @@ def _loss(model: Judge, batch: Batch) -> torch.Tensor:
 
 def _groups(model: Judge) -> list[dict[str, object]]:
     """Put the parameters into groups: no weight decay for vectors."""
-    decayed = [each for each in model.parameters() if each.dim() > 1]
-    others = [each for each in model.parameters() if each.dim() <= 1]
+    trained = [each for each in model.parameters() if each.requires_grad]
+    decayed = [each for each in trained if each.dim() > 1]
+    others = [each for each in trained if each.dim() <= 1]
     return [{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
+
+
+def _freeze(model: Judge, layers: int) -> None:
+    """Keep the embeddings and the lowest layers as they are; no gradient is computed for them."""
+    parts = (model.words, model.positions, model.types, model.norm, *model.layers[:layers]) if layers else ()
+    for part in parts:
+        part.requires_grad_(requires_grad=False)
 
 
 def _blend(average: dict[str, torch.Tensor], model: Judge, decay: float) -> None:
     with torch.no_grad():
-        for name, value in model.state_dict().items():
-            average[name].lerp_(value, 1 - decay)
+        for name, value in model.named_parameters():
+            if value.requires_grad:
+                average[name].lerp_(value, 1 - decay)
 
 
 def _restore(
