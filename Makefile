@@ -20,11 +20,12 @@ test: .venv/.ready-dev      ## all tests, side by side; WORKERS=0 for one after 
 test-fast: .venv/.ready-dev ## the tests that need no server and no large text, in half a minute
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -k "not hostile and not linear" $(FAST)
 
-check: .venv/.ready-dev     ## style, types, and who may import whom
+check: .venv/.ready-dev     ## style, types, import contracts, and plain language
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python tools/language.py --quiet
 
 clients: .venv/.ready-dev   ## real SDKs, each directly and through the proxy; fetches them, those for Node where there is npm
 	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .bench/clients

@@ -1,0 +1,42 @@
+"""The measure of plain language that `make check` applies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).parent.parent / "tools/language.py"
+
+
+def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT), "--root", str(root), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def write(root: Path, code: str) -> None:
+    (root / "proxy/plain").mkdir(parents=True)
+    (root / "proxy/plain/one.py").write_text(code, encoding="utf-8")
+    (root / "README.md").write_text("A proxy.\n", encoding="utf-8")
+
+
+def test_plain_code_passes(tmp_path: Path) -> None:
+    write(tmp_path, '"""Parse dates."""\n\nLIMIT = 3  # digits of a year, as in SHA256 or `AB12`\n')
+    assert run(tmp_path, "--quiet").returncode == 0
+
+
+def test_each_fault_is_found_and_shown(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        '"""What a date is."""\n\n\ndef read_told(x: int) -> int:\n    """Return a number (CX6)."""\n'
+        "    return x  # so it is told\n",
+    )
+    failed = run(tmp_path, "--quiet")
+    assert failed.returncode == 1
+    assert "proxy/plain: texts over a limit" in failed.stdout
+    assert "proxy/plain: names over a limit" in failed.stdout
+    shown = run(tmp_path, "--show", "proxy/plain").stdout
+    assert "one.py:1: What a date is." in shown
+    assert "[told]" in shown
+    assert "one.py:5: CX6" in shown
+    assert "one.py:4: read_told" in shown
