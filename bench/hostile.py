@@ -24,7 +24,7 @@ from proxy.verification.context.gathering import gather
 from proxy.verification.context.index import Context
 from proxy.verification.folding import fold
 from proxy.verification.numbers.grammar import find_quantities
-from proxy.verification.quotation import find_quotes
+from proxy.verification.verifiers.quotation import find_quotes
 
 SIZE = 65_536
 UNITS = (

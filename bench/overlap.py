@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.report import markdown
 from proxy.evaluation.figures import auroc
 from proxy.evaluation.rows import Row, read_rows
-from proxy.verification.claims.sentences import sentences
+from proxy.verification.text.sentences import sentences
 from proxy.verification.words import content_stems
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 
 CHARS_PER_TOKEN = 4
 
@@ -139,6 +140,55 @@ def json_answer(seed: int) -> str:
             "risks": [{"name": "customer concentration", "severity": "high"}, {"name": "fuel", "severity": "medium"}],
         }
     )
+
+
+def tool_messages(tokens: int, seed: int) -> list[dict[str, str]]:
+    """A chat request whose evidence is the JSON result of a tool: records of sites, and those of the answer."""
+    dice, facts = random.Random(seed), _facts(seed)
+    records: list[dict[str, object]] = []
+    while sum(len(str(record)) for record in records) < tokens * CHARS_PER_TOKEN - 2_000:
+        records.append(_record(dice))
+    stated = {"annual_results": {**facts, "fiscal_year": 2023}, "notes": [text.format_map(facts) for text in _EVIDENCE]}
+    return _asked(json.dumps({"sites": records, **stated}), facts)
+
+
+def table_messages(tokens: int, seed: int, columns: int = 8) -> list[dict[str, str]]:
+    """A chat request whose evidence is a Markdown table of so many columns, with the answer's facts under it."""
+    dice, facts = random.Random(seed), _facts(seed)
+    names = ["Site", *(f"{dice.choice(_TOPICS).capitalize()} {2005 + at}" for at in range(columns - 1))]
+    lines = [" | ".join(names), "|".join("---" for _ in names)]
+    size = 0
+    while size < tokens * CHARS_PER_TOKEN - 2_000 or len(lines) < 4:
+        cells = (f"{dice.randint(200, 9000):,}" for _ in names[1:])
+        lines.append(" | ".join((f"{dice.choice(_PLACES)} {len(lines)}", *cells)))
+        size += len(lines[-1])
+    table = "\n".join(f"| {line} |" for line in lines)
+    return _asked("\n\n".join((table, *(text.format_map(facts) for text in _EVIDENCE))), facts)
+
+
+def long_answer(claims: int, seed: int) -> str:
+    """An answer of about so many claims on the subject of `messages`."""
+    sentences = re.split(r"(?<=[.\]]) ", " ".join(answer(seed + at).replace("\n\n", " ") for at in range(claims // 8)))
+    return " ".join(sentences[:claims])
+
+
+def _asked(evidence: str, facts: dict[str, object]) -> list[dict[str, str]]:
+    return [
+        {"role": "user", "content": f"How did {facts['company']} do in fiscal 2023?"},
+        {"role": "tool", "content": evidence},
+    ]
+
+
+def _record(dice: random.Random) -> dict[str, object]:
+    return {
+        "place": dice.choice(_PLACES),
+        "topic": dice.choice(_TOPICS),
+        "contact": {"name": dice.choice(_PEOPLE), "since": dice.randint(2005, 2022)},
+        "spending_million": dice.randint(15, 990) / 10,
+        "sites": dice.randint(200, 9000),
+        "renewed": f"{dice.randint(2005, 2022)}-{dice.randint(1, 12):02}-{dice.randint(1, 28):02}",
+        "remark": _filled(dice.choice(_SENTENCES), dice),
+    }
 
 
 JSON_SCHEMA = {

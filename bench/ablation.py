@@ -1,0 +1,267 @@
+"""Measure what each family of rules contributes: `groundwire eval` on the same answers without it.
+
+    python -m bench.ablation FILES... [--limit 100] [--only WORD] [--words-only]
+
+Each family is switched off by itself, once where words alone decide and once with the shipped model. A verdict has
+changed when an answer is flagged with the family and not without it, or the other way about. The same is measured on
+the texts of bench/suites. Balanced accuracy and AUROC are means over the files, before and after, on the same answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import inspect
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+from unittest.mock import patch
+
+from bench.report import FOLDER, heading, machine, markdown
+from bench.suites import __main__ as suites
+from bench.suites.case import read
+from proxy.evaluation import outcome
+from proxy.evaluation.figures import balanced_accuracy, risk_auroc
+from proxy.evaluation.outcome import Outcome, context_of
+from proxy.evaluation.rows import Row, draw, read_rows
+from proxy.evidence.loading import load_judge
+from proxy.types import Policy
+from proxy.verification import judge as judge_module
+from proxy.verification.alignment import initialisms, vetoes
+from proxy.verification.context.index import Context
+from proxy.verification.entailment.model import Entailment, Question
+from proxy.verification.judge import Judge
+from proxy.verification.numbers import derived, implied, lapses, limits
+from proxy.verification.verifiers import following, frequencies, numeric, rivals, statement
+
+_SUITE = "suite: "
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Rules that are switched off together: replacements by place, and the code that could go with them."""
+
+    name: str
+    off: tuple[tuple[ModuleType, str, object], ...]
+    code: tuple[Any, ...]
+
+    @property
+    def lines(self) -> int:
+        """The lines of its modules and functions."""
+        return sum(len(inspect.getsource(each).splitlines()) for each in self.code)
+
+
+def _none(*_: object, **__: object) -> None:
+    return None
+
+
+def _empty(*_: object, **__: object) -> tuple[()]:
+    return ()
+
+
+def _as_it_is(claim: object, _context: object) -> object:
+    return claim
+
+
+def _veto(name: str, *code: FunctionType) -> Family:
+    return Family(f"veto: {name}", ((vetoes, f"_{name}", _empty),), (getattr(vetoes, f"_{name}"), *code))
+
+
+FAMILIES = (
+    Family("vetoes, all", ((statement, "find_vetoes", _empty),), (vetoes,)),
+    _veto("negation"),
+    _veto("direction"),
+    _veto("quantifier", vetoes._quantified),
+    _veto("name", vetoes._unknown_names, vetoes._is_unknown_name, vetoes._replaces),
+    _veto("role", vetoes._actions, vetoes._name_around),
+    Family(
+        "second windows",
+        ((statement, "_further", _empty),),
+        (statement._further, statement._second, statement._items, statement._coordinated),
+    ),
+    Family("subjects of records", ((statement, "_unsaid", lambda *_: 0),), (statement._unsaid,)),
+    Family(
+        "initialisms", tuple((m, "spell_out", _as_it_is) for m in (statement, numeric, judge_module)), (initialisms,)
+    ),
+    Family("rivals", ((numeric, "objection", _none),), (rivals,)),
+    Family(
+        "derivations, all",
+        tuple((numeric, name, _none) for name in ("follow", "follow_lapse", "follow_limit", "follow_words")),
+        (following, derived, implied, lapses, limits),
+    ),
+    Family("derivations: change, sum, share", ((numeric, "follow", _none),), (following.follow, following._lists)),
+    Family("derivations: worded", ((numeric, "follow_words", _none),), (implied, following.follow_words)),
+    Family("derivations: lapses", ((numeric, "follow_lapse", _none),), (lapses, following.follow_lapse)),
+    Family("derivations: limits", ((numeric, "follow_limit", _none),), (limits, following.follow_limit)),
+    Family(
+        "frequencies",
+        ((numeric, "compare_frequencies", _empty), (numeric, "find_frequencies", _empty)),
+        (frequencies,),
+    ),
+)
+
+
+class _Remembered:
+    """A model that is asked each question once."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._model = judge.model
+        self._known: dict[Question, Entailment] = {}
+        self.state = judge.model.state
+
+    def entail(self, questions: Sequence[Question]) -> list[Entailment]:
+        new = [each for each in dict.fromkeys(questions) if each not in self._known]
+        if new:
+            self._known.update(zip(new, self._model.entail(new), strict=True))
+        return [self._known[each] for each in questions]
+
+
+@contextmanager
+def without(family: Family) -> Iterator[None]:
+    """Switch a family off."""
+    with ExitStack() as stack:
+        for module, name, other in family.off:
+            stack.enter_context(patch.object(module, name, other))
+        yield
+
+
+@cache
+def _context_of(row: Row) -> Context:
+    """Return the context of a row, read once for all runs: no family that is switched off has a part in reading it."""
+    return context_of(row)
+
+
+def examined(rows: Sequence[Row], judge: Judge) -> list[Outcome]:
+    """Run the code of `groundwire eval` over rows with this judge."""
+    with (
+        patch.object(outcome, "load_judge", lambda _settings: judge),
+        patch.object(outcome, "context_of", _context_of),
+    ):
+        return [outcome.examine(row, Policy()) for row in rows]
+
+
+def suite_rows() -> dict[str, list[Row]]:
+    """Return the texts of the suites that are made of nobody else's data, by suite."""
+    cases = {
+        "paraphrases": [*suites.paraphrase_cases(), *suites.paraphrase_cases(suites._HELD_OUT)],
+        "numbers": list(suites.number_cases(read("numbers.jsonl"))),
+        "numbers, held out": [
+            each for name in ("numbers_heldout", "numbers_fresh") for each in suites.heldout_cases(f"{name}.jsonl")
+        ],
+        "quotations": list(suites.quotation_cases()),
+    }
+    found = {
+        _SUITE + name: [Row(each.id, (each.context,), each.text, int(each.wrong)) for each in given]
+        for name, given in cases.items()
+    }
+    everyday = [(row, each) for row in read("everyday.jsonl") for each in row["sentences"]]
+    found[_SUITE + "everyday"] = [
+        Row(f"{row['id']}-{at}", (row["document"],), each["text"], int(each["label"] != "supported"))
+        for at, (row, each) in enumerate(everyday)
+    ]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What becomes of some sets without a family: answers flagged otherwise, of all, and means before and after."""
+
+    changed: int
+    of: int
+    accuracy: tuple[float, float]
+    auroc: tuple[float, float]
+
+
+def effect(before: Mapping[str, list[Outcome]], after: Mapping[str, list[Outcome]], names: Sequence[str]) -> Effect:
+    """Compare two runs over the same rows of the named sets."""
+    pairs = [pair for name in names for pair in zip(before[name], after[name], strict=True)]
+    changed = sum(old.flagged != new.flagged for old, new in pairs)
+    means = [
+        tuple(sum(figure(run[name]) or 0.0 for name in names) / len(names) for run in (before, after))
+        for figure in (balanced_accuracy, risk_auroc)
+    ]
+    return Effect(changed, len(pairs), means[0], means[1])  # type: ignore[arg-type]
+
+
+def table(sets: Mapping[str, Sequence[Row]], judge: Judge, families: Sequence[Family]) -> str:
+    """Measure each family with one judge, and return the figures as a Markdown table."""
+    public = [name for name in sets if not name.startswith(_SUITE)]
+    own = [name for name in sets if name.startswith(_SUITE)]
+    before = {name: examined(rows, judge) for name, rows in sets.items()}
+    gc.collect()
+    gc.freeze()
+    lines = []
+    for family in families:
+        with without(family):
+            after = {name: examined(rows, judge) for name, rows in sets.items()}
+        cells: list[object] = [family.name, family.lines]
+        for names in filter(None, (public, own)):
+            cells += _cells(effect(before, after, names))
+        cells.append(_moved(before, after))
+        lines.append(cells)
+        print(*cells, sep="\t", file=sys.stderr, flush=True)
+    columns = ["without", "lines"]
+    for name in [name for name, given in (("answers", public), ("suite texts", own)) if given]:
+        columns += [f"{name} flagged otherwise", "balanced accuracy", "AUROC"]
+    return markdown([*columns, "sets that move by more than .01 (balanced accuracy, AUROC)"], lines)
+
+
+def _cells(found: Effect) -> Iterator[str]:
+    yield f"{found.changed} of {found.of} ({found.changed / found.of:.1%})"
+    for old, new in (found.accuracy, found.auroc):
+        yield f"{old:.3f} → {new:.3f}"
+
+
+def _moved(before: Mapping[str, list[Outcome]], after: Mapping[str, list[Outcome]]) -> str:
+    shifts = {
+        name: [
+            (figure(after[name]) or 0.0) - (figure(before[name]) or 0.0) for figure in (balanced_accuracy, risk_auroc)
+        ]
+        for name in before
+    }
+    told = [
+        f"{name.removesuffix('_report')} {accuracy:+.3f} {auroc:+.3f}"
+        for name, (accuracy, auroc) in shifts.items()
+        if max(abs(accuracy), abs(auroc)) > 0.01
+    ]
+    return "; ".join(told) or "none"
+
+
+def main() -> None:
+    """Measure, and write bench/results/ablation.md unless `--only` chooses families."""
+    parser = argparse.ArgumentParser(description="Measures what each family of rules contributes.")
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--limit", type=int, default=100, help="answers of each file, and texts of each suite")
+    parser.add_argument("--only", default="", help="families whose names hold this word")
+    parser.add_argument("--words-only", action="store_true", help="leave the model out")
+    given = parser.parse_args()
+    sets = {path.stem: _rows(path, given.limit) for path in given.files}
+    sets |= {name: draw(rows, given.limit) for name, rows in suite_rows().items()}
+    families = [family for family in FAMILIES if given.only in family.name]
+    command = f"python -m bench.ablation FILES --limit {given.limit}"
+    parts = [heading("What each family of rules contributes", {"machine": machine(), "command": command})]
+    parts.append(f"Files: {', '.join(path.stem for path in given.files)}.\n")
+    judges = [("Words alone", Judge())]
+    if not given.words_only:
+        shipped = load_judge()
+        judges.append(("With the shipped model", replace(shipped, model=_Remembered(shipped))))
+    for name, judge in judges:
+        parts += [f"## {name}\n", table(sets, judge, families), ""]
+    result = "\n".join(parts)
+    print(result)
+    if not given.only:
+        (FOLDER / "ablation.md").write_text(result, encoding="utf-8")
+
+
+def _rows(path: Path, limit: int) -> list[Row]:
+    with path.open(encoding="utf-8-sig", errors="replace", newline="\n") as lines:
+        return draw(read_rows(lines)[0], limit)
+
+
+if __name__ == "__main__":
+    main()
