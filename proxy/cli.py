@@ -16,7 +16,7 @@ app = typer.Typer(
     invoke_without_command=True,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="An OpenAI-compatible proxy that says which claims of an answer the request's own context supports.",
+    help="An OpenAI-compatible proxy that reports which claims of an answer the request's own context supports.",
 )
 
 ConfigFile = Annotated[
@@ -31,7 +31,17 @@ JudgeModel = Annotated[
     str | None,
     typer.Option(
         "--model",
-        help="The entailment model: shipped, off, a profile, a folder or a hub id. Default: as serve takes it.",
+        help="The entailment model: shipped, off, a profile, a folder or a hub id. Default: the one that serve uses.",
+    ),
+]
+
+
+JudgeName = Annotated[
+    str | None,
+    typer.Option(
+        "--judge",
+        help="Who decides what no exact check does: a model of an upstream, self (the model that answered), "
+        "encoder:PATH_OR_ID, encoder, or off. Default: judge.by of the settings.",
     ),
 ]
 
@@ -41,20 +51,21 @@ def serve(
     config: ConfigFile = None,
     host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="The port to listen on; 0: a free one.", min=0, max=65535)] = None,
+    judge: JudgeName = None,
 ) -> None:
     """Run the proxy. Point an OpenAI SDK's base_url at http://HOST:PORT/v1."""
     from proxy.server.run import run
 
-    flags = {"GROUNDWIRE_SERVER__HOST": host, "GROUNDWIRE_SERVER__PORT": port}
+    flags = {"GROUNDWIRE_SERVER__HOST": host, "GROUNDWIRE_SERVER__PORT": port, **_judged_by(judge)}
     run(lambda: _settings(config, flags), _config_path(config))
 
 
 @app.command()
 def demo(
     pace: Annotated[float, typer.Option(help="Seconds between two words of the demo model.", min=0, max=1)] = 0.01,
-    stay: Annotated[bool, typer.Option("--stay", help="Store the answers, and stay to have them reviewed.")] = False,
+    stay: Annotated[bool, typer.Option("--stay", help="Store the answers, and keep running for their review.")] = False,
 ) -> None:
-    """Show it at work: a demo model server, the proxy before it, and three requests through the openai SDK."""
+    """Demonstrate the proxy with a demo model server and three requests through the openai SDK."""
     from proxy.demo.show import show
 
     raise typer.Exit(show(pace, stay=stay))
@@ -77,41 +88,78 @@ def check(
     ] = None,
     config: ConfigFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as the proxy would send it.")] = False,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--judge",
+            help="As serve takes it, without self. Given several times, or as all (off, the encoder, and the judge of "
+            "the settings): the verdicts of each, side by side.",
+        ),
+    ] = None,
 ) -> None:
-    """Check an answer against source files, without any model or server.
+    """Check an answer against source files, without a server; a model is asked only where one judges.
 
-    Exits with 0 when every claim that could be checked is supported, 1 when one is not, and 2 when nothing was checked.
+    Exits with 0 when every claim that could be checked is supported, 1 when one is not, and 2 when nothing was checked;
+    with several judges, by what the first of them finds.
     """
-    from proxy.terminal import check_files
+    from proxy.terminal import check_files, compare_judges
 
-    raise typer.Exit(check_files(answer, sources, evidence_field or [], _settings(config), as_json))
+    names = _judges(judge or [], config)
+    settings = [_settings(config, _judged_by(name)) for name in names] or [_settings(config)]
+    if len(settings) == 1:
+        raise typer.Exit(check_files(answer, sources, evidence_field or [], settings[0], as_json))
+    raise typer.Exit(
+        compare_judges(answer, sources, evidence_field or [], dict(zip(names, settings, strict=True)), as_json)
+    )
+
+
+def _judges(named: list[str], config: Path | None) -> list[str]:
+    """Return the judges that a command line names, each once; `all` means all configured ones."""
+    found: list[str] = []
+    for name in named:
+        found += ["off", "encoder", *_configured(config)] if name == "all" else [name]
+    return list(dict.fromkeys(found))
+
+
+def _configured(config: Path | None) -> list[str]:
+    judge = _settings(config).judge
+    return [judge.by] if judge.is_language and judge.by != "self" else []
+
+
+def _judged_by(name: str | None) -> dict[str, str]:
+    """Return the variables that make a judge of a name on the command line."""
+    if name is None:
+        return {}
+    by, _, model = name.partition(":")
+    if by != "encoder":
+        return {"GROUNDWIRE_JUDGE__BY": name}
+    profile = {"GROUNDWIRE_JUDGE__PROFILE": "", "GROUNDWIRE_JUDGE__MODEL": model} if model else {}
+    return {"GROUNDWIRE_JUDGE__BY": "encoder", **profile}
 
 
 @app.command("eval")
 def evaluate(
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Labelled answers, one JSON object a line. Without any: our own sample.")
+        list[Path] | None, typer.Argument(help="Labelled answers, one JSON object a line. Default: the bundled sample.")
     ] = None,
     every: Annotated[Path | None, typer.Option("--all", help="Every .jsonl file of this folder.")] = None,
     policy: Annotated[
-        Literal["strict", "balanced", "lenient"], typer.Option(help="Which thresholds decide.")
+        Literal["strict", "balanced", "lenient"], typer.Option(help="The thresholds to apply.")
     ] = "balanced",
-    limit: Annotated[
-        int | None, typer.Option(help="At most so many rows of each file, always the same.", min=1)
-    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Maximum rows of each file; always the same ones.", min=1)] = None,
     as_json: Annotated[Path | None, typer.Option("--json", help="Write figures and outcomes to this file.")] = None,
     table: Annotated[Path | None, typer.Option(help="Write the figures to this file as a Markdown table.")] = None,
     plots: Annotated[
         Path | None, typer.Option(help="Write a reliability diagram (SVG) per file to this folder.")
     ] = None,
-    compare: Annotated[Path | None, typer.Option(help="A file that --json wrote before, to compare with.")] = None,
+    compare: Annotated[Path | None, typer.Option(help="An earlier --json file to compare with.")] = None,
     baseline: Annotated[Path | None, typer.Option(help='Bounds to keep: {"NAME.FIGURE": least, …} as JSON.')] = None,
     model: JudgeModel = None,
 ) -> None:
-    """Measure verdicts against labelled answers: how often they are right, and how far scores are probabilities.
+    """Measure verdicts against labelled answers: accuracy, and the calibration of scores.
 
     A line holds id, context (a text or a list of them), answer, label (0 grounded, 1 not) and, if known, spans: a list
-    of {start, end} of what is not grounded. Exits with 1 when a figure is outside the bounds of the baseline.
+    of {start, end} of the ungrounded parts. Exits with 1 when a figure is outside the bounds of the baseline.
     """
     from proxy.evaluation.rows import SAMPLE
     from proxy.evaluation.run import Options
@@ -129,21 +177,19 @@ def calibrate(
     data: Annotated[
         Path | None, typer.Option(help="A folder with labelled answers (.jsonl), as eval reads them.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write the weights; without it they are only measured.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The file to write; without it, the fit is only measured.")] = None,
     model: JudgeModel = None,
     from_reviews: Annotated[
         bool, typer.Option("--from-reviews", help="Fit on the reviewed answers of the store too: store.url.")
     ] = False,
     config: ConfigFile = None,
 ) -> None:
-    """Fit what ships to labelled answers, and print what it was fitted on and how good it is, out of fold.
+    """Fit the calibration of verdicts to labelled answers, and print its data and its out-of-fold accuracy.
 
-    With --model: how its opinion is combined with words, names and numbers, and the thresholds of the policies, written
-    as groundwire.json into the model's folder (or to --out). Without: the model of words that is the fallback,
-    proxy/verification/alignment/weights.json. Reviewed answers were all flagged: fit on them together with other
-    labelled ones (--data), or the model learns of such answers only.
+    With --model: the combination of the entailment model with words, names and numbers, and the thresholds of the
+    policies, written as groundwire.json into the model's folder (or to --out). Without: the lexical model that is the
+    fallback, proxy/verification/alignment/weights.json. Reviewed answers were all flagged: fit them together with other
+    labelled ones (--data), or the model learns only from flagged answers.
     """
     from proxy.evaluation.calibrate import calibrate as refit
     from proxy.evaluation.combine import calibrate_model
@@ -163,7 +209,7 @@ def calibrate(
 
 
 def _reviewed(folder: Path, settings: Any) -> Path:
-    """The reviewed answers of the store, as a file of labelled ones."""
+    """Export the reviewed answers of the store as a file of labelled answers."""
     from proxy.evaluation.reviewed import write_reviewed
 
     if settings.store.url is None:
@@ -176,13 +222,13 @@ def _reviewed(folder: Path, settings: Any) -> Path:
 
 @app.command("config")
 def show_config(config: ConfigFile = None) -> None:
-    """Print the settings in effect, from file and environment, or say what is wrong in them."""
+    """Print the settings in effect, from file and environment, or the errors in them."""
     import yaml
 
     from proxy.wiring import build_house
 
     settings = _settings(config)
-    build_house(settings)  # finds what only shows when the parts are put together, such as a missing secret
+    build_house(settings)  # finds errors that appear only when components are built, such as a missing secret
     path = _config_path(config)
     typer.echo(f"# in effect: {path or 'the defaults'}" + (", and the environment" if _from_environment() else ""))
     typer.echo(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True), nl=False)
@@ -191,23 +237,23 @@ def show_config(config: ConfigFile = None) -> None:
 keys = typer.Typer(no_args_is_help=True, help="Create, list and revoke the keys that clients need: server.keys.")
 app.add_typer(keys, name="keys")
 
-KeyFile = Annotated[Path | None, typer.Option("--file", help="The file of keys. Without it, server.keys says which.")]
+KeyFile = Annotated[Path | None, typer.Option("--file", help="The file of keys. Default: server.keys.")]
 
 
 @keys.command("create")
 def create_key(
-    name: Annotated[str, typer.Argument(help="By which logs, traces and limits know the client.")],
+    name: Annotated[str, typer.Argument(help="The name of the client in logs, traces and limits.")],
     requests_per_minute: Annotated[
-        int | None, typer.Option(help="How many it may ask; else any number.", min=1)
+        int | None, typer.Option(help="Maximum requests per minute; default: unlimited.", min=1)
     ] = None,
     concurrent: Annotated[
-        int | None, typer.Option(help="How many of its requests may run at once; a stream runs to its end.", min=1)
+        int | None, typer.Option(help="Maximum concurrent requests; a stream counts until its end.", min=1)
     ] = None,
-    expires: Annotated[str | None, typer.Option(help="After how long the key ends, such as 90d; else never.")] = None,
+    expires: Annotated[str | None, typer.Option(help="Lifetime of the key, such as 90d; default: unlimited.")] = None,
     file: KeyFile = None,
     config: ConfigFile = None,
 ) -> None:
-    """Make a key and print it: the only time that it is shown, as the file holds its digest. It counts at once."""
+    """Create a key and print it, the only time that it is shown: the file holds its digest. It is valid at once."""
     from datetime import UTC, datetime
 
     from proxy.server.clients import create_key as create
@@ -227,7 +273,7 @@ def list_keys(
     config: ConfigFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
-    """Show whose keys there are, what each may do, and until when. Keys themselves nobody can be shown."""
+    """List the clients, the limits of their keys and their expiry. The keys themselves cannot be shown."""
     import json
 
     from rich import box
@@ -248,11 +294,11 @@ def list_keys(
 
 @keys.command("revoke")
 def revoke_key(
-    name: Annotated[str, typer.Argument(help="Whose key is to end.")],
+    name: Annotated[str, typer.Argument(help="The client whose key to revoke.")],
     file: KeyFile = None,
     config: ConfigFile = None,
 ) -> None:
-    """End a key. Running proxies notice within a second; what is being answered is still answered."""
+    """Revoke a key. Running proxies notice within a second; requests in progress are still answered."""
     from proxy.server.clients import revoke_key as revoke
 
     file = _key_file(file, config)
@@ -288,7 +334,7 @@ def _options(
 
 
 def _settings(config: Path | None, overrides: dict[str, Any] | None = None) -> Any:
-    """The settings for a command; flags win over the environment, which wins over the file."""
+    """Load the settings for a command; flags override the environment, which overrides the file."""
     from proxy.config import load_settings
 
     given = {name: str(value) for name, value in (overrides or {}).items() if value is not None}
@@ -306,7 +352,7 @@ def _warn(problem: str) -> None:
 
 
 def _judge(model: str | None) -> Any:
-    """Return the settings of the judge, with the model that the command line names."""
+    """Return the settings of the judge with the model given on the command line."""
     if model is None:
         return _settings(None, {}).judge
     if model == "off":
@@ -325,7 +371,7 @@ def _from_environment() -> bool:
 
 
 def main() -> None:
-    """Runs the command. What goes wrong by the user's doing is one sentence on standard error, and exit status 2."""
+    """Run the command. A user error prints one sentence on standard error and exits with status 2."""
     try:
         app()
     except ConfigError as error:

@@ -1,30 +1,30 @@
-"""Everything that can go wrong, as one tree.
+"""The tree of all errors.
 
     GroundwireError
     ├── ConfigError                  the settings cannot be used
-    ├── EvidenceSchemaError          a JSON answer breaks the shape declared for its evidence
+    ├── EvidenceSchemaError          a JSON answer violates the declared shape of its evidence
     ├── EvidenceGroundingError       every quotation of an answer was rejected
-    ├── Overload                     there was no room to verify
-    ├── TryLater                     it cannot be done now, but may be later
-    ├── JobsUnavailable              it could not be kept to be done later
-    ├── StoreUnavailable             what was stored cannot be read or changed just now
-    ├── ReviewConflict               someone else has decided meanwhile
-    └── RequestError                 the request cannot be answered, and whose fault it is:
-        ├── BadRequest               its body is not what the API takes
+    ├── Overload                     there was no capacity to verify
+    ├── TryLater                     the work failed, but may succeed later
+    ├── JobsUnavailable              a job could not be stored or read
+    ├── StoreUnavailable             stored data cannot be read or changed now
+    ├── ReviewConflict               someone else has decided on the finding
+    └── RequestError                 the request cannot be answered:
+        ├── BadRequest               its body does not match the API
         ├── BodyTooLarge             its body is over the limit
-        ├── TooBusy                  there is no room for it just now
-        ├── Leaving                  the process is about to stop
+        ├── TooBusy                  there is no capacity for it now
+        ├── Leaving                  the process is shutting down
         ├── UnknownModel             no upstream serves its model
-        ├── UnknownReport            no report is kept under that id
-        ├── ReportUnavailable        whether there is a report cannot be known just now
-        ├── MemoryUnavailable        which facts are kept cannot be known just now
-        ├── UnknownKey               it brings no client key, or none that is good
-        ├── TooManyRequests          its client has asked for more than its key may
-        ├── UpstreamUnreachable      no connection to the model server came about
-        ├── UpstreamBusy             its limits leave no room for one more request
+        ├── UnknownReport            no report is stored under that id
+        ├── ReportUnavailable        reports cannot be read now
+        ├── MemoryUnavailable        stored facts cannot be read now
+        ├── UnknownKey               its client key is missing or invalid
+        ├── TooManyRequests          its client has exceeded the limits of its key
+        ├── UpstreamUnreachable      no connection to the model server could be established
+        ├── UpstreamBusy             the limits of the model server are exhausted
         ├── UpstreamTimeout          the model server did not answer in time
         │   └── UpstreamConnectTimeout   it did not even accept a connection in time
-        └── UpstreamBroken           the connection broke before the answer was whole
+        └── UpstreamBroken           the connection broke before the answer was complete
 
 `str(error)` is the text for the caller and never holds a secret or an address; `operator` is the text for the log.
 """
@@ -38,7 +38,7 @@ from proxy.types import Headers, Violation
 
 
 class GroundwireError(Exception):
-    """Any failure that Groundwire names."""
+    """Base of all errors that Groundwire raises."""
 
     def __init__(self, message: str, *, operator: str | None = None) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class GroundwireError(Exception):
 
 
 class ConfigError(GroundwireError):
-    """The settings cannot be used; `problems` has one line for each reason, with its place."""
+    """The settings cannot be used; `problems` has one line for each error, with its location."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
@@ -54,7 +54,7 @@ class ConfigError(GroundwireError):
 
 
 class EvidenceSchemaError(GroundwireError, ValueError):
-    """A JSON answer breaks the shape declared for its evidence; `violations` has all of them."""
+    """A JSON answer violates the shape declared for its evidence; `violations` lists all violations."""
 
     def __init__(self, violations: Sequence[Violation]) -> None:
         super().__init__("; ".join(f"{v.field}: expected {v.expected}, found {v.found}" for v in violations))
@@ -65,18 +65,18 @@ class EvidenceGroundingError(GroundwireError, ValueError):
     """None of an answer's quotations was found in a source; `rejected` counts them."""
 
     def __init__(self, rejected: int) -> None:
-        super().__init__(f"none of the {rejected} quotations stands in a source")
+        super().__init__(f"none of the {rejected} quotations occurs in a source")
         self.rejected = rejected
 
 
 class Overload(GroundwireError):
-    """There was no room to verify; the answer itself is not touched by that (DQ3)."""
+    """Verification was skipped for lack of capacity; the answer itself is unaffected."""
 
 
 class TryLater(GroundwireError):
-    """It cannot be done now, but may be in `after` seconds (None: whenever).
+    """The work failed but may succeed after `after` seconds (None: at any time).
 
-    `so_far` is the result, as JSON, that counts should it never come to more.
+    `so_far` is the result as JSON to use if no retry succeeds.
     """
 
     def __init__(self, message: str, *, after: float | None = None, so_far: bytes | None = None) -> None:
@@ -86,15 +86,15 @@ class TryLater(GroundwireError):
 
 
 class JobsUnavailable(GroundwireError):
-    """The work could not be kept to be done later, or what has become of it cannot be known just now."""
+    """A job could not be stored, or its state cannot be read now."""
 
 
 class StoreUnavailable(GroundwireError):
-    """What was stored cannot be read or changed just now."""
+    """Stored data cannot be read or changed now."""
 
 
 class ReviewConflict(GroundwireError):
-    """Someone else has decided on it meanwhile: `decision` of `who` at `at` (Unix seconds), which made `version`."""
+    """Someone else has decided on the finding: `decision` by `who` at `at` (Unix seconds), which created `version`."""
 
     def __init__(self, decision: str, who: str, at: float, note: str, version: int) -> None:
         super().__init__("Someone else has decided on this meanwhile.")
@@ -106,7 +106,7 @@ class ReviewConflict(GroundwireError):
 
 
 class RequestError(GroundwireError):
-    """The request cannot be answered; `param` names the field that is to blame, if one is."""
+    """A request cannot be answered; `param` names the field at fault, if any."""
 
     def __init__(self, message: str, *, param: str | None = None, operator: str | None = None) -> None:
         super().__init__(message, operator=operator)
@@ -114,7 +114,7 @@ class RequestError(GroundwireError):
 
 
 class BadRequest(RequestError):
-    """The body is not what the API takes."""
+    """The body does not match the API."""
 
 
 class UnreadableBody(BadRequest):
@@ -126,7 +126,7 @@ class BodyTooLarge(RequestError):
 
 
 class TooBusy(RequestError):
-    """There is no room for the request just now; there may be in `after` seconds."""
+    """The request exceeds the capacity of the proxy; retry after `after` seconds."""
 
     def __init__(self, message: str, *, after: int) -> None:
         super().__init__(message)
@@ -134,16 +134,16 @@ class TooBusy(RequestError):
 
     @property
     def headers(self) -> Headers:
-        """What tells a client when to come again."""
+        """The header with the time after which to retry."""
         return ((b"retry-after", str(self.after).encode()),)
 
 
 class Leaving(TooBusy):
-    """The process is about to stop and takes no new requests; another one may."""
+    """The process is shutting down and accepts no new requests; another one may."""
 
     @property
     def headers(self) -> Headers:
-        """What tells a client to come again, and that nobody will answer on this connection."""
+        """The headers that ask the client to retry on a new connection."""
         return (*super().headers, (b"connection", b"close"))
 
 
@@ -152,31 +152,31 @@ class UnknownModel(RequestError):
 
 
 class UnknownReport(RequestError):
-    """No report is kept under that id."""
+    """No report is stored under that id."""
 
 
 class ReportUnavailable(RequestError):
-    """Whether there is a report under that id cannot be known just now."""
+    """The existence of a report cannot be determined now."""
 
 
 class MemoryUnavailable(RequestError):
-    """Which facts are kept about a subject cannot be known just now."""
+    """The stored facts of a subject cannot be read now."""
 
 
 class UnknownReview(RequestError):
-    """Nothing is to be reviewed under that id."""
+    """No finding to review has that id."""
 
 
 class NotAdmin(RequestError):
-    """What is stored is shown to those with an admin key only."""
+    """Access to stored data requires an admin key."""
 
 
 class UnknownKey(RequestError):
-    """The request brings no client key, or none that is good."""
+    """The client key is missing or invalid."""
 
 
 class TooManyRequests(RequestError):
-    """A client has asked for more than its key may; `headers` tell it when it may ask again."""
+    """A client has exceeded the limits of its key; `headers` contain the time after which to retry."""
 
     def __init__(self, message: str, headers: Headers) -> None:
         super().__init__(message)
@@ -184,11 +184,11 @@ class TooManyRequests(RequestError):
 
 
 class UpstreamUnreachable(RequestError):
-    """No connection to the model server came about."""
+    """No connection to the model server could be established."""
 
 
 class UpstreamBusy(RequestError):
-    """The limits that are set for the model server leave no room; there may be some in `after` seconds."""
+    """The limits of the model server are exhausted; retry after `after` seconds."""
 
     def __init__(self, message: str, *, after: float) -> None:
         super().__init__(message)
@@ -196,7 +196,7 @@ class UpstreamBusy(RequestError):
 
     @property
     def headers(self) -> Headers:
-        """What tells a client when to come again."""
+        """The header with the time after which to retry."""
         return ((b"retry-after", str(max(1, ceil(self.after))).encode()),)
 
 
@@ -209,4 +209,4 @@ class UpstreamConnectTimeout(UpstreamTimeout):
 
 
 class UpstreamBroken(RequestError):
-    """The connection to the model server broke before the answer was whole."""
+    """The connection to the model server broke before the answer was complete."""

@@ -1,7 +1,7 @@
-"""The checks of the proxy as functions on text, for those who have an answer and its sources at hand.
+"""The checks of the proxy as functions on text.
 
-A context is a text, a `Source`, or several of either. Nothing here calls a network, unless an `Estimator` is given; the
-functions that take one have async twins, and work in a REPL that runs an event loop of its own. `judge` decides the
+A context is a text, a `Source`, or several of either. Nothing here uses the network unless an `Estimator` is given; the
+functions that accept one have async twins, and also work in a REPL with a running event loop. `judge` decides the
 claims that no exact check does: by default with the shipped entailment model, which is loaded at the first call;
 `Judge()` compares words and needs no model.
 """
@@ -35,7 +35,7 @@ from proxy.types import (
     Source,
     Verdict,
 )
-from proxy.verification import numeric, quote, trace
+from proxy.verification import trace
 from proxy.verification.claims.answer import find_claims as _find_claims
 from proxy.verification.context.index import Context
 from proxy.verification.examine import Ask, verify
@@ -44,10 +44,11 @@ from proxy.verification.information.cascade import joined
 from proxy.verification.information.scrub import scrub_all
 from proxy.verification.information.worded import assertion, prove, targets_of, with_budget
 from proxy.verification.judge import Judge
-from proxy.verification.quotation import quoted_texts
-from proxy.verification.quote import QuoteResult
 from proxy.verification.schema import read_evidence
 from proxy.verification.trace import Audit, AuditedStep
+from proxy.verification.verifiers import numeric, quote
+from proxy.verification.verifiers.quotation import quoted_texts
+from proxy.verification.verifiers.quote import QuoteResult
 
 T = TypeVar("T")
 
@@ -56,10 +57,10 @@ Evidence = str | Source | Iterable[str | Source]
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """What evidence tells of one claim, in bits; the probabilities and bits are None where they are not known.
+    """The verdict on one claim, with information in bits; unknown probabilities and bits are None.
 
-    `p1` is belief (0–1) with the evidence and `p0` without; `budget_gap` is `required_bits` less `observed_bits`,
-    positive exactly when p1 falls short of `target`.
+    `p1` is the probability (0–1) of the claim with the evidence and `p0` without it; `budget_gap` is `required_bits`
+    less `observed_bits`, positive exactly when p1 is below `target`.
     """
 
     claim: str
@@ -84,10 +85,10 @@ def verify_claim(
     estimator: Estimator | None = None,
     judge: Judge | None = None,
 ) -> ClaimResult:
-    """Whether evidence supports or contradicts one claim, and how many bits it tells of it.
+    """Verify one claim against evidence and measure its information budget.
 
-    `confidence` (0–1) is the belief that the evidence has to carry the claim to. An `estimator` is asked besides the
-    embedded verifier. Raises ValueError where the confidence is out of its range.
+    `confidence` (0–1) is the probability that the evidence has to reach. An `estimator` is consulted in addition to the
+    embedded verifier. Raises ValueError when the confidence is out of range.
     """
     if estimator is not None:
         return _run(verify_claim_async(claim, evidence, confidence, policy=policy, estimator=estimator, judge=judge))
@@ -119,7 +120,7 @@ def audit_trace(
     estimator: Estimator | None = None,
     judge: Judge | None = None,
 ) -> Audit:
-    """What every step of a reasoning is, given the context and the entailed steps before it; and whether the answer
+    """Audit each step of a reasoning, given the context and the entailed steps before it; and check whether the answer
     follows from the steps alone.
     """
     if estimator is not None:
@@ -165,7 +166,7 @@ async def verify_claims_async(
     json_schema: Mapping[str, Any] | None = None,
     judge: Judge | None = None,
 ) -> Report:
-    """The async twin of `verify_claims`: the same work, off the event loop."""
+    """The async twin of `verify_claims`, run in a thread."""
     return await asyncio.to_thread(
         verify_claims,
         text,
@@ -188,12 +189,11 @@ def verify_claims(
     json_schema: Mapping[str, Any] | None = None,
     judge: Judge | None = None,
 ) -> Report:
-    """The report on an answer: which of its claims the context supports, contradicts or does not mention.
+    """Verify an answer and report which of its claims the context supports, contradicts or does not mention.
 
-    It is the same report as the proxy gives, with the budget of every claim. An answer that is a bare number is read
-    with the `question`.
-    `evidence_fields` name fields of a JSON answer that hold quotations; breaches of their shape, or of `json_schema`,
-    are violations in the report, never exceptions.
+    The report is the one of the proxy, with the budget of every claim. An answer that is a bare number is read with the
+    `question`. `evidence_fields` name fields of a JSON answer that hold quotations; violations of their shape, or of
+    `json_schema`, are part of the report, never exceptions.
     """
     ask = Ask(tuple(evidence_fields), json_schema, question)
     given = _context(context)
@@ -202,17 +202,17 @@ def verify_claims(
 
 
 def find_claims(text: str, policy: Policy = Policy()) -> tuple[Claim, ...]:
-    """The atomic claims of an answer, with their spans; those that assert nothing carry a `skip_reason`."""
+    """Find the atomic claims of an answer, with their spans; those that assert nothing have a `skip_reason`."""
     return _find_claims(text, policy).claims
 
 
 def check_quotes(
     text: str, context: Evidence, *, policy: QuotePolicy = QuotePolicy(), fail_on_all_rejected: bool | None = None
 ) -> QuoteResult:
-    """Return which quotations of a text, block quotes included, the context has, under the field name "text".
+    """Check which quotations of a text, block quotes included, occur in the context, under the field name "text".
 
-    Raises EvidenceGroundingError when `fail_on_all_rejected` (by default as the policy says) and there are quotations
-    but none stands there (QU6).
+    Raises EvidenceGroundingError when `fail_on_all_rejected` (default: the policy's) is set and none of the quotations
+    occurs there.
     """
     quotes = {"text": quoted_texts(text)}
     return quote.check_quotes(
@@ -228,10 +228,10 @@ def check_evidence(
     policy: QuotePolicy = QuotePolicy(),
     fail_on_all_rejected: bool | None = None,
 ) -> QuoteResult:
-    """Which quotations of a JSON answer's evidence fields stand in the context, field by field.
+    """Check which quotations in the evidence fields of a JSON answer occur in the context, by field.
 
-    Raises EvidenceSchemaError, with every violation, when a field is not a list of strings (ES2), and
-    EvidenceGroundingError as `check_quotes` does. ValueError: the answer is no JSON.
+    Raises EvidenceSchemaError, with every violation, when a field is not a list of strings; EvidenceGroundingError as
+    `check_quotes` does; ValueError when the answer is not JSON.
     """
     quotes, violations = read_evidence(json.loads(answer) if isinstance(answer, str) else answer, fields)
     if violations:
@@ -243,11 +243,11 @@ def check_evidence(
 
 @dataclass(frozen=True, slots=True)
 class NumericResult:
-    """What checking the numbers of an answer came to, counted number by number.
+    """The result of checking the numbers of an answer, counted number by number.
 
-    `judged` pairs every claim that holds a number with its verdict; `flagged` are those that are not supported, and
-    `flagged_numbers` their numbers.
-    `confidence_adjustment` is what a stated confidence changes by (−0.2 is −20 %); `ms` the time it took.
+    `judged` pairs every claim that contains a number with its verdict; `flagged` are the unsupported ones, and
+    `flagged_numbers` their numbers. `confidence_adjustment` is the relative change of a stated confidence (−0.2 is −20
+    %); `ms` is the duration.
     """
 
     judged: tuple[tuple[Claim, Verdict], ...]
@@ -256,17 +256,17 @@ class NumericResult:
 
     @property
     def total_claims(self) -> int:
-        """All numbers."""
+        """The count of all numbers."""
         return sum(verdict.extracted for _, verdict in self.judged)
 
     @property
     def verified_claims(self) -> int:
-        """Those that the context states, or that follow from it."""
+        """The count of numbers that the context states or implies."""
         return sum(verdict.validated for _, verdict in self.judged if verdict.label != "not_checked")
 
     @property
     def unverified_claims(self) -> int:
-        """Those that were checked and are not supported."""
+        """The count of numbers that were checked and are not supported."""
         checked = sum(verdict.extracted for _, verdict in self.judged if verdict.label != "not_checked")
         return checked - self.verified_claims
 
@@ -282,7 +282,7 @@ class NumericResult:
 
 
 def check_numbers(text: str, context: Evidence, *, policy: NumericPolicy = NumericPolicy()) -> NumericResult:
-    """Which numbers of an answer stand in the context, or follow from numbers that do."""
+    """Check which numbers of an answer the context states or implies."""
     start = time.perf_counter()
     whole, sources = Policy(verifiers=("numeric",), numeric=policy), _context(context)
     claims = (claim for claim in find_claims(text, whole) if claim.skip_reason is None)
@@ -294,7 +294,7 @@ def check_numbers(text: str, context: Evidence, *, policy: NumericPolicy = Numer
 
 
 def adjust_confidence(original: float, report: Report) -> float:
-    """A stated confidence (0–1) after what was found: less by the penalty when any number is not verified (CF2)."""
+    """Adjust a stated confidence (0–1) to the report: reduce it by the penalty if any number is not verified."""
     adjustment = report.numeric.confidence_adjustment if report.numeric else 0.0
     return max(0.0, min(1.0, original * (1.0 + adjustment)))
 
@@ -313,7 +313,7 @@ def _with_budgets(report: Report, context: Context, policy: Policy, judge: Judge
 
 
 def _loaded(judge: Judge | None) -> Judge:
-    """Return the judge, or the one with the shipped model."""
+    """Return the given judge, by default one with the shipped model."""
     if judge is not None:
         return judge
     from proxy.evidence.loading import load_judge
@@ -329,7 +329,7 @@ async def _proved(
     target: TargetOf,
     judge: Judge | None,
 ) -> Judgement:
-    """Return a claim as the judge decides it, and then as far as an estimator does."""
+    """Return the verdict of the judge, refined by the estimator if there is one."""
     worded = await asyncio.to_thread(lambda: prove(claim, sources, policy, _loaded(judge), target("verifier")))
     if estimator is None or claim.skip_reason is not None:
         return worded
@@ -357,14 +357,14 @@ def _result(judgement: Judgement) -> ClaimResult:
 
 
 def _target(confidence: float | None) -> TargetOf:
-    """Return the targets of a stated confidence. Raises ValueError where it lies outside 0 to 1."""
+    """Return the targets of a stated confidence. Raises ValueError when it lies outside 0 to 1."""
     if confidence is not None and not 0.0 <= confidence <= 1.0:
         raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
     return targets_of(confidence)
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine, also where an event loop runs already, as in a notebook."""
+    """Run a coroutine, also when an event loop is already running, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,14 +1,18 @@
-"""A report for people: the answer with its claims coloured, and for each claim what was found and where."""
+"""Render a report for people: the answer with its claims coloured, and the finding and evidence of each claim."""
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from rich import box
 from rich.console import Console, Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from proxy.config import Settings
@@ -16,9 +20,10 @@ from proxy.dialects.report import render
 from proxy.errors import EvidenceGroundingError, GroundwireError
 from proxy.evidence.loading import load_judge
 from proxy.telemetry import configure_logs
-from proxy.types import Choice, Source
+from proxy.types import Choice, Report, Source
 from proxy.verification.context.index import Context
 from proxy.verification.examine import Ask, verify
+from proxy.verification.judge import Judge
 
 _STYLES = {"supported": "green", "contradicted": "bold red", "unsupported": "yellow", "not_checked": "dim"}
 _SIGNS = {"supported": "✓", "contradicted": "✗", "unsupported": "?", "not_checked": "·"}
@@ -33,33 +38,101 @@ _SHOWN = 160  # characters of a citation
 _OF_A_PROXY = frozenset({"id", "cache", "timing_ms", "config"})
 
 
-def check_files(answer: Path, sources: Sequence[Path], fields: Sequence[str], settings: Settings, as_json: bool) -> int:
-    """Checks an answer file against source files and prints the report. Returns the exit status.
+def compare_judges(
+    answer: Path, sources: Sequence[Path], fields: Sequence[str], judges: Mapping[str, Settings], as_json: bool
+) -> int:
+    """Check an answer by several judges, and print their verdicts side by side. Returns the status of the first."""
+    configure_logs(next(iter(judges.values())).telemetry)
+    text, context = _answer(answer), _context(sources)
+    reports: dict[str, Any] = {}
+    seconds: dict[str, float] = {}
+    for name, settings in judges.items():
+        start = time.perf_counter()
+        reports[name] = render(_report(text, context, fields, settings))
+        seconds[name] = time.perf_counter() - start
+    if as_json:
+        print(json.dumps({name: _without_proxy(wire) for name, wire in reports.items()}, indent=2, ensure_ascii=False))
+    else:
+        Console().print(_side_by_side(reports, seconds))
+    return _status(next(iter(reports.values())))
 
-    Raises OSError or GroundwireError when a file cannot be read, and EvidenceGroundingError where the settings say so.
+
+def check_files(answer: Path, sources: Sequence[Path], fields: Sequence[str], settings: Settings, as_json: bool) -> int:
+    """Check an answer file against source files and print the report. Returns the exit status.
+
+    Raises OSError or GroundwireError when a file cannot be read, and EvidenceGroundingError if the settings require it.
     """
     configure_logs(settings.telemetry)
-    text = sys.stdin.read() if str(answer) == "-" else _read(answer)
-    context = Context(
-        Source(str(path), "source", _read(path), title=path.name, labels=(path.name, path.stem, str(number)))
-        for number, path in enumerate(sources, start=1)
-    )
-    judge = load_judge(settings.judge)
-    report = verify([Choice(0, text, "stop")], context, settings.policy, Ask(tuple(fields)), judge)
+    text, context = _answer(answer), _context(sources)
+    report = _report(text, context, fields, settings)
     if settings.quotes.fail_on_all_rejected and report.quotes and "quotes_all_rejected" in report.flags:
         raise EvidenceGroundingError(report.quotes.rejected)
     wire = render(report)
     if as_json:
-        print(json.dumps({key: wire[key] for key in wire if key not in _OF_A_PROXY}, indent=2, ensure_ascii=False))
+        print(json.dumps(_without_proxy(wire), indent=2, ensure_ascii=False))
     else:
         Console().print(view([text], wire))
+    return _status(wire)
+
+
+def _status(wire: Mapping[str, Any]) -> int:
     if wire["score"] is None:
         return 2
     return 0 if wire["score"] == 1 else 1
 
 
+def _without_proxy(wire: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: wire[key] for key in wire if key not in _OF_A_PROXY}
+
+
+def _answer(path: Path) -> str:
+    return sys.stdin.read() if str(path) == "-" else _read(path)
+
+
+def _context(sources: Sequence[Path]) -> Context:
+    return Context(
+        Source(str(path), "source", _read(path), title=path.name, labels=(path.name, path.stem, str(number)))
+        for number, path in enumerate(sources, start=1)
+    )
+
+
+def _report(text: str, context: Context, fields: Sequence[str], settings: Settings) -> Report:
+    with _judge(settings) as judge:
+        return verify([Choice(0, text, "stop")], context, settings.policy, Ask(tuple(fields)), judge)
+
+
+def _judge(settings: Settings) -> AbstractContextManager[Judge]:
+    if not settings.judge.is_language:
+        return nullcontext(load_judge(settings.judge))
+    from proxy.wiring.judging import open_judge  # with all that calls model servers, which takes a while to import
+
+    return open_judge(settings)
+
+
+def _side_by_side(reports: Mapping[str, Any], seconds: Mapping[str, float]) -> Table:
+    """A table with a row for each claim and a column for each judge."""
+    table = Table("claim", *reports, box=box.SIMPLE_HEAD)
+    claims = {name: [each for choice in wire["choices"] for each in choice["claims"]] for name, wire in reports.items()}
+    for row in zip(*claims.values(), strict=True):
+        table.add_row(_shortened(row[0]["text"]), *(_cell(each) for each in row))
+    scores = (wire["score"] for wire in reports.values())
+    table.add_section()
+    table.add_row("score", *("–" if score is None else f"{score:.2f}" for score in scores))
+    table.add_row("seconds", *(f"{each:.1f}" for each in seconds.values()))
+    gaps = [", ".join(each["reason"] for each in wire.get("degraded", [])) for wire in reports.values()]
+    if any(gaps):
+        table.add_row("degraded", *(gap or "–" for gap in gaps))
+    return table
+
+
+def _cell(claim: Mapping[str, Any]) -> Text:
+    label = claim["label"]
+    score = "" if label == "not_checked" else f" {claim['score']:.2f}"
+    return Text(f"{_SIGNS[label]} {label}{score}", _STYLES[label])
+
+
 def view(answers: Sequence[str], grounding: Mapping[str, Any]) -> RenderableType:
-    """A `grounding` object below the texts of the choices that it speaks of; with no texts, the object alone."""
+    """Render a `grounding` object below the texts of its choices; without texts, the object alone."""
     shown: list[RenderableType] = []
     for choice in grounding.get("choices", []):
         if answers:

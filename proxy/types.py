@@ -1,6 +1,6 @@
-"""The words of the house, as frozen values.
+"""The domain model, as frozen values.
 
-Every offset is half-open and counts Unicode code points. Nothing here does I/O or decides anything.
+Every offset is half-open and counts Unicode code points. Nothing here does I/O or makes decisions.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ BudgetStatus = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One piece of text inside a message; `kind` says whether the wire marked it as evidence of its own."""
+    """One piece of text within a message; `kind` is "text" unless the wire format marks it as evidence."""
 
     text: str
     kind: Literal["text", "document", "tool_result"] = "text"
@@ -60,7 +60,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a request in no dialect: `developer` reads as `system`, `function` as `tool`."""
+    """One message of a request, independent of the dialect: `developer` becomes `system`, `function` becomes `tool`."""
 
     index: int
     role: Role
@@ -89,7 +89,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The name by which a person knows it: its title, else its label, else its id."""
+        """The display name: the title, else the label, else the id."""
         if self.title and (self.title != self.url or not self.label):
             return self.title
         label = self.label or self.id
@@ -97,7 +97,7 @@ class Source:
 
     @property
     def sha256(self) -> str:
-        """The digest of the text, in hexadecimal: names the text in places where the text itself must not appear."""
+        """The digest of the text, in hexadecimal; identifies the text where the text itself must not appear."""
         return sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -105,10 +105,10 @@ class Source:
 class Claim:
     """One checkable assertion of an answer, with its span `[start, end)` in the answer as the client sees it.
 
-    `lead` is text that the claim leans on and that is read with it but never rewritten into it: the preceding sentence
-    behind "It", a list's lead-in, a table's header. `cited` are the citation labels found. `stated_confidence` (0–1)
-    is stated or inferred from hedges and boosters. `skip_reason` is set when the claim asserts nothing and so is never
-    checked. `pointer` is the JSON pointer of the field that holds it, when the answer is JSON.
+    `lead` is text needed to understand the claim: the sentence before "It …", the introduction of a list, the header of
+    a table. `cited` are the citation labels found. `stated_confidence` (0–1) is explicit or inferred from hedges and
+    boosters. `skip_reason` is set when the claim asserts nothing and is not checked. `pointer` is the JSON pointer of
+    its field, when the answer is JSON.
     """
 
     id: str
@@ -125,7 +125,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """Where evidence stands: a span of the original text (see `Source`), its words, and how well it matches (0–1)."""
+    """A piece of evidence: a span of the original text (see `Source`), its text, and the quality of the match (0–1)."""
 
     source: str
     start: int
@@ -137,7 +137,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class FlaggedNumber:
-    """A number of a claim that the sources do not support: as written, of which type, and its value in base units.
+    """An unsupported number of a claim: its text, its type, and its value in base units.
 
     The value of a date is its first day as a proleptic ordinal.
     """
@@ -149,13 +149,12 @@ class FlaggedNumber:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one verifier says of one claim.
+    """The verdict of one verifier on one claim.
 
-    `score` is how strongly the evidence speaks for the claim (0–1); `reason` is one sentence for a person and names
-    which words were not found or which value differs. `extracted` and `validated` count the items looked at
-    (quotations, numbers), `numbers` are those of the numbers that are not supported. `degraded` is why the entailment
-    model should have been asked and was not ("": it was). `signals` are those that a verdict of the model was combined
-    from, see `entailment.signals`.
+    `score` is the strength of the support (0–1); `reason` is one sentence for people that names the missing words or
+    the differing value. `extracted` and `validated` count the items checked (quotations, numbers), `numbers` lists the
+    unsupported ones. `degraded` is the reason why the entailment model was not consulted although it should have been
+    ("": it was). `signals` are the inputs of a combined verdict, see `entailment.signals`.
     """
 
     verifier: str
@@ -174,11 +173,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Probability:
-    """A probability as far as it was observed: it lies in `[lower, upper]`, most likely near `value`.
+    """An observed probability: it lies in `[lower, upper]`, most likely near `value`.
 
-    `residual` is the share of what was observed that says neither YES nor NO; the probability is that of YES among
-    the rest. `resolution` (0–0.5] is the smallest probability that the observation can tell from zero; numbers in bits
-    are clipped to it, decisions are not. Raises ValueError where these do not fit together.
+    `residual` is the share of the observation that is neither YES nor NO; the probability is that of YES among the
+    rest. `resolution` (0–0.5] is the smallest probability that the observation distinguishes from zero; bits are
+    clipped to it, decisions are not. `contradiction` (0–1) is the probability that the context contradicts the claim,
+    if a service reports it. Raises ValueError when these are inconsistent.
     """
 
     value: float
@@ -186,7 +186,8 @@ class Probability:
     upper: float
     method: Method
     residual: float = 0.0
-    resolution: float = 1e-6  # a sum of some twenty rounded probabilities is no more exact than that
+    resolution: float = 1e-6  # the precision of a sum of some twenty rounded probabilities
+    contradiction: float | None = None
 
     def __post_init__(self) -> None:
         if not (0.0 <= self.lower <= self.value <= self.upper <= 1.0 and 0.0 < self.resolution <= 0.5):
@@ -195,9 +196,9 @@ class Probability:
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """There is no probability, and why; never to be read as a low one.
+    """The cause of a missing probability; never to be read as a low one.
 
-    `retry_after` is how many seconds a backend asked to be left alone, when it said so.
+    `retry_after` is the number of seconds that a backend asked to wait, if it did.
     """
 
     cause: Cause
@@ -209,12 +210,12 @@ Estimate = Probability | Unavailable
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What was measured of a claim. Bits are None where p0 is not known.
+    """The information budget of a claim. Bits are None if p0 is not known.
 
-    `p1` is belief with the whole context, `p0` without the cited evidence. `required_bits` and `observed_bits` are
-    signed bits of `target` and of p1 against p0 clipped to `resolution`, `budget_gap` is their difference: positive
-    exactly when p1 < target. `decorative` are places of citations that change nothing; `missing` says why there is no
-    probability where the status is unavailable.
+    `p1` is the probability of the claim with the whole context, `p0` without the cited evidence. `required_bits` and
+    `observed_bits` are signed bits of `target` and of p1 against p0 clipped to `resolution`, `budget_gap` is their
+    difference: positive exactly when p1 < target. `decorative` are indices of citations that change nothing; `missing`
+    is the cause when the status is unavailable.
     """
 
     status: BudgetStatus
@@ -232,9 +233,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceParts:
-    """The four parts of a confidence (0–1 each), None where a part is not known.
+    """The four components of a confidence (0–1 each), None if one is not known.
 
-    `retrieval` is how well the evidence carries the verdict, `source` the weight of its kind, `extraction` the
+    `retrieval` is the strength of the evidence for the verdict, `source` the weight of its kind, `extraction` the
     answering model's certainty, and `consistency` the agreement with earlier answers.
     """
 
@@ -246,10 +247,10 @@ class ConfidenceParts:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A claim with every verdict that was given on it, the one that decided, and the confidence in that one (0–1).
+    """A claim with all verdicts on it, the deciding one, and the confidence in that one (0–1).
 
-    `budget` is there when a model was asked about the claim. `parts` are those that the confidence is made of. The
-    confidence is None where it is switched off.
+    `budget` is present when a model was asked about the claim. `parts` are the components of the confidence, which is
+    None if disabled.
     """
 
     claim: Claim
@@ -261,16 +262,16 @@ class Judgement:
 
     @property
     def is_final(self) -> bool:
-        """Whether asking again would come to the same: it was checked, and by all that were to check it."""
+        """True if verification is complete: the claim was checked, by every verifier that applies."""
         return self.verdict.label != "not_checked" and not any(verdict.degraded for verdict in self.verdicts)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One choice of an answer: its text, why it ended (None: it did not), and its mean token probability if known.
+    """One choice of an answer: its text, its finish reason (None: unfinished), and its mean token probability if known.
 
-    `arguments` are the JSON texts of its tool calls' arguments, when these are to be verified too. `unread` counts the
-    characters beyond what is kept of a text of extraordinary length.
+    `arguments` are the JSON texts of its tool calls' arguments, if these are to be verified. `unread` counts the
+    characters dropped from a very long text.
     """
 
     index: int
@@ -283,7 +284,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """The part of a request that verification reads, in no dialect: its messages and the sources given beside them."""
+    """The part of a request that verification reads, in no dialect: its messages and separate sources."""
 
     messages: tuple[Message, ...] = ()
     sources: tuple[Source, ...] = ()
@@ -291,13 +292,13 @@ class Exchange:
 
 
 def _require(holds: bool, name: str, expected: str, value: object) -> None:
-    """Raise ValueError where a setting lies outside its range."""
+    """Raise ValueError when a value is out of range."""
     if not holds:
         raise ValueError(f"{name} must be {expected}, not {value}")
 
 
 def _require_shares(of: object, section: str, *names: str) -> None:
-    """Raise ValueError where any of these attributes is no share."""
+    """Raise ValueError when any of these attributes is outside 0 to 1."""
     for name in names:
         value = getattr(of, name)
         _require(0.0 <= value <= 1.0, f"{section}.{name}", "between 0 and 1", value)
@@ -305,10 +306,10 @@ def _require_shares(of: object, section: str, *names: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NumericPolicy:
-    """Which numbers are checked and how near is near enough.
+    """The numbers to check and their tolerance.
 
-    `tolerance` None means the precision that was written; else a share of the value per kind, and days for dates.
-    `documents` and `facts` say against which sources numbers are checked; without `auto_flag` no number raises a flag.
+    `tolerance` None means the precision as written; else it is a share of the value by kind, and days for dates.
+    `documents` and `facts` select the sources to check against; without `auto_flag` no number raises a flag.
     """
 
     currency: bool = True
@@ -334,7 +335,7 @@ class NumericPolicy:
 
 @dataclass(frozen=True, slots=True)
 class QuotePolicy:
-    """How quotations are looked for; `fuzzy_threshold` is a share (0.5–1.0) and counts only when `fuzzy` is set."""
+    """The matching of quotations; `fuzzy_threshold` is a share (0.5–1.0) and applies only if `fuzzy` is set."""
 
     enabled: bool = True
     fuzzy: bool = False
@@ -348,11 +349,10 @@ class QuotePolicy:
 
 @dataclass(frozen=True, slots=True)
 class ModelPolicy:
-    """About which claims a model is asked for their information budget, and which backend asks ("" for none).
+    """The claims whose information budget a model estimates, and the backend to use ("" for none).
 
-    `asked_from` and `asked_below` bound the probability of support (0–1) that the embedded verifier gives to such a
-    claim. A gap over `flag_threshold_bits` raises the flag `budget_gap`. `identity` tells a backend from others of its
-    kind.
+    `asked_from` and `asked_below` bound the probability of support (0–1) that the embedded verifier assigns to such a
+    claim. A gap over `flag_threshold_bits` raises the flag `budget_gap`. `identity` distinguishes backends of one kind.
     """
 
     backend: str = ""
@@ -369,7 +369,7 @@ class ModelPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What is worth a warning (0–1 each): grounding, consistency and confidence below these, a risk above its own."""
+    """The thresholds of warnings (0–1 each): minimum grounding, consistency and confidence, and maximum risk."""
 
     grounding: float = 0.7
     consistency: float = 0.8
@@ -382,11 +382,11 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Thresholds and tolerances: everything, besides claim and evidence, that a verdict depends on.
+    """Thresholds and tolerances: everything that a verdict depends on apart from claim and evidence.
 
-    `judge` identifies the entailment model and all that decides what it says ("" for none).
+    `judge` identifies the entailment model and its settings ("" for none).
 
-    This class and its parts raise ValueError where a value lies outside the range that the settings allow.
+    This class and its parts raise ValueError when a value is outside the range that the settings allow.
     """
 
     name: Literal["strict", "balanced", "lenient"] = "balanced"
@@ -423,7 +423,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceReport:
-    """What was found in one choice; `score` is supported / checked, or None when nothing was checked."""
+    """The verdicts on one choice; `score` is supported / checked, or None when nothing was checked."""
 
     index: int
     verdict: AnswerVerdict
@@ -433,7 +433,7 @@ class ChoiceReport:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much was examined: counts of claims, and shares (0–1) of the answer's and the context's characters."""
+    """The extent of verification: counts of claims, and shares (0–1) of the answer's and the context's characters."""
 
     claims_total: int
     claims_checked: int
@@ -444,7 +444,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """How far the report is to be relied on (0–1), from those parts that could be known (None: could not)."""
+    """The reliability of the report (0–1) and its components (None: not known)."""
 
     score: float
     level: Literal["very_low", "low", "medium", "high", "very_high"]
@@ -457,10 +457,10 @@ class Confidence:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """What an answer says otherwise than an earlier answer of its subject did (CO1).
+    """A contradiction between an answer and an earlier answer about its subject.
 
-    `choice` and `claim` name the claim that says `statement`; `exchange` is the id of the exchange, of the time `at`
-    (Unix seconds), whose answer said `earlier`.
+    `choice` and `claim` identify the claim, whose text is `statement`; `exchange` is the id of the exchange at time
+    `at` (Unix seconds) that contains the statement `earlier`.
     """
 
     choice: int
@@ -476,10 +476,10 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True)
 class Consistency:
-    """An answer beside the earlier answers of its subject (CO2).
+    """The agreement of an answer with earlier answers about its subject.
 
-    `score` (0–1) falls with every contradiction, by its severity, among the `compared` claims about which an earlier
-    answer says anything; None when there are none. `agreement` gives the same for each of these claims, by choice and
+    `score` (0–1) falls with every contradiction, by its severity, among the `compared` claims on which an earlier
+    answer has a statement; None when there are none. `agreement` has the score of each of these claims, by choice and
     claim id.
     """
 
@@ -491,7 +491,7 @@ class Consistency:
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """How risky it is to act on an answer (0–1), what makes it so, the heaviest first, and what to do."""
+    """The risk of acting on an answer (0–1), its factors, the heaviest first, and a recommendation."""
 
     score: float
     level: Severity
@@ -501,7 +501,7 @@ class Risk:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A place where a JSON answer breaks its schema: where, what was expected, and the type that was found."""
+    """A violation of the schema of a JSON answer: its place, the expectation, and the type found."""
 
     field: str
     index: int | None
@@ -511,7 +511,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class QuoteCounts:
-    """Quotations of one answer: how many were found in it, how many stand in a source, and those rejected per field."""
+    """Quotations of one answer: the numbers extracted, found in a source, and rejected in total and by field."""
 
     extracted: int
     validated: int
@@ -521,7 +521,7 @@ class QuoteCounts:
 
 @dataclass(frozen=True, slots=True)
 class NumericCounts:
-    """The numbers of one answer, one by one, and what their check does to a stated confidence (−0.2 is −20 %).
+    """The numbers of one answer, and their effect on a stated confidence (−0.2 is −20 %).
 
     `unverified_claims` were checked and are not supported; they are `flagged`, each with its choice and claim id.
     """
@@ -536,7 +536,7 @@ class NumericCounts:
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """Verdicts taken from the cache and computed anew, and the age of the oldest one taken, in seconds."""
+    """Verdicts taken from the cache and newly computed, and the age in seconds of the oldest cached one."""
 
     hits: int = 0
     misses: int = 0
@@ -545,9 +545,9 @@ class CacheUse:
 
 @dataclass(frozen=True, slots=True)
 class StageUse:
-    """How many claims of an answer came to one stage of the cascade, and what that cost."""
+    """The number of claims that reached one stage of the cascade, and its cost."""
 
-    stage: Literal["deterministic", "embedded", "model"]
+    stage: Literal["deterministic", "embedded", "judge", "model"]
     claims: int
     calls: int = 0
     prompt_tokens: int = 0
@@ -557,9 +557,9 @@ class StageUse:
 
 @dataclass(frozen=True, slots=True)
 class SampledClaim:
-    """What the samples say of one claim: `votes` in their order, 1 the same, ½ nothing of the kind, 0 otherwise.
+    """Agreement of the samples with one claim: `votes` in their order, 1 the same, ½ unrelated, 0 otherwise.
 
-    A vote is None where none could be had; `variance` (0–1) is their mean squared deviation from the claim.
+    A vote is None if the sample failed; `variance` (0–1) is their mean squared deviation from the claim.
     """
 
     choice: int
@@ -570,10 +570,10 @@ class SampledClaim:
 
 @dataclass(frozen=True, slots=True)
 class SelfConsistency:
-    """How far further answers to the same request bear one out (SC1). While `pending`, only what was asked is known.
+    """The agreement of further answers to the same request. While `pending`, only the request is known.
 
     `answered` of `asked` samples could be compared; `risk` (0–1) is the mean variance of the claims, None when nothing
-    was compared. The tokens are those of the extra calls, as far as their server told them.
+    was compared. The tokens are those of the extra calls, as far as the server reports them.
     """
 
     status: Literal["pending", "complete", "failed"]
@@ -590,10 +590,10 @@ class SelfConsistency:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """An answer that was asked for once more, as the first one breaks the shape declared for it.
+    """A second answer, requested because the first one violates its declared shape.
 
-    `answer` is the corrected text and `violations` those that are left in it; both are None where there is none, for
-    the `reason` given. The tokens are those of the extra call, as far as its server reports them.
+    `answer` is the corrected text and `violations` the remaining ones; both are None if there is no second answer, for
+    the `reason` given. The tokens are those of the extra call, as far as the server reports them.
     """
 
     status: Literal["pending", "complete", "failed"]
@@ -606,7 +606,7 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One upstream that was asked for an answer, the model's name there, and how that ended.
+    """One upstream that was tried, the model's name there, and the outcome.
 
     `outcome` is `answered`, `unreachable`, `connect_timeout`, `timeout`, `broken`, `busy`, `refused` or `status_` and a
     number.
@@ -619,9 +619,9 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class PromptSize:
-    """How many tokens of a prompt the model server says it read (None: it does not), and how many there are at least.
+    """The number of prompt tokens that the model server reports (None: none), and the least possible number.
 
-    `is_truncated` says that the first are far too few for the second: the model has not seen part of the prompt.
+    `is_truncated` is set when the first is far below the second: the model did not receive the whole prompt.
     """
 
     reported: int | None
@@ -631,11 +631,10 @@ class PromptSize:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All verdicts of one answer and their aggregate; `wire.md` gives the meaning of every field.
+    """All verdicts on one answer and their aggregate.
 
-    `timing_ms` maps context, claims, verify and total to milliseconds. `stages` are told when a model may be asked,
-    `attempts` when the answer is not that of the first.
-    `config` is the digest of the policy used.
+    `timing_ms` maps context, claims, verify and total to milliseconds. `stages` is set if a model may be asked,
+    `attempts` if the first upstream did not answer. `config` is the digest of the policy used.
     """
 
     id: str
@@ -672,11 +671,10 @@ Chunks = AsyncGenerator[bytes, None]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One HTTP request on its way to an upstream. `target` is path and query below `/v1`, as the client wrote them.
+    """One HTTP request to an upstream. `target` is path and query below `/v1`, as the client wrote them.
 
-    Of a `native` call it is below the root of the server: such a call is one of Ollama's own API. What is stored of a
-    call belongs to its `tenant`, which is "" for all clients where these have no keys, or share everything. `address`
-    is that of the client, "" where it is not known.
+    A `native` call uses Ollama's own API, below the root of the server. `tenant` owns everything stored about the call;
+    it is "" if clients have no keys, or share all data. `address` is that of the client, "" if unknown.
     """
 
     method: str
@@ -690,9 +688,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One HTTP response on its way to the client: a body that is all there, or chunks that are still to come.
+    """One HTTP response to the client: a complete body, or chunks still to come.
 
-    `in_events` says that every chunk ends where a server-sent event ends, so that a comment may go between two of them.
+    `in_events` means that every chunk ends at the end of a server-sent event, so that a comment may be inserted between
+    two.
     """
 
     status: int

@@ -45,7 +45,7 @@ def test_the_licences_are_there_and_come_along() -> None:
     """A build of the package fails without the files that its metadata names."""
     root = Path(__file__).parent.parent
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["license"].startswith("Apache-2.0 ")
+    assert project["license"] == "Apache-2.0"
     assert [file for file in project["license-files"] if not (root / file).is_file()] == []
     copied = re.findall(r"^COPY (.+)$", DOCKERFILE, flags=re.MULTILINE)
     assert any("LICENSE" in line.split() for line in copied)

@@ -1,6 +1,6 @@
-"""Settings: what `config.yaml` and the environment may say. An unknown key is refused, with its line.
+"""Load settings from `config.yaml` and the environment. An unknown key is rejected with its line number.
 
-Every key can be set by a variable, such as `GROUNDWIRE_SERVER__PORT`, which wins over the file.
+Every key can be set by a variable, such as `GROUNDWIRE_SERVER__PORT`, which overrides the file.
 """
 
 from proxy.config.grounding import SHIPPED, JudgeSettings, Tolerance

@@ -1,19 +1,20 @@
-"""Settings of verification: what is checked, how strictly, and what is worth a warning."""
+"""Settings of verification: the checks, their strictness, and the thresholds of warnings."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from proxy.config.values import Days, Duration, Section, Share, Size
+from proxy.config.values import Days, Duration, Secretive, Section, Share, Size, require_scheme
 
 SHIPPED = "shipped"
-"""The name of the model that is part of the package."""
+"""The name of the bundled entailment model."""
+_ENCODER = "encoder:"
 
 
 class Grounding(Section):
-    """What is verified, and how strictly."""
+    """The checks to run and their strictness."""
 
     enabled: bool = True
     mode: Literal["sync", "async", "off"] = "sync"
@@ -29,7 +30,7 @@ class Grounding(Section):
 
 
 class Quotes(Section):
-    """How quotations are looked for."""
+    """Matching of quotations."""
 
     enabled: bool = True
     mode: Literal["substring", "fuzzy"] = "substring"
@@ -39,7 +40,7 @@ class Quotes(Section):
 
 
 class Tolerance(Section):
-    """How near is near enough, as a share of the value; for dates, in days."""
+    """The allowed deviation, as a share of the value; for dates, in days."""
 
     currency: Share = 0.05
     percentage: Share = 0.02
@@ -48,7 +49,7 @@ class Tolerance(Section):
 
 
 class Numeric(Section):
-    """Which numbers are checked."""
+    """The kinds of numbers to check."""
 
     currency: bool = True
     percentage: bool = True
@@ -64,9 +65,13 @@ class Numeric(Section):
 
 
 class JudgeSettings(Section):
-    """The entailment model that decides what no exact check does, and how its files are read."""
+    """The judge of claims that no exact check decides.
 
-    by: Literal["encoder", "off"] = "encoder"
+    `by` is `encoder` (an entailment model that runs here: `model` to `max_tokens`), `self` (the model that answered),
+    `external` (a service at `url`), `off`, or the name of a model that an upstream serves.
+    """
+
+    by: str = Field(default="encoder", min_length=1)
     model: str = SHIPPED
     profile: str | None = None
     revision: str | None = None
@@ -75,21 +80,50 @@ class JudgeSettings(Section):
     supported_label: str | None = None
     template: str | None = None
     max_tokens: int | None = Field(default=None, ge=64)
+    url: Secretive | None = None
+    key_env: str | None = None
+    timeout: Duration = Field(default=30.0, gt=0)
+    max_concurrent: int = Field(default=8, ge=1, le=256)
+    max_chars: int = Field(default=24_000, ge=1000)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_encoder(cls, given: Any) -> Any:
+        """Read `by: encoder:NAME` as an encoder and the name of its model."""
+        by = given.get("by") if isinstance(given, dict) else None
+        if isinstance(by, str) and by.startswith(_ENCODER):
+            return {**given, "by": "encoder", "model": by.removeprefix(_ENCODER)}
+        return given
 
     @model_validator(mode="after")
     def _sensible(self) -> JudgeSettings:
         if self.template is not None and self.template.count("{evidence}") != 1:
             raise ValueError("template must hold {evidence} once")
+        if self.by == "external" and self.url is None:
+            raise ValueError("url must be given where judge.by is external")
+        require_scheme("url", self.url, "http://", "https://")
         return self
 
     @property
+    def is_language(self) -> bool:
+        """True where a language model or a service decides, false where an encoder does or words do."""
+        return self.by not in ("encoder", "off")
+
+    @property
+    def encoder(self) -> JudgeSettings:
+        """The settings of the encoder: these, or where a language model decides, those of the shipped one."""
+        return JudgeSettings() if self.is_language else self
+
+    @property
     def identity(self) -> str:
-        """What of it verdicts depend on, apart from the model's files."""
-        return "" if self.by == "off" else self.model_dump_json()
+        """The settings that verdicts depend on, apart from the model's files."""
+        if self.by == "off":
+            return ""
+        return self.model_dump_json(exclude={"key_env", "timeout", "max_concurrent"})
 
 
 class Weights(Section):
-    """What the four parts of confidence count; they need not add up to one."""
+    """Weights of the four components of confidence; they need not add up to one."""
 
     retrieval: float = Field(default=0.3, ge=0)
     source: float = Field(default=0.25, ge=0)
@@ -98,7 +132,7 @@ class Weights(Section):
 
 
 class SourceWeights(Section):
-    """How far each kind of source is to be relied on."""
+    """The reliability of each kind of source."""
 
     tool: Share = 1.0
     document: Share = 1.0
@@ -108,7 +142,7 @@ class SourceWeights(Section):
 
 
 class ConfidenceSettings(Section):
-    """Whether reports have a confidence, and how it is put together."""
+    """Confidence scores in reports and their computation."""
 
     enabled: bool = True
     weights: Weights = Weights()
@@ -116,13 +150,13 @@ class ConfidenceSettings(Section):
 
 
 class ConsistencySettings(Section):
-    """Whether answers are compared with earlier answers about their subject."""
+    """Comparison of answers with earlier answers about the same subject."""
 
     enabled: bool = True
 
 
 class Thresholds(Section):
-    """What is worth a warning: grounding, consistency and confidence below these, a risk above its own."""
+    """Thresholds of warnings: minimum grounding, consistency and confidence, and maximum risk."""
 
     grounding: Share = 0.7
     consistency: Share = 0.8
@@ -131,7 +165,7 @@ class Thresholds(Section):
 
 
 class Correction(Section):
-    """Whether a model is asked once more for an answer that breaks its schema."""
+    """A second request to the model when an answer violates its schema."""
 
     enabled: bool = False
     on_request: bool = True
@@ -139,7 +173,7 @@ class Correction(Section):
 
 
 class Sampling(Section):
-    """How often an answer is sampled again to see whether it comes out the same."""
+    """Repeated sampling of an answer to measure its self-consistency."""
 
     enabled: bool = False
     on_request: bool = True

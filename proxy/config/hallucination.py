@@ -1,4 +1,4 @@
-"""Settings of the model-backed part: who is asked how likely a claim is, and by which operations."""
+"""Settings of the model-backed estimators: the backend to use for each operation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ BackendName = Literal["self", "haiku", "external", "local"]
 
 
 class Backend(Section):
-    """Who is asked how likely a claim is; `configurable`: whom each operation names, or else the default."""
+    """The model that estimates probabilities of claims; with `configurable` each operation names one, or else
+    `default`.
+    """
 
     type: Literal["self", "haiku", "external", "local", "configurable"] = "configurable"
     default: BackendName = "local"
@@ -23,21 +25,21 @@ class Backend(Section):
 
 
 class Asking(Section):
-    """An operation that may ask a model; `backend` counts where the type of backend is configurable."""
+    """An operation that may call a model; `backend` applies if the type of backend is `configurable`."""
 
     enabled: bool = False
     backend: BackendName | None = None
 
 
 class MemoryGate(Asking):
-    """Whether facts are checked before they are kept, and how sure one must be."""
+    """The check of facts before they are stored, and the confidence required."""
 
     min_confidence: Share = 0.5
     reject_unsupported: bool = True
 
 
 class OutputVerification(Asking):
-    """Whether a model is asked about claims of answers that words leave open, and which bits are flagged."""
+    """Model estimates for claims that lexical checks leave open, and the number of missing bits that raises a flag."""
 
     flag_threshold_bits: float = Field(default=0.0, ge=0)
     asked_from: Share = 0.2
@@ -45,13 +47,13 @@ class OutputVerification(Asking):
 
 
 class TraceAuditing(Asking):
-    """Whether reasoning is audited step by step, and whether its answer must follow from it."""
+    """The audit of reasoning step by step, and of the answer that follows from it."""
 
     check_post_hoc: bool = True
 
 
 class Hallucination(Section):
-    """The model-backed part: off until it is enabled, and each operation besides."""
+    """The model-backed estimators: off until enabled here and for each operation."""
 
     enabled: bool = False
     backend: Backend = Backend()
@@ -64,7 +66,7 @@ class Hallucination(Section):
 
     @property
     def operations(self) -> dict[Operation, BackendName]:
-        """The backend of each operation that is on, by name."""
+        """The backend of each enabled operation, by name."""
         parts: dict[Operation, Asking] = {
             "memory_gate": self.memory_gate,
             "output_verification": self.output_verification,
@@ -74,7 +76,7 @@ class Hallucination(Section):
 
     @property
     def identity(self) -> str:
-        """What tells the backend of output verification from others of its kind, as far as the settings know it."""
+        """The model or address of the backend of output verification, as far as the settings name it."""
         names = {"haiku": self.backend.haiku_model, "external": without_passwords(self.backend.external_url or "")}
         return names.get(self.operations.get("output_verification", ""), "")
 

@@ -1,4 +1,4 @@
-"""Reads settings from a file and from variables, and says what is wrong in them and where."""
+"""Read settings from a file and from variables, and report errors with their location."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def load_settings(
     environ: Mapping[str, str] = os.environ,
     warn: Callable[[str], None] = lambda _: None,
 ) -> Settings:
-    """Return the settings of a file (None: the defaults) under those of the environment.
+    """Return the settings of a file (None: the defaults), overridden by those of the environment.
 
-    `warn` gets a sentence for each variable with our prefix that no setting has, as it counts for nothing. Raises
-    ConfigError with one line for each thing that is wrong, naming file, line and key.
+    `warn` is called with a sentence for each ignored variable that has the prefix but matches no setting. Raises
+    ConfigError with one line for each error, naming file, line and key.
     """
     values, lines = ({}, {}) if path is None else _read(path)
     environ, left_out = dict(environ), list[str]()
@@ -51,7 +51,7 @@ def load_settings(
 
 
 def _overlaid(values: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[Path_, str]]:
-    """Return values with those of variables set in them, and which variable gives the value at which path."""
+    """Return the values overridden by variables, and the variable that provides the value at each path."""
     whole = dict(values)
     variables = _overlay(whole, environ)
     if "upstreams" in whole and "upstreams" not in values:
@@ -60,7 +60,7 @@ def _overlaid(values: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[di
 
 
 def _completed(upstreams: Any) -> Any:
-    """Upstreams that only variables describe, with what the default of the same name has besides."""
+    """Complete upstreams that only variables describe with the default of the same name."""
     if not isinstance(upstreams, dict):
         return upstreams
     return {
@@ -70,7 +70,7 @@ def _completed(upstreams: Any) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads all plain words but null as text, and leaves to each key what they mean: YAML 1.1 takes `off` for false."""
+    """Load all plain words except null as text, to be converted by the key's type: YAML 1.1 reads `off` as false."""
 
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith((":null", ":merge"))]
@@ -120,7 +120,7 @@ def _duplicates(node: yaml.Node) -> Iterator[tuple[str, int]]:
 
 
 def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[Path_, str]:
-    """Sets in `values` what variables say; returns which variable stands behind which path."""
+    """Set the values of variables in `values`; return the variable that provides the value at each path."""
     variables: dict[Path_, str] = {}
     for name, text in sorted(environ.items()):
         if not name.startswith(PREFIX) or "__" not in name:
@@ -138,7 +138,7 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[Path_, 
 
 
 def _said(text: str) -> Any:
-    """What a variable says: a list or mapping in YAML's brackets, null, or else plain text."""
+    """Parse the value of a variable: a list or mapping in YAML's flow style, null, or else plain text."""
     if not text.startswith(("[", "{")):
         return None if text in ("", "null", "~") else text
     try:
@@ -148,7 +148,7 @@ def _said(text: str) -> Any:
 
 
 def _key(values: Mapping[str, Any], variable: str) -> str:
-    """The key that a variable's part means: one that is there, whatever its case and dashes, else its lower case."""
+    """Find the key that a part of a variable refers to, ignoring case and dashes; else return its lower case."""
     lower = variable.lower()
     return next((key for key in values if str(key).lower().replace("-", "_") == lower), lower)
 
@@ -169,14 +169,14 @@ def _problem(
 
 
 def _within(loc: Path_, said: str, given: Collection[Path_]) -> Path_:
-    """The key that a complaint about a whole section begins with, where it is given; else the section."""
+    """Return the key that a complaint about a whole section starts with, if it is given; else the section."""
     first, *_ = said.removeprefix("Value error, ").split(" ", 1)
     inner = (*loc, *first.removesuffix(":").split("."))
     return inner if inner in given else loc
 
 
 def _place(loc: Path_, path: Path | None, lines: Mapping[Path_, int], variables: Mapping[Path_, str]) -> str:
-    """Where a wrong value stands: the variable that gives it, its line, a variable within it, the line around it."""
+    """Locate a wrong value: the variable that sets it, its line, a variable within it, or the enclosing line."""
     giving = (f"{name}: " for place, name in variables.items() if loc[: len(place)] == place)
     within = (f"{name}: " for place, name in variables.items() if place[: len(loc)] == loc)
     around = [f"{path}:{lines[loc[:n]]}: " for n in range(len(loc), 0, -1) if loc[:n] in lines]
@@ -185,7 +185,7 @@ def _place(loc: Path_, path: Path | None, lines: Mapping[Path_, int], variables:
 
 
 def _siblings(loc: Path_) -> list[str]:
-    """The keys that could stand where an unknown one stands."""
+    """Return the valid keys at the position of an unknown one."""
     model: Any = Settings
     for step in loc[:-1]:
         if isinstance(model, type) and issubclass(model, BaseModel):

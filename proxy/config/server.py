@@ -1,10 +1,11 @@
-"""Settings of the HTTP edge: where the proxy listens, what it takes, how it answers, and whom it lets in."""
+"""Settings of the HTTP server: address, limits, time-outs and access."""
 
 from __future__ import annotations
 
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from proxy.config.values import Duration, Section, Size
 
@@ -17,12 +18,13 @@ TenantName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 
 class Server(Section):
-    """Where the proxy listens, and what it takes."""
+    """The address to listen on and the limits of requests."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65535)
     keys: Annotated[str | None, BeforeValidator(_none)] = None
     tenants: Literal["each", "all"] | dict[TenantName, tuple[str, ...]] = "each"
+    trusted_proxies: tuple[str, ...] = ()
     max_body: Size = 32 * 2**20
     max_head: Size = 64 * 2**10
     max_bodies: Size = 2**30
@@ -36,6 +38,21 @@ class Server(Section):
     drain: Duration = 30.0
     watch: bool = False
 
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for each in value:
+            try:
+                ip_network(each)
+            except ValueError as error:
+                raise ValueError(f"'{each}' is no address or network") from error
+        return value
+
+    @property
+    def proxy_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """The networks of the trusted proxies."""
+        return tuple(map(ip_network, self.trusted_proxies))
+
     @model_validator(mode="after")
     def _told_apart(self) -> Server:
         groups = self.tenants if isinstance(self.tenants, dict) else {}
@@ -45,7 +62,7 @@ class Server(Section):
         return self
 
     def tenant_of(self, client: str) -> str:
-        """Return the tenant that the key of a client belongs to: the group that lists it, or its own name."""
+        """Return the tenant of a client's key: the group that lists it, or the client's name."""
         if self.tenants == "all":
             return ""
         groups = self.tenants if isinstance(self.tenants, dict) else {}
@@ -53,7 +70,7 @@ class Server(Section):
 
 
 class Stream(Section):
-    """How a verdict travels in a stream."""
+    """Delivery of the verdict within a stream."""
 
     carrier: Literal["last_event", "extra_event", "comment", "none"] = "last_event"
     tail_budget: Duration = 0.15
@@ -62,18 +79,19 @@ class Stream(Section):
 
 
 class Mcp(Section):
-    """Whether the MCP server is mounted at /mcp, and by which names its callers may reach it."""
+    """The MCP server at /mcp and the host names that its callers may use."""
 
     enabled: bool = False
     allowed_hosts: tuple[str, ...] = ("127.0.0.1:*", "localhost:*", "[::1]:*")
     allowed_origins: tuple[str, ...] = ()
+    max_body: Size = 2 * 2**20
 
 
 Digest = Annotated[str, Field(pattern="^sha256:[0-9a-fA-F]{64}$")]
 
 
 class Admin(Section):
-    """Who may see what is stored, and for how long a browser stays signed in."""
+    """Access to stored data, and the lifetime of a browser session."""
 
     keys: dict[str, Digest] = {}
     keys_file: str | None = None

@@ -1,4 +1,4 @@
-"""Everything that can be set, and what of it verdicts depend on."""
+"""All settings, and the policy derived from them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from proxy.types import Thresholds as ThresholdPolicy
 
 
 class Settings(Section):
-    """Everything that can be set."""
+    """All settings."""
 
     server: Server = Server()
     upstreams: dict[str, Upstream] = Field(

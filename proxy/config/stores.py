@@ -1,4 +1,4 @@
-"""Settings of what is kept: verdicts, exchanges and jobs, who is told of them, and the database of facts."""
+"""Settings of storage: cached verdicts, exchanges, jobs, webhooks, and the database of facts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _ONE_QUERY = re.compile(r"\s*(?:SELECT|WITH|VALUES)\b[^;]*;?\s*", re.IGNORECASE)
 
 
 class Cache(Section):
-    """How long verdicts are kept, and how many; and the Redis that replicas share."""
+    """Lifetime, number and size of cached verdicts, and the Redis that replicas share."""
 
     ttl: Duration = 3600.0
     max_entries: int = Field(default=10_000, ge=0)
+    max_size: Size = 64 * 2**20
     redis_url: Secretive | None = None
     redis_timeout: Duration = Field(default=0.05, gt=0)
 
@@ -28,7 +29,7 @@ class Cache(Section):
 
 
 class Store(Section):
-    """Where exchanges are kept with their reports, what of them, and for how long."""
+    """Storage of exchanges with their reports: location, content and retention."""
 
     url: Secretive | None = None
     database_schema: str = Field(default="groundwire", pattern="[a-z_][a-z0-9_]*")
@@ -51,7 +52,7 @@ class Store(Section):
 
 
 class Jobs(Section):
-    """Where work that is left for later is kept, and how often it is tried."""
+    """Storage and execution of background jobs."""
 
     url: Secretive | None = None
     database_schema: str = "groundwire_jobs"
@@ -71,7 +72,7 @@ class Jobs(Section):
 
 
 class Webhook(Section):
-    """Who is told of the reports that jobs finish."""
+    """Delivery of reports that jobs complete."""
 
     url: Secretive | None = None
     secret_env: str = "GROUNDWIRE_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
@@ -85,7 +86,7 @@ class Webhook(Section):
 
 
 class Facts(Section):
-    """The database that is asked for values, and how: SQL by name, with its parameters as `:name`."""
+    """The database that facts are read from: named SQL queries with parameters such as `:name`."""
 
     url: Secretive | None = None
     timeout: Duration = Field(default=1.0, gt=0)
@@ -104,7 +105,7 @@ class Facts(Section):
 
 
 def _require_file(url: str | None) -> None:
-    """Refuses a SQLite database in memory, which would be another one for every connection."""
+    """Reject a SQLite database in memory, because every connection would open another one."""
     scheme, _, rest = (url or "").partition(":///")
     if scheme.startswith("sqlite") and rest.partition("?")[0] in ("", ":memory:"):
         raise ValueError("url must name a file, such as sqlite:///groundwire.db")

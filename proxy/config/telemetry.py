@@ -10,7 +10,7 @@ from proxy.config.values import Duration, Secretive, Section, require_scheme
 
 
 class Telemetry(Section):
-    """What is measured, where metrics, traces and logs go, and what they may hold."""
+    """Metrics, traces and logs: export and content."""
 
     service_name: str = "groundwire"
     resource: dict[str, str] = {}

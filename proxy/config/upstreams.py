@@ -1,4 +1,4 @@
-"""Settings of model servers: where they are, what they are asked for, and what is done when one fails."""
+"""Settings of model servers: address, models, retries, fallbacks and limits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HeaderValue = Annotated[str, Field(pattern=r"^[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x
 
 
 class Retries(Section):
-    """When a model server is asked once more, before the first byte of an answer."""
+    """Retries of a request to a model server, before the first byte of an answer."""
 
     count: int = Field(default=0, ge=0, le=20)
     statuses: tuple[Status, ...] = (429, 502, 503, 504)
@@ -34,7 +34,7 @@ class Retries(Section):
 
 
 class Limits(Section):
-    """How much a model server is asked for at most, and how long what is over that may wait."""
+    """Limits on requests to a model server, and on the queue of those that exceed them."""
 
     max_concurrent: int | None = Field(default=None, ge=1)
     per_minute: int | None = Field(default=None, ge=1)
@@ -43,7 +43,7 @@ class Limits(Section):
 
 
 class Upstream(Section):
-    """One model server, and the models it is asked for."""
+    """One model server and the models that it serves."""
 
     base_url: str | None = None
     dialect: Literal["openai", "anthropic", "litellm"] = "openai"
@@ -88,12 +88,12 @@ class Upstream(Section):
 
     @property
     def ollama_url(self) -> str | None:
-        """The root of Ollama's own API, where this is an Ollama: told so, or on the port that is Ollama's."""
+        """The root of Ollama's own API if this is an Ollama server, by setting or by its default port."""
         root = (self.base_url or "").rstrip("/").removesuffix("/v1")
         is_one = self.ollama == "yes" or (self.ollama == "auto" and root.endswith(_OLLAMA_PORT))
         return root if is_one and self.dialect == "openai" else None
 
     @property
     def instead(self) -> dict[str, tuple[str, ...]]:
-        """The fallbacks by name or glob of the model that is asked for."""
+        """The fallbacks, by name or glob of the requested model."""
         return self.fallbacks if isinstance(self.fallbacks, dict) else {"*": self.fallbacks} if self.fallbacks else {}

@@ -1,4 +1,4 @@
-"""What settings are made of: sections that refuse unknown keys, and values as people write them, such as 150ms."""
+"""Base types of settings: sections that reject unknown keys, and values with units such as 150ms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "KB": 1
 
 
 class Section(BaseModel):
-    """A part of the settings; unknown keys are refused."""
+    """A section of the settings; unknown keys are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
@@ -31,7 +31,7 @@ def _duration(value: Any, bare: str = "s") -> Any:
 
 
 def seconds(duration: str) -> float:
-    """How long a duration is, such as 90d. Raises ValueError when it is none."""
+    """Parse a duration such as 90d into seconds. Raises ValueError when it is invalid."""
     return float(_duration(duration))
 
 
@@ -58,7 +58,7 @@ def _share(value: Any) -> Any:
 
 
 def without_passwords(url: str) -> str:
-    """A URL as it may be shown, without the password before its host and those among its parameters."""
+    """Mask the password before the host of a URL and secrets among its parameters."""
     return _PASSWORDS.sub(lambda found: f"{found[1]}:***" if found[1] is not None else f"{found[2]}=***", url)
 
 
@@ -72,7 +72,7 @@ def _url(url: str) -> str:
 
 
 def require_scheme(key: str, url: str | None, *schemes: str) -> None:
-    """Raises ValueError where a URL is given that begins with none of the schemes, such as https://."""
+    """Raise ValueError when a URL starts with none of the schemes, such as https://."""
     if url is not None and not url.startswith(schemes):
         *others, last = schemes
         raise ValueError(f"{key} must begin with {', '.join(others)} or {last}")
@@ -84,7 +84,7 @@ def _write_duration(seconds: float) -> str:
 
 
 def _plain(number: float) -> str:
-    """A number in digits only, without an exponent."""
+    """Format a number without an exponent."""
     return f"{number:.9f}".rstrip("0").rstrip(".")
 
 

@@ -1,4 +1,4 @@
-"""Variables of the environment that no setting has: found, left out, and told of with the name that may be meant."""
+"""Find environment variables that match no setting, and suggest the name that was meant."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ KeyPath = tuple[str | int, ...]
 def unknown(
     errors: Sequence[Mapping[str, Any]], variables: Mapping[KeyPath, str], file: Collection[KeyPath]
 ) -> list[str]:
-    """Return the variables behind the unknown keys among the errors of a validation, less the keys of the file."""
+    """Return the variables that caused unknown-key errors of a validation, except for keys in the file."""
     wrong = [key_path(each["loc"]) for each in errors if each["type"] == "extra_forbidden"]
     wrong = [key for key in wrong if key not in file] + [key_path(each["loc"]) for each in errors if _is_too_deep(each)]
     return [name for path, name in variables.items() if any(path[: len(key)] == key for key in wrong)]
 
 
 def _is_too_deep(error: Mapping[str, Any]) -> bool:
-    """Return whether keys were given below a plain value, as by GROUNDWIRE_SERVER__PORT__X."""
+    """Return whether keys were given below a plain value, as in GROUNDWIRE_SERVER__PORT__X."""
     return isinstance(error["input"], dict) and str(error["type"]).endswith("_type")
 
 
 def key_path(loc: Sequence[str | int]) -> KeyPath:
-    """Return the keys that lead to a wrong value, without the steps by which pydantic names a member of a union."""
+    """Return the keys that lead to a wrong value, without the steps that pydantic adds for members of a union."""
     return tuple(step for step in loc if step not in ("Tolerance", "literal['written']"))
 
 
 def stray(environ: Collection[str], settings: Settings) -> list[str]:
-    """Return the variables with our prefix that name neither a setting nor a secret that the settings ask for."""
+    """Return the variables with the prefix that name neither a setting nor a secret that the settings refer to."""
     known = set(_secrets(settings.model_dump()))
     return sorted(name for name in environ if name.startswith(PREFIX) and "__" not in name and name not in known)
 
 
 def described(variable: str, settings: Settings) -> str:
-    """Return the warning about an unknown variable, with the name that comes nearest to it."""
+    """Return the warning about an unknown variable, with the closest known name."""
     known = [*_names(Settings, PREFIX), *_secrets(settings.model_dump())]
     known += [name for each in settings.upstreams for name in _names(Upstream, f"{PREFIX}UPSTREAMS__{_upper(each)}__")]
     plain = {name.removeprefix(PREFIX): name for name in known}
@@ -51,7 +51,7 @@ def described(variable: str, settings: Settings) -> str:
 
 
 def _names(model: type[BaseModel], prefix: str) -> Iterator[str]:
-    """The variables of a section's keys, and of those of the sections within it."""
+    """Yield the variables of a section's keys and of its nested sections."""
     for key, field in model.model_fields.items():
         name = prefix + _upper(key)
         inner = [each for each in (field.annotation, *get_args(field.annotation)) if _is_section(each)]
@@ -67,7 +67,7 @@ def _is_section(annotation: Any) -> bool:
 
 
 def _secrets(values: Any, key: str = "") -> Iterator[str]:
-    """The names of variables that settings hold: the values of all keys that end in `_env`."""
+    """Yield the names of variables in the settings: the values of all keys that end in `_env`."""
     if isinstance(values, dict):
         for inner, value in values.items():
             yield from _secrets(value, key if key.endswith("_env") else inner)

@@ -1,1 +1,1 @@
-"""The demonstration: a stand-in for a model server, three requests, and what the proxy says of the answers."""
+"""The demonstration: a stand-in model server, three requests, and the proxy's reports on the answers."""

@@ -1,4 +1,4 @@
-"""Three requests as RAG applications send them, and the answers that the demo model gives to them."""
+"""Three typical RAG requests and the demo model's answers to them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One request, the answer that the demo model has ready for it, and what is worth seeing in the report."""
+    """One request, the demo model's answer, and a hint for reading the report."""
 
     title: str
     look_for: str

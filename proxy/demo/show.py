@@ -1,4 +1,4 @@
-"""Runs the demonstration in the terminal; it ends by itself."""
+"""Run the demonstration in the terminal."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _STARTS_WITHIN_S = 20.0
 
 
 def show(pace: float, *, stay: bool = False) -> int:
-    """Starts the demo model server and the proxy before it on free ports, sends the scenarios, prints what comes back.
+    """Start the demo model server and the proxy on free ports, send the scenarios and print the replies.
 
-    With `stay` the answers are stored, and can be reviewed on the proxy's pages until it is interrupted; what was
-    stored is deleted then. Returns the exit status.
+    With `stay` the answers are stored and can be reviewed on the proxy's pages until interrupted; then they are
+    deleted. Returns the exit status.
     """
     console = Console()
     key = f"demo-{secrets.token_hex(8)}"
@@ -43,13 +43,13 @@ def show(pace: float, *, stay: bool = False) -> int:
             {
                 "upstreams": {"demo": Upstream(base_url=model_url)},
                 "telemetry": {"log_level": "error"},
-                "stream": {"tail_budget": "5s"},  # the answers come faster than any model's
+                "stream": {"tail_budget": "5s"},  # the answers arrive faster than any model's
                 "store": {"url": f"sqlite:///{folder}/demo.db" if stay else None},
             }
         )
         configure_logs(settings.telemetry)
         environ = {settings.admin.key_env: key}
-        house = build_house(settings, environ, judge=load_judge(settings.judge))
+        house = build_house(settings, environ, judge=load_judge(settings.judge.encoder))
         with serving(build_app(settings, house, environ)) as proxy_url:
             console.print(f"A demo model server (no model: canned answers) at {model_url}", style="dim")
             console.print(f"Groundwire before it at {proxy_url}, and the openai SDK pointed there", style="dim")
@@ -65,7 +65,7 @@ def show(pace: float, *, stay: bool = False) -> int:
 
 
 def _stay(url: str, key: str, console: Console) -> None:
-    """Says where the answers can be reviewed, and waits until it is interrupted."""
+    """Print the address of the review page, and wait until interrupted."""
     console.print()
     console.print(Rule("Review the flagged answers", align="left"))
     console.print(f"Open    {url}/", highlight=False)
@@ -92,14 +92,14 @@ def _ask(client: openai.OpenAI, scenario: Scenario, console: Console) -> None:
 
 
 def _grounding(answer: Any) -> dict[str, Any]:
-    """What Groundwire added: an extra field, which the SDK keeps beside those that it knows."""
+    """Return the report, an extra field that the SDK keeps."""
     added = (answer.model_extra or {}).get("grounding")
     return added if isinstance(added, dict) else {}
 
 
 @contextmanager
 def serving(app: Starlette) -> Iterator[str]:
-    """Serves an application on a free port, in a thread, and gives the base URL for SDKs."""
+    """Serve an application on a free port in a thread, and yield the base URL for SDKs."""
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, log_level="critical", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)

@@ -1,4 +1,4 @@
-"""An answer as it grows, in any dialect: one event after the other, or a whole body as a single one."""
+"""Accumulate an answer in any dialect, from stream events or from one whole body."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from proxy.dialects.dialect import Body, Dialect, Piece, member
 from proxy.types import Choice, Part, Source, SourceKind
 
-_KEPT = 2**19  # characters of an answer's text that are kept to be verified, and as many of its arguments: 128k tokens
-_GIVEN = 4 * 2**20  # characters of what tools gave that are kept
-MAX_CHOICES = 512  # that are kept; OpenAI's models give 128 at most
+_KEPT = 2**19  # characters of answer text kept for verification, and as many of arguments: about 128k tokens
+_GIVEN = 4 * 2**20  # characters of tool output kept
+MAX_CHOICES = 512  # maximum number of choices kept; OpenAI's models return 128 at most
 
 
 class Answer:
-    """The choices of one answer, as far as they have come. `expected` is how many were asked for.
+    """The choices of one answer received so far. `expected` is the number of choices requested.
 
-    Of an answer of extraordinary length only the start is kept; each choice counts what is `unread` of it. Choices
-    beyond `MAX_CHOICES` are not kept, and count as unread text of the first.
+    Of a very long answer only the start is kept; each choice counts the characters dropped in `unread`. Choices beyond
+    `MAX_CHOICES` are dropped and counted as unread text of the first.
     """
 
     def __init__(self, dialect: Dialect, expected: int) -> None:
@@ -27,7 +27,7 @@ class Answer:
         self._head: dict[str, Any] = {}
         self._texts: dict[int, list[str]] = defaultdict(list)
         self._arguments: dict[int, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
-        self._probabilities: dict[int, tuple[float, int]] = {}  # their sum, and how many there were
+        self._probabilities: dict[int, tuple[float, int]] = {}  # sum and count
         self._argument_length = 0
         self._reasons: dict[int, str | None] = {}
         self._unread: dict[int, int] = defaultdict(int)
@@ -39,13 +39,13 @@ class Answer:
 
     @classmethod
     def whole(cls, dialect: Dialect, body: Body) -> Answer:
-        """The answer that a body which did not stream holds."""
+        """Build the answer from a body that was not streamed."""
         answer = cls(dialect, expected=1)
         answer.add(body)
         return answer
 
     def add(self, event: Body) -> None:
-        """Takes in one decoded event."""
+        """Add one decoded event."""
         said = self._dialect.hear(event)
         if said.head and not self._head:
             self._head = {key: said.head[key] for key in ("id", "created", "model") if key in said.head}
@@ -76,13 +76,13 @@ class Answer:
             self._argument_length += self._keep(index, self._arguments[index][call], fragment, room)
 
     def _take(self, part: Part) -> None:
-        """Keeps what a tool gave, up to more than any model can read."""
+        """Keep tool output, up to `_GIVEN` characters."""
         self._given_length += len(part.text)
         if self._given_length <= _GIVEN:
             self._given.append(part)
 
     def _keep(self, index: int, fragments: list[str], more: str, room: int) -> int:
-        """Adds what there is room for to the fragments; its length."""
+        """Append as much of `more` as `room` allows and return the length appended."""
         kept = more[: max(0, room)]
         if kept:
             fragments.append(kept)
@@ -90,7 +90,7 @@ class Answer:
         return len(kept)
 
     def choices(self, *, with_arguments: bool = False) -> tuple[Choice, ...]:
-        """Every choice as far as it has come, by index."""
+        """Return every choice received so far, by index."""
         found = [
             Choice(
                 index,
@@ -109,17 +109,17 @@ class Answer:
 
     @property
     def id(self) -> str | None:
-        """The upstream's id of the answer."""
+        """The id that the upstream gave the answer."""
         return _string(self._head.get("id"))
 
     @property
     def model(self) -> str | None:
-        """The model that answered, as the upstream names it."""
+        """The name that the upstream gives the answering model."""
         return _string(self._head.get("model"))
 
     @property
     def prompt_tokens(self) -> int | None:
-        """How many tokens of its prompt the upstream says it read, those from a cache among them."""
+        """The number of prompt tokens that the upstream reports, including cached ones."""
         read, cached = self.usage.get("prompt_tokens"), member(self.usage, "prompt_tokens_details").get("cached_tokens")
         if type(read) is not int:
             return None
@@ -127,28 +127,28 @@ class Answer:
 
     @property
     def given(self) -> tuple[Source, ...]:
-        """What tools at the model server gave the model while it answered: evidence that stands in no request."""
+        """Output of tools that ran at the model server, which the request does not contain, as evidence."""
         return tuple(_source(number, part) for number, part in enumerate(self._given, start=1))
 
     @property
     def finish_reasons(self) -> tuple[str, ...]:
-        """The finish reasons that have come, by choice."""
+        """The finish reasons received so far, by choice."""
         found = tuple(reason for _, reason in sorted(self._reasons.items()) if reason)
         return found or ((self._reason,) if self._reason else ())
 
     @property
     def is_finished(self) -> bool:
-        """Whether every choice that was asked for, and every other that has begun, has its finish reason."""
+        """True when every choice, requested or begun, has its finish reason."""
         return self._reason is not None or len(self.finish_reasons) >= max(self._expected, len(self._reasons))
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether nothing came, or a choice began and never ended."""
+        """True when nothing was received, or a choice began and did not end."""
         return self._reason is None and (not self._reasons or None in self._reasons.values())
 
     @property
     def own_event(self) -> Body:
-        """An event of this answer for a verdict alone."""
+        """An event that carries only the verdict on this answer."""
         return self._dialect.own_event(self._head)
 
 

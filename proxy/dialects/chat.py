@@ -11,7 +11,7 @@ from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, 
 from proxy.dialects.parts import read_messages, unread_parts
 from proxy.types import Message
 
-_LEAST = -700.0  # the least log probability that is told apart from none; exp() refuses integers far below
+_LEAST = -700.0  # lower bound of log probabilities; exp() refuses integers far below
 _NOT_AGAIN = ("stream", "stream_options", "n", "best_of", "grounding")
 
 
@@ -30,13 +30,13 @@ def _schema(body: Body) -> Body | None:
 
 
 def expected(body: Body) -> int:
-    """How many choices `n` asks for."""
+    """Return the number of choices that `n` requests."""
     n = body.get("n")
     return n if isinstance(n, int) and n > 0 else 1
 
 
 def again(body: Body, temperature: float) -> Body:
-    """The same request for one choice that does not stream."""
+    """Return the same request for a single choice without streaming."""
     return {key: value for key, value in body.items() if key not in _NOT_AGAIN} | {"temperature": temperature}
 
 
@@ -46,7 +46,7 @@ def _continued(body: Body, answer: str, message: str) -> Body | None:
 
 
 def hear(piece: Callable[[Body], Piece], event: Body) -> Said:
-    """What an event or a body says in its `choices`, each of which says `piece`."""
+    """Parse the `choices` of an event or a body, each with `piece`."""
     usage, choices = event.get("usage"), dicts(event.get("choices"))
     pieces = [(index_of(choice, at), piece(choice)) for at, choice in enumerate(choices)]
     return Said(pieces, event, usage if isinstance(usage, dict) else None)
@@ -69,20 +69,20 @@ def _arguments(call: Body) -> str:
 
 
 def probabilities(tokens: Any) -> list[float]:
-    """The probabilities (0–1) of tokens that state their `logprob`."""
+    """Return the probabilities (0–1) of tokens that have a `logprob`."""
     values = (token.get("logprob") for token in dicts(tokens))
     return [exp(max(_LEAST, min(value, 0.0))) for value in values if isinstance(value, (int, float))]
 
 
 def last(event: Body, request: Body) -> Side | None:
-    """The usage event is the last where the request asks for one; SDKs that sum up a stream want nothing behind it."""
+    """Find the last event. Where usage was requested, that is the usage event, which SDKs expect at the very end."""
     if member(request, "stream_options").get("include_usage") is not True:
         return "after"
     return "before" if event.get("usage") else None
 
 
 def own_event(kind: str, head: Body) -> Body:
-    """An event with no choices, as usage events have none."""
+    """Return an event without choices, shaped like a usage event."""
     return {**head, "object": kind, "choices": []}
 
 

@@ -1,4 +1,4 @@
-"""The wire shapes of the endpoints that check what they are given: claims, facts, traces, answers with sources."""
+"""Request and response shapes of the check endpoints: claims, facts, traces, and answers with sources."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from proxy.dialects.report import render_budget, render_claim
 from proxy.dialects.request import Request, read_object, read_request
 from proxy.errors import BadRequest
 from proxy.types import Claim, Source, Violation
-from proxy.verification.quote import QuoteResult
 from proxy.verification.trace import Audit, AuditedStep
+from proxy.verification.verifiers.quote import QuoteResult
 
 M = TypeVar("M", bound="Check")
 
-_LONGEST = 20_000  # characters of one claim, fact or step; what is longer is an answer, and to be verified as one
+_LONGEST = 20_000  # characters of one claim, fact or step; longer text should be verified as an answer
 
 Assertion = Annotated[str, Field(min_length=1, max_length=_LONGEST)]
 Confidence = Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
@@ -37,13 +37,13 @@ EvidenceList = Annotated[tuple[Evidence, ...], FailFast(), Field(strict=False)]
 
 
 class Check(BaseModel):
-    """What is checked; an unknown key or a value of the wrong type is refused by name."""
+    """Base of check requests; an unknown key or a value of the wrong type is rejected by name."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class ClaimCheck(Check):
-    """One claim and its evidence. `confidence` is the belief that the evidence has to carry it to."""
+    """One claim and its evidence. `confidence` is the probability that the evidence has to reach."""
 
     claim: Assertion
     evidence: EvidenceList
@@ -52,7 +52,7 @@ class ClaimCheck(Check):
 
 
 class FactIn(Check):
-    """A fact with its evidence: its own, or those of the shared evidence that `cites` names, or else all of that."""
+    """A fact and its evidence: `evidence`, else the shared evidence that `cites` names, else all of that."""
 
     text: Assertion
     confidence: Confidence | None = None
@@ -61,7 +61,7 @@ class FactIn(Check):
 
 
 class MemoryCheck(Check):
-    """Facts for the memory of a subject; without one they are decided on and not kept."""
+    """Facts for the memory of a subject; without a subject they are judged but not stored."""
 
     facts: Annotated[tuple[FactIn, ...], FailFast(), Field(strict=False, min_length=1, max_length=100)]
     subject: Annotated[str, Field(min_length=1, max_length=500)] | None = None
@@ -70,7 +70,7 @@ class MemoryCheck(Check):
 
 
 class TraceCheck(Check):
-    """Steps of reasoning, what they start from, and the answer that they should lead to."""
+    """Reasoning steps, their premises, and the answer that they should lead to."""
 
     steps: Annotated[tuple[Assertion, ...], FailFast(), Field(strict=False, min_length=1, max_length=200)]
     context: EvidenceList = ()
@@ -80,13 +80,13 @@ class TraceCheck(Check):
 
 
 class TextCheck(Check):
-    """A text whose claims are looked for."""
+    """A text to extract claims from."""
 
     text: str
 
 
 class EvidenceCheck(Check):
-    """A JSON answer, its fields that hold quotations, and the sources that these are looked for in."""
+    """A JSON answer, its fields that hold quotations, and the sources to search for these."""
 
     answer: str | dict[str, JsonValue]
     fields: Annotated[tuple[str, ...], FailFast(), Field(strict=False, min_length=1)]
@@ -94,7 +94,7 @@ class EvidenceCheck(Check):
 
 
 class AnswerCheck(Check):
-    """An answer and what it was given; what else `grounding` takes stands beside these keys."""
+    """An answer and its context; the options of `grounding` are further keys of the same object."""
 
     answer: str
     question: str = ""
@@ -104,7 +104,7 @@ class AnswerCheck(Check):
 
 
 def read_check(shape: type[M], raw: bytes) -> M:
-    """A body of this shape. Raises BadRequest, naming the key that is wrong."""
+    """Parse a body of this shape. Raises BadRequest, naming the invalid key."""
     return _validated(shape, _read(raw))
 
 
@@ -116,7 +116,7 @@ def _read(raw: bytes) -> dict[str, Any]:
 
 
 def read_answer_check(raw: bytes, headers: Mapping[str, str], tenant: str = "") -> tuple[AnswerCheck, Request]:
-    """An answer to be verified, and the request that would have led to it. Raises BadRequest."""
+    """Parse an answer to be verified, and build the request that would have led to it. Raises BadRequest."""
     body = _read(raw)
     own = {key: value for key, value in body.items() if key in AnswerCheck.model_fields}
     check = _validated(AnswerCheck, own)
@@ -124,7 +124,10 @@ def read_answer_check(raw: bytes, headers: Mapping[str, str], tenant: str = "") 
     request: dict[str, Any] = {"messages": list(check.messages), "grounding": asked}
     request |= {"model": check.model} if check.model else {}
     request |= {} if check.documents is None else {"documents": check.documents}
-    read = replace(read_request(CHAT, dumps(request), headers, tenant), question=check.question)
+    try:
+        read = replace(read_request(CHAT, dumps(request), headers, tenant), question=check.question)
+    except BadRequest as error:
+        raise _as_own(error) from error
     if read.options.samples is not None and not (check.model and check.messages):
         raise BadRequest("'samples' needs 'model' and 'messages', as that request is sent again", param="samples")
     if read.options.corrective_retry and not (check.model and check.messages):
@@ -133,13 +136,28 @@ def read_answer_check(raw: bytes, headers: Mapping[str, str], tenant: str = "") 
     return check, read
 
 
+def _as_own(error: BadRequest) -> BadRequest:
+    """Return an error about a member of `grounding` as one about the key of the body that it was taken from."""
+    if not (error.param or "").startswith("grounding."):
+        return error
+    path = str(error.param).removeprefix("grounding.")
+    if path not in Options.model_fields and "." not in path:
+        return _unknown(path)
+    own = f"'{error.param}'", f"'{path}'"
+    return BadRequest(
+        str(error).replace(*own).replace("a key of 'grounding'", "a key of this endpoint"),
+        param=path,
+        operator=error.operator.replace(*own),
+    )
+
+
 def sources_of(evidence: Sequence[Evidence]) -> tuple[Source, ...]:
-    """Return evidence as sources; those without an id are named by their place."""
+    """Return evidence as sources; those without an id are named by their position."""
     return explicit_sources(Options(sources=tuple(evidence)), None)
 
 
 def render_claims(claims: Sequence[Claim]) -> dict[str, Any]:
-    """Claims without verdicts."""
+    """Render claims without verdicts."""
     return {"offset_unit": "codepoint", "claims": [_found(claim) for claim in claims]}
 
 
@@ -158,7 +176,7 @@ def _found(claim: Claim) -> dict[str, Any]:
 
 
 def render_audit(audit: Audit) -> dict[str, Any]:
-    """An audited trace."""
+    """Render an audited trace."""
     counts = Counter(step.status for step in audit.steps)
     post_hoc = audit.post_hoc
     return {
@@ -186,7 +204,7 @@ def _step(step: AuditedStep) -> dict[str, Any]:
 
 
 def render_quotes(result: QuoteResult) -> dict[str, Any]:
-    """What became of the quotations of a JSON answer: those accepted by field, and counts."""
+    """Render the quotations of a JSON answer: those accepted, by field, and counts."""
     counts = result.counts
     return {
         "accepted": {name: list(quotes) for name, quotes in result.accepted.items()},
@@ -201,7 +219,7 @@ def render_quotes(result: QuoteResult) -> dict[str, Any]:
 
 
 def render_violations(violations: Sequence[Violation]) -> dict[str, Any]:
-    """Return the wire form of the violations of a JSON answer whose evidence has another shape than was declared."""
+    """Render the violations of a JSON answer whose evidence does not have the declared shape."""
     listed = [
         {
             "field": each.field,
@@ -228,5 +246,5 @@ def _validated(shape: type[M], body: Mapping[str, Any]) -> M:
 
 
 def _unknown(path: str) -> BadRequest:
-    operator = "there is an unknown key"  # its name may be anything
+    operator = "there is an unknown key"  # the key may be any text
     return BadRequest(f"'{path}' is no key of this endpoint", param=path, operator=operator)

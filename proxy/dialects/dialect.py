@@ -1,4 +1,4 @@
-"""What a dialect is: one wire shape, told in functions and values."""
+"""The `Dialect` type: one wire format as a set of functions and values."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from proxy.dialects.sse import SSE
 from proxy.types import Choice, Message, Part
 
 Body = Mapping[str, Any]
-"""A decoded JSON object: the body of a request or an answer, or an event of a stream."""
+"""A decoded JSON object: a request body, a response body, or a stream event."""
 
 Side = Literal["before", "after"]
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one choice of one event adds; `arguments` are fragments of tool-call arguments by the call's index.
+    """The part of one event that extends one choice. `arguments` maps the index of a tool call to a fragment.
 
-    What `repeats` the choice as a whole counts only where nothing of it came before.
+    A piece that `repeats` the whole choice is used only when nothing of that choice was received before.
     """
 
     text: str = ""
@@ -33,11 +33,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What one event, or a whole body, says: what it adds to each choice, and what it tells of the answer.
+    """The content of one event or of a whole body.
 
-    `head` is the object that names the answer (`id`, `model`, `created`), `usage` has its tokens under the names of
-    chat completions, and `finish_reason`, in the words of chat completions too, is that of all choices at once. `given`
-    is what tools at the model server gave the model while it answered.
+    `pieces` extend choices by index. `head` is the object with the answer's `id`, `model` and `created`. `usage` uses
+    the token names of chat completions; `finish_reason`, in their terms too, applies to all choices at once. `given` is
+    the output of tools at the model server.
     """
 
     pieces: Iterable[tuple[int, Piece]] = ()
@@ -72,9 +72,9 @@ def _not_continued(_: Body, __: str, ___: str) -> Body | None:
 
 
 def continued(body: Body, field: str, dropped: Collection[str], answer: str, message: str) -> Body:
-    """Return a request with its answer and a further message of the user at the end of the list that `field` holds.
+    """Return a request extended by its answer and a further user message, at the end of the list in `field`.
 
-    Without the keys that are `dropped`.
+    Keys in `dropped` are left out.
     """
     turns = [{"role": "assistant", "content": answer}, {"role": "user", "content": message}]
     return {key: value for key, value in body.items() if key not in dropped} | {field: [*body[field], *turns]}
@@ -90,24 +90,24 @@ def _as_they_are(choices: Sequence[Choice]) -> Sequence[Choice]:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One wire shape, as pure functions of decoded JSON that read what they understand and never raise.
+    """One wire format, as pure functions of decoded JSON that read what they understand and never raise.
 
-    `path` is where it is spoken, `name` what jobs call it, `operation` its name in OpenTelemetry's GenAI conventions;
-    `native` says that only Ollama speaks it, below its root instead of `/v1`.
+    `path` is the URL path, `name` identifies the dialect in stored jobs, and `operation` is its name in OpenTelemetry's
+    GenAI conventions; `native` marks Ollama's own API, which is served below the root instead of `/v1`.
 
-    Of a request: `messages` is what it says, `unread` one sentence for each thing in it that cannot be read, `schema`
-    the JSON schema that its answer is to follow, `expected` how many choices that will have, `temperature` whatever it
-    states as such, and `again` the same request to be asked once more at another temperature, for an answer in one
-    piece and with no traces left (None: it cannot be); `continued` is the same with an answer to it and a further
-    message of the user, likewise; `answers_later` is whether its reply will hold no answer yet.
+    Of a request: `messages` are its messages, `unread` one sentence for each part that cannot be read, `schema` the
+    JSON schema that the answer must follow, `expected` the number of choices, and `temperature` the raw value given.
+    `again` builds the same request at another temperature, unstreamed and leaving no trace at the server (None:
+    impossible); `continued` does so with the answer and a further user message added. `answers_later` is true when the
+    response will not contain the answer yet.
 
-    Of an answer: `hear` is what one event says, `last` whether a finished answer to this request (the second argument)
-    has its last event here, and then on which side of it there is room for another; `choices` are those that a client
-    sees, where texts that belong together came under several indices.
+    Of an answer: `hear` parses one event. `last` returns None unless an event is the last one of a finished answer to
+    this request (second argument), and then the side of it on which another event may be inserted. `choices` merges
+    texts that clients see as one.
 
-    Of what is added: a verdict is a member `grounding` of a body or of the last event, where it stands in the object
-    that `inside` leads to; `own_event` is an event for a verdict alone, given the head of its answer; `error` and
-    `failure` are the shape of an error as a body and in a stream.
+    Of the additions: a verdict is the member `grounding` of a body or of the last event, within the object at the path
+    `inside`; `own_event` builds an event that carries only a verdict, given the head of its answer; `error` and
+    `failure` render an error as a body and in a stream.
     """
 
     name: str
@@ -133,22 +133,22 @@ class Dialect:
 
 
 def dicts(value: Any) -> list[dict[str, Any]]:
-    """The objects of a JSON array; nothing for any other value."""
+    """Return the objects of a JSON array; an empty list for any other value."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def member(value: Any, name: str) -> dict[str, Any]:
-    """The object that a member of an object is; an empty one when there is none."""
+    """Return the object under `name`; an empty one if there is none."""
     found = value.get(name) if isinstance(value, dict) else None
     return found if isinstance(found, dict) else {}
 
 
 def string(value: Any) -> str:
-    """A JSON string; an empty one for any other value."""
+    """Return a JSON string; an empty one for any other value."""
     return value if isinstance(value, str) else ""
 
 
 def index_of(value: Body, default: int) -> int:
-    """The `index` that an object states, else `default`."""
+    """Return the `index` of an object, else `default`."""
     index = value.get("index")
     return index if isinstance(index, int) else default

@@ -1,17 +1,17 @@
-"""Content codings that a body must be freed of before it can be read (RFC 9110, section 8.4)."""
+"""Decode content codings (RFC 9110, section 8.4)."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
 
-_EITHER_FORMAT = zlib.MAX_WBITS | 32  # zlib's or gzip's, whichever the body begins with
+_EITHER_FORMAT = zlib.MAX_WBITS | 32  # zlib or gzip, detected from the header
 _MEMBER = b"\x1f"
 _PIECE = 2**15
 
 
 class Decoder:
-    """Decodes one body, chunk by chunk. `known` is False for a coding that cannot be undone here, such as br."""
+    """Decode one body chunk by chunk. `known` is False for a coding that is not supported, such as br."""
 
     def __init__(self, coding: bytes | None) -> None:
         name = (coding or b"identity").strip().lower()
@@ -21,9 +21,9 @@ class Decoder:
         self._is_over = False
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield what a chunk decodes to, in pieces of 32 KiB at most.
+        """Yield the decoded bytes of a chunk, in pieces of 32 KiB at most.
 
-        Raises ValueError when it is not what the name of the coding says.
+        Raises ValueError when they do not match the coding.
         """
         if len(chunk) <= _PIECE and self._zlib is None:
             yield chunk
@@ -33,7 +33,7 @@ class Decoder:
             yield from (piece,) if self._zlib is None else self._decoded(piece)
 
     def whole(self, body: bytes, limit: int) -> bytes:
-        """Return what a whole body decodes to. Raises ValueError, also when that is longer than `limit`."""
+        """Return the decoded body. Raises ValueError when it is invalid or longer than `limit`."""
         if self._zlib is None:
             return body
         decoded, size = [], 0

@@ -1,4 +1,4 @@
-"""Errors as clients are told of them: OpenAI's shape, in bodies and in streams."""
+"""Errors in the shapes that clients expect, in bodies and in streams."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proxy.dialects.jsonbytes import dumps
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An error in OpenAI's words; `status` is the HTTP status that it has, or would have had."""
+    """An error in OpenAI's terms; `status` is the HTTP status, also where the error is sent within a stream."""
 
     message: str
     type: str
@@ -21,7 +21,7 @@ class Fault:
 
 
 def openai_error(fault: Fault) -> Mapping[str, Any]:
-    """An error in OpenAI's shape; as an event of a stream, SDKs raise on it."""
+    """Render an error in OpenAI's shape; SDKs raise on it as a stream event too."""
     return {"error": {"message": fault.message, "type": fault.type, "param": fault.param, "code": fault.code}}
 
 
@@ -38,12 +38,12 @@ _ANTHROPIC_TYPES = {
 
 
 def anthropic_error(fault: Fault) -> Mapping[str, Any]:
-    """An error in Anthropic's shape, as a body and as an event; what type it is follows from its status."""
+    """Render an error in Anthropic's shape, as a body or an event; its type follows from its status."""
     otherwise = "api_error" if fault.status >= 500 else "invalid_request_error"
     type_ = _ANTHROPIC_TYPES.get(fault.status, otherwise)
     return {"type": "error", "error": {"type": type_, "message": fault.message}}
 
 
 def error_body(message: str, type_: str, param: str | None = None, code: str | None = None) -> bytes:
-    """An error as a JSON body in OpenAI's shape."""
+    """Return an error as a JSON body in OpenAI's shape."""
     return dumps(openai_error(Fault(message, type_, param, code)))

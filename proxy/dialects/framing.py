@@ -1,4 +1,4 @@
-"""How a stream of events goes over the wire, whatever the events say."""
+"""Framing of event streams, independent of the content of events."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ DONE = b"[DONE]"
 
 
 class EventTooLarge(ValueError):
-    """An event grew over the limit without ending."""
+    """An event exceeded the size limit without ending."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event with its bytes as they came, and its data (None for one that carries none, such as a comment)."""
+    """One event with its original bytes and its data (None for one without data, such as a comment)."""
 
     raw: bytes
     data: bytes | None
 
     @property
     def is_done(self) -> bool:
-        """Whether this is OpenAI's end mark."""
+        """True for OpenAI's end mark."""
         return self.data is not None and self.data.strip() == DONE
 
 
 class Splitter(Protocol):
-    """Cuts chunks of bytes into events: the same events under any chunking, and their bytes joined are the input."""
+    """Split chunks of bytes into events. The result is independent of the chunking; joining `raw` gives the input."""
 
     def feed(self, chunk: bytes, /) -> Iterator[Event]:
-        """Yields each event that `chunk` completes. Raises EventTooLarge once an unfinished one is over the limit."""
+        """Yield each event that `chunk` completes. Raises EventTooLarge once an unfinished one exceeds the limit."""
 
     def rest(self) -> Iterator[Event]:
-        """Yields the last event of a stream that ended without its mark, if there is one."""
+        """Yield the last event of a stream that ended without its end mark, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Framing:
     """One way of framing events.
 
-    `splitter` makes one for events of so many bytes at most, `event` writes an event of our own that says this JSON
-    object, `comment` something that no client reads (None: there is no such thing, hence no keep-alive either).
+    `splitter` builds a splitter for a maximum event size in bytes, `event` frames a JSON object as an event, and
+    `comment` frames text that clients ignore (None: not available, hence no keep-alives).
     """
 
     media_type: bytes

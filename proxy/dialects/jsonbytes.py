@@ -1,4 +1,4 @@
-"""Edits one member of a JSON object in its bytes, so that all the other bytes stay as they were sent."""
+"""Edit one member of a JSON object in its bytes; all other bytes stay as they were sent."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]', re.DOTALL)
 
 
 def loads(raw: bytes | str) -> Any:
-    """The value of a JSON text in UTF-8; what orjson refuses (NaN, lone surrogates) the standard library reads.
+    """Parse a JSON text in UTF-8; text that orjson refuses (NaN, lone surrogates) is left to the standard library.
 
-    Raises ValueError when it is no JSON at all.
+    Raises ValueError when it is not JSON.
     """
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
         try:
-            return json.loads(raw if isinstance(raw, str) else raw.decode())  # of bytes, it would take UTF-16 too
+            return json.loads(raw if isinstance(raw, str) else raw.decode())  # given bytes, it would accept UTF-16 too
         except RecursionError as error:
             raise ValueError("nested too deeply") from error
 
@@ -40,16 +40,16 @@ def is_light(raw: bytes) -> bool:
 
 
 def loads_object(raw: bytes, skipped: Collection[str] = ()) -> Any:
-    """Return the value of a JSON text, which is parsed in small steps when it is not light.
+    """Parse a JSON object, in small steps when it is not light.
 
-    It may then lack the top-level members in `skipped`. Raises ValueError when it is no JSON, and of one that is not
-    light also when it is no object; ValuesTooLarge when it holds too many values.
+    A large object may lack the top-level members in `skipped`. Raises ValueError when the text is not JSON, and for one
+    that is not light also when it is not an object; ValuesTooLarge when it holds too many values.
     """
     return loads(raw) if is_light(raw) else parse_large(raw, skipped)
 
 
 def dumps(value: Any) -> bytes:
-    """A value as compact UTF-8 JSON; lone surrogates are escaped."""
+    """Return a value as compact UTF-8 JSON; lone surrogates are escaped."""
     try:
         return orjson.dumps(value)
     except (TypeError, orjson.JSONEncodeError):
@@ -57,7 +57,7 @@ def dumps(value: Any) -> bytes:
 
 
 def without(body: bytes, names: Collection[str]) -> bytes:
-    """`body`, a JSON object, less its top-level members called `names`; every other byte stays."""
+    """Remove the top-level members in `names` from a JSON object; every other byte stays."""
     found = list(_members(body))
     kept = [at for at, member in enumerate(found) if member.name not in names]
     if len(kept) == len(found):
@@ -70,7 +70,7 @@ def without(body: bytes, names: Collection[str]) -> bytes:
 
 
 def replaced(body: bytes, name: str, value: Any) -> bytes:
-    """`body`, a JSON object, with the value of its top-level member `name` changed; every other byte stays."""
+    """Replace the value of a top-level member of a JSON object; every other byte stays."""
     pieces: list[bytes] = []
     end = 0
     for member in _members(body):
@@ -81,9 +81,9 @@ def replaced(body: bytes, name: str, value: Any) -> bytes:
 
 
 def with_member(body: bytes, name: str, value: bytes, inside: Sequence[str] = ()) -> bytes:
-    """`body`, a JSON object, with one member added at its end; `value` is JSON already.
+    """Add a member at the end of a JSON object; `value` is JSON already.
 
-    It is added to the object that `inside` leads to from member to member, or where that leads nowhere, to `body`.
+    It is added to the object at the path `inside`, or to `body` if there is no such object.
     """
     for member in _members(body) if inside else ():
         if member.name == inside[0] and body[member.value : member.value + 1] == b"{":

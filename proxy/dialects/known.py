@@ -1,4 +1,4 @@
-"""Every dialect that is verified."""
+"""The dialects whose answers are verified."""
 
 from __future__ import annotations
 

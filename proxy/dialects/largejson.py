@@ -12,20 +12,21 @@ from typing import Any, NamedTuple
 
 import orjson
 
-MAX_STRING = 2**22  # characters of a string that are kept: more than a context reads
+MAX_STRING = 2**22  # characters of a string kept: more than any context uses
 MAX_MEMBERS = 10_000
 MIN_SIZE_LIMIT = 2**24
 
-_STEP = 2**17  # bytes that one call of a C function goes through
-_STEP_VALUES = 5_000  # and values that it builds
-_MAX_DEPTH = 10  # of arrays and objects that are larger than a step
-_MAX_MARKS = 200_000  # brackets that are read one by one
-_CONTAINER, _ITEM = 200, 50  # bytes that an array or object takes, and an item of it, besides text
+_STEP = 2**17  # bytes processed by one call of a C function
+_STEP_VALUES = 5_000  # values built by one call
+_MAX_DEPTH = 10  # nesting depth of arrays and objects larger than a step
+_MAX_NESTING = 1_000  # levels, as many as Python reads
+_MAX_MARKS = 200_000  # brackets read one by one
+_CONTAINER, _ITEM = 200, 50  # bytes of an array or object, and of an item in it, without text
 
 _BLANK = b" \t\n\r"
 _SPACE = re.compile(rb"[ \t\n\r]*+")
 _CHARS_ = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
-_FLAT_ = rb'(?:[^"\[\]{}]|"%b")*+' % _CHARS_  # the inside of an array or object that holds no other
+_FLAT_ = rb'(?:[^"\[\]{}]|"%b")*+' % _CHARS_  # the inside of an array or object that contains no other
 _FLAT_ONE_ = rb"\[%b\]|\{%b\}" % (_FLAT_, _FLAT_)
 _WORD_ = rb"[-+.0-9A-Za-z]{1,4300}+"  # a number, true, false or null
 _CHARS = re.compile(_CHARS_, re.DOTALL)
@@ -37,11 +38,11 @@ _LOW_SURROGATE = re.compile(rb"\\u[dD][c-fC-F]")
 
 
 class ValuesTooLarge(ValueError):
-    """The values of a JSON text are too many for its size."""
+    """A JSON text holds too many values for its size."""
 
 
 class Member(NamedTuple):
-    """A top-level member: its name, and where it starts, where its value starts, and where both end."""
+    """A top-level member: its name, its start, the start of its value, and the end of both."""
 
     name: str
     start: int
@@ -50,18 +51,18 @@ class Member(NamedTuple):
 
 
 def parse_large(raw: bytes, skipped: Collection[str] = ()) -> dict[str, Any]:
-    """Return the JSON object that `raw` is, less its top-level members in `skipped`.
+    """Parse a JSON object without its top-level members in `skipped`.
 
-    Strings are cut at `MAX_STRING` characters. Raises ValuesTooLarge, and ValueError when it is no JSON object.
+    Strings are cut at `MAX_STRING` characters. Raises ValuesTooLarge, and ValueError when `raw` is not a JSON object.
     """
     reader = _Reader(raw)
     return {each.name: reader.value(each.value, each.end) for each in reader.members() if each.name not in skipped}
 
 
 def members(raw: bytes) -> Iterator[Member]:
-    """Yield the top-level members of the JSON object that `raw` is; their values are not validated.
+    """Yield the top-level members of a JSON object; their values are not validated.
 
-    Raises ValuesTooLarge, and ValueError when it is no JSON object.
+    Raises ValuesTooLarge, and ValueError when `raw` is not a JSON object.
     """
     return _Reader(raw).members()
 
@@ -72,7 +73,7 @@ class _Reader:
         self._at = 0
         self._memory = max(MIN_SIZE_LIMIT, 2 * len(raw))
         self._marks = _MAX_MARKS
-        self._ends: dict[int, int] = {}  # of long strings, by their starts
+        self._ends: dict[int, int] = {}  # ends of long strings, by start
 
     def members(self) -> Iterator[Member]:
         """See `members`."""
@@ -88,7 +89,7 @@ class _Reader:
     # --- values -------------------------------------------------------------------------------------------------------
 
     def value(self, start: int, end: int, depth: int = 1) -> Any:
-        """Return the value between two places."""
+        """Parse the value between two positions."""
         mark = self._raw[start : start + 1]
         if mark == b'"':
             return self._string(start + 1, end - 1)
@@ -131,7 +132,7 @@ class _Reader:
                 return found
 
     def _is_small(self, start: int, end: int) -> bool:
-        """Count the memory of a piece, and return whether it can be parsed in one step."""
+        """Account for the memory of a piece and return whether it can be parsed in one step."""
         bare = _STRING.sub(b"", self._raw[start:end])
         containers = bare.count(b"[") + bare.count(b"{")
         items = bare.count(b",")
@@ -144,7 +145,7 @@ class _Reader:
             raise ValuesTooLarge("the JSON holds too many values for its size")
 
     def _string(self, start: int, end: int) -> str:
-        """Return the string whose characters lie between two places, cut where it is too long."""
+        """Return the string between two positions, cut at `MAX_STRING` characters."""
         if end - start <= _STEP:
             return _text(self._raw[start:end])
         parts, room = [], MAX_STRING
@@ -155,10 +156,10 @@ class _Reader:
             start = cut
         return "".join(parts)
 
-    # --- places -------------------------------------------------------------------------------------------------------
+    # --- positions ----------------------------------------------------------------------------------------------------
 
     def _object(self, start: int) -> Iterator[Member]:
-        """Yield the members of the object that begins here; whoever takes one keeps the place."""
+        """Yield the members of the object that begins here; the caller restores the position after each."""
         self._at = start
         self._expect(b"{")
         if self._peek() == b"}":
@@ -178,7 +179,7 @@ class _Reader:
                 return
 
     def _peek(self) -> bytes:
-        """Return the next byte that is no white space, and go there."""
+        """Advance to the next byte that is not white space and return it."""
         mark = self._raw[self._at : self._at + 1]
         while mark and mark in _BLANK:
             self._at = self._end_of(_SPACE)
@@ -191,7 +192,7 @@ class _Reader:
         self._at += 1
 
     def _goes_on(self, close: bytes) -> bool:
-        """Read what follows an item, and return whether it is a comma instead of the end."""
+        """Read the separator after an item and return whether it is a comma."""
         mark = self._peek()
         if mark not in (b",", close):
             raise ValueError(f"neither a comma nor an end at byte {self._at}")
@@ -199,7 +200,7 @@ class _Reader:
         return mark == b","
 
     def _skip(self) -> None:
-        """Go behind a value, which is not validated."""
+        """Skip a value without validating it."""
         mark = self._peek()
         if mark == b'"':
             self._skip_string()
@@ -221,6 +222,8 @@ class _Reader:
                 self._marks -= 1
                 if not depth:
                     return
+                if depth > _MAX_NESTING:
+                    raise ValuesTooLarge("the JSON has too many levels")
                 if self._marks < 0:
                     raise ValuesTooLarge("the JSON holds too many arrays and objects")
             self._at = self._end_of(_RUN)
@@ -242,13 +245,13 @@ class _Reader:
         self._at = end + 1
 
     def _end_of(self, pattern: re.Pattern[bytes]) -> int:
-        """Return where a step through what matches ends."""
+        """Return the end of a match of at most one step."""
         match = pattern.match(self._raw, self._at, self._at + _STEP)
         return match.end() if match else self._at
 
 
 def _cut(raw: bytes, start: int, end: int) -> int:
-    """Return a place up to a step behind `start` that lies neither in a character nor in an escape."""
+    """Return a position up to a step behind `start` that splits neither a character nor an escape."""
     if end - start <= _STEP:
         return end
     cut = _end_of_chars(raw, start, start + _STEP)
@@ -256,7 +259,7 @@ def _cut(raw: bytes, start: int, end: int) -> int:
     if escape > 0 and _end_of_chars(raw, start, escape) == escape:
         cut = escape
     if _LOW_SURROGATE.match(raw, cut):
-        cut += 6  # it belongs to the one before
+        cut += 6  # it belongs to the preceding one
     for _ in range(3):
         if raw[cut] & 0xC0 == 0x80:
             cut -= 1
@@ -277,4 +280,4 @@ def _loads(raw: bytes) -> Any:
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
-        return json.loads(raw.decode())  # which takes NaN and lone surrogates
+        return json.loads(raw.decode())  # accepts NaN and lone surrogates

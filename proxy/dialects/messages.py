@@ -1,7 +1,7 @@
 """Anthropic's Messages API.
 
-A choice is a text as it is read: content blocks of text that follow one another, as a sentence with citations comes in
-several of them. Its index is that of its first block in `content`; a tool call is a choice of its own.
+A choice is a run of consecutive text blocks, because a sentence with citations is sent in several of them. Its index is
+that of its first block in `content`; each tool call is a choice as well.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NOT_AGAIN = ("stream", "grounding")
 
 
 def _messages(body: Body) -> tuple[Message, ...]:
-    """The system prompt, then the messages, counted together; what tools gave an assistant is a message of theirs."""
+    """Return the system prompt, then the messages, numbered together; tool output in assistant turns is separate."""
     system = tuple(read_parts(body.get("system")))
     found = [Message(0, "system", system)] if system else []
     for index, message in enumerate(dicts(body.get("messages")), start=len(found)):
@@ -41,7 +41,7 @@ def _messages(body: Body) -> tuple[Message, ...]:
 
 
 def _by_speaker(message: Message) -> Iterator[Message]:
-    """A message of an assistant holds its own words and, where tools run at the model server, what these gave it."""
+    """Split an assistant message into its text and the output of tools that ran at the model server."""
     given = tuple(part for part in message.parts if part.kind != "text")
     if message.role != "assistant" or not given:
         yield message
@@ -61,7 +61,7 @@ def _unread(body: Body) -> tuple[str, ...]:
 
 
 def _runs_there(tool: Body) -> bool:
-    """Whether a tool runs at the model server: those have a type with a date; `bash_…` and the like run here."""
+    """Return whether a tool runs at the model server; types such as `bash_…` run at the client."""
     return string(tool.get("type")).startswith(("web_search", "web_fetch", "code_execution", "mcp_toolset"))
 
 
@@ -73,7 +73,7 @@ def _schema(body: Body) -> Body | None:
 
 
 def _again(body: Body, temperature: float) -> Body | None:
-    """The same request without its stream; with thinking switched on the API takes no temperature."""
+    """Return the same request without streaming; the API takes no temperature while thinking is enabled."""
     if string(member(body, "thinking").get("type")) in ("enabled", "adaptive"):
         return None
     asked = {key: value for key, value in body.items() if key not in _NOT_AGAIN}
@@ -106,7 +106,7 @@ def _hear(event: Body) -> Said:
 
 
 def _given(blocks: Sequence[Body]) -> list[Part]:
-    """What tools gave: all that a message holds besides its own words."""
+    """Return the tool output of a message: all parts except its text."""
     return [part for part in read_parts(blocks) if part.kind != "text"]
 
 
@@ -121,7 +121,7 @@ def _delta(delta: Body) -> Piece:
 
 
 def _block(index: int, block: Body, *, starts: bool = False) -> Iterator[tuple[int, Piece]]:
-    """What a content block says, whole or as it starts, when the input of a call is still to come."""
+    """Parse a content block, whole or at its start, when the input of a call is not known yet."""
     if block.get("type") == "text":
         yield index, Piece(string(block.get("text")))
     elif string(block.get("type")) in _CALLS:
@@ -129,7 +129,7 @@ def _block(index: int, block: Body, *, starts: bool = False) -> Iterator[tuple[i
 
 
 def _usage(body: Body) -> Body | None:
-    """The tokens, those of the prompt that a cache had among them: Anthropic counts these apart."""
+    """Return the token counts; Anthropic counts cached prompt tokens separately, so they are added up."""
     usage = member(body, "usage")
     read = [usage[name] for name in _READ if isinstance(usage.get(name), int)]
     said = usage.get("output_tokens")
@@ -145,7 +145,7 @@ def _reason(body: Body) -> str | None:
 
 
 def _choices(blocks: Sequence[Choice]) -> Sequence[Choice]:
-    """Text blocks that follow one another as one choice; blocks that hold nothing to check are none."""
+    """Join consecutive text blocks into one choice; drop blocks with nothing to check."""
     joined: list[Choice] = []
     end = -1
     for block in blocks:
@@ -159,7 +159,7 @@ def _choices(blocks: Sequence[Choice]) -> Sequence[Choice]:
 
 
 def _last(event: Body, _: Body) -> Side | None:
-    """The one with the stop reason: of `message_stop`, behind it, Anthropic's own client keeps nothing but the name."""
+    """Return "before" for the event with the stop reason: Anthropic's client ignores the content of `message_stop`."""
     return "before" if event.get("type") == "message_delta" else None
 
 

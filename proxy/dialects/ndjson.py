@@ -1,4 +1,4 @@
-"""Streams of JSON lines, cut from a byte stream with every byte kept; the one mark that ends a line is \\n."""
+r"""Split streams of JSON lines, keeping every byte; only \n ends a line."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from proxy.dialects.framing import Event, EventTooLarge, Framing
 
 
 class Lines:
-    """Turns chunks of bytes into lines: the same lines under any chunking, and their bytes joined are the input."""
+    """Split chunks of bytes into lines. The result is independent of the chunking; joining `raw` gives the input."""
 
     def __init__(self, max_line: int) -> None:
         self._pending = bytearray()
         self._max_line = max_line
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
-        """Yields each line that `chunk` completes. Raises EventTooLarge once an unfinished one is over the limit."""
+        """Yield each line that `chunk` completes. Raises EventTooLarge once an unfinished one exceeds the limit."""
         *whole, rest = chunk.split(b"\n")
         for line in whole:
             raw = bytes(self._pending) + line + b"\n"
@@ -26,7 +26,7 @@ class Lines:
             raise EventTooLarge(f"a line of over {self._max_line} bytes")
 
     def rest(self) -> Iterator[Event]:
-        """Yields the last line of a stream that ended without a line break, if there is one."""
+        """Yield the last line of a stream that ended without a line break, if any."""
         if self._pending:
             raw = bytes(self._pending)
             self._pending.clear()

@@ -1,4 +1,4 @@
-"""Ollama's own API: chat and generate, whose streams are lines of JSON and which stream unless they are told not to."""
+"""Ollama's own API: chat and generate. Both stream JSON lines unless `stream` is false."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _chat_messages(body: Body) -> tuple[Message, ...]:
 
 
 def _prompt(body: Body) -> tuple[Message, ...]:
-    """The system prompt, then the prompt, counted together; a raw prompt is taken as it is, and nothing beside it."""
+    """Return the system prompt and the prompt, numbered together; with `raw` there is only the prompt."""
     system = "" if body.get("raw") is True else string(body.get("system"))
     given = (("system", system), ("user", string(body.get("prompt"))))
     texts = [(role, text) for role, text in given if text]
@@ -32,7 +32,7 @@ def _prompt(body: Body) -> tuple[Message, ...]:
 
 
 def _unread(body: Body) -> tuple[str, ...]:
-    """Images, which every message may have; and an earlier conversation, which `generate` takes as bare numbers."""
+    """Report images, which any message may have, and the earlier conversation that `generate` takes as tokens."""
     holders = [body, *dicts(body.get("messages"))]
     images = sum(len(found) for each in holders if isinstance(found := each.get("images"), list))
     return (
@@ -73,7 +73,7 @@ def _hear_generate(event: Body) -> Said:
 
 
 def _said(event: Body, text: str, arguments: dict[int, str]) -> Said:
-    """What a line says, whose thoughts stand apart from its text and are never read; an error says nothing."""
+    """Parse one line; reasoning is a separate field and never read, and an error line has no content."""
     if "error" in event:
         return Said()
     ends = event.get("done") is True
@@ -92,7 +92,7 @@ def _usage(event: Body) -> Body | None:
 
 
 def _last(event: Body, _: Body) -> Side | None:
-    """The line that says `done`: clients read none behind it."""
+    """Return "before" for the line with `done`: clients read nothing after it."""
     return "before" if event.get("done") is True else None
 
 
@@ -109,7 +109,7 @@ def _model(head: Body) -> Body:
 
 
 def ollama_error(fault: Fault) -> Body:
-    """An error in Ollama's shape, as a body and as a line."""
+    """Render an error in Ollama's shape, as a body or a line."""
     return {"error": fault.message}
 
 

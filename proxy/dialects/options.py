@@ -1,4 +1,4 @@
-"""What a request asks of verification: its `grounding` object, `documents`, and their header twins."""
+"""Verification options of a request: its `grounding` object, `documents`, and the equivalent headers."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Mode = Literal["sync", "async", "off"]
 Detail = Literal["full", "summary", "none"]
 
 MAX_VALUES = 20_000
-"""How many values the JSON may hold that is validated for us."""
+"""Maximum number of JSON values in an object that is validated."""
 
 HEADERS = {f"x-grounding-{name}": name for name in ("mode", "detail", "subject", "session")}
 
 
 def _whole(value: Any) -> Any:
-    """JSON makes no difference between 3 and 3.0."""
+    """Convert 3.0 to 3: JSON does not distinguish them."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -57,11 +57,11 @@ def _tag(value: Any) -> str:
 
 
 Evidence = Annotated[Annotated[str, Tag(_TAGS[0])] | Annotated[SourceIn, Tag(_TAGS[1])], Discriminator(_tag)]
-"""A source as a plain text or as an object."""
+"""A source, as a plain text or as an object."""
 
 
 class Options(BaseModel):
-    """The `grounding` object of a request; an unknown key or a value of the wrong type is refused by name."""
+    """The `grounding` object of a request; an unknown key or a value of the wrong type is rejected by name."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -81,7 +81,7 @@ class Options(BaseModel):
 
 
 def read_options(body: Mapping[str, Any], headers: Mapping[str, str]) -> Options:
-    """The options of a request; a header counts where the body says nothing. Raises BadRequest, naming the key."""
+    """Parse the options of a request; the body overrides headers. Raises BadRequest, naming the invalid key."""
     given = body.get("grounding")
     if given is None:
         given = {}
@@ -93,7 +93,7 @@ def read_options(body: Mapping[str, Any], headers: Mapping[str, str]) -> Options
     if has_over(given, MAX_VALUES):
         raise BadRequest(f"'grounding' must not hold over {MAX_VALUES:,} values", param="grounding")
     if (unknown := _unknown_key(given)) is not None:
-        name, operator = f"grounding.{unknown}", "there is an unknown key in 'grounding'"  # its name may be anything
+        name, operator = f"grounding.{unknown}", "there is an unknown key in 'grounding'"  # it may be any text
         raise BadRequest(f"'{name}' is not a key of 'grounding'", param=name, operator=operator)
     try:
         return Options.model_validate({**twins, **given})
@@ -119,7 +119,7 @@ def _unknown_key(given: Mapping[str, Any]) -> str | None:
 
 
 def has_over(value: Any, limit: int) -> bool:
-    """Return whether a JSON value holds more than so many others."""
+    """Return whether a JSON value contains more than `limit` values."""
     waiting, count = [value], 0
     while waiting:
         each = waiting.pop()
@@ -132,30 +132,30 @@ def has_over(value: Any, limit: int) -> bool:
 
 
 def _given(details: ErrorDetails) -> str:
-    """The wrong value for the caller to see: a short one is shown, a long one may be somebody's text."""
+    """Quote an invalid value if it is short; a long one may be private text."""
     given = details["input"]
     return f" (not '{given}')" if isinstance(given, str) and len(given) <= 40 else ""
 
 
 def in_json_words(complaint: str) -> str:
-    """Translate a message of pydantic for those who wrote the value as JSON."""
+    """Translate a message of pydantic into the terms of JSON."""
     complaint = re.sub(r" or instance of \w+", "", complaint)
     return complaint.replace("tuple", "array").replace("Tuple", "Array").replace("dictionary", "object")
 
 
 def path_of(details: ErrorDetails) -> str:
-    """Return the keys and places that lead to a wrong value, joined by dots."""
+    """Return the keys and indices that lead to an invalid value, joined by dots."""
     steps = details["loc"]
     return ".".join(str(step) for at, step in enumerate(steps) if not _is_tag(steps, at))
 
 
 def _is_tag(steps: tuple[int | str, ...], at: int) -> bool:
-    """Return whether a step only names the shape of an item of `Evidence`: it follows the item's place in a list."""
+    """Return whether a step only names the shape of an item of `Evidence`: it follows the item's index."""
     return at > 0 and isinstance(steps[at - 1], int) and steps[at] in _TAGS
 
 
 def explicit_sources(options: Options, documents: Any) -> tuple[Source, ...]:
-    """The evidence that stands beside the messages: `grounding.sources`, then `documents` (GW8).
+    """Return the evidence given apart from the messages: `grounding.sources`, then `documents`.
 
     A document is a string or an object; Cohere's `data` and vLLM's `text`, `content` or `snippet` are understood.
     """
@@ -185,7 +185,7 @@ _URL_KEYS = ("url", "link", "href", "source")
 
 
 def _source(default_id: str, kind: Literal["source", "document"], text: str, fields: Mapping[str, Any]) -> Source:
-    """Return a source under the names in its fields or in their `metadata`, as LangChain and LlamaIndex have it."""
+    """Build a source, named by its fields or by their `metadata`, the convention of LangChain and LlamaIndex."""
     metadata = fields.get("metadata")
     told = (
         {**metadata, **{key: each for key, each in fields.items() if each is not None}}

@@ -1,4 +1,4 @@
-"""Message content in any of the shapes in use (a string, OpenAI's parts, Anthropic's blocks), read as parts of text."""
+"""Read message content in any common shape (a string, OpenAI's parts, Anthropic's blocks) as parts of text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_CONTEXT = _TEXT_TYPES | {
 
 
 def read_messages(messages: Any) -> tuple[Message, ...]:
-    """The messages of a request that have a known role, in order, with their index; images and audio hold no text."""
+    """Return the messages that have a known role, in order, with their index; images and audio hold no text."""
     if not isinstance(messages, list):
         return ()
     found = (read_message(index, message) for index, message in enumerate(messages) if isinstance(message, dict))
@@ -33,26 +33,26 @@ def read_messages(messages: Any) -> tuple[Message, ...]:
 
 
 def read_message(index: int, message: Mapping[str, Any]) -> Message | None:
-    """One message; None when its role is not known."""
+    """Parse one message; None when its role is not known."""
     role = _ROLES.get(_string(message.get("role")) or "")
     return Message(index, role, tuple(read_parts(message.get("content")))) if role else None
 
 
 def unread_parts(messages: Any) -> int:
-    """How many parts of a request's messages hold no text that could be read: images, audio, files of other kinds."""
+    """Return the number of message parts without readable text: images, audio, files of other kinds."""
     if not isinstance(messages, list):
         return 0
     return sum(unread_in(message.get("content")) for message in messages if isinstance(message, dict))
 
 
 def unread_in(content: Any) -> int:
-    """How many parts of one message's content hold no text that could be read."""
+    """Return the number of parts without readable text in the content of one message."""
     blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     return sum(_string(block.get("type")) not in _NO_CONTEXT and not any(_block(block, "text")) for block in blocks)
 
 
 def read_parts(content: Any, kind: Literal["text", "document", "tool_result"] = "text") -> Iterator[Part]:
-    """The parts that hold text, of content in any shape; text that the wire does not mark otherwise is of `kind`."""
+    """Yield the parts that hold text, from content in any shape; text that the wire does not type is of `kind`."""
     if isinstance(content, str):
         yield Part(content, kind)
     elif isinstance(content, list):
@@ -83,7 +83,7 @@ def _block(block: Mapping[str, Any], kind: Literal["text", "document", "tool_res
 
 
 def _document(block: Mapping[str, Any]) -> Iterator[Part]:
-    """Anthropic's document block: its text, or its content blocks joined."""
+    """Read Anthropic's document block: its text, or its content blocks joined."""
     source = block.get("source")
     if not isinstance(source, dict):
         return
@@ -94,7 +94,7 @@ def _document(block: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _file(file: Any) -> Iterator[Part]:
-    """OpenAI's file part when it holds plain text in a data URL; other files cannot be read here."""
+    """Read OpenAI's file part if it holds plain text in a data URL; other files cannot be read here."""
     if not isinstance(file, dict) or not isinstance(file.get("file_data"), str):
         return
     header, comma, data = file["file_data"].partition(",")

@@ -1,4 +1,4 @@
-"""Report → wire: the one shape of `grounding` in bodies, streams, stored reports and the library's JSON."""
+"""Render the report as `grounding`, the same in bodies, streams, stored reports and the library's JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VERSION = 1
 
 
 def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:
-    """The report as JSON values, its offsets in code points unless `units` converts them."""
+    """Return the report as JSON values, with offsets in code points unless `units` converts them."""
     wire: dict[str, Any] = {
         "id": report.id,
         "version": VERSION,
@@ -44,7 +44,7 @@ def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:
         "warnings": list(report.warnings),
     }
     if report.status == "pending" or (report.status == "deferred" and not report.degraded):
-        return wire  # nothing is examined yet
+        return wire  # nothing is verified yet
     if report.coverage:
         wire["coverage"] = {
             "claims_total": report.coverage.claims_total,
@@ -128,7 +128,7 @@ def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:
 
 
 class Utf16:
-    """Turns code-point offsets into UTF-16 ones, given the texts in which they count."""
+    """Convert code-point offsets to UTF-16, given the texts that they refer to."""
 
     def __init__(self, choices: Sequence[Choice], messages: Sequence[Message], sources: Sequence[Source]) -> None:
         self._choices = {choice.index: choice for choice in choices}
@@ -137,13 +137,13 @@ class Utf16:
         self._wide = cache(_wide)
 
     def in_answer(self, choice: int, pointer: str | None, offset: int) -> int:
-        """An offset into the text of a choice, or into a tool call's arguments when `pointer` leads there."""
+        """Convert an offset in the text of a choice, or in the arguments of a tool call if `pointer` refers to one."""
         found = self._choices[choice]
         call = _TOOL_CALL.match(pointer or "")
         return self._widened(found.arguments[int(call[1])] if call else found.text, offset)
 
     def in_source(self, id_: str, offset: int) -> int:
-        """An offset into the original text that a source was cut from."""
+        """Convert an offset in the original text that a source was cut from."""
         source = self._sources[id_]
         if source.message_index is None:
             return self._widened(source.text, offset)
@@ -154,12 +154,12 @@ class Utf16:
 
 
 def _wide(text: str) -> list[int]:
-    """Where the characters stand that take two UTF-16 units."""
+    """Return the positions of characters that take two UTF-16 units."""
     return [] if text.isascii() else [at for at, character in enumerate(text) if ord(character) > 0xFFFF]
 
 
 def summary(wire: dict[str, Any]) -> dict[str, Any]:
-    """A rendered report without its claims."""
+    """Return a rendered report without its claims."""
     choices = [{key: value for key, value in choice.items() if key != "claims"} for choice in wire.get("choices", ())]
     return {**wire, "choices": choices} if choices else wire
 
@@ -201,17 +201,17 @@ def _claim(judgement: Judgement, choice: int, units: Utf16 | None) -> dict[str, 
 
 
 def _flags(judgement: Judgement) -> list[str]:
-    """Return the flags that the verdicts on a claim raise besides its label."""
+    """Return the flags that the verdicts on a claim raise in addition to its label."""
     return list(dict.fromkeys(flag for verdict in judgement.verdicts for flag in verdict.flags))
 
 
 def render_claim(judgement: Judgement) -> dict[str, Any]:
-    """One claim as it stands in a report, its offsets in code points."""
+    """Render one claim as in a report, with offsets in code points."""
     return _claim(judgement, 0, None)
 
 
 def render_budget(budget: Budget) -> dict[str, Any]:
-    """The budget of a claim; what is not known of it is null, and `missing` says why where nothing is."""
+    """Render the budget of a claim; unknown values are null, and `missing` gives the cause where all are."""
     return {
         "p0": _round(budget.p0.value if budget.p0 else None),
         "p1": _round(budget.p1.value if budget.p1 else None),
@@ -229,7 +229,7 @@ def render_budget(budget: Budget) -> dict[str, Any]:
 
 
 def _observed(name: str, probability: Probability | None) -> dict[str, Any]:
-    """How a probability is known, and between which bounds it lies, where it is not exact."""
+    """Render the method and, where it is not exact, the interval of a probability."""
     if probability is None:
         return {}
     interval = {f"{name}_interval": [_round(probability.lower), _round(probability.upper)]}

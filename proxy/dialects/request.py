@@ -1,4 +1,4 @@
-"""A request's body, read once: what routing, forwarding and verification each need of it."""
+"""The parsed body of a request, shared by routing, forwarding and verification."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from proxy.verification.examine import Ask
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request for a completion, in some dialect. `raw` are its bytes as they came, `body` is what they decode to.
+    """A completion request in some dialect. `raw` is its original body, `body` the decoded one.
 
-    `model` is empty where it names none, as stored prompts do. What is stored of it belongs to the `tenant`. `warnings`
-    are one sentence for each thing in it that is not read; `question` is set where it is not among the messages.
+    `model` is empty when the request names none, as with stored prompts. `tenant` owns everything stored about it.
+    `warnings` has one sentence for each part that is not read; `question` is set where it is not among the messages.
     """
 
     dialect: Dialect
@@ -35,17 +35,17 @@ class Request:
 
     @property
     def expected_choices(self) -> int:
-        """How many choices the answer will have."""
+        """The number of choices that the answer will have."""
         return self.dialect.expected(self.body)
 
     def outgoing(self, model: str, forwards_documents: bool) -> bytes:
-        """The bytes for an upstream that knows the model as `model`: those that came, less what is meant for us."""
+        """Return the body for an upstream that calls the model `model`: the original less Groundwire's keys."""
         ours = {"grounding"} | (set() if forwards_documents else {"documents"})
         body = without(self.raw, ours) if any(name in self.body for name in ours) else self.raw
         return body if model == self.model else replaced(body, "model", model)
 
     def exchange(self) -> Exchange:
-        """What verification reads of it."""
+        """Return the parts of the request that verification reads."""
         return Exchange(
             messages=self.dialect.messages(self.body),
             sources=explicit_sources(self.options, self.body.get("documents")),
@@ -54,16 +54,16 @@ class Request:
 
     @property
     def ask(self) -> Ask:
-        """What it asks about the answer besides its claims."""
+        """The checks requested in addition to those of claims."""
         return Ask(self.options.evidence_fields, self.dialect.schema(self.body), self.question)
 
     def examinable(self, answer: Answer) -> tuple[Choice, ...]:
-        """The choices of an answer, with tool calls' arguments only when these are to be checked too."""
+        """Return the choices of an answer, with the arguments of tool calls only if these are to be checked."""
         return answer.choices(with_arguments=self.options.check_tool_calls)
 
 
 def read_request(dialect: Dialect, raw: bytes, headers: Mapping[str, str], tenant: str = "") -> Request:
-    """Parse a request. Raises UnreadableBody when it is no JSON object, BadRequest when a field of ours is wrong."""
+    """Parse a request. Raises UnreadableBody when it is not a JSON object, BadRequest when an option is invalid."""
     body = read_object(raw)
     if has_over(body.get("documents"), MAX_VALUES):
         raise BadRequest(f"'documents' must not hold over {MAX_VALUES:,} values", param="documents")
@@ -77,13 +77,13 @@ def _warnings(dialect: Dialect, body: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def model_of(body: Mapping[str, Any]) -> str:
-    """Return the model that a body names; an empty string when it names none."""
+    """Return the model that a body names; an empty string if none."""
     model = body.get("model")
     return model if isinstance(model, str) else ""
 
 
 def read_object(raw: bytes, skipped: Collection[str] = ()) -> dict[str, Any]:
-    """Return the JSON object that a body is. Of a large one, the members in `skipped` may be left out.
+    """Parse a body as a JSON object. The members in `skipped` may be left out of a large one.
 
     Raises UnreadableBody, and BodyTooLarge when it holds too many values for its size.
     """

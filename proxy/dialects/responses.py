@@ -1,7 +1,7 @@
 """OpenAI's Responses API.
 
-A choice is one message of the answer, its parts joined. Its index is that of its item in `output`; a tool call is a
-choice of its own.
+A choice is one message of the answer, with its parts joined. Its index is that of its item in `output`; each tool call
+is a choice as well.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NOT_AGAIN = ("stream", "stream_options", "background", "grounding")
 
 
 def _messages(body: Body) -> tuple[Message, ...]:
-    """The instructions, then the items of the input, counted together."""
+    """Return the instructions, then the input items, numbered together."""
     instructions = tuple(read_parts(body.get("instructions")))
     found = [Message(0, "system", instructions)] if instructions else []
     for index, item in enumerate(_items(body), start=len(found)):
@@ -59,7 +59,7 @@ def _message(index: int, item: Body) -> Message | None:
 
 
 def _given(item: Body) -> Iterator[Part]:
-    """What a tool gave the model: a function's or a server's output, or passages of files."""
+    """Yield tool output: of a function or a server, or passages of files."""
     yield from read_parts(item.get("output"), "tool_result")
     for each in dicts(item.get("output")):
         yield from read_parts([each.get("stdout"), each.get("stderr")], "tool_result")
@@ -100,7 +100,7 @@ def _schema(body: Body) -> Body | None:
 
 
 def _again(body: Body, temperature: float) -> Body | None:
-    """The same request without its stream, not to be stored; to a conversation it would add itself."""
+    """Return the same request unstreamed and unstored; impossible in a conversation, which it would extend."""
     if body.get("conversation"):
         return None
     asked = {key: value for key, value in body.items() if key not in _NOT_AGAIN}
@@ -108,7 +108,7 @@ def _again(body: Body, temperature: float) -> Body | None:
 
 
 def _continued(body: Body, answer: str, message: str) -> Body | None:
-    """Return the request with two more items, not to be stored; to a conversation it would add itself."""
+    """Return the request with two more items, unstored; impossible in a conversation, which it would extend."""
     if body.get("conversation") or not _items(body):
         return None
     return {**continued({**body, "input": _items(body)}, "input", _NOT_AGAIN, answer, message), "store": False}
@@ -160,7 +160,7 @@ def _usage(response: Body) -> Body | None:
 
 
 def _reason(response: Body) -> str | None:
-    """Why it ended, in the words of chat completions; one that failed or goes on has no reason."""
+    """Translate the end of a response into the finish reasons of chat completions; None if it failed or goes on."""
     if response.get("status") == "incomplete":
         reason = string(member(response, "incomplete_details").get("reason"))
         return _REASONS.get(reason, reason or "length")
@@ -171,7 +171,7 @@ def _reason(response: Body) -> str | None:
 
 
 def _choices(items: Sequence[Choice]) -> Sequence[Choice]:
-    """Items that hold something to check."""
+    """Keep the items that hold something to check."""
     return [item for item in items if item.text or item.arguments] or items[:1]
 
 
@@ -180,12 +180,12 @@ def _last(event: Body, _: Body) -> Side | None:
 
 
 def _own_event(_: Body) -> Body:
-    """A keep-alive: openai-node's `.stream()` raises on every type that it does not know."""
+    """Return a keep-alive event: openai-node's `.stream()` raises on every unknown type."""
     return {"type": "keepalive", "sequence_number": 0}
 
 
 def _failure(fault: Fault) -> Body:
-    """What OpenAI's servers send: the error inside an event of that name, on which SDKs raise."""
+    """Render a stream error as OpenAI's servers do: the error inside an event named `error`, on which SDKs raise."""
     return {"type": "error", "sequence_number": 0, **openai_error(fault)}
 
 

@@ -1,4 +1,4 @@
-"""The wire shapes of what is stored: the review queue, decisions, trends, and lists of exchanges."""
+"""Wire formats for stored data: the review queue, decisions, trends, and lists of exchanges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST_NOTE = 4000  # characters
 
 
 def _moment(value: Any) -> Any:
-    """A day or a time without a zone is UTC's; Unix seconds are taken too."""
+    """Read a date or time without a zone as UTC; Unix seconds are accepted too."""
     if isinstance(value, str):
         try:
             found = datetime.fromisoformat(value)
@@ -30,7 +30,7 @@ def _moment(value: Any) -> Any:
 
 
 def _given(value: Any) -> Any:
-    """An empty field of a form says nothing."""
+    """Read an empty form field as absent."""
     return None if value == "" else value
 
 
@@ -41,13 +41,13 @@ After = Annotated[Annotated[int, Field(ge=0)] | None, BeforeValidator(_given)]
 
 
 class Asked(BaseModel):
-    """What is asked for; an unknown key or a value of the wrong type is refused by name."""
+    """Base of queries; an unknown key or a value of the wrong type is rejected by name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ReviewFilter(Asked):
-    """Which findings are wanted: all conditions hold at once, `since` and `until` of when the answer was given."""
+    """Select findings that meet all conditions; `since` and `until` refer to the time of the answer."""
 
     state: State = "open"
     flag: Text = None
@@ -61,21 +61,21 @@ class ReviewFilter(Asked):
 
 
 class ReviewQuery(ReviewFilter):
-    """One page of findings; `after` is that of the page before."""
+    """One page of findings; `after` is that of the preceding page."""
 
     after: After = None
     limit: Limit = 50
 
 
 class ExportQuery(ReviewFilter):
-    """The findings that go into a file."""
+    """Select the findings to export."""
 
     state: State = "decided"
     format: Literal["csv", "jsonl"] = "jsonl"
 
 
 class DecisionIn(Asked):
-    """What a reviewer decides on a finding as it was at `version`."""
+    """A reviewer's decision on a finding as it was at `version`."""
 
     decision: Verdict
     version: Annotated[int, Field(ge=0)]
@@ -83,7 +83,7 @@ class DecisionIn(Asked):
 
 
 class ExchangeQuery(Asked):
-    """Which stored exchanges are wanted; `q` holds words that all occur in question or answer."""
+    """Select stored exchanges; every word in `q` must occur in the question or the answer."""
 
     subject: Text = None
     session: Text = None
@@ -98,7 +98,7 @@ class ExchangeQuery(Asked):
 
 
 class SimilarQuery(Asked):
-    """Whose questions are wanted: those that share the most words with `q`, of one subject or of all."""
+    """Select the questions with the most words in common with `q`, of one subject or of all."""
 
     q: Annotated[str, Field(min_length=1, max_length=4000)]
     subject: Text = None
@@ -107,13 +107,13 @@ class SimilarQuery(Asked):
 
 
 class SubjectQuery(Asked):
-    """Whose subject is meant: that of one tenant, or, without it, those of this name of all tenants."""
+    """Select a subject of one tenant or, without `tenant`, the subjects of this name of all tenants."""
 
     tenant: Text = None
 
 
 class MetricsQuery(Asked):
-    """Of which days (the first and the last, in UTC) trends are wanted, and whether apart by model, subject or flag."""
+    """Select trends by first and last day (UTC), optionally grouped by model, subject or flag."""
 
     from_: Annotated[date | None, BeforeValidator(_given), Field(alias="from")] = None
     to: Annotated[date | None, BeforeValidator(_given)] = None
@@ -121,7 +121,7 @@ class MetricsQuery(Asked):
 
 
 class CitationOut(BaseModel):
-    """Where evidence stands: a span of the source's original text, in code points."""
+    """A piece of evidence: a span of the source's original text, in code points."""
 
     source: str
     start: int
@@ -132,7 +132,7 @@ class CitationOut(BaseModel):
 
 
 class DecisionOut(BaseModel):
-    """What was decided, by whom and when."""
+    """A decision, its author and its time."""
 
     decision: Verdict
     who: str
@@ -141,11 +141,11 @@ class DecisionOut(BaseModel):
 
 
 class ReviewOut(BaseModel):
-    """A finding: a flagged claim, or, where `claim` is null, a flag on the answer as a whole.
+    """A finding: a flagged claim or, where `claim` is null, a flag on the answer as a whole.
 
-    `question` is the user's last message. `original_confidence` is that with which the answer states the claim,
-    `confidence` that in the verdict on it. Evidence with the match `history` is a statement of an earlier exchange,
-    which `source` names.
+    `question` is the user's last message. `original_confidence` is the confidence that the answer expresses in the
+    claim, `confidence` that of the verdict. Evidence with the match `history` is a statement of the earlier exchange
+    that `source` names.
     """
 
     id: int
@@ -176,7 +176,7 @@ class ReviewOut(BaseModel):
 
 
 class ReviewDetail(ReviewOut):
-    """A finding with every decision that was made on it, oldest first."""
+    """A finding with every decision on it, oldest first."""
 
     decisions: list[DecisionOut]
 
@@ -189,7 +189,7 @@ class ReviewPage(BaseModel):
 
 
 class ExchangeOut(BaseModel):
-    """A stored exchange as a list shows it. Question and answer are null where the store keeps no content."""
+    """A stored exchange in a list. Question and answer are null if the store keeps no content."""
 
     id: str
     at: datetime
@@ -218,7 +218,7 @@ class ExchangePage(BaseModel):
 
 
 class SimilarOut(ExchangeOut):
-    """An exchange, with the share of words (Dice's coefficient, 0–1) that its question has in common."""
+    """A stored exchange and the similarity of its question (Dice's coefficient of words, 0–1)."""
 
     similarity: float
 
@@ -230,7 +230,7 @@ class SimilarPage(BaseModel):
 
 
 class MentionOut(BaseModel):
-    """One statement about an entity, in the exchange and at the time that it was made."""
+    """One statement about an entity, with its exchange and time."""
 
     exchange: str
     at: datetime
@@ -238,7 +238,7 @@ class MentionOut(BaseModel):
 
 
 class EntityOut(BaseModel):
-    """A name, and what was said of it, oldest first."""
+    """A name and the statements about it, oldest first."""
 
     name: str
     mentions: list[MentionOut]
@@ -252,7 +252,7 @@ class EntityHistory(BaseModel):
 
 
 class FiguresOut(BaseModel):
-    """Figures of some exchanges; means and shares are 0–1, null where nothing was counted."""
+    """Figures over some exchanges; means and shares are 0–1, null where nothing was counted."""
 
     exchanges: int
     flagged_share: float | None
@@ -272,13 +272,15 @@ class TotalOut(FiguresOut):
 
 
 class DayOut(TotalOut):
-    """The same of one day, in UTC."""
+    """Figures of one model, subject or flag on one day (UTC)."""
 
     day: date
 
 
 class PrecisionOut(BaseModel):
-    """How often a flag of a verifier ("" where no claim is concerned) was right, between which bounds (95 %)."""
+    """The precision of a flag by reviewers' decisions, with its 95 % interval; `verifier` is "" if no claim is
+    concerned.
+    """
 
     flag: str
     verifier: str
@@ -302,25 +304,25 @@ class Metrics(BaseModel):
 
 
 class Forgotten(BaseModel):
-    """How many exchanges of a subject were deleted."""
+    """The number of exchanges deleted for a subject."""
 
     subject: str
     deleted: int
 
 
 def read_asked(shape: type[Q], given: Mapping[str, Any]) -> Q:
-    """Parameters or a body of this shape. Raises BadRequest, naming the key that is wrong."""
+    """Parse query parameters or a body of this shape. Raises BadRequest, naming the invalid key."""
     try:
         return shape.model_validate(given)
     except ValidationError as error:
         first = error.errors(include_context=False)[0]
         path = ".".join(str(step) for step in first["loc"])
         if first["type"] == "extra_forbidden":
-            told = "there is an unknown key"  # its name may be anything
+            told = "there is an unknown key"  # the key may be any text
             raise BadRequest(f"'{path}' is not known here", param=path, operator=told) from error
         raise BadRequest(f"'{path}': {first['msg']}", param=path) from error
 
 
 def flat(parameters: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Parameters of a query or fields of a form, the last value of each."""
+    """Return the parameters of a query or the fields of a form, keeping the last value of each."""
     return {name: values[-1] for name, values in parameters.items()}

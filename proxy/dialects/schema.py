@@ -1,4 +1,4 @@
-"""The report as a schema, for those who read the OpenAPI document; `report.render` makes what it describes."""
+"""The schema of the report for the OpenAPI document; `report.render` produces the values it describes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class Told(BaseModel):
-    """A part of a report. Later versions may tell more."""
+    """A part of a report. Later versions may add members."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class Citation(Told):
-    """Where evidence stands: a half-open span of the source's original text."""
+    """A piece of evidence: a half-open span of the source's original text."""
 
     source: str
     start: int
@@ -31,7 +31,7 @@ class Citation(Told):
 
 
 class ClaimConfidence(Told):
-    """The four parts of the confidence in a verdict; null where a part is not known."""
+    """The four components of the confidence in a verdict; null where one is not known."""
 
     retrieval: Share | None
     source: Share | None
@@ -40,9 +40,9 @@ class ClaimConfidence(Told):
 
 
 class Claim(Told):
-    """One assertion of the answer with its verdict; `budget` is there when a model was asked about it.
+    """One assertion of the answer with its verdict; `budget` is present when a model was asked about it.
 
-    `confidence` is that in the verdict. `flags` are those that the claim raises besides its label.
+    `confidence` is that of the verdict. `flags` are those that the claim raises in addition to its label.
     """
 
     id: str
@@ -65,7 +65,7 @@ class Claim(Told):
 
 
 class ReportChoice(Told):
-    """What was found in one choice."""
+    """The findings on one choice."""
 
     index: int
     verdict: AnswerVerdict
@@ -74,9 +74,9 @@ class ReportChoice(Told):
 
 
 class ReportSource(Told):
-    """A source that was used: its kind, its place and its size, without its text.
+    """A source that was used: its kind, position and size, without its text.
 
-    `label` is the id or name that the request gives it; title and URL are those of the request, too.
+    `label` is the id or name that the request gives it; title and URL are from the request, too.
     """
 
     id: str
@@ -91,7 +91,7 @@ class ReportSource(Told):
 
 
 class Prompt(Told):
-    """How many tokens of its prompt the model server read (null: it does not say), and how many there are at least."""
+    """The number of prompt tokens that the model server reports (null: none), and the least possible number."""
 
     reported_tokens: int | None
     at_least_tokens: int
@@ -99,7 +99,7 @@ class Prompt(Told):
 
 
 class ReportAttempt(Told):
-    """An upstream that was asked for the answer, where that took more than asking one; the last of them gave it."""
+    """An upstream that was tried, listed if there was more than one; the last one answered."""
 
     upstream: str
     model: str
@@ -128,7 +128,7 @@ class NumericCounts(Told):
 
 
 class SampledClaim(Told):
-    """What the samples say of one claim: 1 the same, ½ nothing of the kind, 0 otherwise, null where there is none."""
+    """Agreement of the samples with one claim: 1 the same, ½ unrelated, 0 otherwise, null without a sample."""
 
     choice: int
     id: str
@@ -137,7 +137,7 @@ class SampledClaim(Told):
 
 
 class SelfConsistency(Told):
-    """How far further answers to the same request agree with this one; while pending, only what was asked."""
+    """The agreement of further answers to the same request with this one; while pending, only the parameters."""
 
     status: Literal["pending", "complete", "failed"]
     samples: int
@@ -150,7 +150,7 @@ class SelfConsistency(Told):
 
 
 class GroundingReport(Told):
-    """All verdicts on one answer and their aggregate. A report that is not made yet holds the first lines only."""
+    """All verdicts on one answer and their aggregate. A pending report has only the first members."""
 
     id: str
     version: int
@@ -182,11 +182,11 @@ class GroundingReport(Told):
 
 
 class VerifyBody(AnswerCheck, Options):
-    """An answer to be verified, with what else `grounding` takes beside it."""
+    """An answer to be verified, with the options of `grounding` in the same object."""
 
 
 class FoundClaim(Told):
-    """One assertion of a text; `skip_reason` says why it would not be checked."""
+    """One assertion of a text; `skip_reason` explains why it would not be checked."""
 
     id: str
     text: str
@@ -207,7 +207,7 @@ class FoundClaims(Told):
 
 
 class QuotesFound(Told):
-    """What became of the quotations of a JSON answer: those accepted by field, counts, violations of its shape."""
+    """The quotations of a JSON answer: those accepted, by field, counts, and violations of its shape."""
 
     accepted: dict[str, list[str]]
     quotes: dict[str, Any] | None = None
@@ -226,14 +226,14 @@ class TraceStep(Told):
 
 
 class Deferrable(Told):
-    """A result that may be completed later: by its `id`, where it was `deferred`."""
+    """A result that may be completed later: if it is `deferred`, fetch it by its `id`."""
 
     id: str | None = None
     status: Literal["deferred", "partial", "complete"] | None = None
 
 
 class AuditedTrace(Deferrable):
-    """An audited trace; `post_hoc` tells whether its answer follows, where there is one."""
+    """An audited trace; `post_hoc` reports whether its answer follows, if there is one."""
 
     sound: bool
     counts: dict[str, int]
@@ -242,7 +242,7 @@ class AuditedTrace(Deferrable):
 
 
 class DecidedFact(Told):
-    """What the memory gate decided on a fact; `id` is null where it is not kept."""
+    """The decision of the memory gate on a fact; `id` is null if it is not stored."""
 
     id: str | None
     text: str
@@ -256,7 +256,7 @@ class DecidedFact(Told):
 
 
 class DecidedFacts(Deferrable):
-    """What the memory gate decided on some facts."""
+    """The decisions of the memory gate on some facts."""
 
     subject: str | None
     accepted: int
@@ -265,7 +265,7 @@ class DecidedFacts(Deferrable):
 
 
 class KeptFact(Told):
-    """A fact in memory; `at` is in Unix seconds, `is_source` says whether it may serve as evidence."""
+    """A fact in memory; `at` is in Unix seconds, `is_source` marks facts that may serve as evidence."""
 
     id: str
     text: str
@@ -275,20 +275,20 @@ class KeptFact(Told):
 
 
 class KeptFacts(Told):
-    """What memory holds of a subject."""
+    """The stored facts of a subject."""
 
     subject: str
     facts: list[KeptFact]
 
 
 class Alive(Told):
-    """That the process lives."""
+    """The liveness of the process."""
 
     status: Literal["ok"]
 
 
 class Readiness(Told):
-    """Whether requests are served, and which parts work less than fully, each with its reason."""
+    """The readiness of the server, and each degraded part with its reason."""
 
     status: str
     degraded: list[dict[str, str]]
@@ -304,6 +304,6 @@ class Failure(BaseModel):
 
 
 class FailureBody(BaseModel):
-    """What every error is told as."""
+    """The body of every error response."""
 
     error: Failure

@@ -1,7 +1,7 @@
-"""Server-sent events, cut from a byte stream with every byte kept (WHATWG HTML, section 9.2.6).
+r"""Split server-sent events from a byte stream, keeping every byte (WHATWG HTML, section 9.2.6).
 
-Only \\n, \\r\\n and \\r end a line, and bytes are decoded per event, so neither U+2028 nor a character split across
-packets does harm.
+Only \n, \r\n and \r end a line, and bytes are decoded per event, so U+2028 and characters split across packets do no
+harm.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from proxy.dialects.jsonbytes import loads
 _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # a stream may begin with one
 _LINE_END = re.compile(rb"\r\n|\n|\r")
-_MAX_LINES = 10_000  # of an event; one with more passes unread
+_MAX_LINES = 10_000  # maximum lines of an event; one with more is not read
 
 
 class Decoder:
-    """Turns chunks of bytes into events: the same events under any chunking, and their bytes joined are the input."""
+    """Split chunks of bytes into events. The result is independent of the chunking; joining `raw` gives the input."""
 
     def __init__(self, max_event: int = 32 * 1024 * 1024) -> None:
         self._pending = bytearray()
@@ -27,7 +27,7 @@ class Decoder:
         self._max_event = max_event
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
-        """Yields each event that `chunk` completes. Raises EventTooLarge once an unfinished one is over the limit."""
+        """Yield each event that `chunk` completes. Raises EventTooLarge once an unfinished one exceeds the limit."""
         if not self._pending and (event := _whole(chunk)):
             yield event
             return
@@ -47,7 +47,7 @@ class Decoder:
             raise EventTooLarge(f"an event of over {self._max_event} bytes")
 
     def rest(self) -> Iterator[Event]:
-        """Yields the last event of a stream that ended without a blank line, if there is one."""
+        """Yield the last event of a stream that ended without a blank line, if any."""
         if self._pending:
             raw = bytes(self._pending)
             self._pending.clear()
@@ -55,7 +55,7 @@ class Decoder:
 
 
 def _whole(chunk: bytes) -> Event | None:
-    """`chunk` as the one event it is in almost every stream: a data line and a blank one, nothing else."""
+    """Return `chunk` as an event if it is exactly one data line and one blank line, the usual case."""
     if chunk.startswith(b"data: ") and chunk.endswith(b"\n\n") and b"\r" not in chunk and chunk.count(b"\n") == 2:
         return Event(chunk, chunk[6:-2])
     return None
@@ -83,7 +83,7 @@ def _named_event(data: bytes) -> bytes:
 
 
 def _comment(text: bytes) -> bytes:
-    return b": " + text + b"\n"  # no blank line: openai-python would take it for an empty event
+    return b": " + text + b"\n"  # not a blank line: openai-python would take it for an empty event
 
 
 SSE = Framing(b"text/event-stream", Decoder, _event, _comment)

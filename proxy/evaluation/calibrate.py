@@ -1,8 +1,8 @@
-"""The `groundwire calibrate` command: refits the statement verifier's model on labelled answers, and measures it.
+"""The `groundwire calibrate` command: refit the statement verifier's model on labelled answers, and measure it.
 
-Weights are fitted so that every data set and both classes weigh alike. Where nobody marked which part of an answer is
-ungrounded, the claim that looks worst stands for it, and is chosen anew with each fit (multiple-instance learning).
-Probabilities and thresholds come from predictions out of fold: no answer is judged by weights fitted on its context.
+Weights are fitted such that all data sets and both classes have equal weight. If the ungrounded part of an answer is
+not marked, its worst claim represents it, chosen anew with each fit (multiple-instance learning). Probabilities and
+thresholds come from out-of-fold predictions: no answer is judged by weights fitted on its context.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from proxy.evaluation.progress import progress
 from proxy.evaluation.rows import Row, read_rows
 from proxy.telemetry.reliability import ece
 from proxy.types import Label, Policy
-from proxy.verification import numeric, quote, statement
 from proxy.verification.alignment.features import SIGNS, Features
 from proxy.verification.alignment.model import Bar
 from proxy.verification.claims.answer import find_claims
 from proxy.verification.context.index import Context
+from proxy.verification.verifiers import numeric, quote, statement
 
 FOLDS, _ROUNDS, _WORKERS, _CHUNK = 5, 3, 2, 16
-_FEW = 150  # answers: a class with fewer weighs less than those of other sets
-_DOUBT = 2  # answers of each class that every kind of verdict is taken to have been seen with
-_SPARED = 0.3  # the weight of what is grounded in an answer that is not
+_FEW = 150  # answers: a class with fewer has less weight than those of other sets
+_DOUBT = 2  # pseudo-count of answers of each class for every kind of verdict
+_SPARED = 0.3  # the weight of grounded parts in an ungrounded answer
 _POLICY = Policy()
 
 B = TypeVar("B")
 
 MISS_COSTS = {"strict": 1.1, "balanced": 1.0, "lenient": 0.7}
-"""What a miss costs by policy, where a false alarm costs 1."""
+"""The cost of a miss by policy, relative to a false alarm."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """A data set that may be fitted on: its licence, and whether weights are (or only probabilities and thresholds)."""
+    """A data set for fitting: its licence, and whether to fit weights or only probabilities and thresholds."""
 
     licence: str
     weights: bool = True
@@ -67,12 +67,13 @@ DATA_SETS: Mapping[str, DataSet] = {
     "quotesum_gold": DataSet("CC BY-SA 4.0"),
     "summedits_tune": DataSet("Apache-2.0", weights=False),
 }
-"""The sets behind the shipped weights. SummEdits' small edits of free summaries teach words nothing that carries over,
-so that it only takes part in what probabilities and thresholds are to be expected."""
+"""The sets behind the shipped weights. SummEdits' small edits of free summaries yield word weights that do not
+transfer, so it is used only for probabilities and thresholds.
+"""
 
 
 class Said(NamedTuple):
-    """What a verifier says of a claim: its name, its label, and its score before it is calibrated (0–1)."""
+    """A verifier's verdict on a claim: its name, its label, and its score before calibration (0–1)."""
 
     verifier: str
     label: Label
@@ -81,11 +82,11 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One checked claim: its features (None: it has no content), and what is known and decided of it without a model.
+    """One checked claim: its features (None: no content), its truth, and the decisions made without a model.
 
-    `truth` is 1 for supported, 0 for not, None where nobody said. `others` are the verdicts of the other verifiers that
-    checked it, `alarm` whether they or a veto raise one, `contradicted` whether a veto does, `is_open` whether the
-    model may clear it.
+    `truth` is 1 for supported, 0 for not, None if not labelled. `others` are the verdicts of the other verifiers that
+    checked it, `alarm` is set if they or a veto reject it, `contradicted` if a veto does, `is_open` if the model may
+    clear it.
     """
 
     start: int
@@ -99,7 +100,7 @@ class Seen:
 
 
 class Claimed(Protocol):
-    """What fitting reads of a checked claim: features (None: it says nothing of the kind), truth, and other alarms."""
+    """The inputs of fitting for one claim: features (None: not applicable), truth, and other alarms."""
 
     @property
     def features(self) -> tuple[float, ...] | None: ...  # noqa: D102
@@ -114,7 +115,7 @@ C = TypeVar("C", bound=Claimed, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[C]):
-    """A labelled answer, the set and the fold that it is in, and its checked claims."""
+    """A labelled answer, its data set and fold, and its checked claims."""
 
     row: Row
     data_set: str
@@ -123,9 +124,9 @@ class Answer(Generic[C]):
 
 
 def calibrate(folder: Path, out: Path | None, more: Sequence[Path] = ()) -> None:
-    """Fits on the data sets of the table that lie in `folder`, or on every .jsonl file when none does; prints figures.
+    """Fit on the known data sets in `folder`, or on every .jsonl file if there are none; print figures.
 
-    Files in `more` are fitted on besides.
+    Files in `more` are added.
 
     Writes weights and card to `out`. Raises GroundwireError when there is nothing to fit on.
     """
@@ -155,13 +156,13 @@ def calibrate(folder: Path, out: Path | None, more: Sequence[Path] = ()) -> None
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The data sets of the table that lie in a folder, or every .jsonl file when none does."""
+    """Return the known data sets in a folder, or every .jsonl file if there are none."""
     found = sorted(folder.glob("*.jsonl"))
     return [path for path in found if path.stem in DATA_SETS] or found
 
 
 def collect(files: Sequence[Path], see: Callable[[Row], tuple[C, ...]], notes: Console) -> list[Answer[C]]:
-    """Every labelled answer of the files with what `see`, run in other processes, finds of its claims."""
+    """Return every labelled answer of the files with the claims found by `see`, which runs in other processes."""
     answers: list[Answer[C]] = []
     with ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool, progress(notes) as shown:
         for path in files:
@@ -176,7 +177,7 @@ def collect(files: Sequence[Path], see: Callable[[Row], tuple[C, ...]], notes: C
 
 
 def see(row: Row) -> tuple[Seen, ...]:
-    """Every checked claim of a labelled answer, with all that the model needs to know of it."""
+    """Return every checked claim of a labelled answer, with the inputs of fitting."""
     context = context_of(row)
     claims = (claim for claim in find_claims(row.answer, _POLICY).claims if claim.skip_reason is None)
     return tuple(_see(claim, context, row) for claim in claims) if context.passages else ()
@@ -200,7 +201,7 @@ def _see(claim: Any, context: Context, row: Row) -> Seen:
 
 
 def truth_of(start: int, end: int, row: Row) -> int | None:
-    """1 for a supported span of an answer, 0 for one that is not, None where nobody said."""
+    """Return 1 for a supported span of an answer, 0 for an unsupported one, None if not labelled."""
     if not row.label:
         return 1
     if row.spans is None:
@@ -209,7 +210,7 @@ def truth_of(start: int, end: int, row: Row) -> int | None:
 
 
 def fit_weights(answers: Sequence[Answer[Claimed]], signs: Sequence[float] = SIGNS) -> Line:
-    """The weights, under their signs, from sets that may give them; all of them when none is known."""
+    """Fit the weights, under their signs, on the sets that may provide them; on all sets if none is known."""
     chosen = [answer for answer in answers if answer.data_set not in DATA_SETS or DATA_SETS[answer.data_set].weights]
     usable = [answer for answer in chosen if any(claim.features for claim in answer.claims)]
     shares = _shares(usable)
@@ -221,15 +222,17 @@ def fit_weights(answers: Sequence[Answer[Claimed]], signs: Sequence[float] = SIG
 
 
 def _shares(answers: Sequence[Answer[Claimed]]) -> dict[tuple[str, int], float]:
-    """What one answer weighs, by set and class: every set as much as any other, and both classes the same in all."""
+    """Return the weight of one answer by set and class: sets have equal weights, and so do both classes in total."""
     counts = Counter((answer.data_set, answer.row.label) for answer in answers)
     totals = {label: sum(min(1.0, n / _FEW) for (_, y), n in counts.items() if y == label) for label in (0, 1)}
     return {key: min(1.0, n / _FEW) / n / totals[key[1]] for key, n in counts.items()}
 
 
 def _examples(answer: Answer[Claimed], shares: Mapping[tuple[str, int], float], line: Line | None) -> Iterable[Example]:
-    """The claims of an answer as examples: in a grounded one the worst weighs as much as all together, in one that is
-    not the claims marked as ungrounded share its weight, or the worst has it.
+    """Return the claims of an answer as weighted examples.
+
+    In a grounded answer the worst claim has as much weight as all claims together; in an ungrounded one the marked
+    claims share its weight, or the worst has all of it.
     """
     claims = [(claim.features, claim.truth) for claim in answer.claims if claim.features]
     weight = shares[answer.data_set, answer.row.label]
@@ -250,12 +253,12 @@ def _examples(answer: Answer[Claimed], shares: Mapping[tuple[str, int], float], 
 
 
 def worst_odds(answer: Answer[Claimed], line: Line) -> float | None:
-    """The log-odds of an answer's worst claim; None when no claim has features."""
+    """Return the log-odds of an answer's worst claim; None when no claim has features."""
     return min((line(claim.features) for claim in answer.claims if claim.features), default=None)
 
 
 def platt(answers: Sequence[Answer[Claimed]], odds: Sequence[float | None]) -> Line:
-    """The map from the log-odds of an answer's worst claim to those of the answer's being grounded."""
+    """Fit the map from the log-odds of an answer's worst claim to those of the whole answer being grounded."""
     known = [
         (answer, worst)
         for answer, worst in zip(answers, odds, strict=True)
@@ -269,19 +272,19 @@ def platt(answers: Sequence[Answer[Claimed]], odds: Sequence[float | None]) -> L
 
 
 def scaled(line: Line, scale: Line) -> Line:
-    """The line whose log-odds are those of `line`, mapped by `scale`."""
+    """Return the line whose log-odds are those of `line`, mapped by `scale`."""
     slope = scale.weights[0]
     return Line(tuple(slope * weight for weight in line.weights), slope * line.bias + scale.bias)
 
 
 class Alarms(NamedTuple):
-    """How likely a claim is supported against which a veto stands, or about which a verifier raises an alarm."""
+    """The probability of support for a claim that a veto or a verifier rejects."""
 
     vetoed: float
     others: Mapping[str, Mapping[Label, float]]
 
     def probability(self, claim: Seen, score: float) -> float:
-        """The least probability that anything gives a claim, for which the model says `score`."""
+        """Return the least probability that any check gives a claim with the model's `score`."""
         said = (self.others.get(name, {}).get(label, own) for name, label, own in claim.others)
         return min(score, self.vetoed if claim.contradicted else 1.0, *said)
 
@@ -290,7 +293,7 @@ def _alarms(answers: Sequence[Answer[Seen]]) -> Alarms:
     kinds = {each[:2] for answer in answers for claim in answer.claims for each in claim.others}
     others: dict[str, dict[Label, float]] = {}
     for verifier, label in sorted(kinds):
-        if label != "supported" and verifier != "quote":  # whether words stand in a source is certain
+        if label != "supported" and verifier != "quote":  # exact matching of words is certain
             others.setdefault(verifier, {})[label] = _truth_where(answers, partial(_says, (verifier, label)))
     return Alarms(_truth_where(answers, lambda claim: claim.contradicted), others)
 
@@ -300,7 +303,9 @@ def _says(kind: tuple[str, Label], claim: Seen) -> bool:
 
 
 def _truth_where(answers: Sequence[Answer[Seen]], is_so: Callable[[Seen], bool]) -> float:
-    """How likely an answer is grounded that has such a claim, where half of all are; a few answers tell little."""
+    """Return the share of grounded answers among those with such a claim, at equal classes, smoothed by a
+    pseudo-count.
+    """
     shares = _shares(answers)
     found = [answer for answer in answers if any(map(is_so, answer.claims))]
     doubt = _DOUBT * sum(shares[answer.data_set, answer.row.label] for answer in answers) / 2 / len(answers)
@@ -312,7 +317,7 @@ def _truth_where(answers: Sequence[Answer[Seen]], is_so: Callable[[Seen], bool])
 
 
 def _outcome(answer: Answer[Seen], line: Line, kinds: Alarms, bar: Bar) -> Outcome:
-    """What the whole pipeline would say of an answer with this model: the same rules as its own, on stored features."""
+    """Apply the rules of the whole pipeline to stored features of an answer with this model."""
     alarms, supports = [], []
     for claim in answer.claims:
         score = sigmoid(line(claim.features)) if claim.features else 1.0
@@ -340,7 +345,7 @@ def _by_set(
 
 
 def by_set(answers: Sequence[Answer[C]], outcome: Callable[[Answer[C]], Outcome]) -> dict[str, list[Outcome]]:
-    """The outcome of every answer, by data set."""
+    """Return the outcome of every answer, by data set."""
     found: dict[str, list[Outcome]] = {}
     for answer in answers:
         found.setdefault(answer.data_set, []).append(outcome(answer))
@@ -348,7 +353,7 @@ def by_set(answers: Sequence[Answer[C]], outcome: Callable[[Answer[C]], Outcome]
 
 
 def rates(outcomes: Mapping[str, Sequence[Outcome]]) -> tuple[float, float]:
-    """The shares of false alarms and of misses, as means over the sets that are large enough and have both classes."""
+    """Return the shares of false alarms and misses, as means over the large sets that have both classes."""
     large = [each for each in outcomes.values() if len(each) >= _FEW and len({one.label for one in each}) == 2]
     if not large:
         raise GroundwireError(f"No set has {_FEW} answers of both classes, which thresholds are chosen by.")
@@ -365,8 +370,10 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def _bar(answers: Sequence[Answer[Seen]], lines: Sequence[Line], kinds: Alarms, policy: str) -> Bar:
-    """The bar of least cost: a strict one only doubts what the rules support, the others only clear the rest, and no
-    policy but the lenient one overrules them against the odds.
+    """Return the bar of least cost.
+
+    A strict one only rejects claims that the rules support, the others only clear the rest, and only the lenient one
+    overrules the rules against the odds.
     """
 
     def cost(bar: Bar) -> float:
@@ -382,7 +389,7 @@ def _bar(answers: Sequence[Answer[Seen]], lines: Sequence[Line], kinds: Alarms, 
 
 
 def least(cost: Callable[[B], float], bars: Sequence[B]) -> B:
-    """The bar of least cost, smoothed over its neighbours, for single answers make the cost jump."""
+    """Return the bar of least cost, smoothed over its neighbours, because single answers make the cost jump."""
     costs = [cost(bar) for bar in bars]
     smooth = [_mean(costs[max(0, place - 1) : place + 2]) for place in range(len(costs))]
     return bars[smooth.index(min(smooth))]
@@ -399,9 +406,9 @@ def _card(
 
 
 def card_of(what: str, told: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> dict[str, Any]:
-    """What is said of `what` was fitted: when and how it was measured, the rates of each policy, and how good it is.
+    """Return the card of a fit: description, method, date, the rates of each policy, and accuracy.
 
-    `told` has the outcomes of every data set, by policy; how good it is tells `balanced`.
+    `told` has the outcomes of every data set, by policy; accuracy is that of `balanced`.
     """
     chosen = told["balanced"]
     measured = {policy: rates(outcomes) for policy, outcomes in told.items()}
@@ -419,7 +426,7 @@ def card_of(what: str, told: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> d
 
 
 def _set_card(name: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """What a card says of one data set: its size and licence, and how good the verdicts on it are."""
+    """Return the card of one data set: its size, licence and accuracy."""
     found, known = figures(outcomes), DATA_SETS.get(name)
     names = ("f1", "false_alarms", "balanced_accuracy", "auroc", "span_f1", "ece")
     measured = {each: round(value, 3) for each in names if (value := getattr(found, each)) is not None}

@@ -1,4 +1,4 @@
-"""Fit how a model's opinion is combined with words, names and numbers: `groundwire calibrate --model`.
+"""Fit the combination of a model's opinion with words, names and numbers: `groundwire calibrate --model`.
 
 Every claim of labelled answers is judged by the model alone. A logistic regression over the signals of each is then
 fitted with the weights and folds of `calibrate`.
@@ -7,6 +7,7 @@ fitted with the weights and folds of `calibrate`.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +28,6 @@ from proxy.evaluation.calibrate import (
     fit_weights,
     least,
     platt,
-    rates,
     scaled,
     truth_of,
     worst_odds,
@@ -49,10 +49,10 @@ _BARS = tuple(place / 50 for place in range(5, 46))
 
 @dataclass(frozen=True, slots=True)
 class JudgedClaim:
-    """One checked claim with the signals that its verdict was combined from, None where an exact check decided.
+    """One checked claim with the signals of its verdict, None if an exact check decided.
 
-    `truth` is as in `calibrate`. `support` is the least score (0–1) of the other verdicts on it, `alarm` whether one of
-    them speaks against it.
+    `truth` is as in `calibrate`. `support` is the least score (0–1) of the other verdicts on it, `alarm` is set if one
+    of them rejects it.
     """
 
     start: int
@@ -68,7 +68,7 @@ def calibrate_model(folder: Path, settings: JudgeSettings, out: Path | None) -> 
 
     Raises GroundwireError when there is nothing to fit on, ConfigError when the model cannot be loaded.
     """
-    load_judge(settings)  # here first, where its errors reach the user
+    load_judge(settings)  # load here first, where errors reach the user
     answers = collect(sorted(folder.glob("*.jsonl")), partial(judge_row, settings=settings), Console(stderr=True))
     if len({answer.row.label for answer in _open(answers)}) < 2:
         raise GroundwireError(f"{folder} holds no answers of both classes about which the model is asked.")
@@ -122,7 +122,7 @@ def _open(answers: Sequence[Answer[JudgedClaim]]) -> list[Answer[JudgedClaim]]:
 
 
 def _outcome(answer: Answer[JudgedClaim], line: Line, bar: float) -> Outcome:
-    """Return what the whole pipeline would report of an answer with these weights."""
+    """Return the outcome of the whole pipeline for an answer with these weights."""
     judged = list(_combined(answer.claims, line, bar))
     alarms = [(claim.start, claim.end) for claim, _, is_alarm in judged if is_alarm]
     support = min((score for _, score, _ in judged), default=None)
@@ -142,13 +142,34 @@ def _by_set(answers: Sequence[Answer[JudgedClaim]], lines: Sequence[Line], bar: 
 
 
 def _bar(answers: Sequence[Answer[JudgedClaim]], lines: Sequence[Line], miss_cost: float) -> float:
-    """Return the probability from which on a claim is supported: where alarms and misses cost least."""
+    """Return the probability from which on a claim is supported: where alarms and misses cost least.
+
+    Claims are counted, since it is claims that a threshold decides about; every set counts the same.
+    """
+    known: dict[str, list[tuple[int, float, bool]]] = defaultdict(list)
+    for answer in answers:
+        known[answer.data_set] += _known(answer, lines[answer.fold])
 
     def cost(bar: float) -> float:
-        alarms, misses = rates(_by_set(answers, lines, bar))
-        return alarms + miss_cost * misses
+        found = [_rates(claims, bar) for claims in known.values() if {truth for truth, _, _ in claims} == {0, 1}]
+        return sum(alarms + miss_cost * misses for alarms, misses in found)
 
     return least(cost, _BARS)
+
+
+def _known(answer: Answer[JudgedClaim], line: Line) -> Iterator[tuple[int, float, bool]]:
+    """Yield the truth, the score and the alarm of each claim whose truth is known or follows from its answer's."""
+    for claim, score, is_alarm in _combined(answer.claims, line, 0.0):
+        truth = 0 if claim.truth is None and len(answer.claims) == 1 else claim.truth
+        if truth is not None:
+            yield truth, score, is_alarm
+
+
+def _rates(claims: Sequence[tuple[int, float, bool]], bar: float) -> tuple[float, float]:
+    """Return the shares of the right claims that are flagged and of the wrong ones that are not."""
+    right = [score < bar or is_alarm for truth, score, is_alarm in claims if truth]
+    wrong = [score < bar or is_alarm for truth, score, is_alarm in claims if not truth]
+    return sum(right) / len(right), 1 - sum(wrong) / len(wrong)
 
 
 def _card(answers: Sequence[Answer[JudgedClaim]], lines: Sequence[Line], bars: Mapping[str, float]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The figures of one data set: how often verdicts are right, how well they rank, and whether probabilities are such.
+"""The figures of one data set: accuracy, ranking and calibration.
 
 The positive class is the ungrounded answer: precision is the share of alarms that are right, recall the share of
-ungrounded answers that raise one. A figure that a data set cannot give (no positive rows, no spans) is None.
+ungrounded answers that raise one. A figure that a data set cannot provide (no positive rows, no spans) is None.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Figures:
 
 
 def figures(outcomes: Sequence[Outcome]) -> Figures:
-    """All figures of a data set, which must have a row."""
+    """Compute all figures of a data set, which must have a row."""
     times = sorted(outcome.ms for outcome in outcomes)
     hits = sum(outcome.flagged for outcome in outcomes if outcome.label)
     alarms = sum(outcome.flagged for outcome in outcomes)
@@ -72,7 +72,7 @@ def figures(outcomes: Sequence[Outcome]) -> Figures:
 
 
 def balanced_accuracy(outcomes: Sequence[Outcome]) -> float | None:
-    """The mean of the shares of both classes that are told rightly; None unless both classes are there."""
+    """Return the mean accuracy over both classes; None unless both are present."""
     right = [[outcome.flagged == bool(label) for outcome in outcomes if outcome.label == label] for label in (0, 1)]
     if not all(right):
         return None
@@ -80,19 +80,21 @@ def balanced_accuracy(outcomes: Sequence[Outcome]) -> float | None:
 
 
 def f1(outcomes: Sequence[Outcome]) -> float | None:
-    """The harmonic mean of precision and recall; None when no answer is ungrounded."""
+    """Return the harmonic mean of precision and recall; None when no answer is ungrounded."""
     hits = sum(outcome.flagged and outcome.label for outcome in outcomes)
     positives = sum(outcome.label for outcome in outcomes)
     return _share(2 * hits, sum(outcome.flagged for outcome in outcomes) + positives) if positives else None
 
 
 def risk_auroc(outcomes: Sequence[Outcome]) -> float | None:
-    """How well the proxy's probability ranks ungrounded answers before grounded ones."""
+    """Return the AUROC of the proxy's probability for ungrounded answers."""
     return auroc([(outcome.risk, outcome.label) for outcome in outcomes])
 
 
 def auroc(scored: Sequence[tuple[float, int]]) -> float | None:
-    """The probability that a positive scores above a negative, ties counting half; None unless both are there."""
+    """Return the probability that a positive scores above a negative, ties counting half; None unless both are
+    present.
+    """
     positives = sum(label for _, label in scored)
     negatives = len(scored) - positives
     if not positives or not negatives:
@@ -107,24 +109,24 @@ def auroc(scored: Sequence[tuple[float, int]]) -> float | None:
 
 
 def span_f1(outcomes: Sequence[Outcome]) -> float | None:
-    """F1 over characters, of all answers together; None when no ungrounded character is marked."""
+    """Return F1 over the characters of all answers; None when no ungrounded character is marked."""
     counted = [outcome.spans for outcome in outcomes if outcome.spans is not None]
     flagged, ungrounded, both = (sum(each[place] for each in counted) for place in range(3))
     return 2 * both / (flagged + ungrounded) if ungrounded else None
 
 
 def stated(outcomes: Sequence[Outcome]) -> list[tuple[float, int]]:
-    """`(probability of being grounded, whether it is)` for every answer of which a probability was stated."""
+    """Return `(probability of being grounded, whether it is)` for every answer with a probability."""
     return [(outcome.support, 1 - outcome.label) for outcome in outcomes if outcome.support is not None]
 
 
 def brier(pairs: Sequence[tuple[float, int]]) -> float | None:
-    """The mean squared difference between probability and truth."""
+    """Return the mean squared difference between probability and truth."""
     return sum((probability - truth) ** 2 for probability, truth in pairs) / len(pairs) if pairs else None
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The value below which `share` of the ordered values lie, by the nearest rank."""
+    """Return the value below which `share` of the ordered values lie, by the nearest rank."""
     return ordered[max(1, math.ceil(share * len(ordered))) - 1]
 
 
@@ -136,18 +138,18 @@ RESAMPLED: tuple[tuple[str, Figure], ...] = (
     ("auroc", risk_auroc),
     ("span_f1", span_f1),
 )
-"""The figures that are given with an interval, and compared between runs."""
+"""The figures that have an interval and are compared between runs."""
 
 
 def interval(outcomes: Sequence[Outcome], figure: Figure) -> tuple[float, float] | None:
-    """The 95 % bootstrap interval of a figure, the same on every run."""
+    """Return the 95 % bootstrap interval of a figure, the same on every run."""
     chance = random.Random(0)  # noqa: S311
     drawn = (figure(chance.choices(outcomes, k=len(outcomes))) for _ in range(RESAMPLES))
     return _middle([value for value in drawn if value is not None])
 
 
 def gain(old: Sequence[Outcome], new: Sequence[Outcome], figure: Figure) -> tuple[float, float, float] | None:
-    """By how much `new` exceeds `old` on the same rows, in the same order, with the paired 95 % interval."""
+    """Return the gain of `new` over `old` on the same rows, in the same order, with the paired 95 % interval."""
     before, after = figure(old), figure(new)
     if before is None or after is None:
         return None

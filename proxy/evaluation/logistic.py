@@ -1,7 +1,6 @@
-"""Logistic regression whose weights keep a given sign, in plain Python: a dozen features and some ten thousand rows.
+"""Logistic regression with weights of given signs, in plain Python, for a dozen features and some ten thousand rows.
 
-The signs are what makes it carry over to texts of another kind: a feature that happens to point the wrong way in one
-data set gets no weight there.
+The signs make it transfer to other texts: a feature that happens to have the wrong sign in one data set gets no weight.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Vector = tuple[float, ...]
 
 
 class Example(NamedTuple):
-    """A row of features, whether it is true, and how much it weighs."""
+    """A row of features, its truth and its weight."""
 
     features: Vector
     truth: float
@@ -34,15 +33,15 @@ class Line:
     bias: float
 
     def __call__(self, features: Sequence[float]) -> float:
-        """The log-odds of a row of features."""
+        """Return the log-odds of a row of features."""
         return self.bias + sum(weight * value for weight, value in zip(self.weights, features, strict=True))
 
 
 def fit(examples: Sequence[Example], signs: Sequence[float], ridge: float = _RIDGE) -> Line:
-    """The line of least weighted loss: mean negative log-likelihood plus `ridge`/2 times the squared weights.
+    """Fit the line of least weighted loss: mean negative log-likelihood plus `ridge`/2 times the squared weights.
 
-    Features are standardised for the penalty; a weight keeps its sign (0: either). Newton's method, where the quadratic
-    model of each step is minimised under the signs coordinate by coordinate.
+    Features are standardised for the penalty; a weight keeps its sign (0: either). Newton's method; the quadratic model
+    of each step is minimised under the signs coordinate by coordinate.
     """
     total = sum(example.weight for example in examples)
     means, spreads = _moments(examples, total)
@@ -63,7 +62,7 @@ def fit(examples: Sequence[Example], signs: Sequence[float], ridge: float = _RID
 
 
 def sigmoid(odds: float) -> float:
-    """The probability with these log-odds."""
+    """Return the probability with these log-odds."""
     return 1 / (1 + math.exp(-odds)) if odds >= 0 else math.exp(odds) / (1 + math.exp(odds))
 
 
@@ -100,7 +99,7 @@ def _step(
 def _minimise(
     slope: Sequence[float], bend: Sequence[Sequence[float]], found: Sequence[float], bounds: Sequence[float]
 ) -> list[float]:
-    """The step that minimises the quadratic model and leads to weights with their signs."""
+    """Return the step that minimises the quadratic model and leads to weights with their signs."""
     step = [0.0] * len(slope)
     for _ in range(_SWEEPS):
         moved = 0.0

@@ -20,7 +20,9 @@ _COLUMNS: tuple[tuple[str, str], ...] = (
 
 
 def markdown_table(results: Sequence[Result]) -> str:
-    """One row a set, and one for the means of each group; shares are 0–1, milliseconds are p50 / p95 of an answer."""
+    """Format one row for each set, and one for the means of each group; shares are 0–1, milliseconds p50 / p95 of an
+    answer.
+    """
     names = ["set", "n", *(heading for heading, _ in _COLUMNS), "ms"]
     return "\n".join(_line(cells) for cells in (names, ["---"] * len(names), *_rows(results))) + "\n"
 

@@ -1,4 +1,4 @@
-"""What the proxy says of one labelled answer, beside what is true of it."""
+"""The proxy's result on one labelled answer, and its truth."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _ALARMS = ("unsupported", "contradicted")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One labelled answer examined.
+    """The result on one labelled answer.
 
-    `flagged` says that some claim was found unsupported or contradicted. `support` is the probability (0–1) that the
-    answer is grounded, None when nothing could be checked. `checked` is the share of its claims that were checked,
-    `ms` the processor time. `spans` counts characters: flagged, truly ungrounded, and both; None without marked spans.
+    `flagged` is set if a claim was found unsupported or contradicted. `support` is the probability (0–1) that the
+    answer is grounded, None when nothing could be checked. `checked` is the share of its claims that were checked, `ms`
+    the processor time. `spans` counts characters: flagged, truly ungrounded, and both; None without marked spans.
     """
 
     id: str
@@ -38,14 +38,14 @@ class Outcome:
 
     @property
     def risk(self) -> float:
-        """How strongly the answer is suspected (0–1); what was not checked is not suspected."""
+        """The suspicion of the answer (0–1); 0 if it was not checked."""
         return 0.0 if self.support is None else 1.0 - self.support
 
 
 def examine(row: Row, policy: Policy, settings: JudgeSettings = JudgeSettings()) -> Outcome:
-    """Runs the proxy's own verification over one labelled answer, from raw texts to the report.
+    """Run the proxy's verification over one labelled answer, from raw texts to the report.
 
-    The entailment model is loaded with the first answer, once in a process, which is not counted.
+    The entailment model is loaded with the first answer of a process; the time for that is not counted.
     """
     judge = load_judge(settings)
     start = time.process_time()
@@ -67,13 +67,15 @@ def examine(row: Row, policy: Policy, settings: JudgeSettings = JudgeSettings())
 
 
 def context_of(row: Row) -> Context:
-    """The context of a row as the proxy would hold it, every passage a source of its own."""
+    """Return the context of a row as the proxy builds it, every passage a separate source."""
     given = tuple(Source(f"context-{number}", "source", text) for number, text in enumerate(row.context, start=1))
     return Context(gather(Exchange(sources=given)))
 
 
 def overlap(alarms: Iterable[Span], row: Row) -> tuple[int, int, int] | None:
-    """How many characters are flagged, truly ungrounded, and both; None for an ungrounded answer without spans."""
+    """Return the numbers of characters flagged, truly ungrounded, and both; None for an ungrounded answer without
+    spans.
+    """
     if row.spans is None and row.label:
         return None
     flagged, ungrounded = _places(alarms), _places(row.spans or ())

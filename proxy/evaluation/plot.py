@@ -1,4 +1,4 @@
-"""The reliability diagram of a data set: how often what was stated with a probability is true."""
+"""The reliability diagram of a data set: the share of true statements by predicted probability."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SIDE, _EDGE = 300, 40
 
 
 def reliability_svg(title: str, bins: Sequence[Bin]) -> str:
-    """An SVG: one dot per tenth, its area the share of answers; on the dashed line stated and true agree."""
+    """Return an SVG: one dot per tenth, its area the share of answers; the dashed line marks perfect calibration."""
     total = sum(each.n for each in bins) or 1
     dots = "\n".join(
         f'<circle cx="{_x(each.stated):.1f}" cy="{_y(each.true):.1f}" r="{3 + 20 * (each.n / total) ** 0.5:.1f}" '

@@ -7,6 +7,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 def progress(notes: Console) -> Progress:
-    """Progress by data set; it shows nothing at all where `notes` is no terminal."""
+    """Return progress bars by data set; nothing is shown if `notes` is not a terminal."""
     columns = TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     return Progress(*columns, console=notes, disable=not notes.is_terminal, transient=True)

@@ -1,4 +1,4 @@
-"""The result of a run: per data set its figures, intervals and outcomes; the means of groups; how it reads as JSON."""
+"""The result of a run: figures, intervals and outcomes by data set, the means of groups, and their JSON."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "tables": ("infotabs_report", "scitab_report", "nli4ct_report", "healthver_report", "bamboo_report"),
 }
-"""Data sets whose means are given together: answers and summaries against text; tables, numbers and science."""
+"""Groups of data sets whose means are reported: answers and summaries against text; tables, numbers and science."""
 
 _AVERAGED = ("balanced_accuracy", "f1", "false_alarms", "auroc")
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One data set measured: its outcomes in order, their figures, and the 95 % intervals of some of them."""
+    """The measurements of one data set: its outcomes in order, their figures, and the 95 % intervals of some of
+    them.
+    """
 
     name: str
     outcomes: tuple[Outcome, ...]
@@ -40,7 +42,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A figure that a baseline prescribes and what was measured (None: it was not)."""
+    """A bound of a baseline and the measured figure (None: not measured)."""
 
     figure: str
     measured: float | None
@@ -49,20 +51,22 @@ class Limit:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the figure was measured and lies within its bounds."""
+        """True if the figure was measured and is within its bounds."""
         if self.measured is None:
             return False
         return (self.least is None or self.measured >= self.least) and (self.most is None or self.measured <= self.most)
 
 
 def measure(name: str, outcomes: Sequence[Outcome]) -> Result:
-    """The figures of one data set, which must have a row, with their intervals."""
+    """Compute the figures of one data set, which must have a row, with their intervals."""
     found = ((figure, interval(outcomes, of)) for figure, of in RESAMPLED)
     return Result(name, tuple(outcomes), figures(outcomes), tuple((figure, each) for figure, each in found if each))
 
 
 def group_means(results: Sequence[Result]) -> dict[str, dict[str, float]]:
-    """Per group with a measured set: how many sets, the means of their figures, and the calibration of all together."""
+    """Return, for each group with a measured set, the number of sets, the means of their figures, and the joint
+    calibration.
+    """
     means: dict[str, dict[str, float]] = {}
     for group, names in GROUPS.items():
         members = [result for result in results if result.name in names]
@@ -79,7 +83,7 @@ def group_means(results: Sequence[Result]) -> dict[str, dict[str, float]]:
 
 
 def as_json(results: Sequence[Result], policy: str, version: str) -> dict[str, Any]:
-    """A run as a JSON object: what `--json` writes and `--compare` reads."""
+    """Return a run as a JSON object, which `--json` writes and `--compare` reads."""
     return {
         "version": version,
         "policy": policy,
@@ -97,7 +101,7 @@ def as_json(results: Sequence[Result], policy: str, version: str) -> dict[str, A
 
 
 def outcomes_of(run: Mapping[str, Any]) -> dict[str, dict[str, Outcome]]:
-    """The outcomes of a stored run, by data set and row id. Raises GroundwireError when it is no such run."""
+    """Return the outcomes of a stored run, by data set and row id. Raises GroundwireError for any other JSON."""
     try:
         return {
             name: {each["id"]: Outcome(**each) for each in found["outcomes"]} for name, found in run["datasets"].items()
@@ -109,7 +113,7 @@ def outcomes_of(run: Mapping[str, Any]) -> dict[str, dict[str, Outcome]]:
 
 
 def compare(result: Result, old: Mapping[str, Outcome]) -> tuple[tuple[str, tuple[float, float, float]], ...]:
-    """What has become of each resampled figure since `old`, on the rows that both runs have, with its interval."""
+    """Return the change of each resampled figure since `old`, on the rows that both runs have, with its interval."""
     shared = [outcome for outcome in result.outcomes if outcome.id in old]
     if not shared:
         return ()
@@ -118,9 +122,9 @@ def compare(result: Result, old: Mapping[str, Outcome]) -> tuple[tuple[str, tupl
 
 
 def check_baseline(run: Mapping[str, Any], baseline: Mapping[str, Any]) -> tuple[Limit, ...]:
-    """Every bound of a baseline against a run. A key names a group or a data set and a figure: "core.auroc".
+    """Check every bound of a baseline against a run. A key names a group or a data set and a figure: "core.auroc".
 
-    Its value is the least that is allowed, or `{"min": …, "max": …}`. Raises GroundwireError when it is neither.
+    Its value is the minimum, or `{"min": …, "max": …}`. Raises GroundwireError when it is neither.
     """
     return tuple(_limit(run, key, bound) for key, bound in baseline.items())
 

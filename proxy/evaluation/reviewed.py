@@ -1,4 +1,4 @@
-"""Reviewed answers as labelled ones: what people decided in the review queue, for `calibrate --from-reviews` (RV2)."""
+"""Export decisions from the review queue as labelled answers, for `calibrate --from-reviews`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proxy.stores.history.reviews import Finding, Reviews, Wanted
 
 
 def write_reviewed(url: str, schema: str, out: Path) -> int:
-    """Writes every answer that is reviewed as a whole to a JSONL file, as `rows` reads it, and says how many.
+    """Write every completely reviewed answer to a JSONL file in the format of `rows`, and return their number.
 
     Raises StoreUnavailable when the database cannot be read.
     """
@@ -35,7 +35,7 @@ async def _write(database: Database, out: Path) -> int:
 
 
 async def _reviewed(exchanges: Exchanges, reviews: Reviews) -> AsyncIterator[dict[str, Any]]:
-    """A row for each choice of an answer, each exchange once."""
+    """Yield a row for each choice of an answer, each exchange once."""
     seen: set[str] = set()
     async for finding in reviews.export(Wanted("decided")):
         if finding.exchange in seen:
@@ -48,11 +48,10 @@ async def _reviewed(exchanges: Exchanges, reviews: Reviews) -> AsyncIterator[dic
 
 
 def rows_of(stored: Stored, findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    """The choices of an exchange whose flagged claims are all decided on: labelled 1 where one was confirmed.
+    """Return the choices of an exchange whose flagged claims are all decided on: labelled 1 if one was confirmed.
 
-    What was confirmed is marked; everything else in such an answer counts as supported. Choices with claims in
-    arguments of tool calls are left out, since these are no part of the answer, and so are those of which no text is
-    kept.
+    Confirmed claims are marked; everything else in such an answer counts as supported. Choices with claims in arguments
+    of tool calls are left out, since these are not part of the answer, and so are those without stored text.
     """
     rows = []
     for choice in stored.choices:

@@ -1,4 +1,4 @@
-"""Labelled answers, one JSON object a line: reading them, and saying which lines cannot be read and why."""
+"""Read labelled answers, one JSON object a line, and report the lines that cannot be read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 SAMPLE = Path(__file__).with_name("sample.jsonl")
-"""A small set of our own, to try the command on."""
+"""A small bundled data set for trying the command."""
 
 Span = tuple[int, int]
 
@@ -19,8 +19,8 @@ Span = tuple[int, int]
 class Row:
     """One answer with its context and its label: 1 when any part of it is not grounded, else 0.
 
-    `spans` are the parts that are not grounded, half-open in code points; None when nobody marked them. `group` names
-    rows that belong together (one source, several answers).
+    `spans` are the ungrounded parts, half-open in code points; None if they are not marked. `group` names rows that
+    belong together (one source, several answers).
     """
 
     id: str
@@ -34,14 +34,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A line that could not be used, counted from 1, and why."""
+    """A line that could not be used, counted from 1, and the reason."""
 
     line: int
     why: str
 
 
 def read_rows(lines: Iterable[str]) -> tuple[list[Row], list[Problem]]:
-    """The rows of a JSONL text in order, and the lines that hold none; blank lines are passed over."""
+    """Parse the rows of a JSONL text in order, and report invalid lines; blank lines are skipped."""
     rows: dict[str, Row] = {}
     problems: list[Problem] = []
     for number, line in enumerate(lines, start=1):
@@ -59,7 +59,7 @@ def read_rows(lines: Iterable[str]) -> tuple[list[Row], list[Problem]]:
 
 
 def draw(rows: list[Row], limit: int | None) -> list[Row]:
-    """At most `limit` of the rows, always the same ones, in their order."""
+    """Return at most `limit` of the rows, always the same ones, in their order."""
     if limit is None or limit >= len(rows):
         return rows
     return [rows[place] for place in sorted(random.Random(0).sample(range(len(rows)), limit))]  # noqa: S311

@@ -1,4 +1,4 @@
-"""The `groundwire eval` command: labelled files through the proxy's own verification, and what came of it."""
+"""The `groundwire eval` command: run labelled files through the proxy's verification and report the figures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from proxy.types import Policy
 
 _WORKERS, _CHUNK = 2, 8
 _MOST_SHOWN = 5
-_FILE_WIDTH = 150  # columns, where the table goes to no terminal
+_FILE_WIDTH = 150  # columns, if the table is not written to a terminal
 
 _COLUMNS: tuple[tuple[str, str], ...] = (
     ("n", "n"),
@@ -51,7 +51,7 @@ _COLUMNS: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to run and where to put it, as the command's help says; `compare` and `baseline` are files too."""
+    """The inputs and outputs of a run, as in the command's help; `compare` and `baseline` are files too."""
 
     files: tuple[Path, ...]
     policy: Policy = Policy()
@@ -65,9 +65,9 @@ class Options:
 
 
 def evaluate(options: Options) -> int:
-    """Runs it, prints and writes the figures. Returns 0, or 1 when a figure is below the baseline.
+    """Run the evaluation, print and write the figures. Returns 0, or 1 when a figure violates the baseline.
 
-    Raises OSError for a file that cannot be read or written, GroundwireError for one that is not what it should be.
+    Raises OSError for a file that cannot be read or written, GroundwireError for one with invalid content.
     """
     old = outcomes_of(_load(options.compare)) if options.compare else {}
     baseline = _load(options.baseline) if options.baseline else {}
@@ -75,7 +75,7 @@ def evaluate(options: Options) -> int:
     if not console.is_terminal:
         console.width = _FILE_WIDTH
     sets = [(path.stem, draw(_read(path, notes), options.limit)) for path in options.files]
-    load_judge(options.judge)  # here first, where what is wrong with it can be told
+    load_judge(options.judge)  # load here first, where errors reach the user
     results = list(_measured([(name, rows) for name, rows in sets if rows], options, notes))
     if not results:
         raise GroundwireError("There is no labelled answer in these files.")
@@ -107,7 +107,7 @@ def _complaint(path: Path, problem: Problem) -> str:
 
 
 def _measured(sets: Sequence[tuple[str, list[Row]]], options: Options, notes: Console) -> Iterator[Result]:
-    """Each set's result in turn; the processes are started anew, so that they share nothing with this one."""
+    """Yield each set's result in turn; the processes are spawned, so that they share nothing with this one."""
     with (
         ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool,
         progress(notes) as shown,
@@ -162,7 +162,7 @@ def _table(results: Sequence[Result]) -> Table:
 
 
 def _shown(value: float | None, spread: tuple[float, float] | None = None) -> str:
-    """A share without its leading zero, over its 95 % interval when there is one; a count as it is."""
+    """Format a share without its leading zero, above its 95 % interval if there is one; a count as it is."""
     if value is None:
         return "–"
     if isinstance(value, int):

@@ -1,1 +1,1 @@
-"""What must be asked for: a model, an encoder, a database. Judging what they answer is left to `verification/`."""
+"""Back ends that are queried for evidence: models, encoders, databases. `verification/` judges their answers."""

@@ -1,4 +1,6 @@
-"""One question to a server over HTTP: sent within limits, counted, and read as JSON or as the reason why not (RE1)."""
+"""Send one question to a server over HTTP, within limits, and return the JSON answer or the reason why there is
+none.
+"""
 
 from __future__ import annotations
 
@@ -19,24 +21,26 @@ from proxy.types import Call, Headers, Reply, Unavailable
 
 log = structlog.get_logger("groundwire.estimates")
 
-_BUSY = (429, 503, 529)  # rate limited, out of service for a while, and Anthropic's "overloaded"
+_BUSY = (429, 503, 529)  # rate limited, temporarily unavailable, and Anthropic's "overloaded"
 _REFUSALS = (400, 404, 422)
 _MOST = 4 * 2**20  # bytes of an answer; 20 logprobs for each of some hundred tokens take a tenth of that
 _LONGEST_WAIT_S = 3600.0
+_REASON = 600  # bytes of a refusal that are read
 
 Body = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The server does not take this question, which it may in another form."""
+    """The server rejects this form of the question; another one may work. `message` starts its explanation."""
 
     status: int
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A server that can be asked: `send` takes a call to it. `headers` go with every question.
+    """A server to query: `send` performs a call. `headers` are sent with every question.
 
     `provider` and `operation` are its names in the GenAI conventions, under which each question is recorded.
     """
@@ -52,7 +56,7 @@ class Asking:
     operation: str = "chat"
 
     async def ask(self, question: Mapping[str, Any]) -> Body | Refused | Unavailable:
-        """The server's answer, a JSON object, when it comes in time; waiting for one's turn counts too."""
+        """Return the server's answer, a JSON object, if it arrives in time; waiting for a slot counts too."""
         call = Call("POST", self.target, (*self.headers, (b"content-type", b"application/json")), dumps(question))
         try:
             async with asyncio.timeout_at(self.limits.until), self.limits.at_once:
@@ -66,7 +70,7 @@ class Asking:
             return self.failed(type(error).__name__)
 
     async def _asked(self, call: Call, question: Mapping[str, Any]) -> Body | Refused | Unavailable:
-        """The answer to one question, recorded as a call of its own with its own tokens."""
+        """Send one question, recorded as a separate call with its tokens."""
         told = self.telemetry.upstream_call(self.operation, self.provider, self.name, question, "probe")
         try:
             reply = await self.send(replace(call, headers=told.propagated(call.headers)))
@@ -85,7 +89,7 @@ class Asking:
         if reply.status in _BUSY:
             return Unavailable("rate_limited", _retry_after(reply.headers))
         if reply.status in _REFUSALS:
-            return Refused(reply.status)
+            return Refused(reply.status, body[:_REASON].decode(errors="replace"))
         if reply.status != 200:
             return self.failed(f"status {reply.status}", "unreachable" if reply.status >= 500 else "error")
         answer = loads(body)
@@ -96,13 +100,13 @@ class Asking:
         return answer
 
     def failed(self, reason: str, cause: Literal["error", "unreachable"] = "error") -> Unavailable:
-        """That there is no estimate, which the log tells with its reason."""
+        """Log the reason for a missing estimate and return its cause."""
         log.warning("estimate.failed", backend=self.name, reason=reason)
         return Unavailable(cause)
 
 
 async def _body(reply: Reply) -> bytes:
-    """The body of a reply, freed of its coding. Raises ValueError when it is too long or cannot be read."""
+    """Read and decode the body of a reply. Raises ValueError when it is too long or cannot be read."""
     if isinstance(reply.body, bytes):
         return reply.body
     decoder = Decoder(_header(reply.headers, b"content-encoding"))
@@ -117,7 +121,7 @@ async def _body(reply: Reply) -> bytes:
 
 
 def _retry_after(headers: Headers) -> float | None:
-    """The seconds that a server asked to be left alone; a date there is not read."""
+    """Return the seconds that a server asked to wait; a date is not read."""
     try:
         return min(max(0.0, float((_header(headers, b"retry-after") or b"").decode("latin-1"))), _LONGEST_WAIT_S)
     except ValueError:

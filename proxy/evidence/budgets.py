@@ -1,4 +1,4 @@
-"""The way of claims to their information budgets: p1 for all, p0 where it can matter, citations one by one (IB4)."""
+"""Measure the information budgets of claims: p1 for all, p0 where it can matter, then citations one by one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from proxy.verification.information.scrub import leave_one_out, scrub, scrub_all
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """A claim with the evidence that it cites, none: it leans on the whole context. `unknown` are labels of nothing."""
+    """A claim and the evidence that it cites; with none, it relies on the whole context. `unknown` are unresolved
+    labels.
+    """
 
     claim: Claim
     citations: tuple[Citation, ...] = ()
@@ -24,9 +26,9 @@ class Cited:
 async def budgets(
     asked: Sequence[Cited], sources: Sequence[Source], estimator: Estimator, threshold_bits: float = 0.0
 ) -> list[Budget]:
-    """The budget of each claim, in order. Claims that scrub the same evidence are asked about together.
+    """Return the budget of each claim, in order. Claims with the same citations are estimated together.
 
-    `threshold_bits` is what a gap is compared with later, for p0 is asked for where that depends on it.
+    `threshold_bits` is the gap that raises a flag; p0 is estimated only if the result depends on it.
     """
     found = {place: unasked(has_context=bool(sources), unknown=each.unknown) for place, each in enumerate(asked)}
     to_ask = {place: asked[place] for place, budget in found.items() if budget is None}
@@ -45,7 +47,7 @@ async def budgets(
 
 
 def target_of(estimate: Estimate) -> float:
-    """The target that fits how a probability is known."""
+    """Return the target for the method by which a probability is known."""
     return TARGETS[estimate.method] if isinstance(estimate, Probability) else TARGET
 
 
@@ -55,7 +57,7 @@ async def _p1(asked: Mapping[int, Cited], sources: Sequence[Source], estimator: 
 
 
 async def _p0(asked: Mapping[int, Cited], sources: Sequence[Source], estimator: Estimator) -> Mapping[int, Estimate]:
-    """Belief without the cited evidence; without any, where nothing is cited."""
+    """Estimate probabilities without the cited evidence; without any evidence if nothing is cited."""
     alike: dict[tuple[Citation, ...], list[int]] = {}
     for place, each in asked.items():
         alike.setdefault(each.citations, []).append(place)
@@ -74,7 +76,7 @@ def _scrubbed(sources: Sequence[Source], citations: Sequence[Citation]) -> tuple
 
 
 async def _ablated(cited: Cited, sources: Sequence[Source], p1: Estimate, estimator: Estimator) -> tuple[Ablation, ...]:
-    """Belief without each citation and, where that changes nothing, with it alone."""
+    """Estimate the probability without each citation and, if that changes nothing, with it alone."""
     contexts = await asyncio.to_thread(leave_one_out, sources, cited.citations)
 
     async def one(without: Sequence[Source], alone: Sequence[Source]) -> Ablation:

@@ -1,4 +1,4 @@
-"""Chat models as estimators: what a model believes, from its token probabilities, else from repeated answers (IB2)."""
+"""Estimate probabilities with chat models, from token probabilities or else from repeated answers."""
 
 from __future__ import annotations
 
@@ -14,30 +14,34 @@ from proxy.verification.information.probability import unanimous_samples
 from proxy.verification.information.probe import Probe, ask, ask_all
 from proxy.verification.information.reply import Reply, from_openai, read, read_all, sampled, says, says_all
 
-_TOP = 20  # the most that OpenAI's API, Ollama and vLLM tell of one token
-_ROUND = 5  # answers asked for at once, after a first one that may show that none are to be had
-_UNREADABLE = ("no_verdict", "misaligned", "no_samples")  # of a group; alone the claim may be answered plainly
+_TOP = 20  # the most that OpenAI's API, Ollama and vLLM return for one token
+THINKING_TOKENS = 2048
+"""The budget of a model that thinks before it answers."""
+
+_ROUND = 5  # answers requested at once, after a first one that may show that sampling is impossible
+_UNREADABLE = ("no_verdict", "misaligned", "no_samples")  # in a group; asked alone it may be readable
 
 SAMPLES = unanimous_samples(TARGETS["samples"])
-"""Answers asked for where a server tells no probabilities: as many as decide when all are alike."""
+"""The number of answers requested from servers without token probabilities: enough to decide when all agree."""
 
 _Said = tuple[bool | None, ...]
 
 
 class ChatEstimator:
-    """A model behind OpenAI's dialect, asked as `probe` lays it out; see `Estimator`.
+    """A model behind OpenAI's dialect, queried with prompts of `probe`; see `Estimator`.
 
-    Claims on one context go in one call per group. One whose line in the answer is missing, garbled or near a threshold
-    is asked about once more, alone. `tells_logprobs` False: the model is sampled from the start.
+    Claims on one context share a call per group. A claim whose line in the answer is missing, garbled or near a
+    threshold is asked about again, alone. With `tells_logprobs` False the model is sampled from the start.
     """
 
     def __init__(self, asking: Asking, model: str, *, tells_logprobs: bool = True) -> None:
         self._asking = asking
         self._model = model
         self._tells_logprobs = tells_logprobs
+        self._thinks = False
 
     async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
-        """The probability of YES to one claim."""
+        """Return the probability of YES to one claim."""
         probe = await asyncio.to_thread(ask, claim, context)
         if self._tells_logprobs:
             reply = await self._told(probe)
@@ -50,7 +54,9 @@ class ChatEstimator:
         return estimate
 
     async def batch_estimate(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
-        """The probabilities of several claims on one context, a group in each call, all groups at once."""
+        """Return the probabilities of several claims on one context, one call for each group, all groups
+        concurrently.
+        """
         found = await asyncio.gather(*(self._group(group, context) for group in self._groups(claims)))
         return [estimate for group in found for estimate in group]
 
@@ -76,12 +82,17 @@ class ChatEstimator:
         return await self._sampled(probe) if any(map(_has_no_logprobs, found)) else found
 
     async def _told(self, probe: Probe) -> Reply | Unavailable | None:
-        """The likeliest answer with its probabilities; None when the server refuses to tell them."""
+        """Return the most likely answer with its probabilities; None when the server refuses to provide them."""
+        if self._thinks:
+            return None
         answer = await self._asking.ask(_question(self._model, probe, 0.0, logprobs=True, top_logprobs=_TOP))
-        return None if isinstance(answer, Refused) else _reply(answer)
+        if isinstance(answer, Refused):
+            self._thinks = _wants_budget(answer)
+            return None
+        return _reply(answer)
 
     async def _sampled(self, probe: Probe) -> Sequence[Estimate]:
-        """The probabilities from repeated answers. It ends early where no claim can reach its target any more."""
+        """Return the probabilities from repeated answers. Stops early when no claim can reach its target any more."""
         answers: list[_Said] = []
         while len(answers) < SAMPLES and _is_open(answers):
             count = min(SAMPLES - len(answers), _ROUND) if answers else 1
@@ -93,7 +104,11 @@ class ChatEstimator:
         return [sampled(column) for column in zip(*answers, strict=True)]
 
     async def _sample(self, probe: Probe) -> Reply | Unavailable:
-        answer = await self._asking.ask(_question(self._model, probe, 1.0))
+        question = _thinking_question if self._thinks else _sampling_question
+        answer = await self._asking.ask(question(self._model, probe))
+        if not self._thinks and isinstance(answer, Refused) and _wants_budget(answer):
+            self._thinks = True
+            answer = await self._asking.ask(_thinking_question(self._model, probe))
         return self._asking.failed(f"status {answer.status}") if isinstance(answer, Refused) else _reply(answer)
 
 
@@ -103,8 +118,22 @@ def _question(model: str, probe: Probe, temperature: float, **fields: Any) -> Ma
     return {**common, **fields}
 
 
+def _sampling_question(model: str, probe: Probe) -> Mapping[str, Any]:
+    return _question(model, probe, 1.0)
+
+
+def _thinking_question(model: str, probe: Probe) -> Mapping[str, Any]:
+    """Return the question to a reasoning model, which takes neither `max_tokens` nor a temperature."""
+    asked = {key: value for key, value in _question(model, probe, 1.0).items() if key in ("model", "messages")}
+    return {**asked, "max_completion_tokens": THINKING_TOKENS}
+
+
+def _wants_budget(refused: Refused) -> bool:
+    return "max_completion_tokens" in refused.message
+
+
 def _reply(answer: Body | Unavailable) -> Reply | Unavailable:
-    """The first choice of a chat completion; one without choices reads as an empty answer."""
+    """Return the first choice of a chat completion; one without choices reads as an empty answer."""
     if isinstance(answer, Unavailable):
         return answer
     return next(iter(from_openai(answer)), Reply(""))
@@ -119,12 +148,12 @@ def _has_no_logprobs(estimate: Estimate) -> bool:
 
 
 def _is_doubtful(estimate: Estimate) -> bool:
-    """Whether a claim of a group is to be asked about alone."""
+    """Return whether to ask about a claim of a group again, alone."""
     if isinstance(estimate, Unavailable):
         return estimate.cause in _UNREADABLE
     return estimate.method == "logprobs" and not is_settled(estimate, TARGETS["logprobs"])
 
 
 def _is_open(answers: Sequence[_Said]) -> bool:
-    """Whether any claim has had answers of one mind only, so that more of them may decide it."""
+    """Return whether the answers on any claim are still unanimous, so that more of them may decide it."""
     return not answers or any(not {True, False} <= set(column) for column in zip(*answers, strict=True))

@@ -1,4 +1,4 @@
-"""The embedded verifier as an estimator: what its verdict amounts to as a probability, at no call and no cost (IB5)."""
+"""The embedded verifier as an estimator: converts its verdict to a probability, without calls."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from proxy.verification.information.worded import believed
 from proxy.verification.judge import Judge
 
 Run = Callable[[Callable[[], Sequence[Estimate]]], Awaitable[Sequence[Estimate]]]
-"""Runs a job of the processor's off the event loop; raises Overload when there is no room for it."""
+"""Run a CPU-bound job off the event loop; raises Overload when there is no capacity."""
 
 
 class EmbeddedEstimator:
-    """Asks no model; see `Estimator`. `until` is when its time is over (loop time)."""
+    """Estimate without a model; see `Estimator`. `until` is the deadline (loop time)."""
 
     def __init__(self, run: Run, policy: Policy, until: float, judge: Judge = Judge()) -> None:
         self._run = run
@@ -25,12 +25,12 @@ class EmbeddedEstimator:
         self._judge = judge
 
     async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
-        """The probability that the sources support one claim."""
+        """Return the probability that the sources support one claim."""
         (estimate,) = await self.batch_estimate([claim], context)
         return estimate
 
     async def batch_estimate(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
-        """The probabilities that the sources support several claims."""
+        """Return the probabilities that the sources support several claims."""
         try:
             async with asyncio.timeout_at(self._until):
                 return await self._run(lambda: probabilities(claims, context, self._policy, self._judge))
@@ -46,6 +46,6 @@ def probabilities(
     policy: Policy,
     judge: Judge = Judge(),
 ) -> list[Estimate]:
-    """How likely the sources support each claim; see `believed`."""
+    """Return the probability that the sources support each claim; see `believed`."""
     context = Context(sources)
     return [believed(judge.one(claim, context, policy)) for claim in claims]

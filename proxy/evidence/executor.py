@@ -1,4 +1,4 @@
-"""A chat model that finishes chains of reasoning, for the post-hoc check of traces (TA2)."""
+"""A chat model that completes chains of reasoning, for the post-hoc check of traces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ChatExecutor:
     model: str
 
     async def complete(self, system: str, user: str) -> str | Unavailable:
-        """What it replies to a prompt, at temperature 0; it raises nothing but cancellation."""
+        """Return the reply to a prompt, at temperature 0; raises nothing but cancellation."""
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         question = {"model": self.model, "messages": messages, "temperature": 0.0, "max_tokens": _MAX_TOKENS}
         answer = await self.asking.ask(question)

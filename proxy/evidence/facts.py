@@ -1,6 +1,6 @@
-"""Asks the user's database for values: named, parameterised queries, read only, limited in time and rows (FA1, FA2).
+"""Query the user's database for facts: named, parameterised, read-only queries with limits on time and rows.
 
-PostgreSQL and SQLite. Everything that fails is a value too: no answer waits for a database, or is doubted for its sake.
+PostgreSQL and SQLite. Failures are returned as values: no answer waits for a database, or is doubted because of one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from proxy.types import Source
-from proxy.verification.facts import Period, Value, facts_source
+from proxy.verification.verifiers.facts import Period, Value, facts_source
 
 Reason = Literal[
     "missing_parameter", "bad_parameter", "timeout", "error", "bad_columns", "not_a_number", "no_row", "row_limit"
@@ -32,15 +32,15 @@ log = structlog.get_logger("groundwire.facts")
 
 TENANT = "groundwire_tenant"
 _CONNECT_S = 3
-_LOOK_EVERY = 1000  # instructions of SQLite's machine between two looks at the clock
-_GRACE_S = 0.5  # for a server that was told to stop a statement
+_LOOK_EVERY = 1000  # instructions of SQLite's virtual machine between two checks of the time
+_GRACE_S = 0.5  # extra time for a server to stop a statement
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A query by its name; `:name` in it is a parameter.
+    """A named query; `:name` in it is a parameter.
 
-    It gives a row for each value, with columns `label` and `value` and optionally `unit` and `period`; or a row for
+    It returns a row for each value, with columns `label` and `value` and optionally `unit` and `period`; or a row for
     each period, with `label`, `start` and `end`.
     """
 
@@ -50,7 +50,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """What a query did not do, and why; `row_limit` and `not_a_number` leave the other rows standing."""
+    """A failure of a query and its reason; with `row_limit` and `not_a_number` the other rows are still used."""
 
     template: str
     reason: Reason
@@ -62,8 +62,9 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the queries gave: a source for each (without text if it gave no values), what went wrong, and parameters
-    that none takes."""
+    """The result of the queries: a source for each (without text if it returned no values), failures, and unused
+    parameters.
+    """
 
     sources: tuple[Source, ...] = ()
     shortfalls: tuple[Shortfall, ...] = ()
@@ -71,7 +72,7 @@ class Facts:
 
 
 class FactsDatabase:
-    """Queries to one database. Nothing is opened before it is asked; `close` closes all connections."""
+    """Queries to one database. Connections are opened on first use; `close` closes them all."""
 
     def __init__(self, url: str, templates: Sequence[Template], timeout_s: float = 2.0, max_rows: int = 500) -> None:
         parsed = make_url(url)
@@ -87,10 +88,10 @@ class FactsDatabase:
         )
 
     async def ask(self, parameters: Mapping[str, object], tenant: str = "") -> Facts:
-        """One query for each template whose parameters are all given, all at once.
+        """Run one query for each template whose parameters are all given, concurrently.
 
-        A template of whose parameters some are given is told as lacking the others. In a template, `:groundwire_tenant`
-        is the tenant's name, which no request can give. Raises nothing but cancellation.
+        A template with only some parameters given is reported as lacking the others. In a template,
+        `:groundwire_tenant` is the tenant's name, which no request can set. Raises nothing but cancellation.
         """
         given = {**parameters, TENANT: tenant}
         found = await asyncio.gather(
@@ -105,7 +106,7 @@ class FactsDatabase:
         )
 
     async def close(self) -> None:
-        """Closes every connection."""
+        """Close every connection."""
         await self._engine.dispose()
 
     async def _ask(
@@ -124,7 +125,7 @@ class FactsDatabase:
         return name, *_read(name, rows[: self._max_rows], len(rows) > self._max_rows)
 
     async def _rows(self, query: TextClause, parameters: Mapping[str, object]) -> Sequence[RowMapping]:
-        """The rows, at most one more than the limit."""
+        """Return the rows, at most one more than the limit."""
         if self._file and not await asyncio.to_thread(self._file.is_file):
             raise FileNotFoundError(self._file)
         async with self._engine.connect() as connection, self._limited(connection):
@@ -144,7 +145,7 @@ class FactsDatabase:
 
 
 class _Limited:
-    """A time limit on the statements of a SQLite connection, which has none of its own."""
+    """A time limit on the statements of a SQLite connection, which has no built-in limit."""
 
     def __init__(self, connection: AsyncConnection, timeout_s: float | None) -> None:
         self._connection, self._timeout_s = connection, timeout_s
@@ -166,13 +167,13 @@ class _Limited:
 
 
 def _read_only_sqlite(url: URL) -> URL:
-    """The same file, opened only to be read; it is never created."""
+    """Return a URL that opens the file read-only and never creates it."""
     file = f"file:{quote(url.database or '')}"
     return url.set(drivername="sqlite+aiosqlite", database=file, query={"mode": "ro", "uri": "true"})
 
 
 def _read_only_session(timeout_s: float) -> dict[str, Any]:
-    """Settings of every session on PostgreSQL: no transaction in it may write, and none may take long."""
+    """Return the session settings for PostgreSQL: read-only transactions with a statement time-out."""
     limit = max(1, round(timeout_s * 1000))
     options = f"-c default_transaction_read_only=on -c statement_timeout={limit} -c lock_timeout={limit}"
     return {"connect_timeout": _CONNECT_S, "options": options}
@@ -183,19 +184,21 @@ def _parameters(query: TextClause) -> list[str]:
 
 
 def _is_meant(query: TextClause, parameters: Mapping[str, object]) -> bool:
-    """Whether a request that gives these parameters asks for this query: by any of its own, or if it has none."""
+    """Return whether a request with these parameters refers to this query: one of its parameters is given, or it has
+    none.
+    """
     wanted = [each for each in _parameters(query) if each != TENANT]
     return not wanted or any(each in parameters for each in wanted)
 
 
 def _sources(name: str, values: Sequence[Value | Period], shortfalls: Sequence[Shortfall]) -> tuple[Source, ...]:
-    """Return what a query gave as a source; rows beyond the limit are one more, without text."""
+    """Return the result of a query as a source; rows beyond the limit are represented by another one, without text."""
     is_cut = any(each.reason == "row_limit" for each in shortfalls)
     return (facts_source(name, values), *((facts_source(f"{name}.rest", ()),) if is_cut else ()))
 
 
 def _read(name: str, rows: Sequence[RowMapping], is_cut: bool) -> tuple[list[Value | Period], list[Shortfall]]:
-    """Return the values of rows, and what of them could not be read."""
+    """Return the values of rows, and the parts that could not be read."""
     if not rows:
         return [], [Shortfall(name, "no_row")]
     told = [Shortfall(name, "row_limit", f"only {len(rows)} rows were read")] if is_cut else []
@@ -221,7 +224,7 @@ def _row_period(row: RowMapping) -> Period | None:
 
 
 def _written(value: object) -> str | None:
-    """A number, or a date, as an answer would write it; None for anything else."""
+    """Format a number or a date as text; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, date):

@@ -19,10 +19,10 @@ NAMES = (
     "model_int8.onnx",
     "onnx/model_int8.onnx",
 )
-"""Where exporters put the graph, in the order in which it is looked for."""
+"""The usual paths of the graph, in the order of the search."""
 
 COMBINATION = "groundwire.json"
-"""What `groundwire calibrate --model` writes, where it lies beside the model."""
+"""The file that `groundwire calibrate --model` writes into the model's folder."""
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _EXPORT = "optimum-cli export onnx --model MODEL FOLDER writes one"
@@ -52,7 +52,7 @@ def find_files(model: str, revision: str | None, file: str | None) -> Files:
         missing += [] if graph else [f"{' or '.join(names[:2])} ({_EXPORT})"]
         raise ConfigError([f"judge.model: {model} holds no {name}" for name in missing])
     if graph.name.endswith(".onnx"):
-        fetch(f"{graph.relative_to(config.parent).as_posix()}_data")  # weights of large models lie beside the graph
+        fetch(f"{graph.relative_to(config.parent).as_posix()}_data")  # weights of large models
     return Files(config.parent, graph, tokenizer, _read(config), fetch(COMBINATION))
 
 
@@ -64,7 +64,9 @@ def _in_folder(folder: Path) -> Fetch:
 
 
 def _on_hub(model: str, revision: str | None) -> Fetch:
-    """Fetches one file of a hub id at a time, all of the same commit; honours HF_HOME, HF_TOKEN and HF_HUB_OFFLINE."""
+    """Return a function that fetches files of a hub id, all of one commit; respects HF_HOME, HF_TOKEN and
+    HF_HUB_OFFLINE.
+    """
     if not _HUB_ID.fullmatch(model):
         raise ConfigError([f"judge.model: {model} is neither a folder nor a hub id such as owner/name"])
     try:
@@ -91,7 +93,7 @@ def _on_hub(model: str, revision: str | None) -> Fetch:
 
 
 def _snapshots(path: Path) -> Path:
-    """The folder of the hub's cache with one folder per commit, from a file below it."""
+    """Return the folder of the hub's cache with one folder per commit, from a file below it."""
     return next(parent for parent in path.parents if parent.name == "snapshots")
 
 

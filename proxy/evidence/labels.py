@@ -1,4 +1,4 @@
-"""Which of a classifier's labels mean that the evidence supports the claim."""
+"""Identify the labels of a classifier that mean "supported" or "contradicted"."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _AGAINST = frozenset(
 )
 _GENERIC = re.compile(r"(?:label)?\d+")
 _BEGINS_OR_CONTINUES = re.compile(r"[bi][-_](?=\w{2})")
-_OUTSIDE = "o"  # of any span that a token classifier marks
+_OUTSIDE = "o"  # outside any span that a token classifier marks
 
 
 _CONTRADICTING = frozenset("contradiction contradicted contradicts contradict refuted refutes refute".split())
 
 
 def contradicting(labels: Mapping[int, str]) -> frozenset[int]:
-    """Return the places of the labels that mean "contradicted"; none where a model has no such label."""
+    """Return the indices of the labels that mean "contradicted"; none if a model has no such label."""
     return frozenset(place for place, label in labels.items() if _plain(label) in _CONTRADICTING)
 
 
 def supporting(labels: Mapping[int, str], *, per_token: bool, named: str | None = None) -> frozenset[int]:
-    """The places of the labels that mean "supported"; their probabilities add up.
+    """Return the indices of the labels that mean "supported"; their probabilities add up.
 
-    `named` wins over what the names say. Two labels without a name, of a token classifier, are read as LettuceDetect
-    means them: 0 supported, 1 hallucinated. ValueError: it cannot be told.
+    `named` overrides the meaning of names. Two unnamed labels of a token classifier are read as in LettuceDetect: 0
+    supported, 1 hallucinated. Raises ValueError when the meaning cannot be determined.
     """
     if named is not None:
         places = frozenset(place for place, label in labels.items() if _plain(label) == _plain(named))
@@ -56,5 +56,7 @@ def _by_name(labels: Mapping[int, str], per_token: bool) -> frozenset[int]:
 
 
 def _plain(label: str) -> str:
-    """A label in small letters and digits only, without the prefix of a span's beginning or inside."""
+    """Return a label in lower-case letters and digits only, without the prefix for the beginning or inside of a
+    span.
+    """
     return re.sub(r"[\W_]+", "", _BEGINS_OR_CONTINUES.sub("", label.strip().lower(), count=1))

@@ -1,4 +1,4 @@
-"""Load the judge that settings ask for; a server loads its model in the background."""
+"""Load the judge that the settings describe; a server loads its model in the background."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from proxy.errors import ConfigError
 from proxy.evidence.files import Files, find_files
 from proxy.evidence.profiles import ModelSource, find_model
 from proxy.verification.entailment.combination import Combination, read_combination
-from proxy.verification.entailment.model import Entailment, EntailmentModel, Question, State
+from proxy.verification.entailment.model import EntailmentModel, Opinion, Question, State
 from proxy.verification.judge import Judge
 
 log = structlog.get_logger("groundwire.judge")
 
 
 class LoadingModel:
-    """A model that is loaded by a thread of its own, from the start on."""
+    """A model that a separate thread loads, beginning at construction."""
 
     def __init__(self, load: Callable[[], EntailmentModel]) -> None:
         self._load = load
@@ -34,17 +34,17 @@ class LoadingModel:
 
     @property
     def state(self) -> State:
-        """Whether it is loaded yet."""
+        """The state of loading."""
         return self._model.state if self._model else "failed" if self._failed else "loading"
 
-    def entail(self, questions: Sequence[Question]) -> list[Entailment]:
-        """Ask the model. Raises RuntimeError while it is not there."""
+    def entail(self, questions: Sequence[Question]) -> Sequence[Opinion]:
+        """Query the model. Raises RuntimeError while it is not loaded."""
         if self._model is None:
             raise RuntimeError("the entailment model is not loaded")
         return self._model.entail(questions)
 
     def wait(self, timeout: float) -> None:
-        """Wait until it is loaded, or has failed to, at most so many seconds."""
+        """Wait until loading has succeeded or failed, at most `timeout` seconds."""
         self._thread.join(timeout)
 
     def _run(self) -> None:
@@ -66,9 +66,11 @@ def start_judge(settings: JudgeSettings) -> Judge:
 
 @lru_cache(maxsize=2)
 def load_judge(settings: JudgeSettings = JudgeSettings()) -> Judge:
-    """Return a judge whose model is loaded. Raises ConfigError when it cannot be."""
+    """Return a judge whose model is loaded. Raises ConfigError when it cannot be, or is a language model."""
     if settings.by == "off":
         return Judge()
+    if settings.is_language:
+        raise ConfigError([f"judge.by: {settings.by} is no encoder, and nothing else can judge here"])
     source = find_model(settings)
     files = _files(source)
     return Judge(_model(files, source), _combination(files, settings))
@@ -76,9 +78,11 @@ def load_judge(settings: JudgeSettings = JudgeSettings()) -> Judge:
 
 @lru_cache(maxsize=8)
 def judge_identity(settings: JudgeSettings) -> str:
-    """Return what identifies the judge: settings, profile, and the digest of the fit and the config of its files."""
+    """Return the identity of the judge: a digest of its settings, its profile, and the fit and config of its files."""
     if settings.by == "off":
         return ""
+    if settings.is_language:
+        return sha256(f"{settings.identity}{judge_identity(settings.encoder)}".encode()).hexdigest()[:16]
     source = find_model(settings)
     files = _files(source)
     parts = sha256(f"{settings.identity}{source}".encode())

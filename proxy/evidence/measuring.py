@@ -1,4 +1,4 @@
-"""One claim that somebody puts forward with its evidence: p1 and p0 from an estimator, both told in any case."""
+"""Measure the budget of one claim with explicit evidence: both p1 and p0, in any case."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from proxy.verification.information.cascade import unknown_citations
 from proxy.verification.information.scrub import scrub_all
 
 TargetOf = Callable[[Method], float]
-"""The belief that a claim must reach, by how its probability is known."""
+"""The probability that a claim must reach, by the method of its estimate."""
 
 
 async def measured(
     claim: Claim, sources: Sequence[Source], estimator: Estimator, target_of: TargetOf = TARGETS.__getitem__
 ) -> Budget:
-    """The budget of a claim that all of its evidence is cited for: p0 has nothing of that left but its structure."""
+    """Return the budget of a claim that cites all of its evidence: for p0 the evidence is reduced to its structure."""
     unknown = await asyncio.to_thread(unknown_citations, claim, sources) if claim.cited else ()
     if nothing := unasked(has_context=any(source.text.strip() for source in sources), unknown=unknown):
         return nothing

@@ -1,7 +1,7 @@
-"""An entailment model run by ONNX Runtime: a cross-encoder of claim and evidence, or a classifier of tokens.
+"""Run an entailment model with ONNX Runtime: a cross-encoder of claim and evidence, or a token classifier.
 
 The graph is given a pair of texts: premise and hypothesis of an NLI cross-encoder, prompt and answer of LettuceDetect's
-token classifiers. The two kinds differ in the shape of their `logits`. A cross-encoder may have `token_logits` besides,
+token classifiers. The two kinds differ in the shape of their `logits`. A cross-encoder may also have `token_logits`,
 one for each token: the log-odds that it is wrong.
 """
 
@@ -31,7 +31,7 @@ log = structlog.get_logger("groundwire.judge")
 _TYPES: Mapping[str, np.dtype[Any]] = {"tensor(int64)": np.dtype(np.int64), "tensor(int32)": np.dtype(np.int32)}
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 EVIDENCE = "{evidence}"
-_DOUBTED = 0.5  # the probability of being wrong, from which a token is doubted
+_DOUBTED = 0.5  # the least probability of being wrong at which a token is doubted
 _WORD = re.compile(r"\w+(?:[-'’.,]\w+)*")
 
 Row = NDArray[np.float64]
@@ -39,9 +39,9 @@ Row = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a model is read: `template` goes around the evidence, `max_tokens` bounds a pair.
+    """The input format of a model: `template` surrounds the evidence, `max_tokens` bounds a pair.
 
-    Without a `layout`, that of the model's config.json is taken.
+    Without a `layout`, that of the model's config.json is used.
     """
 
     template: str = EVIDENCE
@@ -51,7 +51,7 @@ class Format:
 
 
 class OnnxModel:
-    """An entailment model. Any thread may call it; the work is done on the calling thread.
+    """An entailment model. It may be called from any thread and works on the calling one.
 
     Pairs are run one by one: in a batch the quantised sums of one pair would depend on the others, and with them
     verdicts.
@@ -60,7 +60,7 @@ class OnnxModel:
     state: State = "ready"
 
     def __init__(self, files: Files, format_: Format = Format()) -> None:
-        """Load and try the model. Raises ConfigError, naming the folder, when it is not of a kind that can be used."""
+        """Load and try the model. Raises ConfigError, naming the folder, when its kind is not supported."""
         self._template = format_.template
         try:
             own = files.config.get("groundwire", {})
@@ -77,11 +77,11 @@ class OnnxModel:
             labels = _labels(files.config, tried.shape[-1])
             self._supporting = sorted(supporting(labels, per_token=self._per_token, named=format_.supported_label))
             self._contradicting = sorted(contradicting(labels))
-        except Exception as error:  # both libraries choose freely what they raise about a file that is no model
+        except Exception as error:  # both libraries raise arbitrary exceptions for invalid files
             raise ConfigError([f"judge.model: {files.folder} cannot be used: {_first_line(error)}"]) from error
 
     def entail(self, questions: Sequence[Question]) -> list[Entailment]:
-        """Return what the model says of each question. Raises what ONNX Runtime raises, after logging it."""
+        """Return the model's opinion on each question. Logs and re-raises errors of ONNX Runtime."""
         try:
             return [self._entail(question) for question in questions]
         except Exception as error:
@@ -104,7 +104,7 @@ class OnnxModel:
         return self._layout(self._tokenizer, question.claim, question.lead, evidence, self._limit)
 
     def _run(self, pair: Pair) -> list[Row]:
-        """Return the outputs for a pair: `(labels,)` or `(tokens, labels)`, and those of tokens besides."""
+        """Return the outputs for a pair: `(labels,)` or `(tokens, labels)`, and those of tokens if there are any."""
         count = len(pair.ids)
         rest = max(0, (self._length or 0) - count)
         given = {
@@ -118,7 +118,7 @@ class OnnxModel:
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Load a tokenizer that neither pads nor cuts, and takes special tokens in a text for text."""
+    """Load a tokenizer that neither pads nor truncates, and reads special tokens in a text as text."""
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -133,7 +133,7 @@ def _layout(name: str) -> Layout:
 
 
 def _session(path: Path) -> onnxruntime.InferenceSession:
-    """Return a session on one core that keeps no memory beyond what one pair takes; other threads take other cores."""
+    """Open a session on one core that keeps no memory beyond one pair; other threads use other cores."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.enable_cpu_mem_arena = False
@@ -150,7 +150,7 @@ def _inputs(session: onnxruntime.InferenceSession) -> dict[str, np.dtype[Any]]:
 
 
 def _length(session: onnxruntime.InferenceSession) -> int | None:
-    """Return the number of tokens that the graph takes, where it was exported for one number only."""
+    """Return the number of tokens that the graph takes, if it was exported with a fixed length."""
     tokens = session.get_inputs()[0].shape[-1]
     return tokens if isinstance(tokens, int) else None
 
@@ -161,7 +161,7 @@ def _outputs(session: onnxruntime.InferenceSession) -> list[str]:
 
 
 def _labels(config: Mapping[str, Any], count: int) -> dict[int, str]:
-    """Return the names of the labels by place. Raises ValueError when the config names more labels or fewer."""
+    """Return the names of the labels by index. Raises ValueError when the config has another number of labels."""
     told = config.get("id2label") or {}
     if told and len(told) != count:
         raise ValueError(f"its graph has {count} labels, and its config.json names {len(told)}")
@@ -169,7 +169,7 @@ def _labels(config: Mapping[str, Any], count: int) -> dict[int, str]:
 
 
 def _positions(config: Mapping[str, Any]) -> int:
-    """Return how many tokens have a position; models of RoBERTa's kind count from behind the padding token's id."""
+    """Return the number of token positions; models of RoBERTa's kind count from behind the padding token's id."""
     positions = int(config.get("max_position_embeddings") or 512)
     is_shifted = "roberta" in str(config.get("model_type", "")) or config.get("model_type") in ("camembert", "mpnet")
     return positions - (int(config.get("pad_token_id", 1)) + 1 if is_shifted else 0)
@@ -185,20 +185,20 @@ def _shares(logits: Row) -> Row:
 
 
 def _of_tokens(claim: str, pair: Pair, wrong: Row) -> Entailment:
-    """Return the opinion of a token classifier: a claim is as likely supported as its most doubted token."""
+    """Return the opinion of a token classifier: the support of a claim is that of its most doubted token."""
     support = 1 - max((share for _, share in _in_claim(claim, pair, wrong)), default=0.0)
     return Entailment(support, 0.0, _doubted(claim, pair, wrong))
 
 
 def _in_claim(claim: str, pair: Pair, wrong: Row) -> Iterator[tuple[tuple[int, int], float]]:
-    """Yield the tokens of the claim that have a letter or digit, each with its share of being wrong."""
+    """Yield the tokens of the claim that contain a letter or digit, each with its probability of being wrong."""
     for place, share in zip(pair.places, wrong, strict=True):
         if place and _WORD.search(claim[slice(*place)]):
             yield place, float(share)
 
 
 def _doubted(claim: str, pair: Pair, wrong: Row) -> tuple[str, ...]:
-    """Return the words that doubted tokens are part of, neighbours together."""
+    """Return the words that contain doubted tokens, with neighbours joined."""
     doubted = [place for place, share in _in_claim(claim, pair, wrong) if share >= _DOUBTED]
     spans = [match.span() for match in _WORD.finditer(claim)]
     phrases: list[str] = []

@@ -1,7 +1,7 @@
-"""A claim, its lead and its evidence as the tokens that an entailment model reads.
+"""Encode a claim, its lead and its evidence as the tokens that an entailment model reads.
 
-Cross-encoders for entailment and prompts read the evidence first. The layout of our own model begins with the claim and
-marks by token types which words of claim and evidence match.
+Cross-encoders for entailment and prompts read the evidence first. The layout of the shipped model begins with the claim
+and marks by token types which words of claim and evidence match.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ Span = tuple[int, int]
 
 EVIDENCE, MATCHED, CLAIM, MISSING, LEAD = range(5)
 """The token types of a matched pair: evidence, a content word of it that the claim has too, claim, a word of the claim
-that the evidence lacks, and the text that the claim leans on. Words are compared by their stems."""
+that the evidence lacks, and the lead of the claim. Words are compared by their stems.
+"""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DIGITS = {
@@ -32,7 +33,7 @@ _DIGITS = {
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The tokens of a pair with their types, and the span of the claim that each one is (None: not of the claim)."""
+    """The tokens of a pair with their types, and the span of the claim for each (None: not in the claim)."""
 
     ids: Sequence[int]
     types: Sequence[int]
@@ -40,11 +41,11 @@ class Pair:
 
 
 Layout = Callable[[Tokenizer, str, str, str, int], Pair]
-"""Makes a pair of a claim, its lead and its evidence, of at most so many tokens; the end of the evidence is cut off."""
+"""Encode a claim, its lead and its evidence in a maximum number of tokens; the end of the evidence is cut off."""
 
 
 def evidence_first(tokenizer: Tokenizer, claim: str, lead: str, evidence: str, limit: int) -> Pair:
-    """Return premise and hypothesis as the tokenizer puts two texts together. The lead begins the hypothesis."""
+    """Return premise and hypothesis as the tokenizer joins two texts. The lead begins the hypothesis."""
     hypothesis, evidence = readable(f"{lead} {claim}" if lead else claim), readable(evidence)
     found = tokenizer.encode(evidence, hypothesis)
     if (excess := len(found.ids) - limit) > 0:
@@ -60,12 +61,12 @@ def evidence_first(tokenizer: Tokenizer, claim: str, lead: str, evidence: str, l
 
 
 def evidence_first_one_separator(tokenizer: Tokenizer, claim: str, lead: str, evidence: str, limit: int) -> Pair:
-    """Return the pair of `evidence_first`, with one separator where the tokenizer puts two, as RoBERTa's does.
+    """Return the pair of `evidence_first` with one separator, also for tokenizers such as RoBERTa's that insert two.
 
     MiniCheck's models were trained on evidence and claim joined by one.
     """
     pair = evidence_first(tokenizer, claim, lead, evidence, limit)
-    around = tokenizer.encode("", "").ids  # what the tokenizer puts around two texts
+    around = tokenizer.encode("", "").ids  # the special tokens that the tokenizer adds to two texts
     if len(around) < 4 or around[1] != around[2]:
         return pair
     doubled = next((at for at in range(1, len(pair.ids)) if pair.ids[at - 1] == pair.ids[at] == around[1]), None)
@@ -94,7 +95,7 @@ LAYOUTS: dict[str, Layout] = {
     "evidence_first_one_separator": evidence_first_one_separator,
     "claim_first_matched": claim_first_matched,
 }
-"""Every layout by its name in a profile, or in a model's config.json, under "groundwire"."""
+"""Every layout by its name in a profile, or in a model's config.json under "groundwire"."""
 
 
 def _encode(tokenizer: Tokenizer, text: str) -> Encoding:
@@ -102,7 +103,7 @@ def _encode(tokenizer: Tokenizer, text: str) -> Encoding:
 
 
 def readable(text: str) -> str:
-    """Return the text with lone surrogates, which a tokenizer refuses, replaced one for one."""
+    """Replace lone surrogates, which a tokenizer refuses, one for one."""
     return _SURROGATE.sub("\ufffd", text)
 
 
@@ -111,7 +112,7 @@ def _key(word: Word) -> str:
 
 
 def _touching(places: Sequence[Span], found: Iterable[Word]) -> list[bool]:
-    """Return for each token, in order, whether it overlaps one of the words, which are in order too."""
+    """Return whether each token, in order, overlaps one of the words, which are in order too."""
     spans, at, touching = [(word.start, word.end) for word in found], 0, []
     for start, end in places:
         while at < len(spans) and spans[at][1] <= start:

@@ -1,6 +1,7 @@
-"""Profiles of public models: where the files of each are, how it is read, and what is published about it.
+"""Profiles of public models: the location of their files, their input format, and published facts about them.
 
-`judge.model` takes the name of a profile. docs/models.md has the same facts as a table, and the models that have none.
+`judge.model` takes the name of a profile. docs/models.md has the same facts as a table, and the models without a
+profile.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from proxy.config import SHIPPED, JudgeSettings
 from proxy.errors import ConfigError
 
 MAX_TOKENS = 512
-"""The length of a pair where neither settings nor profile name one."""
+"""The maximum length of a pair if neither settings nor profile set one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A public model. Without `file`, its repository has no ONNX graph that we know of, and it is to be exported.
+    """A public model. Without `file`, its repository has no known ONNX graph, so it has to be exported.
 
-    `model` to `max_tokens` are what loading needs; `labels` are in the order of the outputs. The rest is for people:
+    `model` to `max_tokens` are used for loading; `labels` are in the order of the outputs. The rest is for people:
     `megabytes` of the file that is loaded, or of the weights to export (None: not verified); `context` is the number of
     tokens that the model was published for.
     """
@@ -51,7 +52,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """Where the files of a model are and how it is read, from settings and profile together."""
+    """The location of a model's files and its input format, from settings and profile together."""
 
     model: str
     revision: str | None
@@ -182,13 +183,13 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
         ),
     }
 )
-"""Every profile by its name."""
+"""All profiles by name."""
 
 
 def find_model(settings: JudgeSettings) -> ModelSource:
-    """Return the model that settings ask for; what they say explicitly wins over its profile.
+    """Return the model that settings select; explicit settings override its profile.
 
-    Raises ConfigError for a name that is unknown, and for a model that is to be exported first.
+    Raises ConfigError for a name that is unknown, and for a model that has to be exported first.
     """
     is_named = settings.model in PROFILES
     name = settings.model if is_named else settings.profile

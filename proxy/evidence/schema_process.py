@@ -1,4 +1,4 @@
-"""Validate answers against the JSON schemas of clients in a process of its own, which is killed when it takes too long.
+"""Validate answers against clients' JSON schemas in a separate process, which is killed when it takes too long.
 
 A thread would not do: the library holds the GIL while it validates, and a schema of a few hundred bytes can keep it
 busy for minutes.
@@ -20,7 +20,7 @@ from proxy.dialects.jsonbytes import dumps
 from proxy.types import Violation
 from proxy.verification import json_schema
 from proxy.verification.json_schema import HEADER
-from proxy.verification.schema import SchemaResult, violations_of
+from proxy.verification.schema import TOO_LONG_ANSWER, SchemaResult, violations_of
 
 log = structlog.get_logger("groundwire.schema")
 
@@ -30,7 +30,6 @@ MAX_ANSWER_CHARS = 2**20
 _MAX_REPLY_BYTES = 2**20  # a hundred violations of at most 800 characters, escaped, are far less
 _ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR")
 _TOO_LONG = SchemaResult("not_checked", reason="validating the answer against the JSON schema takes too long")
-_TOO_LONG_ANSWER = SchemaResult("not_checked", reason="the answer is too long to be validated against a JSON schema")
 _TOO_LARGE = SchemaResult(
     "not_checked", reason=f"the JSON schema is larger than {MAX_SCHEMA_BYTES // 2**10} KiB, or nested too deeply"
 )
@@ -40,9 +39,9 @@ _INVALID = SchemaResult("invalid", (Violation("", None, "the JSON schema", "anot
 
 
 class SchemaProcess:
-    """A process that validates one answer after another, started when it is first needed. Used from one event loop.
+    """A process that validates one answer after another, started on first use. Used from one event loop.
 
-    `cpu_seconds` is the processor time that one answer may take.
+    `cpu_seconds` is the processor time allowed for one answer.
     """
 
     def __init__(self, cpu_seconds: float = DEFAULT_CPU_SECONDS) -> None:
@@ -53,7 +52,7 @@ class SchemaProcess:
     async def validate(self, texts: Sequence[str], schema: Mapping[str, Any], within: float) -> list[SchemaResult]:
         """Validate JSON texts against a schema, all of them `within` so many seconds.
 
-        The texts that follow one that took too long are not checked either. Raises nothing but cancellation.
+        The texts after one that took too long are not checked either. Raises nothing but cancellation.
         """
         written = await asyncio.to_thread(_written, schema)
         if written is None:
@@ -71,7 +70,7 @@ class SchemaProcess:
 
     async def _validated(self, schema: bytes, text: str) -> SchemaResult:
         if len(text) > MAX_ANSWER_CHARS:
-            return _TOO_LONG_ANSWER
+            return TOO_LONG_ANSWER
         result = None
         try:
             if self._process is None or self._process.returncode is not None:
@@ -123,7 +122,7 @@ def _written(schema: Mapping[str, Any]) -> bytes | None:
 
 
 async def _asked(process: asyncio.subprocess.Process, schema: bytes, text: str) -> SchemaResult:
-    """Ask the process, which ends when the answer takes it too long."""
+    """Validate one text in the process, which ends when the answer takes too long."""
     assert process.stdin is not None  # noqa: S101 - both are pipes
     assert process.stdout is not None  # noqa: S101
     encoded = text.encode("utf-8", "surrogatepass")

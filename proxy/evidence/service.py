@@ -1,4 +1,4 @@
-"""An HTTP service of one's own as an estimator; its contract is told in docs/information-budget.md (IB5)."""
+"""A user's HTTP service as an estimator; docs/information-budget.md describes its contract."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ VERSION = 1
 
 
 class ServiceEstimator:
-    """Asks a service that gives probabilities itself; see `Estimator`."""
+    """Query a service that returns probabilities; see `Estimator`."""
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
 
     async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
-        """The service's probability of one claim."""
+        """Return the service's probability of one claim."""
         (estimate,) = await self._group([claim], context)
         return estimate
 
     async def batch_estimate(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
-        """The service's probabilities of several claims on one context, a group in each call, all groups at once."""
+        """Return the service's probabilities of several claims on one context, one call for each group, all
+        concurrently.
+        """
         asked = groups(claims, self._asking.limits.batch_size)
         found = await asyncio.gather(*(self._group(group, context) for group in asked))
         return [estimate for group in found for estimate in group]
@@ -40,13 +42,15 @@ class ServiceEstimator:
 
 
 def question(claims: Sequence[Claim], context: Sequence[Source]) -> Mapping[str, Any]:
-    """What the service is asked: the sources, and the claims with ids counted from "1"."""
+    """Return the question to the service: the sources, and the claims with ids counted from "1"."""
     numbered = [_claim(claim, str(place)) for place, claim in enumerate(claims, start=1)]
     return {"version": VERSION, "context": [_source(each) for each in context], "claims": numbered}
 
 
 def read(answer: Mapping[str, Any], count: int) -> tuple[Estimate, ...]:
-    """The probabilities in an answer about `count` claims; one that is not there once, and sound, is unavailable."""
+    """Return the probabilities in an answer about `count` claims; an entry that is missing, repeated or invalid is
+    unavailable.
+    """
     listed = answer.get("estimates")
     entries = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
     return tuple(_estimate([each for each in entries if each.get("id") == str(n)]) for n in range(1, count + 1))
@@ -60,8 +64,14 @@ def _estimate(entries: Sequence[Mapping[str, Any]]) -> Estimate:
     if any(isinstance(bound, bool) or not isinstance(bound, int | float) for bound in bounds):
         return Unavailable("no_verdict")
     lower, value, upper = map(float, bounds)
-    is_sound = 0.0 <= lower <= value <= upper <= 1.0
-    return Probability(value, lower, upper, "service") if is_sound else Unavailable("no_verdict")
+    contradiction = entries[0].get("contradiction")
+    is_number = isinstance(contradiction, int | float) and not isinstance(contradiction, bool)
+    is_sound = contradiction is None or (is_number and 0.0 <= contradiction <= 1.0)
+    if not (is_sound and 0.0 <= lower <= value <= upper <= 1.0):
+        return Unavailable("no_verdict")
+    return Probability(
+        value, lower, upper, "service", contradiction=None if contradiction is None else float(contradiction)
+    )
 
 
 def _source(source: Source) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""A report made ready for the wire: what the client sees, what is kept, and the headers that sum it up."""
+"""Render a report: the part shown to the client, the stored part, and the summary headers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Annotation:
 
 
 def annotate(report: Report, request: Request, choices: Sequence[Choice] = ()) -> Annotation:
-    """A report as its request wants to see it; offsets are converted where it counts in UTF-16."""
+    """Render a report as its request asks; offsets are converted if it counts in UTF-16."""
     units = None
     if request.options.offset_unit == "utf16" and report.choices:
         units = Utf16(choices, request.exchange().messages, report.sources)

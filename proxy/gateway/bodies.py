@@ -26,7 +26,7 @@ class ReadAnswer(NamedTuple):
 
 
 async def parsed(body: bytes, parse: Callable[[], T]) -> T:
-    """Return what `parse` makes of a JSON body."""
+    """Return the result of `parse` on a JSON body."""
     return parse() if is_light(body) else await offloaded(parse)
 
 

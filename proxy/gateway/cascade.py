@@ -1,4 +1,4 @@
-"""The model's turn in the verification of one answer: claims that words leave open, and only those (IB5–IB7, RE1)."""
+"""The model stage of the cascade: claims that lexical checks leave open."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import structlog
 from proxy.evidence.budgets import Cited, budgets
 from proxy.evidence.estimator import Meter
 from proxy.gateway.estimators import Asker, Estimators
+from proxy.gateway.judging import JudgeSession
 from proxy.types import Budget, Claim, Judgement, Policy, StageUse, Unavailable
 from proxy.verification.context.index import Context
 from proxy.verification.entailment.evidence import plain_text
@@ -37,7 +38,7 @@ class ModelStage:
 
 
 class ModelTurn:
-    """What a model says about one answer. `used` tells what it has cost so far."""
+    """The model's judgements on one answer. `used` is the cost so far."""
 
     def __init__(self, estimators: Estimators, policy: Policy, asker: Asker) -> None:
         self._estimators = estimators
@@ -48,15 +49,16 @@ class ModelTurn:
         self.used = StageUse("model", 0)
 
     def look_ahead(self, judgements: Sequence[Judgement], context: Context) -> None:
-        """Has claims asked about that will probably stand in the answer, so that little is left at its end.
+        """Query the model early about claims that will probably be part of the answer, so that little is left at its
+        end.
 
-        Not of the model that is answering: that would only take longer over its answer.
+        Not done if the model that answers is the backend: that would delay its answer.
         """
         if self._policy.model.backend != "self" and (self._ahead is None or self._ahead.done()):
             self._ahead = asyncio.create_task(self.hear(judgements, context))
 
     async def hear(self, judgements: Sequence[Judgement], context: Context) -> list[Judgement]:
-        """The judgements, those on undecided claims with what the model makes of them. It raises only cancellation."""
+        """Return the judgements, with those on undecided claims refined by the model. Raises only cancellation."""
         start = time.perf_counter()
         places = [at for at, judgement in enumerate(judgements) if is_undecided(judgement, self._policy.model)]
         measured = await self._measured([judgements[at] for at in places], context)
@@ -80,7 +82,7 @@ class ModelTurn:
             return [measure(Unavailable("error"))] * len(judgements)
 
     def _count(self, claims: int, ms: float) -> None:
-        """Counts the claims of this turn, and what all turns cost so far."""
+        """Update the counts of this turn and of the total cost."""
         self.used = replace(
             self.used,
             claims=claims,
@@ -91,7 +93,7 @@ class ModelTurn:
         )
 
     def cancel(self) -> None:
-        """Ends what is still being asked."""
+        """Cancel pending queries."""
         if self._ahead is not None:
             self._ahead.cancel()
 
@@ -102,7 +104,7 @@ def _cited(claim: Claim, context: Context) -> Cited:
 
 
 class Stopwatch:
-    """Adds up the time that verifiers take, by name."""
+    """Adds up the time of verifiers, by name."""
 
     def __init__(self) -> None:
         self._seconds: defaultdict[str, float] = defaultdict(float)
@@ -121,8 +123,13 @@ class Stopwatch:
         return 1000 * sum(self._seconds[name] for name in names)
 
 
-def stages(judgements: Sequence[Judgement], stopwatch: Stopwatch, model: StageUse) -> tuple[StageUse, ...]:
-    """How many claims came to each stage, and what it cost; verdicts from the cache took no time."""
+def stages(
+    judgements: Sequence[Judgement], stopwatch: Stopwatch, judge: JudgeSession | None, model: StageUse | None
+) -> tuple[StageUse, ...]:
+    """Return the number of claims that reached each stage, and its cost; cached verdicts take no time.
+
+    `judge` is the judging language model, `model` the last stage, each if there is one.
+    """
 
     def judged_by(names: Sequence[str]) -> int:
         return sum(any(verdict.verifier in names for verdict in judgement.verdicts) for judgement in judgements)
@@ -130,5 +137,6 @@ def stages(judgements: Sequence[Judgement], stopwatch: Stopwatch, model: StageUs
     return (
         StageUse("deterministic", judged_by(_DETERMINISTIC), ms=stopwatch.ms(_DETERMINISTIC)),
         StageUse("embedded", judged_by(_EMBEDDED), ms=stopwatch.ms(_EMBEDDED)),
-        model,
+        *((judge.used,) if judge else ()),
+        *((model,) if model else ()),
     )

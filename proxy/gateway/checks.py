@@ -1,4 +1,4 @@
-"""What the endpoints of our own and the MCP server check, and what they reply: JSON values in, JSON values out."""
+"""The checks of Groundwire's endpoints and of the MCP server: JSON values in, JSON values out."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ from proxy.types import Call, Source
 from proxy.verification.context.index import Context
 from proxy.verification.examine import MAX_SEARCH, MAX_VIOLATIONS
 from proxy.verification.information.worded import assertion, targets_of
-from proxy.verification.quote import check_quotes
 from proxy.verification.schema import read_evidence
+from proxy.verification.verifiers.quote import check_quotes
 
 C = TypeVar("C", bound=Check)
 
@@ -55,9 +55,9 @@ _OFF = "{} off. To switch it on, set hallucination.enabled and hallucination.{}.
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """Everything that can be checked. `memory` is None where the gate is off; `timeout` is in seconds, for a claim.
+    """All checks. `memory` is None if the gate is off; `timeout` is in seconds, for a claim.
 
-    `audits` says whether traces are audited for whoever asks over HTTP.
+    `audits` enables trace audits over HTTP.
     """
 
     completions: Completions
@@ -68,7 +68,7 @@ class Checks:
     audits: bool = False
 
     async def claim(self, check: ClaimCheck, asker: Asker) -> Mapping[str, Any]:
-        """One claim as it would stand in a report, with its budget."""
+        """Verify one claim and render it as in a report, with its budget."""
         proof = self.prover.open("output_verification", asker, self.timeout)
         sources, targets = sources_of(check.evidence), targets_of(check.confidence)
         return render_claim(await proof.prove(assertion(check.claim), sources, targets))
@@ -121,7 +121,7 @@ class Checks:
         return render_quotes(found)
 
     async def remember(self, check: MemoryCheck, asker: Asker, tenant: str = "") -> Mapping[str, Any]:
-        """Which facts pass the gate, and what is kept of them. Raises BadRequest where the gate is off."""
+        """Decide which facts pass the gate, and store them. Raises BadRequest if the gate is off."""
         until = asyncio.get_running_loop().time() + LONGEST_S + _DEFER_S
         answered = await self._memory.admit(_offered(check), check.subject, asker, tenant)
         kept = tuple(each.fact.id if each.fact else None for each in answered)
@@ -151,7 +151,7 @@ class Checks:
         }
 
     async def trace(self, check: TraceCheck, asker: Asker, tenant: str = "") -> Mapping[str, Any]:
-        """What every step is, and whether the answer follows. Raises BadRequest where the audit is off."""
+        """Audit every step, and check whether the answer follows. Raises BadRequest if the audit is off."""
         if not self.audits:
             raise BadRequest(_OFF.format("Trace auditing is", "trace_auditing"))
         return await self.audit(check, asker, tenant)

@@ -1,6 +1,6 @@
-"""What happens to one completion, in order: read it, route it, forward it, verify its answer, annotate it.
+"""Process one completion: read it, route it, forward it, verify its answer, annotate it.
 
-The answer is the upstream's in every byte but the `grounding` that is added to it, and nothing found changes that.
+The answer is the upstream's in every byte but the added `grounding`, and no finding changes that.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _UNBUFFERED: Headers = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", 
 
 @dataclass(frozen=True, slots=True)
 class CompletionSettings:
-    """How completions are handled; `timeout` (seconds) is for a body's report, `max_answer` (bytes) for reading."""
+    """Settings of completions; `timeout` (seconds) is for a body's report, `max_answer` (bytes) for reading."""
 
     mode: Mode = "sync"
     timeout: float = 2.0
@@ -46,7 +46,7 @@ class CompletionSettings:
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """The way of a completion through the house."""
+    """The processing of completions."""
 
     router: Router
     grounder: Grounder
@@ -150,7 +150,9 @@ class Completions:
     async def _body(
         self, request: Request, grounding: Grounding, forwarding: Forwarding, reply: Reply, decoder: Decoder
     ) -> Reply:
-        """The reply with its verdict in body and headers; one that cannot be read passes as it is, and says so."""
+        """Return the reply with its verdict in body and headers; one that cannot be read passes unchanged with a failed
+        report.
+        """
         chunks = chunks_of(reply)
         limit, answer, reason = self.settings.max_answer, None, ""
         try:

@@ -29,7 +29,7 @@ _MESSAGE = (
 
 @dataclass(frozen=True, slots=True)
 class CorrectionSettings:
-    """Whether every answer that breaks its schema is corrected (`enabled`), or those whose requests ask for it.
+    """Correction of every answer that violates its schema (`enabled`), or of those whose requests ask for it.
 
     `timeout` is in seconds.
     """
@@ -40,7 +40,7 @@ class CorrectionSettings:
 
 
 class Corrector:
-    """Asks models to correct answers that break their schema, a bounded number at a time."""
+    """Requests corrections of answers that violate their schema, a bounded number at a time."""
 
     def __init__(
         self, settings: CorrectionSettings, telemetry: Telemetry, schemas: SchemaProcess, workers: Workers
@@ -52,7 +52,7 @@ class Corrector:
         self.at_once = asyncio.Semaphore(_AT_ONCE)
 
     def begin(self, request: Request, route: Route, call: Call) -> Correcting | None:
-        """Return what corrects the answer to a request that goes out as `call`; None where that is not wanted."""
+        """Return the correction of the answer to a request sent as `call`; None if it is not wanted."""
         is_asked = request.options.corrective_retry
         if not (is_asked or self.settings.enabled):
             return None
@@ -70,7 +70,7 @@ class Correcting:
         self._refusal = refusal
 
     def due(self, report: Report, heard: Heard) -> Correction | None:
-        """Return what is known of the correction before the model is asked; None where there is nothing to correct."""
+        """Return the state of the correction before the model is asked; None if there is nothing to correct."""
         if not report.violations:
             return None
         if self._refusal:

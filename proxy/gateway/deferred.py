@@ -1,4 +1,4 @@
-"""Examinations that a job does later: written down whole, read back elsewhere, and found again (DQ1, DQ2)."""
+"""Verification by background jobs: serialise its inputs, restore them, and look up its result."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from proxy.types import Attempt, Choice, Judgement, Report, Source
 log = structlog.get_logger("groundwire.deferred")
 
 Run = Callable[[str, bytes], Awaitable[bytes]]
-"""What a job runs: an id and a payload to a result."""
+"""The function of a job: an id and a payload to a result."""
 
 EXAMINATION = "examination"
 CHECK = "check"
 CHECK_PREFIX = "gwc-"
-"""How the ids of checks begin, which tells them from those of reports."""
+"""The prefix of the ids of checks, which distinguishes them from those of reports."""
 WEBHOOK = "webhook"
 
 _DIALECTS = {dialect.name: dialect for dialect in DIALECTS}
@@ -42,10 +42,10 @@ _NOT_FINAL = ("pending", "deferred")
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What of an answer is examined: its choices, whether it broke off, and what its upstream tells of it.
+    """The verified parts of an answer: its choices, whether it broke off, and its metadata.
 
-    `attempts` tell what it took to get it, where that was more than asking for it. `prompt_tokens` is how many tokens
-    of the prompt the upstream says it read, `given` what its own tools gave the model meanwhile.
+    `attempts` is set if more than one was needed. `prompt_tokens` is the number of prompt tokens that the upstream
+    reports, `given` the output of tools at the upstream.
     """
 
     choices: Sequence[Choice]
@@ -58,14 +58,14 @@ class Heard:
 
     @staticmethod
     def of(answer: Answer, request: Request, cut_short: bool, attempts: tuple[Attempt, ...] = ()) -> Heard:
-        """What `request` wants to have examined of an answer."""
+        """Return the parts of an answer that `request` wants verified."""
         choices, given = request.examinable(answer), answer.given
         return Heard(choices, cut_short, answer.id, answer.model, attempts, answer.prompt_tokens, given)
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """The examinations that jobs do, and the reports that they come to. `work` is what these jobs run."""
+    """Verification by jobs, and the resulting reports. `work` lists the functions of these jobs."""
 
     jobs: Jobs
     reports: Reports
@@ -113,14 +113,14 @@ class Later:
 
 
 def _deferred(id_: str) -> Mapping[str, Any]:
-    """Return what is known of work that a job has not done yet."""
+    """Return the placeholder for work that a job has not done yet."""
     if id_.startswith(CHECK_PREFIX):
         return {"id": id_, "status": "deferred"}
     return render(Report(id_, "deferred", "not_checked"))
 
 
 def _failed(id_: str, reason: str) -> Mapping[str, Any]:
-    """Return what is known of work that was given up."""
+    """Return the result of work that was given up."""
     if id_.startswith(CHECK_PREFIX):
         return {"id": id_, "status": "failed", "reason": reason}
     warning = f"The examination was given up: {reason}."
@@ -129,7 +129,7 @@ def _failed(id_: str, reason: str) -> Mapping[str, Any]:
 
 
 def is_unfinished(report: Report) -> bool:
-    """Whether an examination may come to more at another time, for lack of room, of time or of a model's service."""
+    """Return whether verification may achieve more later, because capacity, time or a model was lacking."""
     return any(each in _NO_ROOM or each[1] in _NOT_NOW for each in report.degraded)
 
 
@@ -161,7 +161,7 @@ def write(request: Request, heard: Heard, origin: str | None = None) -> bytes:
 
 
 def read(payload: bytes) -> tuple[Request, Heard, str | None]:
-    """What `write` has written."""
+    """Restore the output of `write`."""
     found: dict[str, Any] = loads(payload)
     tenant = found.get("tenant", "")  # jobs of earlier versions have none
     request = read_request(_DIALECTS[found["dialect"]], found["request"].encode(), found["headers"], tenant)

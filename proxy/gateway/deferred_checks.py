@@ -1,4 +1,4 @@
-"""Checks of facts and traces that were cut short, left to a job and completed by it."""
+"""Checks of facts and traces that were cut short, completed by a job."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class CheckJob:
 
     @staticmethod
     def read(payload: bytes) -> CheckJob:
-        """Return what `write` has written."""
+        """Restore the output of `write`."""
         found = loads(payload)
         return CheckJob(**{**found, "kept": tuple(found["kept"])})
 
 
 def is_cut_short(judgements: Sequence[Judgement]) -> bool:
-    """Whether a claim was not measured for lack of room, of time or of a model's service."""
+    """Return whether a claim was not measured for lack of capacity, time or a model."""
     budgets = (judgement.budget for judgement in judgements)
     return any(each.missing.cause in _CUT_SHORT for each in budgets if each and each.missing)
 

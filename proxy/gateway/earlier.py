@@ -1,4 +1,4 @@
-"""The earlier answers of a subject, as an answer is compared with them (CO1)."""
+"""Load the earlier answers about a subject, for comparison."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RECALL_S = 0.5  # no answer waits for it, but its report does
 
 @dataclass(frozen=True, slots=True)
 class EarlierAnswers:
-    """Looks up the newest `most` answers of a subject in the history."""
+    """Look up the newest `most` answers about a subject in the history."""
 
     exchanges: Exchanges
     most: int = 50

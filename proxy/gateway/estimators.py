@@ -1,4 +1,4 @@
-"""Estimators for each operation: opened with its backend, its time and its meter, over one cache for all (IB5, IB6)."""
+"""Open an estimator for each operation, with its backend, time limit and meter, over one shared cache."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ _CREDENTIALS = KEYS | {b"openai-organization", b"openai-project"}
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """On whose behalf a model is asked: the model that they named, and by what they identified themselves."""
+    """The client on whose behalf a model is called: the model requested, and the client's credentials."""
 
     model: str = ""
     credentials: Headers = ()
 
     @staticmethod
     def of(model: str, headers: Headers) -> Asker:
-        """The asker of a request with these headers; an upstream with a key of its own never sees the client's."""
+        """Return the asker of a request; an upstream with a configured key never receives the client's."""
         return Asker(model, tuple(pair for pair in headers if pair[0] in _CREDENTIALS))
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """An estimator for one operation, and what tells its estimates from those of another model."""
+    """An estimator for one operation, and the identity of its model."""
 
     estimator: Estimator
     identity: str
 
 
 OpenBackend = Callable[[Asker, Limits, Meter], Backend]
-"""Makes a backend ready for one operation. Raises UnknownModel when the asker's model is served by no upstream."""
+"""Prepare a backend for one operation. Raises UnknownModel when no upstream serves the asker's model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An estimator for one operation, and the meter that tells what it has cost so far."""
+    """An estimator for one operation, and the meter of its cost."""
 
     estimator: Estimator
     meter: Meter
@@ -53,9 +53,9 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Estimators:
-    """The backends by name, and which of them each operation asks; an operation that is not there is off (IB7).
+    """The backends by name, and the backend of each operation; a missing operation is off.
 
-    `timeout` is the time in seconds for all that one operation asks.
+    `timeout` is the time in seconds for all estimates of one operation.
     """
 
     backends: Mapping[str, OpenBackend]
@@ -66,7 +66,7 @@ class Estimators:
     at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     def is_on(self, operation: Operation) -> bool:
-        """Whether this operation asks anybody."""
+        """Return whether this operation has a backend."""
         return operation in self.operations
 
     def open(self, operation: Operation, asker: Asker = Asker()) -> Opened:
@@ -77,13 +77,15 @@ class Estimators:
         return Opened(CachedEstimator(backend, self.cache, limits.until), meter)
 
 
-def estimate_cache(max_entries: int, ttl: float, further: Further[Estimate] | None = None) -> Cache[Estimate]:
-    """A cache for estimates; only probabilities are kept, so that what failed is tried again."""
-    return Cache(max_entries, ttl, _is_known, _is_known, further=further)
+def estimate_cache(
+    max_entries: int, ttl: float, further: Further[Estimate] | None = None, max_size: int = 64 * 2**20
+) -> Cache[Estimate]:
+    """Build a cache of estimates; only probabilities are stored, so that failures are retried."""
+    return Cache(max_entries, ttl, _is_known, _is_known, further=further, max_size=max_size)
 
 
 class CachedEstimator:
-    """An estimator that asks nothing twice: neither what was asked before, nor what is being asked (CA1)."""
+    """An estimator that caches results and shares concurrent queries."""
 
     def __init__(self, backend: Backend, cache: Cache[Estimate], until: float) -> None:
         self._backend = backend
@@ -112,13 +114,13 @@ class CachedEstimator:
 
 
 def context_digest(sources: Sequence[Source]) -> str:
-    """Names what a model is shown of the sources."""
+    """Return a digest of the sources as shown to a model."""
     shown = [(source.id, source.title, source.sha256) for source in sources]
     return blake2b(repr(shown).encode(), digest_size=16).hexdigest()
 
 
 def estimate_key(identity: str, claim: Claim, context: str) -> bytes:
-    """The exact key of an estimate: everything that the question depends on, and whom it is put to (CA1)."""
+    """Return the exact key of an estimate: everything that its question and its model depend on."""
     return blake2b(repr((identity, claim.text, claim.lead, context)).encode(), digest_size=16).digest()
 
 

@@ -24,7 +24,7 @@ Outgoing = Callable[[Route], Awaitable[Call]]
 
 
 class Forwarding:
-    """One call on its way. `operation` is its name in the GenAI conventions, `body` what its request says."""
+    """One call in progress. `operation` is its name in the GenAI conventions, `body` its request."""
 
     def __init__(
         self, telemetry: Telemetry, operation: str, body: Mapping[str, Any], purpose: Purpose = "answer"
@@ -38,10 +38,11 @@ class Forwarding:
         self.counts_prompt = True
 
     async def send(self, route: Route, outgoing: Outgoing) -> Reply:
-        """The reply to what is `outgoing` on a route, or on one of its fallbacks; see `Upstream.send`.
+        """Return the reply on a route, or on one of its fallbacks; see `Upstream.send`.
 
-        Each attempt has a span of its own; the last one's stays open until `end`. `attempts` are kept when the reply is
-        not that of the first, and told in its headers; `counts_prompt` is the `truncation_alarm` of who gave it.
+        Each attempt has a separate span; the last one stays open until `end`. If the first attempt did not answer,
+        `attempts` are stored and listed in headers; `counts_prompt` is the `truncation_alarm` of the upstream that
+        answered.
         """
         if route.is_plain:
             return await self._send(route, await outgoing(route), self._body)
@@ -50,7 +51,7 @@ class Forwarding:
             if instead is route:
                 return await self._send(route, await outgoing(route), self._body)
             call, body = await outgoing(instead), {**self._body, "model": instead.model}
-            if instead.upstream is not route.upstream:  # which the client's keys are not meant for
+            if instead.upstream is not route.upstream:  # for which the client's keys are not meant
                 call = replace(call, headers=without_keys(call.headers))
             return await self._send(instead, call, body)
 
@@ -76,7 +77,7 @@ class Forwarding:
         return reply
 
     def _failed(self, outcome: str) -> None:
-        """Ends the record of an attempt that another one follows."""
+        """End the record of an attempt that another one follows."""
         if self._call is not None:
             self._call.passed_over(outcome)
             self._call.end()
@@ -88,18 +89,18 @@ class Forwarding:
         return replace(reply, body=await begun(self._recorded(self._call, chunks_of(reply), None)))
 
     async def within(self, chunks: Chunks, answer: Answer | None = None) -> Chunks:
-        """The same chunks, recorded to their end; `answer` is what they hold, once they have passed."""
+        """Record chunks until their end; `answer` is their content, once they have passed."""
         if self._call is None or not self._call.is_recording:
             return chunks
         return await begun(self._recorded(self._call, chunks, answer))
 
     def broke_off(self, error: BaseException) -> None:
-        """Records why there is no answer, or no more of it."""
+        """Record the reason for a missing or incomplete answer."""
         if self._call is not None:
             self._call.failed(error)
 
     def end(self, answer: Answer | None = None) -> None:
-        """Ends the record, with what the answer says of itself."""
+        """End the record, with the metadata of the answer."""
         if self._call is None:
             return
         if answer is not None:
@@ -130,7 +131,7 @@ def as_it_is(call: Call) -> Outgoing:
 
 
 def told(attempts: Sequence[Attempt]) -> Headers:
-    """The headers that tell of attempts: how each ended, and whose reply this is."""
+    """Return the headers about attempts: the outcome of each, and the upstream that answered."""
     whose = next((each for each in reversed(attempts) if each.outcome == "answered"), attempts[0])
     listed = ", ".join(f"{attempt.upstream}={attempt.outcome}" for attempt in attempts)
     return (b"x-grounding-upstream", whose.upstream.encode()), (b"x-grounding-attempts", listed.encode())
@@ -142,7 +143,7 @@ def chunks_of(reply: Reply) -> Chunks:
 
 
 End = Literal["whole", "too_long", "no_room"]
-"""Why a body was read so far and no further."""
+"""The reason for the end of reading a body."""
 
 
 def _endless(_: int) -> bool:

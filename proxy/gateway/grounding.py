@@ -49,11 +49,10 @@ _LOOK_UNTIL = 2**18  # characters; so long an answer is read once more at its en
 
 @dataclass(frozen=True, slots=True)
 class Grounder:
-    """What grounding needs beside an exchange. `log_rejections` asks for an event about rejected quotations.
+    """The components for verifying exchanges. `log_rejections` enables an event about rejected quotations.
 
-    `later` takes what is to be done by a job: all examinations of mode async, and those that were cut short (DQ1, DQ2).
-    `recaller` fetches what a request asks for that stands not in it, `recorder` has exchanges stored (HI1), and `room`
-    bounds what of requests and answers is held for all of this.
+    `later` receives the work for jobs: all of mode async, and verification that was cut short. `recaller` loads context
+    that a request refers to, `recorder` stores exchanges, and `room` bounds the memory for requests and answers.
     """
 
     verification: Verification
@@ -89,7 +88,7 @@ class Grounder:
             return annotation
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Runs `work` beside everything else and holds on to it; a failure shows where its result is wanted."""
+        """Run `work` in the background and keep a reference to it; a failure is raised where its result is used."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -98,10 +97,10 @@ class Grounder:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # marks it as seen
+            task.exception()  # mark it as retrieved
 
     async def settle(self, within: float) -> None:
-        """Waits for reports that are being made, and for their recording, `within` seconds at most."""
+        """Wait for reports in progress, and for their recording, `within` seconds at most."""
         if self._tasks:
             await asyncio.wait(tuple(self._tasks), timeout=within)
 
@@ -113,15 +112,15 @@ class Grounder:
         return replace(self.policy, verifiers=tuple(name for name in self.policy.verifiers if name in wanted))
 
     def examine(self, request: Request, id_: str, asker: Asker) -> Examination:
-        """Starts on the examination of an answer to `request`."""
+        """Start the verification of an answer to `request`."""
         policy = self.policy_of(request)
         recall = self.recaller.of(request)
         return self.verification.begin(request.exchange, request.ask, policy, id_, asker, recall, request.tenant)
 
     async def finish(self, id_: str, payload: bytes) -> bytes:
-        """Does an examination that was left for later, and gives its report as JSON; what a job runs.
+        """Verify an answer left to a job, and return its report as JSON.
 
-        Raises TryLater, with the report as far as it came, when it was cut short again.
+        Raises TryLater, with the partial report, when it was cut short again.
         """
         request, heard, origin = await asyncio.to_thread(read, payload)
         self.telemetry.goes_back_to(origin)
@@ -143,18 +142,21 @@ class Grounder:
         sampling: Sampling | None = None,
         correcting: Correcting | None = None,
     ) -> Annotation:
-        """Return the report on what was heard, in its wire form; it is traced and logged, not kept.
+        """Return the report on an answer in its wire form; it is traced and logged, not stored.
 
-        Samples that are not ready, and a correction, are never waited for: they are added to the kept report.
+        Pending samples and a correction are not waited for: they are added to the stored report.
         """
         with self.telemetry.verification(examination.id) as span:
             warnings = (*request.warnings, *self.recaller.unmet(request.options))
+            rendered: list[Annotation] = []
+            is_final = sampling is None and correcting is None and not heard.attempts
             report = await examination.report(
                 heard.choices,
                 cut_short=heard.cut_short,
                 warnings=warnings,
                 prompt_tokens=heard.prompt_tokens,
                 given=heard.given,
+                then=lambda made: rendered.append(annotate(made, request, heard.choices)) if is_final else None,
             )
             report = replace(report, attempts=heard.attempts) if heard.attempts else report
             if await self._defers(report, request, heard):
@@ -163,7 +165,8 @@ class Grounder:
                 report = self._rated(replace(report, self_consistency=await sampling.so_far(report)))
             if correcting is not None:
                 report = replace(report, correction=correcting.due(report, heard))
-            annotation = await self._annotated(report, request, heard.choices)
+            is_rendered = bool(rendered) and rendered[0].report is report
+            annotation = rendered[0] if is_rendered else await self._annotated(report, request, heard.choices)
             self.telemetry.evaluated(span, report, heard.answer_id)
             self._log(report, heard)
             if any(
@@ -186,7 +189,7 @@ class Grounder:
         sampling: Sampling | None,
         correcting: Correcting | None,
     ) -> None:
-        """Add to the kept report what the samples and the correction come to."""
+        """Add the samples and the correction to the stored report."""
         is_due = report.correction is not None and report.correction.status == "pending"
         correction = self.start(correcting.complete(report, heard)) if correcting is not None and is_due else None
         if sampling is not None:
@@ -198,7 +201,7 @@ class Grounder:
         self.record(annotation, request, heard)
 
     def record(self, annotation: Annotation, request: Request, heard: Heard) -> None:
-        """Has an exchange recorded, where there is a store, beside everything else (HI1)."""
+        """Record an exchange in the background, if there is a store."""
         if self.recorder is not None:
             self.start(self.recorder.record(annotation, request, heard))
 
@@ -206,7 +209,7 @@ class Grounder:
         return rate(report, self.policy.thresholds)
 
     async def _annotated(self, report: Report, request: Request, choices: Sequence[Choice]) -> Annotation:
-        """The report in its wire form; should that fail, a report that says so (RE1)."""
+        """Return the report in its wire form; if rendering fails, a failed report."""
         try:
             return await self.verification.workers.insist(annotate, report, request, choices)
         except Exception as error:
@@ -222,7 +225,7 @@ class Grounder:
 
 
 class Grounding:
-    """One exchange's grounding. All its methods are quick: the work is done in tasks and workers of its own."""
+    """The verification of one exchange. All its methods return quickly: the work is done in tasks and workers."""
 
     def __init__(self, parts: Grounder, request: Request, mode: Mode, asker: Asker, share: Share) -> None:
         self.id = new_id()
@@ -244,7 +247,7 @@ class Grounding:
         self._counts_prompt = True
 
     def sample(self, sampling: Sampling | None) -> None:
-        """Takes on samples of the same request; a job that examines the answer later has no use for them."""
+        """Use samples of the same request; they are cancelled if a job verifies the answer later."""
         if sampling is not None and self._later is not None:
             sampling.cancel()
         else:
@@ -255,29 +258,29 @@ class Grounding:
         self._correcting = None if self._later is not None else correcting
 
     def answered(self, attempts: tuple[Attempt, ...], *, counts_prompt: bool) -> None:
-        """Takes note of what it took to get the answer, where that was more than asking for it.
+        """Record the attempts of the answer, if more than one was needed.
 
-        `counts_prompt` says whether the upstream's count of the prompt's tokens is to be relied on (CX7).
+        `counts_prompt` is set if the upstream's count of prompt tokens is reliable.
         """
         self._attempts = attempts
         self._counts_prompt = counts_prompt
 
     def has_room(self, size: int) -> bool:
-        """Takes room for so many bytes more of the answer, if there is any."""
+        """Reserve memory for `size` more bytes of the answer, if available."""
         return self._share.grow(size)
 
     def hears(self, answer: Answer) -> bool:
-        """Whether there is room for a growing answer, or its end has come already."""
+        """Return whether there is memory for a growing answer, or it has ended already."""
         more, self._heard = answer.length - self._heard, answer.length
         return self.is_concluding or not more or self.has_room(more)
 
     def shed(self) -> Annotation:
-        """Gives the exchange up for lack of room; its report says so."""
+        """Give up verification for lack of memory and return a report with that reason."""
         self.abandon()
         return self._parts.unread(self._request, self.id)
 
     def look_ahead(self, answer: Answer) -> None:
-        """Has the claims of a growing answer judged, whenever enough of it is new."""
+        """Judge the claims of a growing answer, whenever enough of it is new."""
         if self._examination is None or (self._looking and not self._looking.done()):
             return
         if not self._next_look <= answer.length <= _LOOK_UNTIL:
@@ -286,8 +289,8 @@ class Grounding:
         self._looking = self._parts.start(self._examination.look_ahead(self._request.examinable(answer)))
 
     def conclude(self, answer: Answer, *, cut_short: bool = False) -> None:
-        """Starts on the report; once is enough, unless the answer has grown since. `cut_short`: it broke off."""
-        later = self._later if self._concluding is None else None  # a job has what was heard first, and never more
+        """Start the report, again only if the answer has grown since. `cut_short` is set if it broke off."""
+        later = self._later if self._concluding is None else None  # a job keeps the first version of the answer
         if self._concluding is not None:
             if answer.length == self._concluded_length:
                 return
@@ -304,7 +307,7 @@ class Grounding:
 
     @property
     def is_concluding(self) -> bool:
-        """Whether the answer has come to its end and its report is being made, or is made."""
+        """True if the answer has ended and its report is in progress or complete."""
         return self._concluding is not None
 
     async def annotation(self, within: float | None) -> Annotation:
@@ -318,7 +321,7 @@ class Grounding:
         return self._concluding.result() if self._concluding.done() else self._pending()
 
     def abandon(self) -> None:
-        """Ends whatever is still to be done: the client has gone, or there is no answer to check."""
+        """Cancel all work: the client has disconnected, or there is no answer to check."""
         self._share.give_back()
         if self._examination is not None:
             self._examination.cancel()
@@ -327,7 +330,7 @@ class Grounding:
                 work.cancel()
 
     def _pending(self) -> Annotation:
-        """Return and keep what the client gets in place of a report that this process is still making."""
+        """Return and store the placeholder for a report in progress."""
         lasting = () if self._later is None else (_NOT_DURABLE,)
         return self._kept(stand_in(self.id, self._request, self._digest, "pending", *lasting))
 

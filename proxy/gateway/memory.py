@@ -1,4 +1,4 @@
-"""The memory gate at work: facts proved within a time that always ends, kept per subject, read back (MG1–MG3)."""
+"""The memory gate: verify facts within a time limit, store them per subject, and load them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from proxy.gateway.proving import Proof, Prover, unproved
 from proxy.stores.facts import Fact, FactStore
 from proxy.telemetry import Telemetry, short_hash
 from proxy.types import Claim, Judgement, Source
-from proxy.verification.information.budget import unasked
+from proxy.verification.information.budget import target_of, unasked
 from proxy.verification.information.worded import assertion
-from proxy.verification.memory import Admission, GatePolicy, admit, target_of
+from proxy.verification.memory import Admission, GatePolicy, admit
 
 log = structlog.get_logger("groundwire.memory")
 
 LONGEST_S = 1.8  # for all facts of one call; the two seconds that a call may take hold reading and replying too
 _STORE_S = 0.1  # of these, for a store that does not answer
-_RECALL_S = 0.5  # for a store to tell what it keeps
+_RECALL_S = 0.5  # for reading the store
 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A fact that somebody wants to have kept, with its evidence and the confidence it is stated with.
+    """A fact to store, with its evidence and its stated confidence.
 
-    Without a stated confidence (0–1) its words tell it. `unknown` are ids of evidence that nobody gave.
+    Without a stated confidence (0–1) its wording determines it. `unknown` are ids of missing evidence.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What the gate says of one fact; `fact` is what was kept of it, if anything was."""
+    """The decision of the gate on one fact; `fact` is the stored version, if any."""
 
     admission: Admission
     judgement: Judgement
@@ -52,7 +52,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The gate, and what has passed it. `timeout` (seconds) is for proving all facts of one call, 1.8 at the most."""
+    """The gate and its stored facts. `timeout` (seconds) is for verifying all facts of one call, 1.8 at the most."""
 
     prover: Prover
     facts: FactStore
@@ -64,9 +64,9 @@ class Memory:
     async def admit(
         self, offered: Sequence[Offered], subject: str | None, asker: Asker, tenant: str = ""
     ) -> list[Answered]:
-        """Decides on facts, and keeps those accepted for a tenant when there is a subject. Raises UnknownModel.
+        """Decide on facts, and store accepted ones for a tenant when there is a subject. Raises UnknownModel.
 
-        It always ends in time: a fact that has not been proved by then is accepted with less confidence, and so marked.
+        It always ends in time: a fact that has not been verified by then is accepted with less confidence, and marked.
         """
         self.telemetry.about(None, subject)
         answered = await self.prove(offered, asker, min(self.timeout, LONGEST_S) - _STORE_S)
@@ -87,9 +87,9 @@ class Memory:
     async def revise(
         self, subject: str, ids: Sequence[str | None], answered: Sequence[Answered], tenant: str = ""
     ) -> list[Answered]:
-        """Keep what was decided on facts anew, in place of those with these ids (None: not kept); the rest goes.
+        """Replace stored facts of these ids (None: not stored) by revised ones; rejected facts are deleted.
 
-        What is no longer kept, or never was, stays away: somebody may have had it forgotten.
+        A fact that is no longer stored is not restored: somebody may have deleted it.
         """
         kept = {fact.id for fact in await self.facts.of(subject, tenant)}
         revised = [
@@ -117,7 +117,7 @@ class Memory:
         return Answered(admission, judgement, stated, fact)
 
     async def _keep(self, subject: str, answered: Sequence[Answered], tenant: str) -> bool:
-        """Whether the accepted facts are kept; a store that fails or hangs costs no answer."""
+        """Store the accepted facts and return whether that succeeded; a failing store does not affect the answer."""
         facts = [each.fact for each in answered if each.fact is not None]
         try:
             async with asyncio.timeout(_STORE_S):
@@ -150,7 +150,7 @@ class Memory:
 
 
 def _claim(offered: Offered, id_: str) -> Claim:
-    """The fact as a claim: whatever its form, it is asserted by being offered."""
+    """Return the fact as a claim: offering it asserts it, whatever its form."""
     return replace(assertion(offered.text, id_), skip_reason=None)
 
 
@@ -165,7 +165,7 @@ async def _proved(proof: Proof, claim: Claim, offered: Offered) -> Judgement:
 async def _in_time(
     proving: Sequence[asyncio.Task[Judgement]], claims: Sequence[Claim], within: float
 ) -> list[Judgement]:
-    """What came of every task; one that has not ended is left to its own end, for even that may take its time."""
+    """Return the result of every task; one that has not ended is cancelled but not waited for."""
     if proving:
         await asyncio.wait(proving, timeout=within)
     for task in proving:
@@ -185,7 +185,7 @@ def _unkept(answered: Answered) -> Answered:
 
 
 def _log_rejection(offered: Offered, judgement: Judgement, admission: Admission) -> None:
-    """Tells of a rejected fact: why, its length and its hash, never its words."""
+    """Log a rejected fact: the reason, its length and its hash, never its text."""
     log.warning(
         admission.rejected or "",
         chars=len(offered.text),

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
 
-from proxy.dialects.jsonbytes import dumps, loads, replaced, without
+from proxy.dialects.jsonbytes import dumps, loads_object, replaced, without
 from proxy.dialects.request import model_of, read_object
 from proxy.errors import BadRequest, RequestError, UnreadableBody
 from proxy.gateway.bodies import parsed
-from proxy.gateway.forward import Forwarding
+from proxy.gateway.forward import Forwarding, chunks_of, read
+from proxy.offload import offloaded
 from proxy.telemetry import Telemetry
 from proxy.types import Call, Reply
 from proxy.upstream.attempts import Attempts
@@ -22,13 +24,14 @@ from proxy.upstream.router import Route, Router
 from proxy.upstream.upstream import Upstream
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
+_MAX_LIST = 4 * 2**20  # bytes of the models of one upstream
 
 log = structlog.get_logger("groundwire.gateway")
 
 
 @dataclass(frozen=True, slots=True)
 class PassThrough:
-    """Calls that go on as they came."""
+    """Calls that are forwarded unchanged."""
 
     router: Router
     telemetry: Telemetry
@@ -56,16 +59,16 @@ class PassThrough:
         return await forwarding.passed(await forwarding.send(route, outgoing))
 
     async def one_model(self, call: Call, model: str) -> Reply:
-        """What the upstream that serves a model says of it."""
+        """Return the model's description from the upstream that serves it."""
         upstreams = self.router.upstreams
         route = self.router.choose(model) if len(upstreams) > 1 else self.router.default
         return await self._forwarded(replace(route, fallbacks=()), call)
 
     async def models(self, call: Call) -> Reply:
-        """The models of all upstreams in one list; with a single upstream, its own reply.
+        """Return the models of all upstreams in one list; with a single upstream, its reply.
 
-        An upstream that cannot be asked is left out; when none can, the first one's error is raised. The client's key
-        is shown to the default upstream only: nothing says that it is meant for the others.
+        An upstream that fails is left out; when all fail, the first one's error is raised. The client's key is sent to
+        the default upstream only, because it may not be meant for the others.
         """
         upstreams = self.router.upstreams
         if len(upstreams) == 1:
@@ -74,14 +77,12 @@ class PassThrough:
         keyless = replace(plain, headers=without_keys(plain.headers))
         asked = [_listed(each, keyless if place else plain) for place, each in enumerate(upstreams)]
         listed = await asyncio.gather(*asked, return_exceptions=True)
-        models = [model for each in listed if isinstance(each, list) for model in each]
         failures = [each for each in listed if isinstance(each, RequestError)]
         for failure in failures:
             log.warning("models.left_out", reason=failure.operator)
         if failures and len(failures) == len(upstreams):
             raise failures[0]
-        unique = {str(model.get("id")): model for model in reversed(models)}
-        body = dumps({"object": "list", "data": list(reversed(unique.values()))})
+        body = await offloaded(_joined, [each for each in listed if isinstance(each, list)])
         return Reply(200, ((b"content-type", b"application/json"),), body)
 
     async def _forwarded(self, route: Route, call: Call) -> Reply:
@@ -100,13 +101,27 @@ def _outgoing(raw: bytes, body: Mapping[str, Any], model: str) -> bytes:
 
 
 async def _listed(upstream: Upstream, call: Call) -> Sequence[dict[str, Any]]:
+    """Return the models of an upstream, none where its list cannot be read. Raises RequestError."""
     reply = await upstream.send(call)
-    raw = reply.body if isinstance(reply.body, bytes) else b"".join([chunk async for chunk in reply.body])
+    async with aclosing(chunks_of(reply)) as chunks:
+        raw, end = await read(chunks, _MAX_LIST)
     if reply.status != 200:
         raise BadRequest(f"upstream '{upstream.name}' does not list its models (status {reply.status})")
+    if end != "whole":
+        raise BadRequest(f"upstream '{upstream.name}' lists its models in over {_MAX_LIST} bytes, or breaks off")
+    return await parsed(raw, lambda: _models_in(raw))
+
+
+def _models_in(raw: bytes) -> Sequence[dict[str, Any]]:
     try:
-        body = loads(raw)
+        body = loads_object(raw)
     except ValueError:
-        body = None
+        return []
     data = body.get("data") if isinstance(body, dict) else None
     return [model for model in data if isinstance(model, dict)] if isinstance(data, list) else []
+
+
+def _joined(lists: Sequence[Sequence[Mapping[str, Any]]]) -> bytes:
+    """Join several lists of models; each id is listed once, from the first upstream."""
+    unique = {str(model.get("id")): model for each in reversed(lists) for model in reversed(each)}
+    return dumps({"object": "list", "data": list(reversed(unique.values()))})

@@ -1,4 +1,4 @@
-"""Single claims beside their evidence: judged by words, and measured by the backend of the operation that asks."""
+"""Verify single claims with explicit evidence, by words and by the backend of the operation."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from proxy.errors import BadRequest, Overload
 from proxy.evidence.estimator import Estimator
 from proxy.evidence.measuring import TargetOf, measured
 from proxy.gateway.estimators import Asker, Estimators
+from proxy.gateway.judging import LanguageJudges
 from proxy.gateway.workers import Workers
 from proxy.types import Budget, Cause, Claim, Judgement, Operation, Policy, Source, Unavailable
 from proxy.verification.context.index import Context
@@ -31,21 +32,29 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Prover:
-    """What proving needs; `policy` is that of the embedded verifier, which speaks whichever backend is asked."""
+    """The components of single checks; `policy` is that of the embedded verifier, which is always used.
+
+    The language model of `judging`, if any, judges claims of answers; `judge` is its fallback, and the judge of all
+    other operations.
+    """
 
     workers: Workers
     policy: Policy
     estimators: Estimators
     judge: Judge = Judge()
+    judging: LanguageJudges | None = None
 
     def open(self, operation: Operation, asker: Asker, within: float) -> Proof:
-        """Begins one operation that may take `within` seconds. Raises BadRequest, and UnknownModel."""
+        """Start one operation that may take `within` seconds. Raises BadRequest and UnknownModel."""
         backend = self.estimators.operations.get(operation, "local")
         if backend == "self" and not asker.model:
             raise BadRequest("you must provide a model parameter: the backend asks that model", param="model")
         policy = replace(self.policy, model=replace(self.policy.model, backend=backend))
         estimator = None if backend == "local" else self.estimators.open(operation, asker).estimator
-        return Proof(replace(self, policy=policy), estimator, asyncio.get_running_loop().time() + within)
+        parts = replace(self, policy=policy)
+        if self.judging is not None and operation == "output_verification":
+            parts = replace(parts, judge=self.judging.blocking(self.judge, asker), workers=self.judging.waiting)
+        return Proof(parts, estimator, asyncio.get_running_loop().time() + within)
 
 
 class Proof:
@@ -59,10 +68,10 @@ class Proof:
     async def prove(
         self, claim: Claim, sources: Sequence[Source], target_of: TargetOf = TARGETS.__getitem__
     ) -> Judgement:
-        """Judge the claim and measure its budget. It raises nothing but cancellation.
+        """Judge the claim and measure its budget. Raises nothing but cancellation.
 
-        A model's word decides where it is decided itself; else that of the embedded verifier stands, also where the
-        model fails or takes too long.
+        The model's verdict counts if it is decided; otherwise, or when the model fails or takes too long, that of the
+        embedded verifier.
         """
         asking = None
         if self._estimator is not None and claim.skip_reason is None:

@@ -1,4 +1,4 @@
-"""What a request asks for that stands not in it: facts of its subject, values of a database, earlier answers."""
+"""Load context that a request refers to but does not contain: remembered facts, database values, earlier answers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from proxy.gateway.earlier import EarlierAnswers
 from proxy.types import Source
 from proxy.verification.consistency.compare import Earlier
 
-if TYPE_CHECKING:  # the one brings SQLAlchemy, which only those need who name a database
+if TYPE_CHECKING:  # the import loads SQLAlchemy, which is needed only with a database
     from proxy.evidence.facts import FactsDatabase
     from proxy.gateway.memory import Memory
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What stands in no request: evidence, earlier answers of the subject, and what of both could not be had."""
+    """External context: evidence, earlier answers about the subject, and warnings about failures."""
 
     sources: tuple[Source, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -28,13 +28,14 @@ class Recalled:
 
 
 Recall = Callable[[], Awaitable[Recalled]]
-"""Fetches what stands in no request; raises nothing but cancellation."""
+"""Load external context; raises nothing but cancellation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recaller:
-    """Loads what requests refer to: facts of `memory` as evidence, values of the user's database from `facts`, and the
-    earlier answers of a subject from `history`, which are read only where answers are compared (`comparing`)."""
+    """Load external context: facts of `memory` as evidence, values of the user's database from `facts`, and the earlier
+    answers about a subject from `history`, which are read only if answers are compared (`comparing`).
+    """
 
     memory: Memory | None = None
     facts: FactsDatabase | None = None
@@ -42,7 +43,7 @@ class Recaller:
     comparing: bool = True
 
     def of(self, request: Request) -> Recall | None:
-        """What fetches all that a request wants; None when it wants nothing, or there is nothing to be had."""
+        """Return the loader of a request's external context; None if there is nothing to load."""
         options = request.options
         wants_memory = self.memory is not None and options.memory and options.subject is not None
         wants_facts = self.facts is not None and options.facts is not None
@@ -64,7 +65,7 @@ class Recaller:
         return recalled
 
     def unmet(self, options: Options) -> Iterator[str]:
-        """What a request asks for in vain."""
+        """Yield warnings about context that a request asks for and that is not configured."""
         if options.facts is not None and self.facts is None:
             yield "facts: no SQL templates are configured"
         if options.memory and self.memory is None:

@@ -28,22 +28,22 @@ _LEFT_OUT = "\n[…]\n"
 
 
 class Store(Protocol):
-    """Where exchanges are recorded."""
+    """The store of exchanges."""
 
     def record(self, entry: Entry) -> None:
-        """Has an exchange recorded; it takes no time and never fails."""
+        """Queue an exchange for recording; never fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Has exchanges recorded by `store`; what is to be read of them for that is read by a worker."""
+    """Record exchanges in `store`; a worker prepares the entries."""
 
     store: Store
     workers: Workers
     now: Callable[[], float] = time.time
 
     async def record(self, annotation: Annotation, request: Request, heard: Heard) -> None:
-        """Has an exchange recorded as having taken place now. It raises nothing but cancellation (RE1)."""
+        """Record an exchange with the current time. Raises nothing but cancellation."""
         try:
             entry = await self.workers.insist(entry_of, annotation, request, heard, self.now())
         except Exception:
@@ -53,7 +53,7 @@ class Recorder:
 
 
 def entry_of(annotation: Annotation, request: Request, heard: Heard, at: float) -> Entry:
-    """Return what is recorded of an exchange that took place at a time in Unix seconds."""
+    """Build the entry of an exchange at a time in Unix seconds."""
     options, exchange = request.options, request.exchange()
     asked, message = request.question or question(exchange), request.question or last_user_message(exchange)
     return Entry(

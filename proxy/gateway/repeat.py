@@ -27,7 +27,7 @@ from proxy.upstream.router import Route
 log = structlog.get_logger("groundwire.repeat")
 
 MAX_REPEATED = 2**22
-"""Bytes of a request that is sent again; of a larger one, parts may not have been read."""
+"""Maximum size in bytes of a request to repeat; parts of a larger one may not have been read."""
 
 _NOT_REPEATED = frozenset({b"idempotency-key", b"accept", b"content-length"})
 

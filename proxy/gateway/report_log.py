@@ -53,7 +53,7 @@ def log_timeouts(report: Report) -> None:
 
 
 def log_rejections(report: Report, policy: QuotePolicy) -> None:
-    """Log which quotations were rejected, if any were, and what they were looked up in (`transcript`)."""
+    """Log the numbers of rejected quotations, if any, and the lengths and digests of claims and sources."""
     counts = report.quotes
     if counts is None or not counts.rejected:
         return

@@ -1,4 +1,4 @@
-"""How much of requests and answers all verification together may hold: what is over it passes unread (RE2, DQ3)."""
+"""Bound the memory for requests and answers under verification: exchanges above it pass unverified."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Room:
         return share
 
     def take(self, size: int) -> bool:
-        """Takes so many bytes, if they are free."""
+        """Reserve `size` bytes, if they are free."""
         if size > self._free:
             return False
         self._free -= size
         return True
 
     def give_back(self, size: int) -> None:
-        """Takes bytes back."""
+        """Release `size` bytes."""
         self._free += size
 
 
 class Share:
-    """What one exchange holds; it is given back at the latest when nobody knows of the exchange any more."""
+    """The memory reserved for one exchange; released at the latest when the object is deleted."""
 
     __slots__ = ("_room", "_size")
 
@@ -42,14 +42,14 @@ class Share:
         self._size = 0
 
     def grow(self, by: int) -> bool:
-        """Takes more room, if there is any."""
+        """Reserve more memory, if available."""
         if not self._room.take(by):
             return False
         self._size += by
         return True
 
     def give_back(self) -> None:
-        """Gives all of it back; once is enough."""
+        """Release all of it; further calls have no effect."""
         self._room.give_back(self._size)
         self._size = 0
 

@@ -1,4 +1,4 @@
-"""The same request asked again beside its answer, and the answers compared (SC1). No answer ever waits for it."""
+"""Sample further answers to the same request and compare them. The answer never waits for this."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from proxy.verification.judge import Judge
 
 log = structlog.get_logger("groundwire.sampling")
 
-_STEP = 0.1  # between the temperature of a sample and that of the next, past those that are set
+_STEP = 0.1  # difference of temperature between further samples
 _AT_ONCE = 8  # samples in flight, of all exchanges together
-_COMPARING_S = 0.02  # a comparison that is as quick as that still goes with the answer
+_COMPARING_S = 0.02  # a comparison within this time is part of the immediate report
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingSettings:
-    """How often answers are sampled: `samples` times each when `enabled`, and as a request asks, where it may.
+    """Settings of sampling: `samples` for each answer when `enabled`, or as a request asks, if permitted.
 
     `timeout` (seconds) is for all samples of one answer, `max_answer` (bytes) for one of them.
     """
@@ -52,7 +52,7 @@ class Sampler:
     at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     def begin(self, request: Request, route: Route, call: Call) -> Sampling | None:
-        """Starts on the samples of an exchange whose request goes out as `call`; None when none are wanted."""
+        """Start sampling for a request that is sent as `call`; None if no samples are wanted."""
         settings, asked = self.settings, request.options.samples
         default = settings.samples if settings.enabled else 0
         count = (asked if settings.on_request else None) or default
@@ -83,11 +83,11 @@ class Sampling:
         self._sampling.add_done_callback(_heard)
 
     def cancel(self) -> None:
-        """Ends the calls: the client has gone, or there is no answer to compare."""
+        """Cancel the calls: the client has disconnected, or there is no answer to compare."""
         self._sampling.cancel()
 
     async def so_far(self, report: Report) -> SelfConsistency:
-        """What is known without waiting: all of it, when the samples are there and quickly compared, or `pending`."""
+        """Return the result if the samples are complete and quickly compared, else `pending`."""
         if self._sampling.done():
             try:
                 return await asyncio.wait_for(self.complete(report), _COMPARING_S)
@@ -96,7 +96,7 @@ class Sampling:
         return SelfConsistency("pending", len(self._at), self._at)
 
     async def complete(self, report: Report) -> SelfConsistency:
-        """The comparison, once the samples are there. It raises nothing but cancellation (RE1)."""
+        """Return the comparison once the samples are complete. Raises nothing but cancellation."""
         try:
             samples = await asyncio.shield(self._sampling)
             return await self._parts.workers.insist(self._compared, samples, report)
@@ -143,6 +143,6 @@ class Sampling:
 
 
 def _heard(task: asyncio.Task[Any]) -> None:
-    """Marks a failure as seen; who needs the result meets it again."""
+    """Mark a failure as retrieved; it is raised again where the result is used."""
     if not task.cancelled():
         task.exception()

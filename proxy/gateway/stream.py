@@ -1,4 +1,4 @@
-"""A streamed answer on its way to the client: every event as it came, and the verdict on or beside the last one."""
+"""Stream an answer to the client: every event unchanged, and the verdict on or after the last one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Carrier = Literal["last_event", "extra_event", "comment", "none"]
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """How verdicts travel: by which `carrier`, and how long (seconds) a last event may be held for one."""
+    """Delivery of verdicts: the `carrier`, and how long (seconds) to hold a last event for one."""
 
     carrier: Carrier = "last_event"
     tail_budget: float = 0.15
@@ -33,10 +33,10 @@ class StreamSettings:
 
 
 class AnnotatedStream:
-    """The events of one answer with its verdict among them.
+    """The events of one answer including its verdict.
 
-    Only the event that the verdict rides on is ever held, `tail_budget` at most. When the upstream breaks off, so does
-    this: an error event, then the error itself, and the report says `partial`.
+    Only the event that carries the verdict is held, `tail_budget` at most. When the upstream breaks off, so does this
+    stream: an error event, then the error itself, and a report with status `partial`.
     """
 
     def __init__(self, request: Request, grounding: Grounding, decoder: Decoder, settings: StreamSettings) -> None:
@@ -50,7 +50,7 @@ class AnnotatedStream:
         self._told = settings.carrier == "none" or request.options.detail == "none"
 
     async def events(self, chunks: Chunks) -> Chunks:
-        """What the client gets, in pieces that end where an event ends; to be `begun`.
+        """Yield the client's stream, in pieces that end where an event ends; to be `begun`.
 
         Raises UpstreamBroken or UpstreamTimeout.
         """
@@ -76,7 +76,7 @@ class AnnotatedStream:
             fault = Fault(str(error), "upstream_error", None, "stream_broken")
             yield self._framing.event(dumps(self._dialect.failure(fault)))
             raise error if isinstance(error, RequestError) else UpstreamBroken(str(error)) from error
-        except BaseException:  # the client has gone; what it was promised a report of is still concluded
+        except BaseException:  # the client has disconnected; a promised report is still completed
             if not (self._told and self._grounding.is_concluding):
                 self._grounding.abandon()
             raise
@@ -92,7 +92,7 @@ class AnnotatedStream:
                 yield piece
 
     async def _unread(self, begun: Iterable[Event], decoded: Chunks) -> Chunks:
-        """The rest of a stream as it comes, for lack of room to read it; its report, fetched by its id, says so."""
+        """Yield the rest of a stream unread for lack of memory; its report, fetched by its id, has the reason."""
         self._told = True
         self._grounding.shed()
         for event in begun:
@@ -133,7 +133,7 @@ class AnnotatedStream:
         return await parsed(data, lambda: _object(data))
 
     def _place(self, event: Event, body: Mapping[str, Any] | None) -> Literal["nowhere", "before", "on", "after"]:
-        """Takes an event in, and says where the verdict goes relative to it."""
+        """Add an event to the answer, and return the place of the verdict relative to it."""
         if event.is_done:
             self._grounding.conclude(self.answer, cut_short=self.answer.is_cut_short)
             return "nowhere" if self._told else "before"
@@ -154,12 +154,12 @@ class AnnotatedStream:
 
     @property
     def _carrier(self) -> Carrier:
-        """What is set, where the dialect's streams have it."""
+        """The configured carrier, if the dialect supports it."""
         carrier = self._settings.carrier
         return "last_event" if carrier == "comment" and self._framing.comment is None else carrier
 
     async def _verdict(self, carrier: Event | None = None) -> bytes:
-        """The bytes that tell the verdict: `carrier` with `grounding` in it, or an event or comment of its own."""
+        """Return the bytes of the verdict: `carrier` with `grounding` in it, or a separate event or comment."""
         annotation = await self._grounding.annotation(within=self._settings.tail_budget)
         self._told = True
         shown = annotation.shown or b"null"

@@ -1,4 +1,4 @@
-"""The audit of a trace at work: step after step within a time, then the answer derived by an executor of its own."""
+"""Audit a trace: judge step after step within a time limit, then derive the answer with a separate executor."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Executor(Protocol):
     """A model that finishes chains of reasoning."""
 
     async def complete(self, system: str, user: str) -> str | Unavailable:
-        """What it replies to a prompt; it raises nothing but cancellation."""
+        """Return the reply to a prompt; raises nothing but cancellation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Auditor:
-    """Audits traces. `timeout` is in seconds, for a whole trace; without an executor words alone decide."""
+    """Audits traces. `timeout` is in seconds, for a whole trace; without an executor only words are compared."""
 
     prover: Prover
     timeout: float
@@ -55,7 +55,7 @@ class Auditor:
     open_executor: Callable[[Asker, float], Executor] | None = None
 
     async def audit(self, trace: Trace, asker: Asker) -> Audit:
-        """What every step is, and whether the answer follows. Raises UnknownModel."""
+        """Audit every step, and check whether the answer follows. Raises UnknownModel."""
         proof = self.prover.open("trace_auditing", asker, self.timeout)
         steps = await asyncio.to_thread(steps_of, trace.steps)
         executor = self.open_executor(asker, self.timeout) if self.open_executor else None
@@ -85,7 +85,7 @@ class Auditor:
         return await prover.workers.run(derive_by_words, answer, question, steps, prover.policy, prover.judge)
 
     async def _by_executor(self, answer: str, question: str, steps: Sequence[Claim], executor: Executor) -> PostHoc:
-        """What the executor derives, compared with the answer; where it says nothing, words decide."""
+        """Compare the executor's derivation with the answer; if it fails, compare words."""
         derived = await executor.complete(*ask_derivation(question, steps))
         if isinstance(derived, Unavailable):
             return await self._by_words(answer, question, steps)

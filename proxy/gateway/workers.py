@@ -1,4 +1,4 @@
-"""Threads for CPU work, so that none of it runs on the event loop (RE3), behind an admission control of their own."""
+"""Threads for CPU-bound work, to keep the event loop free, with admission control."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Workers:
         self.shed = 0
 
     async def run(self, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The result of `job`, run in a worker. Raises Overload when there is no room for it (DQ3).
+        """Run `job` in a worker and return its result. Raises Overload when the queue is full.
 
-        Cancelling this takes a waiting job out of the queue; one that runs already runs to its end unheard.
+        Cancelling removes a waiting job from the queue; a running one completes and its result is dropped.
         """
         if self.is_full:
             self.shed += 1
@@ -48,17 +48,17 @@ class Workers:
 
     @property
     def waiting(self) -> int:
-        """Jobs that run or wait."""
+        """The number of jobs running or waiting."""
         return self._jobs
 
     @property
     def is_full(self) -> bool:
-        """Whether checks are being shed."""
+        """True if further jobs are rejected."""
         return self._jobs >= self.capacity
 
     def _leave(self) -> None:
         self._jobs -= 1
 
     def close(self) -> None:
-        """Lets running jobs end and drops waiting ones."""
+        """Let running jobs end and drop waiting ones."""
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""Who may see what is stored: admin keys, apart from client keys, and the sessions of those who use a browser (SE1)."""
+"""Admin keys, which are separate from client keys, and the sessions of admins in a browser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from proxy.errors import ConfigError, NotAdmin
-from proxy.server.attempts import FailedAttempts
+from proxy.server.attempts import FREE_REQUESTS, FailedAttempts
 from proxy.server.endpoints import Handler
 from proxy.server.keys import NAME, NO_NAME, bearer, digest_of, is_same, named_lines, read_digest
 from proxy.types import Call, Headers, Reply
@@ -19,7 +19,7 @@ from proxy.upstream.headers import header
 _SHORTEST_KEY = 16
 
 AdminHandler = Callable[[Call, Mapping[str, str], str], Awaitable[Reply]]
-"""Gives the reply to a call of an admin, whose name is the last argument."""
+"""Return the reply to a call of an admin, whose name is the last argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class AdminKeys:
 
 
 def read_keys(given: Mapping[str, str], file: Path | None = None, key: str | None = None) -> AdminKeys:
-    """Keys by name, those of a file with a line `name: key` for each, and one for the name `admin`.
+    """Read keys by name: those given, those of a file with a line `name: key` for each, and one for the name `admin`.
 
     A key is written plainly, in 16 characters or more, or as `sha256:` and its digest. Raises ConfigError.
     """
@@ -66,12 +66,17 @@ def _digest(written: str) -> bytes | None:
     return read_digest(written) or (digest_of(written) if len(written) >= _SHORTEST_KEY else None)
 
 
-def admins_only(keys: AdminKeys, handle: AdminHandler) -> Handler:
-    """Lets those in who bring an admin key as `Authorization: Bearer …`, and refuses all others with NotAdmin."""
+def admins_only(keys: AdminKeys, handle: AdminHandler, failed: FailedAttempts | None = None) -> Handler:
+    """Admit those who bring an admin key as `Authorization: Bearer …`.
+
+    All others are refused with NotAdmin, and after several wrong keys with TooManyRequests.
+    """
+
+    failed = failed or FailedAttempts(free=FREE_REQUESTS)
 
     async def handler(call: Call, params: Mapping[str, str]) -> Reply:
         key = bearer(header(call.headers, b"authorization"))
-        who = keys.who(key) if key is not None else None
+        who = failed.authenticate(key, call.address, keys.who) if key else None
         if who is None:
             raise NotAdmin("This needs an admin key, sent as 'Authorization: Bearer …'.")
         return await handle(call, params, who)
@@ -84,9 +89,9 @@ VISIT = "groundwire_visit"
 
 
 class Sessions:
-    """Sessions in cookies that hold a name, an end and a signature: nothing is kept, and any replica can check them.
+    """Sessions in signed cookies with a name and an expiry: stateless, so any replica can check them.
 
-    They end when their time is over, and as soon as the key they were opened with is taken away or changed.
+    They end at their expiry, and as soon as the key they were opened with is removed or changed.
     """
 
     def __init__(self, keys: AdminKeys, secret: bytes, lasts: float) -> None:
@@ -97,25 +102,23 @@ class Sessions:
 
     @property
     def any_keys(self) -> bool:
-        """Whether anybody can sign in."""
+        """True if there is any admin key."""
         return bool(self._keys.digests)
 
     def open(self, key: str, now: float, address: str = "") -> str | None:
         """Open a session for the admin whose key this is; `now` is in Unix seconds.
 
-        Raises TooManyRequests after wrong keys from the same address.
+        Raises TooManyRequests after wrong keys.
         """
-        self._failed.check(address)
-        who = self._keys.who(key)
+        who = self._failed.authenticate(key, address, self._keys.who)
         if who is None:
-            self._failed.add(address)
             return None
         self._failed.forget(address)
         told = f"{who}:{int(now + self.lasts)}:{secrets.token_hex(8)}"
         return f"{told}:{self._signature(who, told)}"
 
     def who(self, session: str, now: float) -> str | None:
-        """Whose session it is, or None when it is not one of ours (any more)."""
+        """Return the admin of a session, or None if it is invalid or expired."""
         told, _, signature = session.rpartition(":")
         name, ends, *_ = (*told.split(":"), "", "")
         if name not in self._keys.digests or not ends.isdigit():
@@ -124,11 +127,11 @@ class Sessions:
         return name if is_ours and now < int(ends) else None
 
     def form_token(self, cookie: str) -> str:
-        """What a form has to bring along that is sent under this cookie."""
+        """Return the token that a form sent with this cookie must contain."""
         return self._sign(f"form {cookie}")
 
     def is_form_token(self, cookie: str, token: str) -> bool:
-        """Whether a form was made for this cookie, and by us."""
+        """Return whether a form token was issued for this cookie."""
         return bool(cookie) and hmac.compare_digest(
             token.encode("utf-8", "surrogatepass"), self._sign(f"form {cookie}").encode()
         )

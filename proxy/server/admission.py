@@ -1,6 +1,6 @@
-"""Who is let in: so many requests at once, a bounded line of others who wait a short while, and nobody at the end.
+"""Admission control: a limit on concurrent requests, a bounded queue with a time-out, and rejection during shutdown.
 
-What is over that is told to come back (503 with Retry-After) instead of being kept waiting: traffic never hangs.
+Excess requests are rejected (503 with Retry-After) instead of being delayed, so that traffic never hangs.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from proxy.errors import Leaving, TooBusy
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How much is taken at once: `requests`, and `size` bytes of their bodies.
+    """The limits on concurrent requests: `requests`, and `size` bytes of their bodies.
 
-    `queue` requests more may wait for room, each `patience` seconds at most.
+    `queue` further requests may wait, each `patience` seconds at most.
     """
 
     requests: int = 1000
@@ -27,22 +27,24 @@ class Room:
 
 
 class Admission:
-    """Counts who is inside, and keeps the line of those who wait. Used from one event loop.
+    """Counts active requests and queues the waiting ones. Used from one event loop.
 
-    `room` may change at any time; those who are inside stay.
+    `room` may change at any time; active requests are unaffected.
     """
 
     def __init__(self, room: Room) -> None:
         self.room = room
         self._inside = 0
         self._held = 0
-        self._line: OrderedDict[asyncio.Future[None], int] = OrderedDict()  # whose turn it will be, with their sizes
+        self._line: OrderedDict[asyncio.Future[None], int] = OrderedDict()  # waiting requests and their sizes
         self._is_closed = False
         self._nobody = asyncio.Event()
         self._nobody.set()
 
     async def enter(self, size: int) -> None:
-        """Lets in a request with a body of `size` bytes, when there is room. Raises TooBusy, and Leaving at the end."""
+        """Admit a request with a body of `size` bytes when there is capacity. Raises TooBusy, or Leaving during
+        shutdown.
+        """
         if self._is_closed:
             raise _leaving()
         if not self._line and self._has_room(size):
@@ -51,20 +53,20 @@ class Admission:
             await self._wait(size)
 
     def leave(self, size: int) -> None:
-        """Gives back a request's place and its bytes."""
+        """Release a request's slot and its bytes."""
         self._inside -= 1
         self.give_back(size)
         if not self._inside:
             self._nobody.set()
 
     def give_back(self, size: int) -> None:
-        """Gives back bytes that a request turned out not to need."""
+        """Release bytes that a request turned out not to need."""
         self._held -= size
         if self._line:
             self._call_up()
 
     def close(self) -> None:
-        """Lets nobody in any more; those who wait are told."""
+        """Reject further requests and all waiting ones."""
         self._is_closed = True
         while self._line:
             turn, _ = self._line.popitem(last=False)
@@ -72,20 +74,20 @@ class Admission:
 
     @property
     def inside(self) -> int:
-        """How many requests are being answered."""
+        """The number of active requests."""
         return self._inside
 
     @property
     def is_full(self) -> bool:
-        """Whether requests have to wait."""
+        """True if requests have to wait."""
         return bool(self._line)
 
     async def emptied(self) -> None:
-        """Returns when nobody is inside."""
+        """Wait until there are no active requests."""
         await self._nobody.wait()
 
     def _has_room(self, size: int) -> bool:
-        """Whether one more goes in. A body over all the room goes in alone, rather than never."""
+        """Return whether there is capacity for a request. A body above the whole capacity is admitted alone."""
         fits = self._held + size <= self.room.size or not self._held
         return fits and self._inside < self.room.requests
 
@@ -116,7 +118,7 @@ class Admission:
             self.leave(size)  # its turn came in the same moment
 
     def _call_up(self) -> None:
-        """Lets in those at the head of the line for whom there is room now."""
+        """Admit waiting requests from the head of the queue while there is capacity."""
         while self._line:
             turn, size = next(iter(self._line.items()))
             if not self._has_room(size):
@@ -140,19 +142,19 @@ class Place:
         self._size: int | None = None
 
     async def enter(self, size: int) -> None:
-        """Takes the place; see `Admission.enter`."""
+        """Take the slot; see `Admission.enter`."""
         if self._admission is not None:
             await self._admission.enter(size)
             self._size = size
 
     def shrink(self, size: int) -> None:
-        """Keeps room for so many bytes only."""
+        """Release all but `size` bytes."""
         if self._admission is not None and self._size is not None and size < self._size:
             self._admission.give_back(self._size - size)
             self._size = size
 
     def leave(self) -> None:
-        """Gives the place back: the request has its reply, or will never have one."""
+        """Release the slot: the request has been answered or has ended."""
         if self._admission is not None and self._size is not None:
             self._admission.leave(self._size)
             self._size = None

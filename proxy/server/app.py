@@ -1,4 +1,4 @@
-"""The HTTP application: every path and what it leads to, in one list."""
+"""The HTTP application: a list of all routes and their handlers."""
 
 from __future__ import annotations
 
@@ -45,15 +45,22 @@ def build_app(
     environ: Mapping[str, str] = os.environ,
     standing: Standing | None = None,
 ) -> Starlette:
-    """The ASGI application for `settings`, over the house that they describe unless another one is given.
+    """Build the ASGI application for `settings`, over the given components or new ones.
 
-    `standing` is that of the process which serves it, where there is more to that than this application. Raises
-    ConfigError when the house cannot be built, or a key cannot be read.
+    `standing` is the state of the serving process, if that is more than this application. Raises ConfigError when the
+    components cannot be built, or a key cannot be read.
     """
     house = house or build_house(settings, environ)
     standing = standing or standing_of(settings.server)
     guard = _guard(settings, house)
-    edge = Edge(house.telemetry, settings.server.max_body, settings.stream.keepalive, guard, standing.admission)
+    edge = Edge(
+        house.telemetry,
+        settings.server.max_body,
+        settings.stream.keepalive,
+        guard,
+        standing.admission,
+        settings.server.proxy_networks,
+    )
     unguarded = replace(edge, guard=None)
     always = replace(unguarded, admission=None)
     passage, completions = house.passage, house.completions
@@ -106,13 +113,13 @@ def build_app(
 
 
 def _guard(settings: Settings, house: House) -> Guard | None:
-    """What asks for client keys, where there are any. Raises ConfigError when they cannot be read."""
+    """Return the guard that checks client keys, if configured. Raises ConfigError when the keys cannot be read."""
     file = settings.server.keys
     return None if file is None else Guard(Clients(Path(file)), house.limiter, settings.server.tenant_of)
 
 
 def _metrics(settings: Settings, house: House, environ: Mapping[str, str]) -> tuple[Handler, ...]:
-    """What tells the metrics, where anything is measured."""
+    """Return the handler of the metrics, if they are enabled."""
     if house.telemetry.metrics is None:
         return ()
     from proxy.server.metrics import metrics_handler
@@ -123,7 +130,7 @@ def _metrics(settings: Settings, house: House, environ: Mapping[str, str]) -> tu
 def _stored(
     settings: Settings, house: House, environ: Mapping[str, str], standing: Standing
 ) -> tuple[tuple[str, str | None, Handler], ...]:
-    """The paths that show what is stored; where nothing is, they say so, and no admin key goes upstream."""
+    """Return the routes of stored data; without a store they report that, so that no admin key is sent upstream."""
     if house.history is None:
         paths = ("/v1/reviews", "/v1/reviews/{path:text}", "/v1/grounding", "/v1/subjects/{path:text}")
         return tuple((path, None, _nothing_stored) for path in paths)
@@ -143,7 +150,7 @@ async def _lifespan(house: House, agents: Agents | None, _: Starlette) -> AsyncI
     try:
         await house.start()
     except Exception:
-        log.exception("start.failed")  # the server itself tells of it in words that may quote an address
+        log.exception("start.failed")  # otherwise the server logs it in words that may quote an address
         raise
     async with agents.running() if agents else nullcontext():
         yield
@@ -152,7 +159,7 @@ async def _lifespan(house: House, agents: Agents | None, _: Starlette) -> AsyncI
 
 @dataclass(frozen=True, slots=True)
 class Agents:
-    """The MCP server as part of the application: its routes, and what has to run while they answer."""
+    """The MCP server as part of the application: its routes, and the context in which they run."""
 
     routes: tuple[BaseRoute, ...]
     running: Callable[[], AbstractAsyncContextManager[None]]
@@ -163,13 +170,13 @@ def _agents(settings: Settings, house: House, edge: Edge) -> Agents | None:
     if not settings.mcp.enabled:
         return None
     try:
-        from proxy.server.mcp import mcp_server, mounted
+        from proxy.server.mcp import check_call, mcp_server, mounted
     except ImportError as error:
         raise ConfigError(["mcp.enabled: it needs groundwire[mcp], which is not installed"]) from error
-    server = mcp_server(house.checks)
+    server, max_body = mcp_server(house.checks), min(settings.server.max_body, settings.mcp.max_body)
     routes = tuple(
         Route(
-            route.path, Hosted(edge, route.path, route.app), methods=["POST"]
+            route.path, Hosted(edge, route.path, route.app, max_body, check_call), methods=["POST"]
         )  # GET would wait for news that never come
         for route in mounted(server, settings.mcp).routes
         if isinstance(route, Route)

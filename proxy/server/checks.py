@@ -1,4 +1,4 @@
-"""The endpoints that check what they are given: a call read into its shape, checked by the gateway, told as JSON."""
+"""The check endpoints: parse a call, run the check in the gateway, render the result as JSON."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Client keys: a file of them that is read anew whenever it changes, and how keys are added to it and taken away (SE1).
+"""Client keys: a file that is reloaded when it changes, and functions to add and revoke keys.
 
-A line of the file is `name: sha256:…`, followed by what is known of the key, such as `requests_per_minute=600`,
+A line of the file is `name: sha256:…`, followed by properties of the key, such as `requests_per_minute=600`,
 `concurrent=20`, `created=2026-11-21T09:30:00Z` and `expires=2027-02-19T09:30:00Z`.
 """
 
@@ -36,7 +36,7 @@ _HEADING = "# Client keys by name: digests and limits. `groundwire keys` writes 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Whoever has one of the keys: its name, and what it may do until when."""
+    """The holder of a key: its name, limits and expiry."""
 
     name: str
     digest: bytes
@@ -45,15 +45,15 @@ class Client:
     expires: datetime | None = None
 
     def is_expired(self, now: datetime) -> bool:
-        """Whether the key has had its time."""
+        """Return whether the key has expired."""
         return self.expires is not None and self.expires <= now
 
 
 class Clients:
-    """The clients of a file, which is looked at every second at most, so that keys come and go without a restart.
+    """The clients in a file, which is checked at most once a second, so that keys change without a restart.
 
-    A file that cannot be read any more leaves the keys as they were; `problem` says so. Raises ConfigError when it
-    cannot be read to begin with.
+    If the file becomes unreadable, the keys stay and `problem` describes it. Raises ConfigError when it cannot be read
+    initially.
     """
 
     def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -65,10 +65,10 @@ class Clients:
         self._by_digest = _by_digest(read_clients(file))
 
     async def who(self, key: str) -> Client | None:
-        """Whose key it is.
+        """Return the client of a key.
 
-        It is found by its digest, about which the time that takes tells nothing of use: who could guess a digest's
-        beginning would still know no key that has it.
+        It is looked up by its digest; timing reveals nothing useful, because a guessed beginning of a digest leads to
+        no key.
         """
         if self._clock() >= self._next_look:
             self._next_look = self._clock() + _LOOK_EVERY_S
@@ -114,7 +114,7 @@ def _by_digest(clients: tuple[Client, ...]) -> Mapping[bytes, Client]:
 
 
 def _client(name: str, written: str) -> Client | str:
-    """The client of a line, or what is wrong with it; a key that somebody wrote there is not repeated."""
+    """Return the client of a line, or the error in it, without repeating a key that was written there."""
     if not NAME.fullmatch(name):
         return NO_NAME
     first, *pairs = written.split() or [""]
@@ -154,9 +154,9 @@ def _fingerprint(file: Path) -> tuple[int, ...] | None:
 
 
 def create_key(file: Path, name: str, limits: Limits, now: datetime, lasts: float | None = None) -> tuple[str, Client]:
-    """A new key, which nobody can be told again, and its client as the file now has it; `lasts` is in seconds.
+    """Create a key, which cannot be shown again, and return it with its client; `lasts` is in seconds.
 
-    Raises GroundwireError when the name is taken or the file makes no sense.
+    Raises GroundwireError when the name is taken or the file is invalid.
     """
     if not NAME.fullmatch(name):
         raise GroundwireError(f"'{name}' {NO_NAME}")
@@ -172,7 +172,7 @@ def create_key(file: Path, name: str, limits: Limits, now: datetime, lasts: floa
 
 
 def revoke_key(file: Path, name: str) -> None:
-    """Takes a key away. Raises GroundwireError when there is none of that name."""
+    """Revoke a key. Raises GroundwireError when there is none of that name."""
     with _rewriting(file) as lines:
         kept = [line for line in lines if line.partition(":")[0].strip() != name]
         if len(kept) == len(lines):
@@ -181,7 +181,7 @@ def revoke_key(file: Path, name: str) -> None:
 
 
 def known_of(client: Client) -> dict[str, int | str | None]:
-    """What is known of a client beside its name and digest, as its line says it."""
+    """Return the properties of a client except its name and digest, as in its line."""
     return {
         "requests_per_minute": client.limits.requests_per_minute,
         "concurrent": client.limits.concurrent,
@@ -217,7 +217,7 @@ def _rewriting(file: Path) -> Iterator[list[str]]:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Puts a file that its owner alone may read in the place of another, whose owner it keeps where it may."""
+    """Replace a file by one that only its owner can read, keeping the owner if permitted."""
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as new:

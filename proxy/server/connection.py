@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from proxy.dialects.error import error_body
 
-_LEAST_GAIN = 2**16  # bytes of a body that must have come after `read_timeout`, unless it has ended
+_LEAST_GAIN = 2**16  # bytes of a body that must arrive within `read_timeout`, unless it has ended
 _AHEAD = 16  # requests that may be sent ahead on one connection while an earlier one is answered
 
 _REFUSALS = {
@@ -35,10 +35,10 @@ _HOST = re.compile(rb"(?:\[[0-9a-f:.]+\]|[a-z0-9._~!$&'()*+,;=%-]+)(?::[0-9]*)?"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a connection may do. `max_head` is in bytes, of URL and headers together; the times are in seconds.
+    """The limits of a connection. `max_head` is in bytes, of URL and headers together; the times are in seconds.
 
-    `read_timeout` is how long a head may take to arrive, and the next 64 KiB of a body; `write_timeout` is how long a
-    client may take none of what is there for it.
+    `read_timeout` is the time for a head to arrive, and for each next 64 KiB of a body; `write_timeout` is how long a
+    client may read nothing although data is waiting.
     """
 
     max_head: int = 2**16
@@ -47,7 +47,7 @@ class Limits:
 
 
 def connections_within(limits: Limits) -> type[asyncio.Protocol]:
-    """What uvicorn makes connections with."""
+    """Return the protocol factory for uvicorn."""
     return cast(type[asyncio.Protocol], partial(Connection, limits=limits))
 
 
@@ -58,7 +58,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._limits = limits
         self._head = 0  # bytes that came since the head began which is being read
-        self._is_within = False  # a request, that is: some of one has come, and not all
+        self._is_within = False  # True within a request: some of it has arrived, but not all
         self._is_in_head = False
         self.parser = cast(HttpRequestParser, _Parser(self))
         self._refusal = 400
@@ -74,7 +74,7 @@ class Connection(HttpToolsProtocol):
         self._await_more()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has gone; every request of its hears of that, and not the last one only."""
+        """Report the disconnection to all requests of the client, not only to the last one."""
         for timer in (self._reading, self._writing):
             if timer is not None:
                 timer.cancel()
@@ -82,7 +82,7 @@ class Connection(HttpToolsProtocol):
             _tell(cycle)
         super().connection_lost(exc)
 
-    # --- what comes in ------------------------------------------------------------------------------------------------
+    # --- incoming -----------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         """Some of a request, all of one, or several."""
@@ -107,7 +107,7 @@ class Connection(HttpToolsProtocol):
         """Check a head, and start on its request. It is measured only where it may be too large."""
         if refusal := self._wrong_with_head():
             self._refusal = refusal
-            raise ValueError(refusal)  # which ends the parser, and calls send_400_response
+            raise ValueError(refusal)  # ends the parser and leads to send_400_response
         if self.parser.should_upgrade():
             return  # the parser reads this request once more
         self._is_in_head = False
@@ -138,7 +138,7 @@ class Connection(HttpToolsProtocol):
 
     @property
     def _is_idle(self) -> bool:
-        """Whether nothing is going on that has a time limit of its own, after blank lines for instance."""
+        """True if no time limit applies, for instance after blank lines."""
         return (self.cycle is None or self.cycle.response_complete) and self.timeout_keep_alive_task is None
 
     def head_without_upgrade(self) -> bytes:
@@ -170,7 +170,7 @@ class Connection(HttpToolsProtocol):
         self._reading = self.loop.call_later(self._limits.read_timeout, self._look_for_more)
 
     def _look_for_more(self) -> None:
-        """Ends a connection that brings too little of its request, unless it is we who do not read, or still answer."""
+        """Close a connection whose request arrives too slowly, unless reading is paused or an answer is in progress."""
         self._reading = None
         if self.transport.is_closing():
             return
@@ -183,7 +183,7 @@ class Connection(HttpToolsProtocol):
         elif self._is_idle:
             self.transport.close()
 
-    # --- what goes out ------------------------------------------------------------------------------------------------
+    # --- outgoing -----------------------------------------------------------------------------------------------------
 
     def pause_writing(self) -> None:
         """The client takes less than there is for it."""
@@ -203,26 +203,26 @@ class Connection(HttpToolsProtocol):
         self._writing = self.loop.call_later(self._limits.write_timeout, self._look_for_taking)
 
     def _look_for_taking(self) -> None:
-        """Ends a connection whose client takes nothing."""
+        """Close a connection whose client reads nothing."""
         self._writing = None
         if self.transport.get_write_buffer_size() < self._unsent:
             self._await_taking()
         else:
             self.transport.abort()
 
-    # --- what is refused ----------------------------------------------------------------------------------------------
+    # --- rejected -----------------------------------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:
-        """Answers what is no HTTP in OpenAI's shape; uvicorn comes here for heads that are too large, too."""
+        """Answer invalid HTTP with an error in OpenAI's shape; uvicorn calls this for oversized heads, too."""
         self._refuse(self._refusal)
 
     def cut_off(self) -> None:
-        """Ends a connection whose answer has taken too long to be waited for."""
+        """Close a connection whose answer exceeded the shutdown time."""
         if self.cycle is not None and not self.cycle.response_complete:
             self._refuse(503)
 
     def _refuse(self, status: int) -> None:
-        """Answers and closes; where another answer has begun already there is only the closing."""
+        """Send an error and close; if another answer has begun, only close."""
         if self.transport.is_closing():
             return
         cycle = self.cycle
@@ -239,10 +239,10 @@ class Connection(HttpToolsProtocol):
 
 
 class _Parser:
-    """A parser of requests that ignores offers to switch protocols.
+    """A request parser that ignores offers to switch protocols.
 
-    httptools drops the body of a request with `Upgrade` and takes what follows for the next request. Such a request is
-    read once more without the offer, from its head on.
+    httptools drops the body of a request with `Upgrade` and parses the following bytes as the next request. Such a
+    request is parsed again without the offer, from its head on.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -271,7 +271,7 @@ class _Parser:
 
 
 def _tell(cycle: RequestResponseCycle) -> None:
-    """Says to a request that is being answered that its client has gone."""
+    """Notify a request in progress that its client has disconnected."""
     if not cycle.response_complete:
         cycle.disconnected = True
         cycle.message_event.set()

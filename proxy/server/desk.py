@@ -1,4 +1,4 @@
-"""What admins do with what is stored. Every look and every change is noted in the audit log first (HI2)."""
+"""Access of admins to stored data. Every read and every change is recorded in the audit log first."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _ANSWERS = 200  # of a subject, the newest, in which names are looked for
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """The history as admins use it; `who` is always the admin's name. Every method raises StoreUnavailable.
+    """The history with an audit log; `who` is always the admin's name. Every method raises StoreUnavailable.
 
-    `reports` are those that this process still has in memory, `memory` the facts that it keeps about subjects;
-    `metrics` count decisions. Admins see what belongs to any tenant, or to the one that they name.
+    `reports` are those in memory of this process, `memory` the stored facts about subjects; `metrics` count decisions.
+    Admins have access to all tenants, or to the one that they name.
     """
 
     history: History
@@ -63,12 +63,12 @@ class Desk:
     async def similar(
         self, who: str, question: str, subject: str | None, limit: int, tenant: str | None = None
     ) -> tuple[Similar, ...]:
-        """Exchanges whose questions are most like this one, the most similar first (HI1)."""
+        """Return exchanges with the most similar questions, the most similar first."""
         await self._note(who, "search", "similar questions", subject)
         return await self.history.exchanges.similar(question, subject, limit, tenant)
 
     async def entities(self, who: str, subject: str, tenant: str | None = None) -> tuple[Entity, ...]:
-        """What was said of each name in the newest answers to a subject (CO2)."""
+        """Return the statements about each name in the newest answers about a subject."""
         await self._note(who, "list", "entities", subject)
         page = await self.history.exchanges.page(Query(subject=subject, tenant=tenant), limit=_ANSWERS)
         answers = [
@@ -79,7 +79,7 @@ class Desk:
         return await asyncio.to_thread(entity_history, answers)
 
     async def decide(self, who: str, id_: int, version: int, decision: Decision, note: str) -> Finding | None:
-        """Decides on a finding as it was at `version`; None when there is none. Raises ReviewConflict."""
+        """Decide on a finding as it was at `version`; None if there is none. Raises ReviewConflict."""
         found = await self.history.reviews.decide(id_, version, decision, who, note)
         if found is not None:
             await self._note(who, "decide", f"{id_} {decision}", found.subject)
@@ -93,7 +93,7 @@ class Desk:
         return self.history.reviews.export(wanted)
 
     async def forget(self, who: str, subject: str, tenant: str | None = None) -> int:
-        """Deletes everything about a subject, remembered facts too, and says how many exchanges these were."""
+        """Delete all data about a subject, including remembered facts, and return the number of exchanges."""
         if self.memory is not None:
             await self.memory.forget(subject, tenant)
         ids = await self.history.forget(subject, tenant)
@@ -103,7 +103,7 @@ class Desk:
         return len(ids)
 
     async def subjects(self, who: str) -> None:
-        """Notes that the names of subjects were looked at, with figures of each."""
+        """Record in the audit log that the figures of subjects were read."""
         await self._note(who, "list", "figures of subjects")
 
     async def daily(self, by: By, since: date, until: date, *, key: str | None = None) -> tuple[Trend, ...]:
@@ -115,7 +115,7 @@ class Desk:
         return await self.history.trends.totals(by, since, until, limit=limit)
 
     async def precision(self, since: float | None = None) -> tuple[Precision, ...]:
-        """How often each flag of each verifier was right, as far as was decided since then."""
+        """Return the precision of each flag of each verifier, over decisions since then."""
         return await self.history.reviews.precision(since)
 
     async def _note(self, who: str, action: Action, what: str, subject: str | None = None) -> None:
@@ -123,6 +123,6 @@ class Desk:
 
 
 def _told(conditions: Wanted | Query) -> str:
-    """Conditions in words for the log, without the text that was searched for: that is content."""
+    """Describe conditions for the audit log, without the searched text, which is content."""
     given = {name: value for name, value in asdict(conditions).items() if value is not None and name != "subject"}
     return " ".join(f"{name}={'…' if name == 'text' else value}" for name, value in given.items())

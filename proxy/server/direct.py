@@ -1,4 +1,4 @@
-"""The application's way in: what no path or method may be, and a short cut to the paths of model traffic."""
+"""Route requests: reject invalid paths and methods, and look up the paths of model traffic directly."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _ALLOWED = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
 
 class DirectApp(Starlette):
-    """An application whose `direct` routes are found by one look-up; all other paths go Starlette's way.
+    """An application that finds its `direct` routes by one look-up; all other paths use Starlette's router.
 
-    They are routes of it like any other, with a plain path and their methods, and handle their errors themselves.
-    Requests are routed by their path as it was sent, without needless percent-encoding, which is also what is
-    forwarded. No slash is ever added to a path by a redirect, which would name a host that the client chose.
+    They are also ordinary routes, with a plain path and their methods, and handle their errors themselves. Requests are
+    routed by their path as sent, without needless percent-encoding, which is also the forwarded form. Slashes are never
+    added by a redirect, which would contain a host that the client chose.
     """
 
     def __init__(self, edge: Edge, *, direct: Sequence[Route], routes: Sequence[Any], **options: Any) -> None:
@@ -37,7 +37,7 @@ class DirectApp(Starlette):
         self._trace = Endpoint(edge, "TRACE", _refuse_method)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
+        """Answer one request."""
         if scope["type"] != "http":
             await super().__call__(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""The end of the process in good order (GW9): load balancers hear of it, streams come to their end, then it stops."""
+"""Graceful shutdown: readiness fails first, then streams complete, then the server stops."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from proxy.server.standing import Standing
 
 log = structlog.get_logger("groundwire.server")
 
-_FLUSH_S = 1.0  # at least, for what has been answered to reach slow readers
+_FLUSH_S = 1.0  # minimum time for finished answers to reach slow readers
 
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """How the end goes, in seconds: requests are taken for `delay` more, then answers may go on for `limit`."""
+    """The phases of shutdown, in seconds: requests are accepted for `delay`, then answers may continue for `limit`."""
 
     delay: float = 0.0
     limit: float = 30.0
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which stops as `drain` says on the first SIGTERM or SIGINT, and on the second one at once.
+    """uvicorn's server with a graceful shutdown by `drain` on the first SIGTERM or SIGINT, and an immediate one on the
+    second.
 
-    What is set as `hang_up` is called on SIGHUP.
+    `hang_up` is called on SIGHUP.
     """
 
     def __init__(self, config: uvicorn.Config, standing: Standing, drain: Drain) -> None:
@@ -45,7 +46,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Hears signals while it serves. uvicorn would raise them again at the end, and so end with an error."""
+        """Handle signals while serving. uvicorn would raise them again at the end, and exit with an error."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -61,7 +62,7 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(each)
 
     def _hung_up(self, hang_up: Callable[[], None]) -> None:
-        """Does what SIGHUP is for, unless it says that the terminal was closed: then this ends with it."""
+        """Handle SIGHUP, unless the terminal was closed: then exit."""
         if self._has_terminal and not os.isatty(0):
             os._exit(128 + signal.SIGHUP)
         hang_up()
@@ -73,7 +74,7 @@ class Server(uvicorn.Server):
         self._stopping = asyncio.get_running_loop().create_task(self.stop())
 
     async def stop(self) -> None:
-        """Takes leave of clients, and has the server shut down."""
+        """Reject new requests, wait for the active ones, and shut the server down."""
         admission, drain = self._standing.admission, self.drain
         self._standing.is_draining = True
         log.info("server.draining", requests=admission.inside, delay_s=drain.delay, limit_s=drain.limit)

@@ -1,4 +1,4 @@
-"""What each path does: from an HTTP call to the gateway, and back."""
+"""The handlers of paths: from an HTTP call to the gateway and back."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from structlog.contextvars import bind_contextvars, unbind_contextvars
 from proxy.dialects.error import openai_error
 from proxy.dialects.jsonbytes import dumps
 from proxy.errors import JobsUnavailable, ReportUnavailable, RequestError, StoreUnavailable, UnknownReport
+from proxy.gateway.bodies import parsed
+from proxy.server.addresses import Network, address_of, forwarded_address
 from proxy.server.admission import Admission, Place
 from proxy.server.errors import JSON, ErrorShape, error_reply, unexpected_reply
 from proxy.server.exchange import TENANT, ClientGone, cancelled_when_gone, read_call, send_reply, stated_length
@@ -29,26 +31,28 @@ from proxy.upstream.headers import header
 log = structlog.get_logger("groundwire.server")
 
 QUIET = frozenset({"/healthz", "/readyz", "/metrics", "/assets/{name}"})
-"""Routes of probes, scrapes and browsers' assets: no trace, and unless they fail no line in the log above debug."""
+"""Routes of probes, scrapes and browsers' assets: not traced, and logged above debug level only if they fail."""
 
 Handler = Callable[[Call, Mapping[str, str]], Awaitable[Reply]]
-"""Gives the reply to a call; the mapping holds the parameters of its path."""
+"""Return the reply to a call; the mapping contains its path parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What every endpoint needs. `max_body` is in bytes, `keepalive` in seconds; with no guard all may come in,
-    and with no admission however many they are."""
+    """The context of every endpoint. `max_body` is in bytes, `keepalive` in seconds; without a guard no key is needed,
+    without admission there is no limit on requests. `trusted_proxies` report the addresses of clients.
+    """
 
     telemetry: Telemetry
     max_body: int
     keepalive: float
     guard: Guard | None = None
     admission: Admission | None = None
+    trusted_proxies: tuple[Network, ...] = ()
 
 
 class Door(ABC):
-    """One path as an ASGI application: who comes is let in or refused, answered, and told of in one line of the log."""
+    """One path as an ASGI application: authenticates a request, answers it, and logs it in one line."""
 
     def __init__(self, edge: Edge, route: str, shape: ErrorShape = openai_error) -> None:
         self._edge = edge
@@ -57,8 +61,10 @@ class Door(ABC):
         self._is_quiet = route in QUIET
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request. What is wrong with it, and what goes wrong, is told in the shape of its dialect."""
+        """Answer one request. Errors are rendered in the shape of its dialect."""
         start = time.perf_counter()
+        if self._edge.trusted_proxies:
+            scope = {**scope, "client": (forwarded_address(scope, self._edge.trusted_proxies), 0)}
         told: dict[str, int | str] = {"status": "client_gone"}
         telemetry, headers = self._edge.telemetry, tuple(scope["headers"])
         with telemetry.server_span(scope["method"], self._route, headers, traced=not self._is_quiet) as request:
@@ -90,7 +96,7 @@ class Door(ABC):
         if self._edge.guard is None:
             return await self._answer(scope, receive, send)
         try:
-            visit = await self._edge.guard.admit(scope["headers"])
+            visit = await self._edge.guard.admit(scope["headers"], address_of(scope))
         except RequestError as error:
             return await self._refuse(error, send)
         bind_contextvars(client=visit.client)
@@ -101,7 +107,7 @@ class Door(ABC):
 
     @abstractmethod
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply:
-        """Sends the reply and returns it. Raises RequestError only when the reply has begun."""
+        """Send the reply and return it. Raises RequestError only after the reply has begun."""
 
     async def _refuse(self, error: RequestError, send: Send) -> Reply:
         reply = self._refusal(error)
@@ -109,7 +115,7 @@ class Door(ABC):
         return reply
 
     def _refusal(self, error: RequestError) -> Reply:
-        """What the client is told of an error; the operator reads it in the request's line in the log."""
+        """Return the reply for an error; its text for the operator is added to the log line of the request."""
         if (request := served()) is not None:
             request.told.update(error=type(error).__name__, reason=error.operator)
         return error_reply(error, self._shape)
@@ -155,11 +161,16 @@ class Endpoint(Door):
 
 
 class Hosted(Door):
-    """A path of an ASGI application that is not ours: it reads and sends by itself."""
+    """A path of an ASGI application that is not ours, which parses the body on the event loop.
 
-    def __init__(self, edge: Edge, route: str, app: ASGIApp) -> None:
+    It is given the whole body, of at most `max_body` bytes, once `check` has raised no RequestError for it.
+    """
+
+    def __init__(self, edge: Edge, route: str, app: ASGIApp, max_body: int, check: Callable[[bytes], None]) -> None:
         super().__init__(edge, route)
         self._app = app
+        self._max_body = max_body
+        self._check = check
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply:
         status = 0
@@ -171,8 +182,11 @@ class Hosted(Door):
 
         place = Place(self._edge.admission)
         try:
-            await place.enter(stated_length(scope, self._edge.max_body))
-            await self._app({**scope, "headers": list(scope["headers"])}, receive, noting)
+            await place.enter(stated_length(scope, self._max_body))
+            body = (await read_call(scope, receive, self._max_body)).body
+            place.shrink(len(body))
+            await parsed(body, lambda: self._check(body))
+            await self._app({**scope, "headers": list(scope["headers"])}, _received_again(body, receive), noting)
         except RequestError as error:
             return await self._refuse(error, send)
         finally:
@@ -180,15 +194,25 @@ class Hosted(Door):
         return Reply(status, (), b"")
 
 
+def _received_again(body: bytes, receive: Receive) -> Receive:
+    """Return an ASGI channel that yields a body read before, and then further messages."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return again
+
+
 def _told(reply: Reply) -> dict[str, int | str]:
-    """What the log says of a reply: its status, and the ids by which other records of it are found."""
+    """Return the log fields of a reply: its status, and the ids of related records."""
     ids = {name: header(reply.headers, name.encode()) for name in ("x-grounding-id", "x-request-id")}
     found = {name[2:].replace("-", "_"): value.decode("latin-1") for name, value in ids.items() if value is not None}
     return {"status": reply.status, **found}
 
 
 def fetch_report(find: Callable[[str, str], Awaitable[bytes | None]]) -> Handler:
-    """Gives a report by its id to the tenant that it belongs to; for all others there is none."""
+    """Return a handler that fetches a report by its id for the tenant that owns it; others get not found."""
 
     async def fetch(call: Call, params: Mapping[str, str]) -> Reply:
         try:
@@ -204,12 +228,12 @@ def fetch_report(find: Callable[[str, str], Awaitable[bytes | None]]) -> Handler
 
 
 async def alive(_: Call, __: Mapping[str, str]) -> Reply:
-    """Says that the process runs."""
+    """Report that the process is running."""
     return Reply(200, JSON, dumps({"status": "ok"}))
 
 
 def ready(standing: Standing, degraded: Callable[[], Iterable[tuple[str, str]]]) -> Handler:
-    """Says whether requests are served, and which parts work less than fully. It calls no model."""
+    """Return a handler that reports readiness and degraded parts. It calls no model."""
 
     async def answer(_: Call, __: Mapping[str, str]) -> Reply:
         reasons = [{"part": part, "reason": reason} for part, reason in (*standing.degraded(), *degraded())]

@@ -1,4 +1,4 @@
-"""Errors as HTTP: which status, type and code each kind has, in OpenAI's words and the dialect's shape (GW7)."""
+"""Errors as HTTP: the status, type and code of each kind, in OpenAI's terms and the dialect's shape."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ JSON: Headers = ((b"content-type", b"application/json"),)
 
 
 ErrorShape = Callable[[Fault], Mapping[str, Any]]
-"""How the body of an error is shaped for the clients of a dialect."""
+"""Render the body of an error for the clients of a dialect."""
 
 
 def error_reply(error: RequestError, shape: ErrorShape = openai_error) -> Reply:
-    """What a client is told of an error."""
+    """Return the reply for an error."""
     status, type_, code = next(
         ((status, type_, code) for kind, status, type_, code in _ANSWERS if isinstance(error, kind)),
         (500, "server_error", None),
@@ -68,7 +68,7 @@ def error_reply(error: RequestError, shape: ErrorShape = openai_error) -> Reply:
 
 
 def unexpected_reply(shape: ErrorShape = openai_error) -> Reply:
-    """What a client is told when the fault is ours."""
+    """Return the reply for an unexpected exception."""
     return _reply(Fault("The proxy failed to handle the request.", "server_error"), shape)
 
 

@@ -13,14 +13,15 @@ from starlette.types import Receive, Scope, Send
 
 from proxy.errors import BodyTooLarge, RequestError
 from proxy.offload import joined
+from proxy.server.addresses import address_of
 from proxy.types import Call, Chunks, Headers, Reply
 
 TENANT = "groundwire.tenant"
 """The key of an ASGI scope under which the tenant of an authenticated request is found."""
 
 _PING = b":\n"  # a comment with no blank line after it: openai-python takes comment + blank line for an empty event
-_NOT_MODIFIED = 304  # whose length, if any, is that of the body which is not sent; uvicorn would miss that body
-_AT_LEAST_S = 0.01  # that an exchange has to last before its client is looked after
+_NOT_MODIFIED = 304  # any content-length of a 304 is that of the omitted body, which uvicorn would wait for
+_AT_LEAST_S = 0.01  # minimum duration of an exchange before its client is watched
 
 
 class ClientGone(Exception):
@@ -28,7 +29,7 @@ class ClientGone(Exception):
 
 
 def stated_length(scope: Scope, max_body: int) -> int:
-    """How long the body is said to be, `max_body` when that cannot be known. Raises BodyTooLarge."""
+    """Return the declared length of the body, `max_body` if unknown. Raises BodyTooLarge."""
     length = is_chunked = None
     for name, value in scope["headers"]:
         if name == b"content-length":
@@ -59,10 +60,8 @@ async def read_call(scope: Scope, receive: Receive, max_body: int) -> Call:
         more = message.get("more_body", False)
         if size > max_body:
             raise _too_large(max_body)
-    raw, tenant, client = await joined(body, size), scope.get(TENANT, ""), scope.get("client")
-    return Call(
-        scope["method"], target_of(scope), headers, raw, tenant=tenant, address=str(client[0]) if client else ""
-    )
+    raw, tenant = await joined(body, size), scope.get(TENANT, "")
+    return Call(scope["method"], target_of(scope), headers, raw, tenant=tenant, address=address_of(scope))
 
 
 def target_of(scope: Scope) -> str:
@@ -74,10 +73,10 @@ def target_of(scope: Scope) -> str:
 
 @asynccontextmanager
 async def cancelled_when_gone(receive: Receive) -> AsyncIterator[None]:
-    """Cancels what runs inside when the client goes away, and turns that into ClientGone (GW6).
+    """Cancel the enclosed work when the client disconnects, and raise ClientGone.
 
-    To be entered once the body has been read: from then on the only news of a client is that it has gone. What has
-    ended within `_AT_LEAST_S` is not watched, since a task to watch it costs more than the rest of that time is worth.
+    To be entered once the body has been read: from then on the only message from a client is its disconnection. Work of
+    less than `_AT_LEAST_S` is not watched, because the task for that would cost more than it saves.
     """
     running = asyncio.current_task()
     assert running is not None  # noqa: S101 - a coroutine always runs in a task
@@ -109,7 +108,7 @@ async def cancelled_when_gone(receive: Receive) -> AsyncIterator[None]:
 
 
 async def send_reply(reply: Reply, send: Send, keepalive: float) -> None:
-    """Sends a reply. A body that breaks off leaves the response unfinished, so that the connection breaks off too.
+    """Send a reply. A body that breaks off leaves the response unfinished, so that the connection is closed too.
 
     A stream of events that is silent for `keepalive` seconds gets a comment (0: never).
     """

@@ -1,4 +1,4 @@
-"""Who may come in: the key of a request becomes a client, whose turn it must be, and goes no further (SE1)."""
+"""Authenticate a request by its API key and apply the client's rate limit. The key is removed before forwarding."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from types import TracebackType
 from starlette.types import Message, Send
 
 from proxy.errors import TooManyRequests, UnknownKey
+from proxy.server.attempts import FREE_REQUESTS, FailedAttempts
 from proxy.server.clients import Client, Clients
 from proxy.server.keys import bearer
 from proxy.stores.limits import Limiter, Turn
@@ -33,9 +34,9 @@ def tenant_each(client: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A request that was let in, until it has its whole answer: who asks, and its headers without any key.
+    """An authenticated request until its whole answer is sent: the client, and the headers without keys.
 
-    What is stored of it belongs to the `tenant`.
+    Stored data of the request belongs to the `tenant`.
     """
 
     client: str
@@ -52,7 +53,7 @@ class Visit:
             self.limiter.give_back(self.turn)
 
     def telling(self, send: Send) -> Send:
-        """Sends what it is given, and tells the client in its headers how much it may still ask."""
+        """Wrap `send` to add the client's remaining requests to the response headers."""
         told = rate_headers(self.turn) if self.turn is not None else ()
         if not told:
             return send
@@ -68,17 +69,18 @@ class Visit:
 
 
 class Guard:
-    """Lets in whoever brings a good key, as often as its limits allow."""
+    """Admits requests with a valid key, within its limits."""
 
     def __init__(self, clients: Clients, limiter: Limiter, tenants: Tenants = tenant_each) -> None:
         self._clients = clients
         self._limiter = limiter
         self._tenants = tenants
+        self._failed = FailedAttempts(free=FREE_REQUESTS)
 
-    async def admit(self, headers: Iterable[tuple[bytes, bytes]]) -> Visit:
-        """What a request with these headers becomes. Raises UnknownKey and TooManyRequests."""
+    async def admit(self, headers: Iterable[tuple[bytes, bytes]], address: str = "") -> Visit:
+        """Authenticate a request with these headers from an address. Raises UnknownKey and TooManyRequests."""
         lowered = tuple((name.lower(), value) for name, value in headers)
-        client = await self._client(tuple(pair for pair in lowered if pair[0] in KEYS))
+        client = await self._client(tuple(pair for pair in lowered if pair[0] in KEYS), address)
         turn = None
         if client.limits.any:
             turn = await self._limiter.take(client.name, client.limits)
@@ -87,24 +89,30 @@ class Guard:
         kept = tuple(pair for pair in lowered if pair[0] not in KEYS)
         return Visit(client.name, self._tenants(client.name), kept, turn, self._limiter)
 
-    async def _client(self, shown: Headers) -> Client:
-        """Whose key is among those that are shown: SDKs send others beside it, or send it twice."""
-        expired = False
+    async def _client(self, shown: Headers, address: str) -> Client:
+        """Return whose key is among those that are shown: SDKs send others with it, or send it twice.
+
+        A good key never has to wait: it has 256 random bits, which nobody guesses. Those who send wrong keys do.
+        """
+        expired, key = False, ""
         for name, value in shown:
-            key = bearer(value) if name == b"authorization" else value.decode("latin-1").strip()
+            key = bearer(value) or "" if name == b"authorization" else value.decode("latin-1").strip()
             client = await self._clients.who(key) if key else None
             if client is not None and not client.is_expired(datetime.now(UTC)):
                 return client
             expired = expired or client is not None
+        if key:
+            self._failed.check(address, key)
+            self._failed.add(address, key)
         raise UnknownKey(_EXPIRED if expired else _WRONG if shown else _NONE)
 
     def degraded(self) -> tuple[tuple[str, str], ...]:
-        """Which parts of it work less than fully, each with its reason."""
+        """Return the degraded parts, each with its reason."""
         return (("keys", self._clients.problem),) if self._clients.problem else ()
 
 
 def rate_headers(turn: Turn) -> Headers:
-    """A client's requests per minute, as OpenAI's servers tell them."""
+    """Return the headers for requests per minute, in the format of OpenAI's servers."""
     if turn.remaining is None or turn.reset is None:
         return ()
     return (

@@ -1,7 +1,7 @@
-"""Keys by name, of admins and of clients alike: how files hold them, and how one that is shown is compared (SE1).
+"""Keys by name, of admins and of clients: their format in files, and their comparison.
 
-Keys themselves are never kept, only their SHA-256 digests. A key of 256 random bits cannot be found by trying, so a
-slow hash would add nothing but work for every request.
+Only SHA-256 digests of keys are stored. A key of 256 random bits cannot be found by trying, so a slow hash would only
+add cost to every request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def digest_of(key: str) -> bytes:
 
 
 def is_same(one: bytes, other: bytes) -> bool:
-    """Whether two digests are the same, found in constant time."""
+    """Compare two digests in constant time."""
     return hmac.compare_digest(one, other)
 
 
@@ -45,7 +45,7 @@ def bearer(authorization: bytes | None) -> str | None:
 
 
 def named_lines(file: Path, setting: str, problems: list[str]) -> Iterator[tuple[str, str]]:
-    """What a file of keys says, line by line `name: …`; what is wrong with it is added to `problems`."""
+    """Yield the lines `name: …` of a file of keys; errors are added to `problems`."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

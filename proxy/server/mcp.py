@@ -1,11 +1,11 @@
-"""The MCP server: verify_claim, verify_claims and audit_trace as tools for agents, over stdio and HTTP (LB3).
+"""The MCP server: verify_claim, verify_claims and audit_trace as tools for agents, over stdio and HTTP.
 
 The only module that imports `mcp`, which comes with the extra of that name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -15,14 +15,17 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
-from pydantic import Field
+from pydantic import FailFast, Field
 from starlette.applications import Starlette
 from starlette.requests import Request
 
 from proxy.config import Mcp
 from proxy.dialects.checks import ClaimCheck, TraceCheck, read_answer_check, read_check
-from proxy.dialects.jsonbytes import dumps, loads
-from proxy.errors import RequestError
+from proxy.dialects.jsonbytes import dumps, is_light, loads
+from proxy.dialects.options import MAX_VALUES, has_over
+from proxy.dialects.request import read_object
+from proxy.errors import BodyTooLarge, RequestError
+from proxy.gateway.bodies import parsed
 from proxy.gateway.checks import Checks
 from proxy.gateway.estimators import Asker
 from proxy.server.exchange import TENANT
@@ -35,11 +38,11 @@ _INSTRUCTIONS = (
 )
 _READS_ONLY = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 
-Evidence = Annotated[list[str], Field(description="The texts that may support it, each a source of its own.")]
+Evidence = Annotated[list[str], FailFast(), Field(description="The texts that may support it, each a separate source.")]
 
 
 def mcp_server(checks: Checks) -> MCPServer:
-    """The server over what `checks` can check. What is wrong with a call is told to the agent in a sentence."""
+    """Build the server for `checks`. Errors in a call are returned to the agent as a sentence."""
     server = MCPServer("groundwire", instructions=_INSTRUCTIONS, version=version("groundwire"), log_level="WARNING")
 
     @server.tool(annotations=_READS_ONLY)
@@ -50,9 +53,12 @@ def mcp_server(checks: Checks) -> MCPServer:
             float | None, Field(description="The belief (0-1) to which the evidence has to carry the claim.")
         ] = None,
     ) -> dict[str, Any]:
-        """Says whether evidence supports or contradicts one claim, how many bits it tells, and where it stands."""
+        """Check whether evidence supports or contradicts one claim, with the information in bits and the evidence
+        found.
+        """
         with _told():
-            check = read_check(ClaimCheck, dumps({"claim": claim, "evidence": evidence, "confidence": confidence}))
+            body = dumps({"claim": claim, "evidence": evidence, "confidence": confidence})
+            check = await parsed(body, lambda: read_check(ClaimCheck, body))
             return dict(await checks.claim(check, Asker()))
 
     @server.tool(annotations=_READS_ONLY)
@@ -62,25 +68,26 @@ def mcp_server(checks: Checks) -> MCPServer:
         call: Context,
         question: Annotated[str, Field(description="What the answer answers.")] = "",
     ) -> dict[str, Any]:
-        """Cuts an answer into its claims and says of each whether the context supports or contradicts it."""
+        """Split an answer into claims and check whether the context supports or contradicts each of them."""
         body = dumps({"answer": text, "sources": [{"text": each} for each in context], "question": question})
         with _told():
-            check, request = read_answer_check(body, {}, _tenant(call))
+            check, request = await parsed(body, lambda: read_answer_check(body, {}, _tenant(call)))
             report: dict[str, Any] = loads(await checks.answer(check, request, Asker()))
             return report
 
     @server.tool(annotations=_READS_ONLY)
     async def audit_trace(
-        steps: Annotated[list[str], Field(description="The steps of the reasoning, in their order.")],
+        steps: Annotated[list[str], FailFast(), Field(description="The steps of the reasoning, in their order.")],
         context: Evidence,
         call: Context,
         answer: Annotated[str | None, Field(description="The answer that the steps should lead to.")] = None,
         question: Annotated[str, Field(description="The question that is answered.")] = "",
     ) -> dict[str, Any]:
-        """Says of each step whether it follows from the context and earlier steps, and of the answer from all."""
-        given: Mapping[str, Any] = {"steps": steps, "context": context, "answer": answer, "question": question}
+        """Check whether each step follows from the context and earlier steps, and the answer from all of them."""
+        body = dumps({"steps": steps, "context": context, "answer": answer, "question": question})
         with _told():
-            return dict(await checks.audit(read_check(TraceCheck, dumps(given)), Asker(), _tenant(call)))
+            check = await parsed(body, lambda: read_check(TraceCheck, body))
+            return dict(await checks.audit(check, Asker(), _tenant(call)))
 
     return server
 
@@ -98,6 +105,12 @@ def mounted(server: MCPServer, settings: Mcp) -> Starlette:
     )
 
 
+def check_call(body: bytes) -> None:
+    """Raise RequestError for a call that holds too many values to be read on the event loop, or is no JSON object."""
+    if not is_light(body) and has_over(read_object(body), MAX_VALUES):
+        raise BodyTooLarge(f"A call may hold at most {MAX_VALUES} values.")
+
+
 def _tenant(call: Context) -> str:
     """Return the tenant of a call over HTTP; over stdio there is only one."""
     request = call.request_context.request
@@ -106,7 +119,7 @@ def _tenant(call: Context) -> str:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Tells the agent what is wrong with its call; of any other failure it hears only that there was one."""
+    """Return request errors to the agent; of any other failure it learns only that it happened."""
     try:
         yield
     except RequestError as error:

@@ -1,4 +1,4 @@
-"""Where Prometheus fetches the metrics."""
+"""The endpoint from which Prometheus fetches metrics."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from proxy.upstream.headers import header
 
 
 def metrics_handler(metrics: Metrics, settings: Settings, environ: Mapping[str, str] = os.environ) -> Handler:
-    """Tells the metrics as text, to everybody or to admins only. Raises ConfigError where there is no admin to tell.
+    """Return the handler of the metrics, for everybody or for admins. Raises ConfigError if no admin key exists.
 
-    They are read on the event loop, which is quick, and written down in a thread, which takes some milliseconds.
+    They are read on the event loop, which is fast, and rendered in a thread, which takes some milliseconds.
     """
 
     async def told(call: Call, _: Mapping[str, str]) -> Reply:

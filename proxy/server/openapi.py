@@ -1,4 +1,4 @@
-"""The OpenAPI document of the proxy's own endpoints, made of the models that validate what they are sent."""
+"""The OpenAPI document of the proxy's endpoints, generated from the models that validate them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _SCHEMAS = "#/components/schemas/{model}"
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One endpoint: what it does, what it takes and gives (None: JSON of no fixed shape), and who may ask it."""
+    """One endpoint: its purpose, its request and response models (None: JSON of no fixed shape), and its access."""
 
     method: str
     path: str
@@ -118,7 +118,7 @@ _GUARD = {401: "A client key is needed, where keys are on.", 429: "The key has a
 
 
 def openapi() -> dict[str, Any]:
-    """The document."""
+    """Return the OpenAPI document."""
     given = {each.gives for each in OPERATIONS if each.gives} | {FailureBody}
     taken = {each.body for each in OPERATIONS if each.body}
     wanted: list[tuple[Model, Mode]] = [
@@ -148,7 +148,7 @@ def openapi() -> dict[str, Any]:
 
 
 def document() -> Handler:
-    """Gives the document, which is made when it is first asked for."""
+    """Return the handler of the document, which is built on first use."""
     made = cache(lambda: dumps(openapi()))
 
     async def handle(_: Call, __: Mapping[str, str]) -> Reply:
@@ -174,6 +174,7 @@ def _operation(each: Operation, refs: Mapping[Any, dict[str, Any]]) -> dict[str,
         told["requestBody"] = {"required": True, "content": content}
     if each.for_admins:
         told["security"] = [{"admin": []}]
+        told["responses"]["429"] = {"description": "Too many keys were wrong.", "content": failed}
     elif each.path.startswith("/v1/"):
         told["security"] = [{}, {"client": []}]
         told["responses"] |= {

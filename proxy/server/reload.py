@@ -1,7 +1,7 @@
-"""Settings that change while it serves: read and tried first, then in force for all that comes, or not at all.
+"""Reload of settings while serving: they are parsed and tried first, then applied to new requests, or not at all.
 
-Requests in hand are answered under the settings that they came under. What lasts (stored and kept reports, verdicts,
-jobs, telemetry) is handed from one house to the next.
+Active requests are answered with their original settings. Lasting parts (stored reports, verdicts, jobs, telemetry) are
+handed to the new instance.
 """
 
 from __future__ import annotations
@@ -25,12 +25,20 @@ from proxy.wiring import House, build_house
 log = structlog.get_logger("groundwire.config")
 
 _LOOK_EVERY_S = 1.0
-_AT_START = ("host", "port", "max_head", "read_timeout", "write_timeout", "keep_alive", "watch")  # of section server
-_FOR_LIFE = ("store", "jobs", "webhook", "telemetry")  # sections whose parts last as long as the process
+_AT_START = (
+    "host",
+    "port",
+    "max_head",
+    "read_timeout",
+    "write_timeout",
+    "keep_alive",
+    "watch",
+)  # keys of section server
+_FOR_LIFE = ("store", "jobs", "webhook", "telemetry")  # sections whose components live as long as the process
 
 
 class Reload:
-    """Reads the settings again, with `load`, and has `serving` follow them. One reading at a time."""
+    """Reload the settings with `load` and apply them to `serving`. One reload at a time."""
 
     def __init__(
         self,
@@ -49,13 +57,13 @@ class Reload:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self) -> None:
-        """Has the settings read again beside everything else, as on SIGHUP."""
+        """Reload in the background, as on SIGHUP."""
         task = asyncio.get_running_loop().create_task(self.now())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def now(self) -> None:
-        """Reads the settings again. What is wrong with them is logged and shown by /readyz; then all stays as it is."""
+        """Reload the settings. Errors are logged and shown by /readyz, and nothing changes."""
         async with self._turn:
             try:
                 settings = await self._followed()
@@ -71,7 +79,9 @@ class Reload:
                 self._changed(settings)
 
     async def _followed(self) -> Settings:
-        """The settings that are in force now. Raises ConfigError, and whatever keeps the new house from starting."""
+        """Apply the new settings and return them. Raises ConfigError, and any error from starting the new
+        components.
+        """
         before = self._serving.house
         wanted = await asyncio.to_thread(self._load)
         settings, late = in_force(wanted, before.settings)
@@ -94,7 +104,7 @@ async def _demolished(house: House) -> None:
 
 
 def in_force(wanted: Settings, before: Settings) -> tuple[Settings, list[str]]:
-    """The wanted settings, less what only a restart can change, and the keys of that."""
+    """Return the new settings without changes that need a restart, and the keys of these changes."""
     server = {key: getattr(before.server, key) for key in _AT_START}
     late = [f"server.{key}" for key, value in server.items() if getattr(wanted.server, key) != value]
     sections: dict[str, Any] = {name: getattr(before, name) for name in _FOR_LIFE}
@@ -109,9 +119,9 @@ def sections_that_differ(one: Settings, other: Settings) -> list[str]:
 
 
 def watching(file: Path, changed: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], Coroutine[Any, Any, None]]:
-    """What runs beside the server to call `changed` whenever the file holds something else than it does now.
+    """Return a background task that calls `changed` whenever the content of the file changes.
 
-    It is read every second: what mounts of containers and network file systems would tell of a change is not certain.
+    It is read every second, because change notification is unreliable on container mounts and network file systems.
     """
     seen = _content(file)
 
@@ -128,7 +138,7 @@ def watching(file: Path, changed: Callable[[], Coroutine[Any, Any, None]]) -> Ca
 
 
 def _content(file: Path) -> bytes | None:
-    """What is in the file; None while there is none, as between two steps of an editor."""
+    """Return the content of the file; None if it does not exist, as between two steps of an editor."""
     try:
         return file.read_bytes()
     except OSError:

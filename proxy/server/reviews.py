@@ -1,4 +1,4 @@
-"""The HTTP API of what is stored, for admins: the review queue, decisions, exports, trends, search, and forgetting."""
+"""The HTTP API of stored data, for admins: the review queue, decisions, exports, trends, search, and deletion."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ from proxy.dialects.reviews import (
 from proxy.errors import BadRequest, ReportUnavailable, ReviewConflict, StoreUnavailable, UnknownReview
 from proxy.gateway.bodies import parsed
 from proxy.server.admin import AdminHandler, AdminKeys, admins_only
+from proxy.server.attempts import FREE_REQUESTS, FailedAttempts
 from proxy.server.desk import Desk
 from proxy.server.endpoints import Handler
 from proxy.server.errors import JSON
@@ -58,7 +59,7 @@ from proxy.types import Call, Chunks, Headers, Reply
 _DAYS = 30
 _LONGEST_DAYS = 366
 _MEANS: tuple[ScoreName, ...] = ("score", "confidence", "consistency", "risk", "quality")
-_FORMULA = (*"=+-@＝＋－＠", "\t", "\r", "\n")  # with these a cell of a spreadsheet begins to compute
+_FORMULA = (*"=+-@＝＋－＠", "\t", "\r", "\n")  # characters that begin a formula in a spreadsheet cell
 
 _COLUMNS = (
     "id", "exchange", "at", "model", "tenant", "subject", "session", "flags", "label", "verifier", "method",
@@ -70,8 +71,10 @@ _COLUMNS = (
 def review_routes(desk: Desk, keys: AdminKeys) -> tuple[tuple[str, str, Handler], ...]:
     """Path, method and handler of each endpoint; those with parameters come after those that they would hide."""
 
+    failed = FailedAttempts(free=FREE_REQUESTS)
+
     def admins(handle: AdminHandler) -> Handler:
-        return admins_only(keys, _with_store(handle))
+        return admins_only(keys, _with_store(handle), failed)
 
     return (
         ("/v1/reviews", "GET", admins(_queue(desk))),
@@ -87,7 +90,7 @@ def review_routes(desk: Desk, keys: AdminKeys) -> tuple[tuple[str, str, Handler]
 
 
 def _with_store(handle: AdminHandler) -> AdminHandler:
-    """Tells of a store that cannot be reached, and of a decision that came too late, in OpenAI's shape."""
+    """Render store failures and conflicting decisions in OpenAI's shape."""
 
     async def handler(call: Call, params: Mapping[str, str], who: str) -> Reply:
         try:
@@ -101,7 +104,7 @@ def _with_store(handle: AdminHandler) -> AdminHandler:
 
 
 def conflict_body(conflict: ReviewConflict) -> dict[str, Any]:
-    """What is told to whom somebody else forestalled: an error, the other's decision, and the version it made."""
+    """Return the body of a conflict: an error, the other decision, and its version."""
     error = {"message": str(conflict), "type": "invalid_request_error", "param": "version", "code": "review_conflict"}
     decided = Decided("rejected", conflict.who, conflict.at, conflict.note)
     decision = decision_out(decided).model_dump(mode="json") | {"decision": conflict.decision}
@@ -270,7 +273,7 @@ def wanted(query: ReviewFilter) -> Wanted:
 
 
 def review_out(finding: Finding) -> ReviewOut:
-    """A finding as it is told."""
+    """Convert a finding to its wire format."""
     plain = {name: getattr(finding, name) for name in ReviewOut.model_fields if name not in ("decision", "citations")}
     citations = [asdict(each) for each in finding.citations]
     decision = decision_out(finding.decided) if finding.decided else None
@@ -279,12 +282,12 @@ def review_out(finding: Finding) -> ReviewOut:
 
 
 def decision_out(decided: Decided) -> DecisionOut:
-    """A decision as it is told."""
+    """Convert a decision to its wire format."""
     return DecisionOut(decision=decided.decision, who=decided.who, at=_time(decided.at), note=decided.note)
 
 
 def export_reply(findings: AsyncIterator[Finding], format_: Literal["csv", "jsonl"]) -> Reply:
-    """Findings as a file, sent as they are read."""
+    """Return findings as a file, streamed as they are read."""
     kind = b"text/csv; charset=utf-8" if format_ == "csv" else b"application/jsonl; charset=utf-8"
     name = b'attachment; filename="groundwire-reviews.' + format_.encode() + b'"'
     headers: Headers = (
@@ -374,5 +377,5 @@ def _seconds(at: datetime | None) -> float | None:
 
 
 def day_start(day: date) -> float:
-    """When a day begins in UTC, in Unix seconds."""
+    """Return the start of a day in UTC, in Unix seconds."""
     return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

@@ -1,8 +1,9 @@
-"""Runs the HTTP application with uvicorn until it is told to stop."""
+"""Run the HTTP application with uvicorn until it is stopped."""
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import logging
 import math
@@ -28,8 +29,9 @@ from proxy.server.standing import standing_of
 from proxy.telemetry import configure_logs
 from proxy.wiring import build_house
 
-_SWITCH_S = 0.001  # how long a worker thread may keep the event loop waiting; Python's default is 5 ms
-_FILES = 2**16  # where the system sets no bound
+_SWITCH_S = 0.001  # maximum time that a worker thread may block the event loop; Python's default is 5 ms
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of glibc's malloc.h
+_FILES = 2**16  # if the system sets no limit
 _COLLECT_AFTER = (5_000, 20, 20)  # Python's 700, 10, 10 spends a twentieth of the time and stops all streams for 75 ms
 
 
@@ -37,16 +39,18 @@ _UNSAID = ("without completing response", "Invalid HTTP request", "upgrade reque
 
 
 class _Quiet(logging.Filter):
-    """Drops uvicorn's complaints about responses that we leave unfinished as their upstream did, and about clients."""
+    """Suppress uvicorn's warnings about responses left unfinished because their upstream broke off, and about
+    clients.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not any(each in record.getMessage() for each in _UNSAID)
 
 
 def server(settings: Settings, load: Callable[[], Settings] | None = None, file: Path | None = None) -> Server:
-    """The server for `settings`, not started yet. Raises ConfigError when the house cannot be built.
+    """Build the server for `settings` without starting it. Raises ConfigError when the components cannot be built.
 
-    `load` reads the settings again when they are to change; `file` is where they stand.
+    `load` reloads the settings; `file` contains them.
     """
     configure_logs(settings.telemetry)
     logging.getLogger("uvicorn.error").addFilter(_Quiet())
@@ -68,7 +72,7 @@ def _drain(settings: Settings) -> Drain:
 
 
 def uvicorn_config(app: ASGIApp, settings: ServerSettings) -> uvicorn.Config:
-    """How uvicorn serves: connections within our limits, headers and logs of nobody but us."""
+    """Return the configuration of uvicorn: connections with limits, no headers or access log of its making."""
     limits = Limits(settings.max_head, settings.read_timeout, settings.write_timeout)
     return uvicorn.Config(
         app,
@@ -76,7 +80,7 @@ def uvicorn_config(app: ASGIApp, settings: ServerSettings) -> uvicorn.Config:
         port=settings.port,
         http=connections_within(limits),
         ws="none",
-        proxy_headers=False,  # nothing asks where a request came from
+        proxy_headers=False,  # client addresses come from addresses.py
         log_config=None,
         log_level="warning",
         access_log=False,
@@ -87,10 +91,11 @@ def uvicorn_config(app: ASGIApp, settings: ServerSettings) -> uvicorn.Config:
 
 
 def run(load: Callable[[], Settings], file: Path | None = None) -> None:
-    """Serves until SIGINT or SIGTERM; says on standard error where. Raises OSError when the address is taken.
+    """Serve until SIGINT or SIGTERM; print the address on standard error. Raises OSError when it is taken.
 
-    `load` reads the settings, from `file` if there is one; it is called again when they are to change.
+    `load` reads the settings, from `file` if there is one; it is called again on reload.
     """
+    return_freed_memory()
     settings = load()
     running = server(settings, load, file)
     family = socket.AF_INET6 if ":" in settings.server.host else socket.AF_INET
@@ -119,7 +124,7 @@ def pages_line(settings: Settings, environ: Mapping[str, str], address: str) -> 
 
 
 def run_mcp(settings: Settings) -> None:
-    """Serves agents over standard input and output until the input ends. Raises ConfigError without the extra `mcp`."""
+    """Serve agents over standard input and output until the input ends. Raises ConfigError without the extra `mcp`."""
     configure_logs(settings.telemetry)
     asyncio.run(_serve_mcp(settings))
 
@@ -138,7 +143,7 @@ async def _serve_mcp(settings: Settings) -> None:
 
 
 def _notice_the_vanished(listening: socket.socket) -> None:
-    """Has the system ask clients that are silent for a minute whether they are there; what it accepts inherits that."""
+    """Enable TCP keep-alive after a minute of silence; accepted connections inherit it."""
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
         if hasattr(socket, name):
@@ -146,15 +151,28 @@ def _notice_the_vanished(listening: socket.socket) -> None:
 
 
 def _open_files() -> None:
-    """Takes all the files that the process may have: shells often grant 1024, and each request takes two."""
+    """Raise the limit of open files to the maximum: shells often grant 1024, and each request takes two."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = hard if hard != resource.RLIM_INFINITY else _FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+def return_freed_memory() -> None:
+    """Have glibc return large blocks to the system once they are freed, and use two heaps, not eight for each core.
+
+    By default every thread keeps up to 64 MiB of the bodies that it has read. Other C libraries have no such switches,
+    and whoever sets variables of glibc wants something else.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None or any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
+        return
+    for option, value in ((_M_ARENA_MAX, 2), (_M_MMAP_THRESHOLD, 2**18), (_M_TRIM_THRESHOLD, 2**20)):
+        mallopt(option, value)
+
+
 def _spare_the_collector() -> None:
-    """Has cycles looked for seldom, and never among what was there at the start; exchanges leave hardly any behind."""
+    """Run the garbage collector rarely, and exclude start-up objects; exchanges leave hardly any cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECT_AFTER)

@@ -1,4 +1,4 @@
-"""The application in place, and those before it, whose requests come to their end while the next one answers others."""
+"""Swap the application on reload; the previous one finishes its active requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = structlog.get_logger("groundwire.server")
 
 
 class Tenancy:
-    """An application with its house: from the start of the house until its last request has been answered."""
+    """An application with its components, from their start until its last request has been answered."""
 
     def __init__(self, app: Starlette, house: House) -> None:
         self.app = app
@@ -29,13 +29,13 @@ class Tenancy:
         self._living: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
-        """Starts the house. Raises what that raises."""
+        """Start the components. Raises their errors."""
         started = asyncio.get_running_loop().create_future()
         self._living = asyncio.create_task(self._live(started))
         await started
 
     async def _live(self, started: asyncio.Future[None]) -> None:
-        """Enters and leaves the application's lifespan in one task, as its task groups demand."""
+        """Enter and leave the application's lifespan in one task, as its task groups require."""
         try:
             async with self.app.router.lifespan_context(self.app):
                 started.set_result(None)
@@ -46,27 +46,27 @@ class Tenancy:
             started.set_exception(error)
 
     def gone(self) -> None:
-        """Takes note that a request has been answered."""
+        """Record that a request has been answered."""
         self.requests -= 1
         if not self.requests:
             self._emptied.set()
 
     async def retire(self) -> None:
-        """Closes the house once its last request has been answered."""
+        """Close the components once the last request has been answered."""
         while self.requests:
             self._emptied.clear()
             await self._emptied.wait()
         await self.end()
 
     async def end(self) -> None:
-        """Closes the house, whoever is in it."""
+        """Close the components, even with active requests."""
         self._left.set()
         if self._living is not None:
             await self._living
 
 
 class Serving:
-    """An ASGI application that stands for the one in place. What is set as `beside` runs as long as it serves."""
+    """An ASGI application that delegates to the current one. `beside` is a background task that runs while serving."""
 
     def __init__(self, app: Starlette, house: House) -> None:
         self.beside: Callable[[], Coroutine[Any, Any, None]] | None = None
@@ -75,11 +75,11 @@ class Serving:
 
     @property
     def house(self) -> House:
-        """The house in place."""
+        """The current components."""
         return self._now.house
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Has a request answered by the application in place, to its end whatever follows that one."""
+        """Answer a request with the current application, to its end even after a swap."""
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
             return
@@ -91,7 +91,7 @@ class Serving:
             tenancy.gone()
 
     async def follow(self, app: Starlette, house: House) -> None:
-        """Puts another application in place, once its house has started. Raises what that raises."""
+        """Replace the application, once the new components have started. Raises their errors."""
         tenancy = Tenancy(app, house)
         await tenancy.begin()
         before, self._now = self._now, tenancy

@@ -1,4 +1,4 @@
-"""How the process stands, whichever settings it serves with at the moment."""
+"""The state of the process, independent of the current settings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from proxy.server.admission import Admission, Room
 
 @dataclass(slots=True)
 class Standing:
-    """Who is let in, whether the process is about to stop, and what is wrong with the settings it was last given.
+    """The admission control, the shutdown state, and the errors of the latest settings.
 
-    `secret` is made up for the process, for what must not outlive it.
+    `secret` is random, for data that must not outlive the process.
     """
 
     admission: Admission
@@ -23,7 +23,7 @@ class Standing:
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
 
     def degraded(self) -> Iterator[tuple[str, str]]:
-        """Which parts of it work less than fully, each with its reason."""
+        """Yield the degraded parts, each with its reason."""
         if self.config is not None:
             yield "config", self.config
         if self.admission.is_full:
@@ -31,10 +31,10 @@ class Standing:
 
 
 def standing_of(settings: Server) -> Standing:
-    """The standing of a process that begins with these settings."""
+    """Return the initial state of a process with these settings."""
     return Standing(Admission(room_of(settings)))
 
 
 def room_of(settings: Server) -> Room:
-    """How much traffic is taken."""
+    """Return the limits of traffic."""
     return Room(settings.max_concurrent, settings.max_bodies, settings.queue, settings.queue_timeout)

@@ -1,4 +1,4 @@
-"""Every path that shows or changes what is stored, for the application's list of routes."""
+"""All routes that read or change stored data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def stored_routes(
 
 
 def _secret(settings: Admin, environ: Mapping[str, str]) -> bytes:
-    """What signs sessions, so that replicas share it; nothing where it is not given."""
+    """Return the secret that signs sessions, shared by replicas; empty if not configured."""
     given = environ.get(settings.session_secret_env, "")
     if given and len(given) < _SHORTEST_SECRET:
         needed = f"must hold {_SHORTEST_SECRET} characters or more"

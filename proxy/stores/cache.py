@@ -1,15 +1,16 @@
-"""Values that were computed before, kept in process for a while under exact keys. Equal work in flight runs once.
+"""An in-process cache under exact keys with a time to live. Concurrent requests for a key share one computation.
 
-Behind the process's own there may be values that other replicas have computed; they are asked for once per request.
+Behind it there may be values that other replicas have computed; they are fetched once per request.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
+from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
 from cachetools import TLRUCache
@@ -19,6 +20,9 @@ from proxy.types import CacheUse
 V = TypeVar("V")
 Key = bytes
 
+_LARGEST = 2**16  # bytes of a value that is kept
+_ENTRY = 600  # bytes that an entry takes in addition to its value
+
 
 def owner_of(tenant: str) -> bytes:
     """Return a short digest of a tenant's name, for values that replicas share."""
@@ -27,28 +31,34 @@ def owner_of(tenant: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Kept(Generic[V]):
-    """A value, when it was computed (monotonic seconds) and for whom: a digest of the tenant's name."""
+    """A value, the time of its computation (monotonic seconds), its owner (a tenant's digest), and its size."""
 
     value: V
     at: float
     owner: bytes
+    size: int = 0
 
 
 class Further(Protocol[V]):
-    """Where values of other replicas are; it raises nothing but cancellation."""
+    """The values of other replicas; raises nothing but cancellation."""
 
     async def find(self, keys: Sequence[Key]) -> Mapping[Key, tuple[V, float, bytes]]:
-        """Return the values that there are under these keys, each with its age in seconds and its owner."""
+        """Return the values available under these keys, each with its age in seconds and its owner."""
 
     def keep(self, values: Mapping[Key, V], owner: bytes) -> None:
-        """Has values of an owner kept; it takes no time."""
+        """Store values of an owner in the background."""
 
 
 class Cache(Generic[V]):
-    """A cache touched by the event loop's thread only. `ttl` is in seconds; no entries: nothing is kept.
+    """A cache for one event loop, whose worker threads may use `recent` and `keep`.
 
-    `keeps` says which values hold for later, `shares` which hold for others who wait for the same just now. `further`
-    has values of other replicas, and is given ours.
+    `ttl` is in seconds; with no entries nothing is stored.
+
+    It holds at most `max_entries` values and about `max_size` bytes of them, by the estimate of `measure`; a value over
+    64 KiB is not stored.
+
+    `keeps` selects the values to store, `shares` those that concurrent requests may use. `further` provides values of
+    other replicas, and receives new ones.
     """
 
     def __init__(
@@ -59,23 +69,64 @@ class Cache(Generic[V]):
         shares: Callable[[V], bool],
         clock: Callable[[], float] = time.monotonic,
         further: Further[V] | None = None,
+        max_size: int = 64 * 2**20,
+        measure: Callable[[V], int] = lambda _: 0,
     ) -> None:
-        self._kept: TLRUCache[Key, Kept[V]] = TLRUCache(max_entries, lambda _, kept, __: kept.at + ttl, timer=clock)
+        self._least = max(1, max_size // max(1, max_entries))  # the minimum size also bounds the number
+        self._kept: TLRUCache[Key, Kept[V]] = TLRUCache(
+            self._least * max_entries,
+            lambda _, kept, __: kept.at + ttl,
+            timer=clock,
+            getsizeof=lambda kept: kept.size,
+        )
+        self._lock = Lock()
         self._in_flight: dict[Key, asyncio.Future[Kept[V]]] = {}
         self._keeps = keeps
         self._shares = shares
         self._clock = clock
         self._further = further
+        self._measure = measure
+
+    @property
+    def is_local(self) -> bool:
+        """Whether no other replica is asked for values."""
+        return self._further is None
+
+    def recent(self, keys: Sequence[Key], tenant: str = "") -> tuple[dict[Key, V], CacheUse]:
+        """Return the values that this process has. Callable from any thread."""
+        found = self._recent(keys)
+        return {key: kept.value for key, kept in found.items()}, self._use(found.values(), len(keys), owner_of(tenant))
+
+    def keep(self, values: Mapping[Key, V], tenant: str = "") -> None:
+        """Keep values that a worker thread has computed, as far as they hold for later, in this process."""
+        owner = owner_of(tenant)
+        self._store({key: Kept(value, self._clock(), owner) for key, value in values.items() if self._keeps(value)})
+
+    def _recent(self, keys: Sequence[Key]) -> dict[Key, Kept[V]]:
+        with self._lock:
+            return {key: kept for key in keys if (kept := self._kept.get(key))}
+
+    def _store(self, values: Mapping[Key, Kept[V]]) -> None:
+        for key, kept in values.items() if self._kept.maxsize else ():
+            size = _ENTRY + self._measure(kept.value)
+            if size <= min(_LARGEST, self._kept.maxsize):
+                with self._lock:
+                    self._kept[key] = replace(kept, size=max(size, self._least))
+
+    def _use(self, known: Collection[Kept[V]], wanted: int, owner: bytes) -> CacheUse:
+        oldest = max((self._clock() - kept.at for kept in known if kept.owner == owner), default=None)
+        return CacheUse(len(known), wanted - len(known), oldest)
 
     async def get(
         self, keys: Sequence[Key], compute: Callable[[Sequence[int]], Awaitable[Sequence[V]]], tenant: str = ""
     ) -> tuple[list[V], CacheUse]:
-        """The value under each key, in order. `compute` is given the positions of those that nobody has yet.
+        """Return the value under each key, in order. `compute` receives the positions of the missing ones.
 
-        Tenants share values, but each learns the age of its own only: another's would show when that one asked.
+        Tenants share values, but only the age of a tenant's values is returned: others would reveal the times of their
+        requests.
         """
         owner = owner_of(tenant)
-        found: dict[Key, Kept[V]] = {key: kept for key in keys if (kept := self._kept.get(key))}
+        found = self._recent(keys)
         known = list(found.values())
         while missing := [key for key in dict.fromkeys(keys) if key not in found]:
             others = {key: self._in_flight[key] for key in missing if key in self._in_flight}
@@ -87,8 +138,7 @@ class Cache(Generic[V]):
             else:
                 await asyncio.wait(others.values())
             found |= {key: kept for key, future in others.items() if (kept := self._given(future))}
-        oldest = max((self._clock() - kept.at for kept in known if kept.owner == owner), default=None)
-        return [found[key].value for key in keys], CacheUse(len(known), len(keys) - len(known), oldest)
+        return [found[key].value for key in keys], self._use(known, len(keys), owner)
 
     async def _lead(
         self,
@@ -97,16 +147,16 @@ class Cache(Generic[V]):
         compute: Callable[[Sequence[int]], Awaitable[Sequence[V]]],
         owner: bytes,
     ) -> tuple[dict[Key, Kept[V]], dict[Key, Kept[V]]]:
-        """What other replicas have, and what nobody has and is computed; who else wants the same meanwhile waits.
+        """Fetch values of other replicas and compute the missing ones, while other requests for them wait.
 
-        If it fails, they do it themselves.
+        If it fails, the others compute them.
         """
         futures: dict[Key, asyncio.Future[Kept[V]]] = {key: asyncio.get_running_loop().create_future() for key in mine}
         self._in_flight |= futures
         try:
             recalled = await self._recalled(mine)
             missing = [key for key in mine if key not in recalled]
-            positions = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))  # the first of each
+            positions = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))  # first of each
             values = await compute([positions[key] for key in missing]) if missing else ()
             computed = {key: Kept(value, self._clock(), owner) for key, value in zip(missing, values, strict=True)}
             self._keep(recalled, computed, owner)
@@ -126,14 +176,12 @@ class Cache(Generic[V]):
 
     def _keep(self, recalled: Mapping[Key, Kept[V]], computed: Mapping[Key, Kept[V]], owner: bytes) -> None:
         lasting = {key: kept for key, kept in computed.items() if self._keeps(kept.value)}
-        if self._kept.maxsize:
-            for key, kept in (*recalled.items(), *lasting.items()):
-                self._kept[key] = kept
+        self._store({**recalled, **lasting})
         if self._further is not None and lasting:
             self._further.keep({key: kept.value for key, kept in lasting.items()}, owner)
 
     def _given(self, future: asyncio.Future[Kept[V]]) -> Kept[V] | None:
-        """What another one found, if it holds for everybody: its lack of time does not."""
+        """Return the result of a concurrent request, if it may be shared: one that ran out of time may not."""
         if not future.done() or future.cancelled():
             return None
         return future.result() if self._shares(future.result().value) else None

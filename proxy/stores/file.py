@@ -1,4 +1,4 @@
-"""Which file lies at a place, so that one that was deleted or replaced while it is open is noticed."""
+"""Identify the file at a path, to detect that an open one was deleted or replaced."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Identity = tuple[int, int]
 
 
 def identity(file: Path) -> Identity | None:
-    """Device and inode of the file at a path; None where there is none. Takes microseconds on a local disk."""
+    """Return device and inode of the file at a path; None if there is none. Takes microseconds on a local disk."""
     try:
         found = file.stat()
     except OSError:

@@ -1,7 +1,7 @@
-"""How much each client may ask: requests per minute, and requests at once. Kept in process, without a word to anybody.
+"""Limits per client on requests per minute and on concurrent requests, in process.
 
-Requests per minute are a bucket that holds as many and fills steadily; a request that finds it empty is refused and
-takes nothing. All that a bucket needs is the moment at which it will be full again (the generic cell rate algorithm).
+Requests per minute are a token bucket that fills steadily; a request that finds it empty is rejected and takes nothing.
+The state of a bucket is the time at which it will be full again (the generic cell rate algorithm).
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 _MINUTE = 60.0
-_ROUNDING = 1e-6  # seconds; a bucket that is refilled just now must not be empty by an error of floating point
-BUSY_S = 1.0  # after which it is worth asking again where too many run at once; nobody knows when one ends
+_ROUNDING = 1e-6  # seconds; keeps a bucket that was just refilled from being empty by a rounding error
+BUSY_S = 1.0  # wait to suggest when too many requests run concurrently; their ends are unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a client may ask; None: as much as it likes."""
+    """The limits of a client; None: unlimited."""
 
     requests_per_minute: int | None = None
     concurrent: int | None = None
 
     @property
     def any(self) -> bool:
-        """Whether there is any limit."""
+        """True if there is any limit."""
         return self.requests_per_minute is not None or self.concurrent is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What came of asking for a turn; one that was granted is to be given back.
+    """The result of a request for a turn; a granted one must be returned.
 
-    `wait` is after how many seconds to ask again. `remaining` requests may follow at once, and in `reset` seconds all
-    of them again; they are None where requests per minute have no limit. `slot` names the place that is taken.
+    `wait` is the number of seconds until the next try. `remaining` requests may follow at once, and after `reset`
+    seconds the full number; they are None if requests per minute are unlimited. `slot` identifies the concurrency slot.
     """
 
     name: str
@@ -47,23 +47,23 @@ class Turn:
 
 
 def remaining(limits: Limits, reset: float) -> tuple[int | None, float | None]:
-    """How many requests are left in a bucket that is full in `reset` seconds, and these seconds; see `Turn`."""
+    """Return the number of requests left in a bucket that is full after `reset` seconds, and `reset`; see `Turn`."""
     if limits.requests_per_minute is None:
         return None, None
     return int((_MINUTE + _ROUNDING - reset) * limits.requests_per_minute / _MINUTE), reset
 
 
 class Limiter(Protocol):
-    """Who gives turns to clients."""
+    """The rate limiter of clients."""
 
     async def take(self, name: str, limits: Limits) -> Turn:
-        """A turn for the client of that name; it raises nothing but cancellation."""
+        """Request a turn for the client of that name; raises nothing but cancellation."""
 
     def give_back(self, turn: Turn) -> None:
-        """Takes note that what a granted turn was for has ended."""
+        """Return a turn when its request has ended."""
 
     async def aclose(self) -> None:
-        """Ends what it does beside."""
+        """Stop background tasks."""
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ class _Bucket:
 
 @dataclass(frozen=True, slots=True)
 class LocalLimits:
-    """Limits of this process. There are as many buckets as names of clients; times are in seconds of `clock`."""
+    """Limits of this process. There is one bucket for each client; times are in seconds of `clock`."""
 
     clock: Callable[[], float] = time.monotonic
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
@@ -103,4 +103,4 @@ class LocalLimits:
         self._buckets[turn.name].running -= turn.granted
 
     async def aclose(self) -> None:
-        """There is nothing to end."""
+        """Do nothing."""

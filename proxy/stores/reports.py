@@ -1,4 +1,4 @@
-"""Reports kept in process for those who fetch them by id. Bounded by bytes: the oldest go first."""
+"""Reports stored in process, to be fetched by id. Bounded by bytes: the oldest are dropped first."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _Kept = tuple[str, bytes]
 
 
 class Reports:
-    """Rendered reports (JSON bytes) under their ids, at most `max_bytes` in all."""
+    """Rendered reports (JSON bytes) under their ids, at most `max_bytes` in total."""
 
     def __init__(self, max_bytes: int) -> None:
         self._kept: LRUCache[str, _Kept] = LRUCache(max_bytes, getsizeof=_size)
 
     def resize(self, max_bytes: int) -> None:
-        """Makes room for so many bytes; what no longer fits goes."""
+        """Change the capacity; surplus reports are dropped."""
         if max_bytes != self._kept.maxsize:
             kept, self._kept = self._kept, LRUCache(max_bytes, getsizeof=_size)
             for id_ in [*kept]:
@@ -23,17 +23,17 @@ class Reports:
                 self.put(id_, report, tenant)
 
     def put(self, id_: str, report: bytes, tenant: str = "") -> None:
-        """Keeps a report in place of an earlier one under the same id; one larger than all the room is not kept."""
+        """Store a report, replacing one with the same id; one larger than the capacity is not stored."""
         self._kept.pop(id_, None)
         if len(report) <= self._kept.maxsize:
             self._kept[id_] = tenant, report
 
     def drop(self, id_: str) -> None:
-        """Forgets a report, if it is here."""
+        """Drop a report, if present."""
         self._kept.pop(id_, None)
 
     def get(self, id_: str, tenant: str = "") -> bytes | None:
-        """Return the report under an id, or None when there is none (any more), or it is another tenant's."""
+        """Return the report under an id, or None if there is none, or it belongs to another tenant."""
         owner, report = self._kept.get(id_, (tenant, None))
         return report if owner == tenant else None
 

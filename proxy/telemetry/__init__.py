@@ -1,4 +1,4 @@
-"""What the house tells of itself: a log, traces and metrics, each in a file of its own."""
+"""Logs, traces and metrics."""
 
 from proxy.telemetry.calls import UpstreamCall as UpstreamCall
 from proxy.telemetry.content import short_hash as short_hash

@@ -1,4 +1,4 @@
-"""One call of a model server: its span, its measurements, and what the request's line in the log tells of it."""
+"""One call of a model server: its span, its measurements, and its fields in the request's log line."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from proxy.telemetry.usage import Usage
 from proxy.types import Choice, Headers
 
 _CANCELLED = "cancelled"
-_LONGEST_MODEL = 128  # characters; a client may send any
+_LONGEST_MODEL = 128  # characters; clients may send any name
 
 
 class Recording:
-    """Where calls are recorded: spans by a tracer, measurements by metrics, either of them or none."""
+    """The tracer and metrics that calls are recorded with; either may be None."""
 
     __slots__ = ("capture_content", "metrics", "names", "tracer")
 
@@ -58,10 +58,10 @@ class Recording:
 
 
 class UpstreamCall:
-    """One call on its way, from its start to the last byte of its answer. Everything after `end` is ignored.
+    """One call, from its start to the last byte of its answer. Everything after `end` is ignored.
 
-    `operation` and `provider` are words of the GenAI conventions, `upstream` is the server's name in the settings and
-    `body` what is asked. Tokens stand on this call's span and nowhere else, so that no backend counts them twice.
+    `operation` and `provider` are terms of the GenAI conventions, `upstream` is the server's name in the settings and
+    `body` the request. Tokens are recorded on this span only, so that no backend counts them twice.
     """
 
     __slots__ = (
@@ -96,11 +96,11 @@ class UpstreamCall:
 
     @property
     def is_recording(self) -> bool:
-        """Whether anybody wants to know of its chunks and its end."""
+        """True if chunks and the end of the call are recorded."""
         return self._recording.metrics is not None or self._span.is_recording()
 
     def propagated(self, headers: Headers) -> Headers:
-        """Request headers with the W3C trace context of this call in the place of the caller's."""
+        """Return request headers with the W3C trace context of this call instead of the caller's."""
         if self._recording.tracer is None:
             return headers
         carrier: dict[str, str] = {}
@@ -109,7 +109,7 @@ class UpstreamCall:
         return (*(pair for pair in headers if pair[0] not in W3C), *ours)
 
     def replied(self, status: int) -> None:
-        """The head of the reply is there."""
+        """Record the status of the reply."""
         if status >= 400:
             self._fail(str(status))
         if (metrics := self._recording.metrics) is not None:
@@ -118,7 +118,7 @@ class UpstreamCall:
             self._labels = self._labelled(metrics, answered=status < 300)
 
     def chunk(self) -> None:
-        """A chunk of the answer is there."""
+        """Record the arrival of a chunk."""
         if not self._streams or self._error:
             return
         now = time.perf_counter()
@@ -143,7 +143,7 @@ class UpstreamCall:
         usage: Mapping[str, Any],
         choices: Callable[[], Sequence[Choice]] = tuple,
     ) -> None:
-        """What the answer says of itself; `choices` gives its text, which is asked for only where it is captured."""
+        """Record the metadata of the answer; `choices` returns its text and is called only if content is captured."""
         tokens = Usage.of(usage)
         told = {"input_tokens": tokens.input, "output_tokens": tokens.output}
         self._tell(**{name: count for name, count in told.items() if count is not None})
@@ -155,19 +155,21 @@ class UpstreamCall:
             metrics.calls.use(self._labels or self._labelled(metrics), (tokens.input, tokens.output))
 
     def failed(self, error: BaseException) -> None:
-        """There is no answer, or no more of it. An error is named by its class; its text may hold an address."""
+        """Record an error before or during the answer. Only its class is kept, because its text may contain an
+        address.
+        """
         is_gone = isinstance(error, asyncio.CancelledError | GeneratorExit)
         self._fail(_CANCELLED if is_gone else type(error).__name__)
 
     def passed_over(self, outcome: str) -> None:
-        """Another attempt takes its place, for this reason."""
+        """Record the reason for which another attempt replaces this one."""
         if self._ended:
             return
         self._fail(self._error or outcome)
         self._span.set_attribute("grounding.attempt.outcome", outcome)
 
     def end(self) -> None:
-        """The last byte is there, or nothing more will come."""
+        """Record the end of the call."""
         if self._ended:
             return
         self._ended = True
@@ -187,7 +189,7 @@ class UpstreamCall:
         return operation, provider, metrics.models.label(self._model, answered=answered), upstream, purpose
 
     def _tell(self, **facts: int | str) -> None:
-        """Has the log tell of the answer's own call with the request, not of samples and probes."""
+        """Add fields to the log line of the request, for the answer's own call only, not for samples and probes."""
         if self._kind[3] == "answer" and (request := served()) is not None:
             request.told.update(facts)
 

@@ -1,7 +1,7 @@
-"""Sends spans, log records and metrics to a collector by OTLP over HTTP. Only where that is on is this imported.
+"""Send spans, log records and metrics to a collector by OTLP over HTTP. Imported only if export is enabled.
 
-Traffic never waits for it: what is to be sent lies in bounded queues, the oldest goes when one is full, and threads of
-their own send it. That a collector takes nothing is told once in the log, and in /readyz for as long as it lasts.
+Requests never wait for it: records are kept in bounded queues, the oldest is dropped when one is full, and separate
+threads send them. A failing collector is logged once, and reported by /readyz for as long as it fails.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from proxy.telemetry.points import metrics_data
 
 log = structlog.get_logger("groundwire.telemetry")
 
-_CLOSE_S = 2.0  # at most for sending what is left: a collector that is down must not hold up the end
+_CLOSE_S = 2.0  # maximum time to send the remaining records; a collector that is down must not delay the shutdown
 _SCOPE = "groundwire"
-_LONGEST = 2**16  # characters of an attribute, so that a full queue of captured prompts has its bound, too
+_LONGEST = 2**16  # characters of an attribute, so that a full queue of captured prompts is bounded
 _QUIET = ("opentelemetry.exporter.otlp", "opentelemetry.sdk._shared_internal", "opentelemetry.exporter.http")
 
 
 class Watch:
-    """Whether collectors take what is sent, by signal. `failures` counts batches since the start."""
+    """Failures of export by signal. `failures` counts batches since the start."""
 
     def __init__(self) -> None:
         self.failures: dict[str, int] = {}
         self._failing: set[str] = set()
 
     def saw(self, signal: str, *, taken: bool) -> None:
-        """Takes in how one batch fared, and tells of it when that is news."""
+        """Record the result of one batch, and log a change of state."""
         if taken:
             if signal in self._failing:
                 self._failing.discard(signal)
@@ -57,12 +57,12 @@ class Watch:
             log.warning("telemetry.not_sent", signal=signal)
 
     def degraded(self) -> str | None:
-        """Which signals do not arrive just now."""
+        """Return a description of the signals that cannot be sent now."""
         return f"{', '.join(sorted(self._failing))} cannot be sent" if self._failing else None
 
 
 class Watched:
-    """An exporter that is watched; it has whatever else the exporter has."""
+    """Wrap an exporter to record its failures; other attributes are delegated."""
 
     def __init__(self, exporter: Any, signal: str, watch: Watch) -> None:
         self._exporter = exporter
@@ -70,7 +70,7 @@ class Watched:
         self._watch = watch
 
     def export(self, batch: Any, **options: Any) -> Any:
-        """See the exporter's own; what it raises is a failure."""
+        """Export a batch; an exception counts as a failure."""
         result = None
         try:
             result = self._exporter.export(batch, **options)
@@ -83,7 +83,7 @@ class Watched:
 
 
 class Pusher:
-    """Sends metrics every `interval` seconds, and once more at the end."""
+    """Send metrics every `interval` seconds, and once more at shutdown."""
 
     def __init__(self, exporter: Any, collect: Callable[[], Any], interval: float) -> None:
         self._exporter = exporter
@@ -105,22 +105,22 @@ class Pusher:
             log.warning("telemetry.metrics_failed", error=type(error).__name__)
 
     def shutdown(self) -> None:
-        """Sends the last of it."""
+        """Send the metrics a last time and stop."""
         self._ended.set()
         self._thread.join()
         self._exporter.shutdown()
 
 
 class Collector:
-    """The way to one collector: a tracer and a logger for what it is to be told, None for what it is not.
+    """The connection to one collector: a tracer and a logger, each None if its signal is disabled.
 
-    Where the settings name no address, the exporters find theirs in the environment.
+    Without an address in the settings, the exporters read theirs from the environment.
     """
 
     def __init__(
         self, settings: TelemetrySettings, version: str, environ: Mapping[str, str], metrics: Metrics | None
     ) -> None:
-        for name in _QUIET:  # they would write to standard error, past the log, for every batch
+        for name in _QUIET:  # they would write to standard error for every batch, bypassing the log
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self.watch = Watch()
         self.tracer: Any = None
@@ -150,7 +150,7 @@ class Collector:
             self._closing.append(pusher.shutdown)
 
     def close(self) -> None:
-        """Sends what is left, as far as that goes in two seconds."""
+        """Send the remaining records, for two seconds at most."""
         closing = [threading.Thread(target=each, daemon=True) for each in self._closing]
         for each in closing:
             each.start()
@@ -164,7 +164,7 @@ def _collected(metrics: Metrics, resource: Resource, version: str) -> Any:
 
 
 def _resource(settings: TelemetrySettings, version: str, environ: Mapping[str, str]) -> Resource:
-    """Who sends: the settings' words, those of OTEL_RESOURCE_ATTRIBUTES, and OTEL_SERVICE_NAME before all others."""
+    """Describe the sender: settings, then OTEL_RESOURCE_ATTRIBUTES; OTEL_SERVICE_NAME overrides both."""
     given = {"service.name": settings.service_name, "service.version": version, "service.instance.id": uuid4().hex}
     if name := environ.get("OTEL_SERVICE_NAME"):
         given["service.name"] = name

@@ -1,7 +1,7 @@
-"""Prompts and answers as the GenAI conventions write them into a span, which happens only where content is captured.
+"""Prompts and answers in the form of the GenAI conventions, for spans if content is captured.
 
-The shape is that of `gen_ai.input.messages` and `gen_ai.output.messages`: roles with parts, as JSON text. What is
-neither text nor a call of a tool is named by its type only.
+The format is that of `gen_ai.input.messages` and `gen_ai.output.messages`: roles with parts, as JSON text. Content
+other than text and tool calls is represented by its type.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from proxy.types import Choice
 
 
 def short_hash(text: str) -> str:
-    """Return the first 12 hexadecimal digits of a text's SHA-256, which name it without showing it."""
+    """Return the first 12 hexadecimal digits of a text's SHA-256, which identify it without showing it."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def asked(body: Mapping[str, Any]) -> str | None:
-    """What a request says, in whichever of the dialects it is written; None when it says nothing."""
+    """Return the messages of a request in any dialect; None if there are none."""
     messages = [*_said("system", body.get("system")), *_said("system", body.get("instructions"))]
     for field in ("messages", "input", "prompt"):
         messages += _messages(body.get(field))
@@ -28,7 +28,7 @@ def asked(body: Mapping[str, Any]) -> str | None:
 
 
 def answered(choices: Sequence[Choice]) -> str:
-    """What an answer says."""
+    """Return the messages of an answer."""
     return json.dumps(
         [
             {

@@ -1,4 +1,4 @@
-"""Builds telemetry from the settings; what sends it is imported only where there is somebody to send it to."""
+"""Build telemetry from the settings; the exporters are imported only if there is a collector."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
 def build_telemetry(
     settings: TelemetrySettings, environ: Mapping[str, str] = os.environ, models: Iterable[str] = ()
 ) -> Telemetry:
-    """Telemetry that measures unless told not to, and sends to a collector where the settings name one.
+    """Build telemetry that measures by default, and exports to a collector if the settings name one.
 
-    Where they do not, OpenTelemetry's standard variables may; those alone give headers and certificates. `models` are
-    the names that may be labels from the start.
+    Otherwise OpenTelemetry's standard variables may name it; headers and certificates come from these only. `models`
+    may be used as labels from the start.
     """
     ours = version("groundwire")
     names = EDITIONS[settings.genai_semconv]
@@ -62,7 +62,7 @@ def build_telemetry(
 
 
 def is_sending(settings: TelemetrySettings, environ: Mapping[str, str]) -> bool:
-    """Whether there is a collector; OTEL_SDK_DISABLED says that there is none."""
+    """Return whether there is a collector; OTEL_SDK_DISABLED disables it."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     return settings.otlp_endpoint is not None or any(environ.get(name) for name in _ENDPOINTS)

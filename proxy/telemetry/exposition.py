@@ -1,4 +1,4 @@
-"""Metrics as Prometheus reads them, written by its client library, which is loaded at the first request for them."""
+"""Metrics in Prometheus's formats, written by its client library, which is loaded at the first request."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def written(families: Sequence[Family], accept: str) -> tuple[bytes, str]:
-    """The metrics, and those of the process, as text in the format that `accept` asks for, and its content type.
+    """Return the metrics, including those of the process, in the format that `accept` requests, and its content type.
 
-    Exemplars are told in OpenMetrics only, as the plain format has no place for them.
+    Exemplars are included in OpenMetrics only, because the plain format does not support them.
     """
     from prometheus_client.exposition import choose_encoder
 
@@ -63,7 +63,7 @@ def _labels(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _buckets(bounds: Sequence[float], measured: Measured) -> list[tuple[str, float] | tuple[str, float, Told]]:
-    """Upper bound, cumulative count and, where there is one, exemplar of each bucket."""
+    """Return the upper bound, cumulative count and exemplar, if any, of each bucket."""
     found = dict(measured.exemplars)
     upper = [*(repr(float(bound)) for bound in bounds), "+Inf"]
     counted = enumerate(zip(upper, accumulate(measured.counts), strict=True))

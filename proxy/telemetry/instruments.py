@@ -1,7 +1,7 @@
-"""Every metric that there is: name, kind, unit, labels and buckets. Whatever records, exports or tells them reads this.
+"""All metrics: name, kind, unit, labels and buckets. Recording, export and exposition read this list.
 
 Names, units and the buckets of `http.*` and `gen_ai.*` are those of OpenTelemetry's semantic conventions. No label ever
-holds a key, a subject or a text; each has few values: paths of ours, names of the settings, words of closed lists.
+contains a key, a subject or a text; each has few values: routes, names in the settings, closed lists.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Instrument:
 
     @property
     def prometheus(self) -> str:
-        """Its name at /metrics, formed as OpenTelemetry prescribes: dots become `_`, unit and `_total` follow."""
+        """The name at /metrics, formed as OpenTelemetry prescribes: dots become `_`, unit and `_total` follow."""
         plain = self.name.replace(".", "_") + _UNITS.get(self.unit, "")
         return plain + "_total" if self.kind == "counter" else plain
 
@@ -73,7 +73,7 @@ REQUEST_DURATION = Instrument(
     "http.server.request.duration",
     "histogram",
     "s",
-    "Time from a request to the last byte of its reply; error.type says how it ended where that was not well.",
+    "Time from a request to the last byte of its reply; error.type is set if it failed.",
     (METHOD, ROUTE, STATUS_CODE, ERROR),
     _HTTP_S,
 )
@@ -125,7 +125,7 @@ REVIEWED = Instrument(
     "grounding.reviewed.score",
     "histogram",
     "1",
-    "Scores of claims at their review in this process, by decision: confirmed says that the flag is right.",
+    "Scores of claims at their review in this process, by decision: confirmed means that the flag is right.",
     (VERIFIER, DECISION),
     _TENTHS,
 )
@@ -133,7 +133,7 @@ CALIBRATION = Instrument(
     "grounding.calibration.error",
     "gauge",
     "1",
-    "Expected calibration error of the scores of claims reviewed in this process; few reviews say little.",
+    "Expected calibration error of the scores of claims reviewed in this process; not reliable with few reviews.",
 )
 VERIFICATION = Instrument(
     "grounding.verification.duration",
@@ -226,12 +226,12 @@ class CallInstruments:
 
     @property
     def every(self) -> tuple[Instrument, ...]:
-        """All of them."""
+        """All instruments of calls."""
         return (self.duration, self.first_chunk, self.per_chunk, *self.tokens)
 
 
 def call_instruments(semconv: Semconv) -> CallInstruments:
-    """The metrics of calls under one edition's names. `tokens` is one histogram, or counters for input and output."""
+    """Return the metrics of calls in one edition. `tokens` is one histogram, or counters for input and output."""
     names = EDITIONS[semconv]
     usage = "Tokens used, as model servers count them."
     if names.counts_tokens:

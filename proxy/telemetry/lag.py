@@ -1,4 +1,4 @@
-"""How late the event loop wakes up: what every stream and every request has to wait beyond its own time."""
+"""Measure the delay of the event loop, which adds to every request and stream."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _EVERY_S = 0.5
 
 
 class LoopLag:
-    """Measures the lag of the running loop twice a second, from `start` to `stop`."""
+    """Measure the lag of the running loop twice a second, from `start` to `stop`."""
 
     def __init__(self, into: Histogram) -> None:
         self._series = into.at(())
         self._next: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begins to measure the loop that runs."""
+        """Start measuring the running loop."""
         self._wait(asyncio.get_running_loop())
 
     def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -28,6 +28,6 @@ class LoopLag:
         self._wait(loop)
 
     def stop(self) -> None:
-        """Measures no more."""
+        """Stop measuring."""
         if self._next is not None:
             self._next.cancel()

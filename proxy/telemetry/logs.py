@@ -1,4 +1,4 @@
-"""The log: one JSON line per event on standard error, which holds no text of requests or answers and never a key."""
+"""Write logs: one JSON line per event on standard error, without text of requests or answers and without keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _IN_RECORD = frozenset({"event", "level", "timestamp", "trace_id", "span_id"})
 
 
 def configure_logs(settings: TelemetrySettings, telemetry: Telemetry | None = None) -> None:
-    """One JSON line per event on standard error, with the trace it belongs to; the collector, if any, gets it too."""
+    """Configure logs as one JSON line per event on standard error, with its trace id; a collector receives them too."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     structlog.configure(
         processors=[
@@ -45,9 +45,9 @@ def configure_logs(settings: TelemetrySettings, telemetry: Telemetry | None = No
 
 
 class _Libraries(logging.Handler):
-    """What libraries warn of, as events of ours. Their words may quote anything, so only the beginning is kept.
+    """Log the warnings of libraries as events. Their messages may quote anything, so only the beginning is kept.
 
-    Without it Python itself would print them, with the texts of exceptions.
+    Without this handler Python would print them, with the texts of exceptions.
     """
 
     def __init__(self, whole: bool) -> None:
@@ -55,14 +55,14 @@ class _Libraries(logging.Handler):
         self._whole = whole
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes one line; values that the library would fill in stay out."""
+        """Write one line; values that the library would interpolate are left out."""
         said = record.getMessage() if self._whole else str(record.msg).partition("\n")[0].partition(":")[0][:200]
         logger = structlog.get_logger("groundwire.libraries")
         logger.log(record.levelno, "library.warned", library=record.name, said=said, exc_info=record.exc_info)
 
 
 def _places(exc_info: structlog.typing.ExcInfo) -> str:
-    """An exception, and those it came from, by class and places; its text may quote what it failed on."""
+    """Format an exception and its causes by class and frames; its text may quote private data."""
     lines: list[str] = []
     error: BaseException | None = exc_info[1]
     while error is not None:
@@ -84,7 +84,7 @@ def _add_trace(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMappi
 
 
 def _sent(events: Any, _: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Hands a line to the collector's queue as well; what is no plain value goes as JSON, as it does in the line."""
+    """Pass an event to the collector's queue as well; values other than plain ones are sent as JSON."""
     from opentelemetry._logs import LogRecord, SeverityNumber
 
     level = str(event.get("level", "info"))

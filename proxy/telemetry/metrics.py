@@ -1,8 +1,7 @@
-"""What the instruments have recorded. Recording is a look into a dictionary: no lock, no library, no allocation.
+"""In-process metrics. Recording is a dictionary access: no lock, no library, no allocation.
 
-All of it happens on the event loop's thread; whoever exports reads from any thread, and sees each number as it was a
-moment ago. A measurement on prometheus-client's and the OpenTelemetry SDK's own instruments costs 8 and 50 times as
-much, which is why those are used only to write down what was recorded.
+Recording happens on the event loop's thread; exporters may read from any thread. Measuring with prometheus-client's and
+the OpenTelemetry SDK's instruments costs 8 and 50 times as much, so those libraries are used for output only.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ from proxy.types import BudgetStatus, ContradictionKind, Report, Severity
 
 Labels = tuple[str, ...]
 Reading = tuple[Instrument, Labels, float]
-"""The value of a counter or gauge that somebody else keeps, read when it is asked for."""
+"""The value of a counter or gauge that another component keeps, read on demand."""
 
-_MOST_MODELS = 50  # names beside those of the settings; a client may send any
+_MOST_MODELS = 50  # maximum number of names apart from those of the settings; clients may send any
 OTHER = "other"
 
 
@@ -74,7 +73,7 @@ class Series:
         self.exemplars: dict[int, Exemplar] = {}
 
     def observe(self, value: float, trace: tuple[int, int] | None = None) -> None:
-        """Takes in one measurement; `trace` is the trace and span that tell more about it."""
+        """Add one measurement; `trace` is its trace id and span id."""
         bucket = bisect_left(self._bounds, value)
         self.counts[bucket] += 1
         self.sum += value
@@ -88,7 +87,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one histogram holds under one set of labels, at one moment."""
+    """A snapshot of one histogram under one set of labels."""
 
     counts: tuple[int, ...]
     sum: float
@@ -99,7 +98,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One instrument with all that it holds, at one moment."""
+    """A snapshot of one instrument."""
 
     instrument: Instrument
     numbers: tuple[tuple[Labels, float], ...] = ()
@@ -107,7 +106,7 @@ class Family:
 
 
 class Counter:
-    """Counts by labels, which come in the order that the instrument names them in; `known` ones begin at 0."""
+    """A counter by labels, given in the order that the instrument declares; `known` labels start at 0."""
 
     __slots__ = ("_values", "instrument")
 
@@ -116,20 +115,20 @@ class Counter:
         self._values: dict[Labels, float] = dict.fromkeys(known, 0)
 
     def add(self, labels: Labels, amount: float = 1) -> None:
-        """Counts `amount` more."""
+        """Increase the count by `amount`."""
         self._values[labels] = self._values.get(labels, 0) + amount
 
     def value(self, labels: Labels) -> float:
-        """What has been counted."""
+        """Return the count."""
         return self._values.get(labels, 0)
 
     def family(self) -> Family:
-        """All that it holds."""
+        """Return a snapshot."""
         return Family(self.instrument, numbers=tuple(self._values.items()))
 
 
 class Histogram:
-    """Measurements by labels, which come in the order that the instrument names them in."""
+    """A histogram by labels, given in the order that the instrument declares."""
 
     __slots__ = ("_series", "instrument")
 
@@ -138,14 +137,14 @@ class Histogram:
         self._series: dict[Labels, Series] = {}
 
     def at(self, labels: Labels) -> Series:
-        """What to record under these labels."""
+        """Return the series of these labels."""
         series = self._series.get(labels)
         if series is None:
             series = self._series[labels] = Series(self.instrument.buckets)
         return series
 
     def family(self) -> Family:
-        """All that it holds."""
+        """Return a snapshot."""
         return Family(
             self.instrument, histograms=tuple((labels, _read(each)) for labels, each in [*self._series.items()])
         )
@@ -156,14 +155,14 @@ def _read(series: Series) -> Measured:
 
 
 class Models:
-    """Which names of models may be labels: those of the settings, and the first fifty others that answered."""
+    """Limit the model names used as labels: those of the settings, and the first fifty others that answered."""
 
     def __init__(self, named: Iterable[str] = (), most: int = _MOST_MODELS) -> None:
         self._known = set(named)
         self._most = len(self._known) + most
 
     def label(self, model: str, *, answered: bool = False) -> str:
-        """The model's own name where it may be one, else `other`."""
+        """Return the model's name if it may be a label, else `other`."""
         if model in self._known:
             return model
         if answered and model and len(self._known) < self._most:
@@ -173,7 +172,7 @@ class Models:
 
 
 class CallMetrics:
-    """What is recorded of calls of model servers."""
+    """The metrics of calls of model servers."""
 
     def __init__(self, instruments: CallInstruments) -> None:
         self.duration = Histogram(instruments.duration)
@@ -183,7 +182,7 @@ class CallMetrics:
         self._counters = tuple(map(Counter, instruments.tokens)) if self._histogram is None else ()
 
     def use(self, labels: Labels, tokens: tuple[int | None, int | None]) -> None:
-        """Counts the tokens of one call, input and output, as far as they were told."""
+        """Count the input and output tokens of one call; None is not counted."""
         for at, count in enumerate(tokens):
             if count is None:
                 continue
@@ -194,13 +193,13 @@ class CallMetrics:
 
     @property
     def parts(self) -> tuple[Counter | Histogram, ...]:
-        """All that is recorded into."""
+        """All counters and histograms of calls."""
         usage: tuple[Counter | Histogram, ...] = (self._histogram,) if self._histogram else self._counters
         return (self.duration, self.first_chunk, self.per_chunk, *usage)
 
 
 class Metrics:
-    """Everything that is measured in one process. `named` are the models that the settings name."""
+    """All metrics of one process. `named` are the models in the settings."""
 
     def __init__(self, semconv: Semconv = "1.41", named: Iterable[str] = (), version: str = "") -> None:
         self.started = time.time()
@@ -244,16 +243,16 @@ class Metrics:
         self._readers: list[Callable[[], Iterable[Reading]]] = [lambda: [(BUILD, (version,), 1)], self._own]
 
     def read(self, reader: Callable[[], Iterable[Reading]]) -> None:
-        """Has `reader` asked whenever the metrics are: for what others keep count of anyway."""
+        """Register `reader`, which returns counts that another component keeps, to be called on each export."""
         self._readers.append(reader)
 
     def forget(self, reader: Callable[[], Iterable[Reading]]) -> None:
-        """Has `reader` asked no more."""
+        """Unregister `reader`."""
         if reader in self._readers:
             self._readers.remove(reader)
 
     def evaluated(self, report: Report, trace: tuple[int, int] | None = None) -> None:
-        """Counts what one report says."""
+        """Count one report."""
         self._answers.add((report.status, report.verdict))
         for flag in report.flags:
             self._flags.add((flag,))
@@ -282,7 +281,7 @@ class Metrics:
         self._calibration.add(score, int(not is_right))
 
     def families(self) -> list[Family]:
-        """All instruments that have recorded anything, with what they hold."""
+        """Return snapshots of all instruments that have recorded anything."""
         recorded = [part.family() for part in self._parts]
         read: dict[Instrument, list[tuple[Labels, float]]] = {}
         for reader in self._readers:
@@ -301,7 +300,7 @@ class Metrics:
 
 
 def _scores(report: Report) -> Iterator[tuple[str, float]]:
-    """The scores that a report has, by kind."""
+    """Yield the scores of a report, by kind."""
     found = {
         "grounding": report.score,
         "confidence": report.confidence.score if report.confidence else None,

@@ -1,11 +1,11 @@
-"""The names of spans, events, attributes and labels: here and nowhere else.
+"""The names of spans, events, attributes and labels, all in one place.
 
-Those of the GenAI conventions are kept in two editions. "1.41" is the last one of OpenTelemetry's semantic conventions
-(open-telemetry/semantic-conventions, v1.41.0, docs/gen-ai); "next" is what became of it since in
-open-telemetry/semantic-conventions-genai, as its docs/gen-ai/non-normative/migration.md tells it: metrics of inference
-are named `gen_ai.client.inference.*` (#521), token usage is counters apart for input and output (#374), and what was
-"creation" of a provider's cache is "write" (#440). Span names, `gen_ai.provider.name`, the other attributes and
-`gen_ai.evaluation.result` are the same in both. Names of our own begin with `grounding.`.
+Those of the GenAI conventions exist in two editions. "1.41" is the last one of OpenTelemetry's semantic conventions
+(open-telemetry/semantic-conventions, v1.41.0, docs/gen-ai); "next" is its successor in
+open-telemetry/semantic-conventions-genai, described in its docs/gen-ai/non-normative/migration.md: metrics of inference
+are named `gen_ai.client.inference.*` (#521), token usage is separate counters for input and output (#374), and
+"creation" of a provider's cache became "write" (#440). Span names, `gen_ai.provider.name`, the other attributes and
+`gen_ai.evaluation.result` are the same in both. Names that the conventions do not define begin with `grounding.`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 Semconv = Literal["1.41", "next"]
 Purpose = Literal["answer", "sample", "correction", "probe"]
-"""Why a model is called: for the answer, for another sample of it, or to ask it about a claim."""
+"""The purpose of a call: the answer, another sample of it, a correction, or a probability estimate."""
 
 METHOD: Final = "http.request.method"
 ROUTE: Final = "http.route"

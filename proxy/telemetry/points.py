@@ -1,4 +1,4 @@
-"""Metrics as the OpenTelemetry SDK's own values, which its exporter encodes."""
+"""Metrics as values of the OpenTelemetry SDK, which its exporter encodes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NS = 1e9
 def metrics_data(
     families: Sequence[Family], resource: Resource, scope: str, version: str, started: float
 ) -> MetricsData:
-    """All metrics, counted since `started` (Unix seconds)."""
+    """Convert all metrics, counted since `started` (Unix seconds)."""
     span = int(started * _NS), time.time_ns()
     metrics = [_metric(family, *span) for family in families]
     scoped = ScopeMetrics(InstrumentationScope(scope, version), metrics, "")
@@ -71,7 +71,7 @@ def _point(instrument: Instrument, labels: Labels, measured: Measured, start: in
 
 
 def _attributes(instrument: Instrument, labels: Labels) -> dict[str, str | int]:
-    """The labels by name; an empty one says nothing, and statuses of HTTP are numbers."""
+    """Return the labels by name; empty ones are left out, and HTTP statuses are numbers."""
     return {
         name: int(value) if name == "http.response.status_code" else value
         for name, value in zip(instrument.labels, labels, strict=True)

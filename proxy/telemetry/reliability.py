@@ -1,4 +1,4 @@
-"""Calibration: how often statements that were made with a probability came true, by tenths of that probability."""
+"""Calibration: the share of true statements by tenths of their predicted probability."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """The statements whose probability lies in one tenth: number, mean probability, share that is true."""
+    """The statements in one tenth of probability: number, mean probability, share that is true."""
 
     n: int
     stated: float
@@ -18,7 +18,7 @@ class Bin:
 
 
 class Calibration:
-    """Statements added one by one, of which only sums are kept."""
+    """Accumulate statements; only sums are kept."""
 
     __slots__ = ("_counts", "_stated", "_true")
 
@@ -41,13 +41,13 @@ class Calibration:
 
     @property
     def bins(self) -> tuple[Bin, ...]:
-        """The tenths of probability in which there are statements."""
+        """The tenths of probability that contain statements."""
         sums = zip(self._counts, self._stated, self._true, strict=True)
         return tuple(Bin(n, stated / n, true / n) for n, stated, true in sums if n)
 
     @property
     def error(self) -> float | None:
-        """The expected calibration error, the mean distance of stated and true shares; None without statements."""
+        """The expected calibration error, the mean distance of predicted and true shares; None without statements."""
         return sum(each.n * abs(each.stated - each.true) for each in self.bins) / self.n if self.n else None
 
 
@@ -60,7 +60,7 @@ def calibration(pairs: Iterable[tuple[float, int]]) -> Calibration:
 
 
 def reliability(pairs: Sequence[tuple[float, int]]) -> tuple[Bin, ...]:
-    """Return (probability, truth) pairs by tenths of probability, empty tenths left out."""
+    """Return the (probability, truth) pairs by tenths of probability, without empty tenths."""
     return calibration(pairs).bins
 
 

@@ -1,4 +1,4 @@
-"""One HTTP request while it is answered: its span, its place in the caller's trace, and what the log tells of it."""
+"""One HTTP request: its span, its place in the caller's trace, and its log line."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from proxy.types import Headers
 PROPAGATOR = TraceContextTextMapPropagator()
 W3C = frozenset({b"traceparent", b"tracestate"})
 _METHODS = frozenset("GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY".split())
-_UNKNOWN = "_OTHER"  # the conventions' word; a client may send any method
+_UNKNOWN = "_OTHER"  # the conventions' term; clients may send any method
 ABOUT: ContextVar[Mapping[str, str]] = ContextVar("groundwire_about", default=MappingProxyType({}))
-"""Attributes of every span that belongs to the exchange of the current context: its session and its subject."""
+"""Attributes of every span that belongs to the exchange of the current context: session and subject."""
 _SERVED: ContextVar[Served | None] = ContextVar("groundwire_served", default=None)
 
 
 class Served:
-    """One request, entered when it comes and left when its reply is sent. `told` goes with its line in the log.
+    """One request, entered on arrival and left when its reply is sent. `told` is added to its log line.
 
-    What runs on its behalf belongs to its span, also in tasks and threads that outlive it.
+    All work for the request belongs to its span, also in tasks and threads that outlive it.
     """
 
     __slots__ = (
@@ -62,7 +62,7 @@ class Served:
                 f"{self.method} {route}", caller, SpanKind.SERVER, self._attributes(method, headers)
             )
             self._attached = context.attach(trace.set_span_in_context(self._span, caller))
-        elif caller is not None:  # nothing is recorded, and still the log names the caller's trace
+        elif caller is not None:  # without recording, the log still names the caller's trace
             self._attached = context.attach(caller)
 
     def __enter__(self) -> Served:
@@ -86,24 +86,24 @@ class Served:
             _SERVED.reset(self._entered)
 
     def answered(self, status: int) -> None:
-        """The reply has been sent whole."""
+        """Record that the reply has been sent completely."""
         self._status = str(status)
         self._span.set_attribute(STATUS_CODE, status)
         if status >= 500:
             self.broke_off(self._status)
 
     def client(self, name: str) -> None:
-        """The request came from the client whose key has this name."""
+        """Record the name of the client's key."""
         self._span.set_attribute(CLIENT, name)
 
     def broke_off(self, reason: str) -> None:
-        """It did not end well: the client went away, or the reply broke off."""
+        """Record a failure: the client disconnected, or the reply broke off."""
         self._error = reason
         self._span.set_attribute(ERROR, reason)
         self._span.set_status(Status(StatusCode.ERROR))
 
     def _attributes(self, method: str, headers: Headers) -> dict[str, str]:
-        """The route stands for the path as well: a path may name a subject."""
+        """Return attributes with the route instead of the path, because a path may name a subject."""
         agent = next((value for name, value in headers if name == b"user-agent"), b"")
         found = {METHOD: self.method, ROUTE: self._route, "url.path": self._route, "url.scheme": "http"}
         if self.method is _UNKNOWN:
@@ -114,12 +114,12 @@ class Served:
 
 
 def served() -> Served | None:
-    """The request that is being answered just now, if any."""
+    """Return the request of the current context, if any."""
     return _SERVED.get()
 
 
 def exemplar_of(span: Span) -> tuple[int, int] | None:
-    """The ids by which a sampled span is found again."""
+    """Return the trace id and span id of a recording span."""
     if not span.is_recording():
         return None
     found = span.get_span_context()
@@ -127,6 +127,6 @@ def exemplar_of(span: Span) -> tuple[int, int] | None:
 
 
 def _context_of(headers: Headers) -> Context | None:
-    """The trace that the caller names, None when it names none."""
+    """Return the trace context in the headers; None if there is none."""
     carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers if name in W3C}
     return PROPAGATOR.extract(carrier, Context()) if carrier else None

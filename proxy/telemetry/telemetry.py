@@ -1,6 +1,6 @@
-"""What the house tells: requests, calls of models, verifications, jobs. Here is decided what is recorded of them.
+"""Record requests, model calls, verifications and jobs.
 
-Neither spans nor metrics hold text of requests or answers unless `capture_content` is set, and never a key.
+Neither spans nor metrics contain text of requests or answers unless `capture_content` is set, and never a key.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _EVALUATED = "grounding"
 
 
 def _nothing() -> None:
-    """Does nothing."""
+    """Do nothing."""
 
 
 def _well() -> str | None:
@@ -59,10 +59,10 @@ def _well() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """Where everything is recorded. With no tracer there are no spans, and trace headers pass untouched.
+    """The entry point of all recording. Without a tracer there are no spans, and trace headers pass unchanged.
 
-    `start` begins with what runs beside everything, `close` sends what is left; `degraded` says what is wrong with
-    sending, if anything.
+    `start` starts background measurements, `close` sends the remaining records; `degraded` describes a failure of
+    export, if any.
     """
 
     tracer: trace.Tracer | None = None
@@ -75,11 +75,11 @@ class Telemetry:
     degraded: Callable[[], str | None] = _well
 
     def server_span(self, method: str, route: str, headers: Headers, *, traced: bool = True) -> Served:
-        """One HTTP request, to be entered; its span, where it is traced, is a child of the caller's if it names one."""
+        """Return the context manager of one HTTP request; its span, if traced, continues the caller's trace."""
         return Served(self.tracer if traced else None, self.metrics, method, route, headers)
 
     def about(self, session: str | None, subject: str | None) -> None:
-        """Name the session, and the subject by a digest, on the current span and those that follow in its context."""
+        """Record the session, and a digest of the subject, on the current span and on later ones in its context."""
         if self.tracer is not None:
             found = {CONVERSATION: session, SUBJECT: short_hash(subject) if subject else None}
             ABOUT.set({name: value for name, value in found.items() if value})
@@ -88,13 +88,13 @@ class Telemetry:
     def upstream_call(
         self, operation: str, provider: str, upstream: str, body: Mapping[str, Any], purpose: Purpose = "answer"
     ) -> UpstreamCall:
-        """One call of a model server, which begins now; whoever makes it ends it."""
+        """Start recording one call of a model server; the caller must end it."""
         recording = Recording(self.tracer, self.metrics, self.names, capture_content=self.capture_content)
         return UpstreamCall(recording, operation, provider, upstream, body, purpose)
 
     @contextmanager
     def verification(self, report_id: str) -> Iterator[Span]:
-        """The span of verifying one answer, to which belongs all that is done inside."""
+        """Open the span of verifying one answer; spans created inside are its children."""
         if self.tracer is None:
             yield trace.INVALID_SPAN
             return
@@ -103,7 +103,7 @@ class Telemetry:
             yield span
 
     def evaluated(self, span: Span, report: Report, response_id: str | None) -> None:
-        """Records what came of verifying one answer: counted, on its span, and as an event in the log."""
+        """Record the result of verifying one answer: in metrics, on its span, and as an event in the log."""
         if self.metrics is not None:
             self.metrics.evaluated(report, exemplar_of(span))
         if self.tracer is None:
@@ -120,21 +120,21 @@ class Telemetry:
             self.events.emit(event_name=EVALUATION, attributes=attributes, context=trace.set_span_in_context(span))
 
     def admitted(self, accepted: int, rejected: int) -> None:
-        """Counts facts that came to the memory gate."""
+        """Count the decisions of the memory gate."""
         if self.metrics is not None:
             for outcome, count in (("accepted", accepted), ("rejected", rejected)):
                 if count:
                     self.metrics.facts.add((outcome,), count)
 
     def origin(self) -> str | None:
-        """The W3C trace context of what is done just now, for work that is done later; None when there is none."""
+        """Return the current W3C trace context, for work that is done later; None if there is none."""
         carrier: dict[str, str] = {}
         PROPAGATOR.inject(carrier)
         return carrier.get("traceparent")
 
     @contextmanager
     def job(self, kind: str, id_: str) -> Iterator[None]:
-        """One attempt at a job: a trace of its own, counted by how it ends."""
+        """Record one attempt at a job as a separate trace, counted by its outcome."""
         outcome = "failed"
         try:
             if self.tracer is None:
@@ -149,7 +149,7 @@ class Telemetry:
                 self.metrics.jobs.add((kind, outcome))
 
     def goes_back_to(self, origin: str | None) -> None:
-        """Links what is done just now to the trace that it was left for later in."""
+        """Link the current span to the trace that created the job."""
         if self.tracer is not None and origin is not None:
             left = trace.get_current_span(PROPAGATOR.extract({"traceparent": origin}, Context())).get_span_context()
             if left.is_valid:
@@ -157,7 +157,7 @@ class Telemetry:
 
     @contextmanager
     def webhook(self, id_: str) -> Iterator[Posted]:
-        """The delivery of one report; its address stays out of the record."""
+        """Record the delivery of one report, without its address."""
         if self.tracer is None:
             yield Posted(trace.INVALID_SPAN)
             return
@@ -168,7 +168,7 @@ class Telemetry:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """A report on its way to the webhook."""
+    """A report being delivered to the webhook."""
 
     span: Span
 
@@ -181,7 +181,7 @@ class Posted:
         return carrier
 
     def answered(self, status: int) -> None:
-        """The receiver answered with this status."""
+        """Record the status that the receiver returned."""
         self.span.set_attribute(STATUS_CODE, status)
         if status >= 400:
             self.span.set_attribute(ERROR, str(status))
@@ -190,7 +190,7 @@ class Posted:
 
 @contextmanager
 def _within(span: Span) -> Iterator[Span]:
-    """Makes a span that of all that is done inside. An error marks it by its class; its text may quote anything."""
+    """Make a span the current one. An error is recorded by its class only, because its text may quote private data."""
     with trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
         try:
             yield span
@@ -218,7 +218,7 @@ def _evaluation(report: Report, response_id: str | None) -> dict[str, Any]:
 
 
 def _stages(report: Report) -> Iterator[dict[str, int | float | str]]:
-    """What each stage took: context, claims, judging, and within that each turn of the cascade, the model's too."""
+    """Yield the duration of each stage: context, claims, verification, and each turn of the cascade within it."""
     for name, ms in report.timing_ms:
         if name != "total":
             yield {STAGE: name, "grounding.stage.ms": round(ms, 3)}
@@ -232,7 +232,7 @@ def _stages(report: Report) -> Iterator[dict[str, int | float | str]]:
 
 
 def _content(report: Report) -> dict[str, str]:
-    """The claims with what was decided on them, and the sources' names; only where content may be recorded."""
+    """Return the claims with their verdicts, and the sources, for spans if content is captured."""
     claims = [
         {
             "text": judgement.claim.text,

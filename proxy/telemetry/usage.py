@@ -1,4 +1,4 @@
-"""What a model server tells of the tokens of one answer, in OpenAI's words or in Anthropic's."""
+"""Token counts of one answer, in OpenAI's terms or Anthropic's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one answer, None where nothing is told; `input` holds those read from and written to a cache."""
+    """Tokens of one answer, None if not reported; `input` includes those read from and written to a cache."""
 
     input: int | None = None
     output: int | None = None
@@ -19,7 +19,7 @@ class Usage:
 
     @staticmethod
     def of(told: Mapping[str, Any]) -> Usage:
-        """What the `usage` of a reply tells. Anthropic counts the tokens of its cache apart from the input."""
+        """Read the `usage` of a reply. Anthropic counts cached tokens separately from the input."""
         read, written = _count(told, "cache_read_input_tokens"), _count(told, "cache_creation_input_tokens")
         given = _count(told, "prompt_tokens", "input_tokens")
         asked = _details(told, "prompt_tokens_details", "input_tokens_details")
@@ -34,7 +34,7 @@ class Usage:
 
 
 def _count(told: Mapping[str, Any], *names: str) -> int | None:
-    """The number under the first of these names that there is."""
+    """Return the count under the first of these names that is present."""
     for name in names:
         count = told.get(name)
         if isinstance(count, int) and not isinstance(count, bool) and count >= 0:

@@ -1,6 +1,6 @@
-"""Attempts at one answer: an upstream is asked again, and others in its place, as its route says.
+"""Make attempts at one answer: retry an upstream and try its fallbacks, as the route defines.
 
-All of that comes before the first byte of a reply: what a client has begun to see is never begun anew.
+All of this happens before the first byte of a reply: a reply that a client has begun to receive is never restarted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from proxy.upstream.router import Route
 
 log = structlog.get_logger("groundwire.upstream")
 
-_MOST_KEPT = 64 * 2**10  # bytes of a reply that is passed over: errors are short
+_MOST_KEPT = 64 * 2**10  # bytes of a reply that is discarded: errors are short
 _KEPT_WITHIN_S = 2.0
 
 
@@ -30,8 +30,8 @@ _KEPT_WITHIN_S = 2.0
 class Attempts:
     """Tries a route and its fallbacks.
 
-    `send` makes one attempt; `failed` is told the outcome of each that is not the answer, as soon as that is known.
-    `repeatable`: whether a request that may have arrived can be sent once more.
+    `send` makes one attempt; `failed` is called with the outcome of each unsuccessful one as soon as it is known.
+    `repeatable` is False if a request that may have arrived must not be sent again.
     """
 
     send: Callable[[Route], Awaitable[Reply]]
@@ -39,10 +39,9 @@ class Attempts:
     repeatable: bool = True
 
     async def answer(self, route: Route) -> tuple[Reply, tuple[Attempt, ...]]:
-        """The first reply that counts as an answer, and how all attempts ended.
+        """Return the first reply that counts as an answer, and the outcomes of all attempts.
 
-        When no fallback has one, it is what there would be without them: the reply of the upstream that was chosen, or
-        the RequestError that it ended with.
+        If no fallback answers, the result is that of the chosen upstream: its reply, or its RequestError.
         """
         made: list[Attempt] = []
         outcome = await self._outcome(route, made, route.is_passed_over)
@@ -56,7 +55,7 @@ class Attempts:
         return outcome, tuple(made)
 
     async def _outcome(self, route: Route, made: list[Attempt], passed_over: Callable[[Outcome], bool]) -> Outcome:
-        """How asking one upstream ends, its retries included; a reply that will be passed over has been read."""
+        """Return the outcome of one upstream, including its retries; a reply to be discarded has been read."""
         name, started, count = route.upstream.name, time.monotonic(), 0
         while True:
             outcome = await self._attempt(route)
@@ -86,12 +85,12 @@ class Attempts:
 
 
 def _is_error(outcome: Outcome) -> bool:
-    """Whether a fallback does no better: its own refusal would only hide what was wrong at first."""
+    """Return whether a fallback failed too: the first upstream's error is then more informative."""
     return not isinstance(outcome, Reply) or outcome.status >= 400
 
 
 async def _kept(reply: Reply) -> Reply:
-    """A reply with its body read, so that its connection is free for the next; of one too long, only its status."""
+    """Read the body of a reply, so that its connection can be reused; a body that is too long is replaced."""
     if isinstance(reply.body, bytes):
         return reply
     kept = bytearray()
@@ -107,7 +106,7 @@ async def _kept(reply: Reply) -> Reply:
 
 
 def _told(reply: Reply) -> Reply:
-    """The status of a reply, and its headers, with a body of ours."""
+    """Return the status and headers of a reply with a generic body."""
     headers = tuple(pair for pair in reply.headers if not pair[0].startswith(b"content-"))
     body = error_body(f"The model server answered with status {reply.status}.", "upstream_error")
     return Reply(reply.status, (*headers, (b"content-type", b"application/json")), body)

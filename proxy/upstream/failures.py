@@ -1,4 +1,4 @@
-"""What it means when a model server gives no answer: httpx's errors as ours, the same for every upstream."""
+"""Map httpx's transport errors to Groundwire's, the same for every upstream."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _MEANINGS: tuple[tuple[type[httpx.TransportError], type[RequestError], str], ...
 
 
 def failure(error: httpx.TransportError, name: str, address: str) -> RequestError:
-    """The error that says what happened to the upstream called `name`; only the operator is told its address.
+    """Return the error for the upstream called `name`; only the operator's text contains its address.
 
-    What connecting came to is told in words. Any other error is told by its classes: its words may quote the answer,
-    and the query of the request.
+    Connection errors are described in words. Any other error is described by its class, because its text may quote the
+    answer and the query of the request.
     """
     cause = error.__cause__
     words = (

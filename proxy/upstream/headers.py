@@ -1,4 +1,4 @@
-"""Which headers pass: all end-to-end ones, but no hop-by-hop, host, cookie, forwarding or `x-grounding-` header."""
+"""Header rules: forward all end-to-end headers except host, cookie, forwarding and `x-grounding-` headers."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _NEVER = _HOP_BY_HOP | {b"host", b"expect"}
 _OURS = b"x-grounding-"
 _INTERNAL = (_OURS, b"x-forwarded-")
 ANTHROPIC_VERSION: Headers = ((b"anthropic-version", b"2023-06-01"),)
-"""The version of Anthropic's API, for clients that name none, such as OpenAI's when they list models."""
+"""The version of Anthropic's API for clients that send none, such as OpenAI's when they list models."""
 
 _OF_THE_BODY = ("content-type", "content-encoding", "content-length")
 
 
 class AllowList:
-    """The only headers that pass: names, or globs of them. Those that say what a body is always do.
+    """The names, or globs of names, of forwarded headers. Headers that describe the body are always forwarded.
 
-    No list lets hop-by-hop headers pass, nor `host` and `expect`, nor ours, nor a key where the upstream has its own.
+    No list forwards hop-by-hop headers, `host`, `expect` or `x-grounding-` headers, nor a key if the upstream has one.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -45,26 +45,26 @@ class AllowList:
         self._names = re.compile("|".join(globs))
 
     def of(self, headers: Headers) -> Headers:
-        """Those of `headers` that are on it."""
+        """Return the headers on the list."""
         return tuple(pair for pair in headers if self._names.match(pair[0].decode("latin-1")))
 
 
 def bearer(key: str) -> Header:
-    """The header that holds a key for most servers."""
+    """Return the header with the key for most servers."""
     return b"authorization", b"Bearer " + key.encode()
 
 
 def x_api_key(key: str) -> Header:
-    """The header that holds a key for Anthropic's."""
+    """Return the header with the key for Anthropic's server."""
     return b"x-api-key", key.encode()
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderRules:
-    """What passes to an upstream and back. Without allow-lists all end-to-end headers do.
+    """Header rules in both directions. Without allow-lists all end-to-end headers are forwarded.
 
-    `added` goes with every request and takes the place of what the client sent under those names, `assumed` goes where
-    it sent nothing under them; `key_header` makes a header of the upstream's own key.
+    `added` headers override the client's, `assumed` ones are sent if the client sends none of that name; `key_header`
+    builds a header from the upstream's key.
     """
 
     request: AllowList | None = None
@@ -74,7 +74,7 @@ class HeaderRules:
     key_header: Callable[[str], Header] = bearer
 
     def outgoing(self, headers: Headers, key: str | None) -> Headers:
-        """What the upstream gets to see of a request's headers; with a `key` of its own it never sees the client's."""
+        """Return the headers to send to the upstream; with a `key` the client's keys are removed."""
         passed = request_headers(headers, self.key_header(key) if key else None, self.request)
         if not self.added and not self.assumed:
             return passed
@@ -84,12 +84,12 @@ class HeaderRules:
         return (*kept, *missing, *self.added)
 
     def incoming(self, headers: Headers) -> Headers:
-        """What a client gets to see of the upstream's headers."""
+        """Return the headers to send to the client."""
         return response_headers(headers, self.response)
 
 
 def request_headers(headers: Headers, key: Header | None, allowed: AllowList | None = None) -> Headers:
-    """What an upstream gets to see of a request's headers; with a `key` of its own it never sees the client's.
+    """Filter the headers of a request; with a `key` the client's keys are removed.
 
     Names must be lower case. `content-length` is left out: the HTTP client counts the body that it sends.
     """
@@ -108,12 +108,12 @@ def request_headers(headers: Headers, key: Header | None, allowed: AllowList | N
 
 
 def without_keys(headers: Headers) -> Headers:
-    """Request headers without the client's keys, for an upstream that they are not meant for."""
+    """Return request headers without the client's keys, for an upstream that they are not meant for."""
     return tuple(pair for pair in headers if pair[0] not in KEYS)
 
 
 def response_headers(headers: Headers, allowed: AllowList | None = None) -> Headers:
-    """What a client gets to see of an upstream's headers, their names in lower case."""
+    """Filter the headers of a reply, with names in lower case."""
     lowered = tuple((name.lower(), value) for name, value in headers)
     named = _named_in_connection(lowered)
     dropped = _DROPPED if allowed is None else _NEVER
@@ -124,12 +124,12 @@ def response_headers(headers: Headers, allowed: AllowList | None = None) -> Head
 
 
 def header(headers: Headers, name: bytes) -> bytes | None:
-    """The first value of a header, by its lower-case name."""
+    """Return the first value of a header, by its lower-case name."""
     return next((value for found, value in headers if found == name), None)
 
 
 def _named_in_connection(headers: Headers) -> frozenset[bytes]:
-    """The headers that `Connection` declares hop-by-hop (RFC 9110, section 7.6.1)."""
+    """Return the headers that `Connection` declares hop-by-hop (RFC 9110, section 7.6.1)."""
     values = [value for name, value in headers if name == b"connection"]
     return frozenset(token.strip().lower() for value in values for token in value.split(b",")) if values else _NONE
 

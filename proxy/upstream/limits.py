@@ -1,4 +1,4 @@
-"""How much is asked of one upstream: requests in flight and per minute, and a line for those that are over it."""
+"""Limit the requests to one upstream, in flight and per minute, and queue those above the limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WINDOW_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class UpstreamLimits:
-    """What one upstream is asked for at most; None: no limit. Up to `queue` requests wait `queue_timeout` (seconds)."""
+    """The limits of one upstream; None: no limit. Up to `queue` requests wait `queue_timeout` (seconds)."""
 
     max_concurrent: int | None = None
     per_minute: int | None = None
@@ -32,7 +32,7 @@ class UpstreamLimits:
 
 
 class LimitedUpstream:
-    """An upstream within its limits. A request is in flight until its reply's last byte, or until that is left."""
+    """An upstream with limits. A request is in flight until the end of its reply, or until the reply is closed."""
 
     def __init__(self, upstream: Upstream, limits: UpstreamLimits) -> None:
         self.name = upstream.name
@@ -47,14 +47,14 @@ class LimitedUpstream:
         self._waiting = 0
 
     def go_on_from(self, before: LimitedUpstream) -> None:
-        """Counts what `before` has in flight and has begun in the last minute, where the limit of that is the same."""
+        """Take over the counts of `before` where the limit is unchanged."""
         if before._limits.max_concurrent == self._limits.max_concurrent:
             self._room = before._room
         if before._limits.per_minute == self._limits.per_minute:
             self._pace = before._pace
 
     async def send(self, call: Call) -> Reply:
-        """Sends one call on once there is room; see `Upstream.send`. Raises UpstreamBusy when there is none in time."""
+        """Send one call once there is capacity; see `Upstream.send`. Raises UpstreamBusy when there is none in time."""
         until = time.monotonic() + self._limits.queue_timeout
         await self._enter(until)
         try:
@@ -69,7 +69,7 @@ class LimitedUpstream:
         return replace(reply, body=await begun(self._until_its_end(reply.body)))
 
     async def aclose(self) -> None:
-        """Closes the upstream."""
+        """Close the upstream."""
         await self._upstream.aclose()
 
     async def _until_its_end(self, chunks: Chunks) -> Chunks:
@@ -82,7 +82,7 @@ class LimitedUpstream:
             self._leave()
 
     async def _enter(self, until: float) -> None:
-        """Waits for room in flight."""
+        """Wait for a free slot."""
         if self._room is None:
             return
         if not self._room.locked():
@@ -100,7 +100,7 @@ class LimitedUpstream:
             self._room.release()
 
     async def _keep_pace(self, until: float) -> None:
-        """Waits for the minute to have room."""
+        """Wait until the limit per minute allows another request."""
         if self._pace is None:
             return
         now = time.monotonic()
@@ -132,14 +132,14 @@ class LimitedUpstream:
 
 
 class Pace:
-    """The starts of the last minute, and those to come. In no 60 seconds are there more of them than `per_minute`."""
+    """A sliding window of request starts, at most `per_minute` within 60 seconds."""
 
     def __init__(self, per_minute: int) -> None:
         self._most = per_minute
         self._starts: list[float] = []
 
     def reserve(self, now: float) -> float:
-        """When the next request may start, which is taken for certain from then on."""
+        """Reserve and return the time at which the next request may start."""
         del self._starts[: bisect_right(self._starts, now - _WINDOW_S)]
         full = len(self._starts) >= self._most
         at = max(now, self._starts[-self._most] + _WINDOW_S) if full else now
@@ -147,5 +147,5 @@ class Pace:
         return at
 
     def give_up(self, at: float) -> None:
-        """Frees a start that is not made."""
+        """Release an unused reservation."""
         self._starts.remove(at)

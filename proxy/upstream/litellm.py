@@ -1,6 +1,7 @@
-"""Hosted models of other dialects (Anthropic, Gemini, Bedrock, …) through litellm. The only door to that library.
+"""Hosted models of other dialects (Anthropic, Gemini, Bedrock, …) through litellm, which only this module imports.
 
-It is imported on the first call: that takes seconds and over 100 MB, which nobody pays who has no such upstream.
+It is imported on the first call: that takes seconds and over 100 MB, so installations without such an upstream avoid
+it.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from proxy.upstream.wire import begun
 
 _JSON = ((b"content-type", b"application/json"),)
 _EVENTS = ((b"content-type", b"text/event-stream; charset=utf-8"),)
-_LOCAL = (  # else the import, and the first beta header of Anthropic's, fetch files from a host that nobody configured
+_LOCAL = (  # else litellm downloads files from a host that is not configured
     "LITELLM_LOCAL_MODEL_COST_MAP",
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS",
 )
 _TYPE = "upstream_error"
-_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")  # they write requests and addresses into the log
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")  # they log requests and addresses
 _UNSAFE_MODEL = re.compile(  # a URL, a query, an escape, a path that leads elsewhere, or a host before a path
     r"""(?ix) ^https?: | // | ^/ | [\\\s\x00-\x1f\x7f?\#%] | (?:^|/)\.{1,2}(?:/|$)
     | ^(?: localhost | \d+(?:\.\d+){3} | \[[^/]*\] | (?:[\w-]+\.)+[a-z]{2,} ) (?: :\d+ )? /
@@ -41,8 +42,8 @@ _ADDRESS = re.compile(r"://|\d+(?:\.\d+){3}|[0-9a-f]*:[0-9a-f:]*:|[\w-]+\.[\w.-]
 _TOLD = ("retry-after", "x-request-id", "request-id")
 
 _FIELDS = frozenset(
-    # what OpenAI's API takes, and what other providers share; litellm itself takes hundreds of fields more, by which a
-    # client could name another host for our key, have answers made up, or change our limits
+    # the fields of OpenAI's API, and those common to other providers; litellm accepts hundreds more, by which a client
+    # could name another host for the key, fake answers, or change limits
     "audio best_of dimensions echo encoding_format frequency_penalty function_call functions input input_type "
     "logit_bias logprobs max_completion_tokens max_tokens messages metadata modalities model moderation n "
     "parallel_tool_calls prediction presence_penalty prompt prompt_cache_key prompt_cache_options "
@@ -55,7 +56,7 @@ _FIELDS = frozenset(
 class LitellmUpstream:
     """One hosted model, or, when `litellm_model` ends in `*`, all models of a provider. Times are in seconds.
 
-    A stream has begun after `first_within` even without a chunk: a client is better kept alive than told nothing.
+    A stream begins after `first_within` even without a chunk, so that keep-alives can be sent to the client.
     """
 
     forwards_documents = False
@@ -89,10 +90,10 @@ class LitellmUpstream:
                 ("extra_headers", {name.decode(): value.decode() for name, value in headers} or None),
             )
             if value is not None
-        } | {"max_retries": 0}  # the settings say what is tried again; the SDKs under litellm would do so besides
+        } | {"max_retries": 0}  # retries are configured in the settings; the SDKs under litellm would add theirs
 
     async def send(self, call: Call) -> Reply:
-        """Sends one call on; see `Upstream.send`. Only completions and embeddings exist beyond OpenAI's dialect."""
+        """Send one call; see `Upstream.send`. Only completions and embeddings exist beyond OpenAI's dialect."""
         litellm = await asyncio.to_thread(_imported)
         operations = {
             "/chat/completions": litellm.acompletion,
@@ -116,10 +117,12 @@ class LitellmUpstream:
         return Reply(200, _JSON, dumps(answer.model_dump(exclude_none=True)))
 
     def _checked(self, body: bytes) -> dict[str, Any]:
-        """Return the arguments of a request. Raises BadRequest for what could make litellm call another host."""
+        """Return the arguments of a request. Raises BadRequest for anything that could make litellm call another
+        host.
+        """
         asked = read_object(body)
         if refused := sorted(asked.keys() - _FIELDS):
-            operator = f"upstream '{self.name}' does not take a field"  # whose name may be anything
+            operator = f"upstream '{self.name}' does not take a field"  # its name may be any text
             raise BadRequest(
                 f"upstream '{self.name}' does not take '{refused[0]}'", param=refused[0], operator=operator
             )
@@ -149,7 +152,7 @@ class LitellmUpstream:
         yield b"data: [DONE]\n\n"
 
     async def aclose(self) -> None:
-        """litellm keeps its own connections."""
+        """Do nothing: litellm manages its connections."""
 
 
 def _imported() -> Any:
@@ -168,23 +171,23 @@ def _imported() -> Any:
 
 
 class _KnownTemplates(dict[str, Any]):
-    """The prompt templates that come with litellm. It would fetch the one of any other model, and run it."""
+    """The prompt templates that ship with litellm. It would download and run the one of any other model."""
 
     def __contains__(self, _: object) -> bool:
         return True
 
     def __missing__(self, _: str) -> Any:
-        return {"status": "success", "tokenizer": {"chat_template": None}}  # which makes it use a general prompt
+        return {"status": "success", "tokenizer": {"chat_template": None}}  # makes litellm use a general prompt
 
 
 def _allow(litellm: Any, hosts: list[str]) -> None:
-    """Let litellm fetch from hosts that the settings name, private ones too; it looks at where all others lead."""
+    """Let litellm fetch from hosts in the settings, private ones too; it checks the addresses of all others."""
     known = litellm.user_url_allowed_hosts
     litellm.user_url_allowed_hosts = [*known, *(host for host in hosts if host not in known)]
 
 
 def _metadata(given: Any) -> dict[str, str]:
-    """Return what providers take of the metadata; litellm reads members of its own out of all others."""
+    """Return the metadata for providers; litellm would interpret all other members."""
     if not isinstance(given, dict):
         raise BadRequest("'metadata' must be an object", param="metadata")
     user = given.get("user_id")
@@ -192,7 +195,7 @@ def _metadata(given: Any) -> dict[str, str]:
 
 
 async def _begun(answer: Any, within: float) -> asyncio.Task[Any]:
-    """The first chunk of a stream, waited for as long as an error would take: some providers are asked only now."""
+    """Wait for the first chunk of a stream as long as an error would take: some providers are called only then."""
     first = asyncio.ensure_future(anext(answer, None))
     try:
         await asyncio.wait({first}, timeout=within)
@@ -205,7 +208,7 @@ async def _begun(answer: Any, within: float) -> asyncio.Task[Any]:
 
 
 async def _resumed(first: asyncio.Task[Any], answer: Any) -> AsyncIterator[Any]:
-    """All chunks of a stream whose first one has been asked for already."""
+    """Yield all chunks of a stream whose first one has been requested already."""
     chunk = await first
     while chunk is not None:
         yield chunk
@@ -213,7 +216,7 @@ async def _resumed(first: asyncio.Task[Any], answer: Any) -> AsyncIterator[Any]:
 
 
 def _in_openais_shape(chunk: Any) -> dict[str, Any]:
-    """A chunk as JSON values. The one that tells the usage has no choices at OpenAI; litellm gives it an empty one."""
+    """Convert a chunk to JSON values. OpenAI's chunk with the usage has no choices; litellm's has an empty one."""
     values: dict[str, Any] = chunk.model_dump(exclude_none=True)
     if "usage" in values and all(not (each.get("delta") or each.get("finish_reason")) for each in values["choices"]):
         values["choices"] = []
@@ -221,9 +224,9 @@ def _in_openais_shape(chunk: Any) -> dict[str, Any]:
 
 
 def _outcome(error: BaseException, name: str) -> Reply:
-    """Return the provider's own error as a reply, or raise the RequestError that stands for a litellm exception.
+    """Return the provider's error as a reply, or raise the RequestError that corresponds to a litellm exception.
 
-    The root of the exception decides: the transport's error when there was no answer, else the answer that was refused.
+    The root of the exception decides: a transport error, else the provider's error response.
     """
     chain = tuple(_chain(error))
     for each in chain:
@@ -250,7 +253,7 @@ def _refusal(error: BaseException, name: str) -> Reply:
 
 
 def _own_words(error: BaseException, name: str, *, shown: bool = True) -> str:
-    """Return what litellm says of an error, unless that could name an address."""
+    """Return litellm's description of an error, unless it could contain an address."""
     words = str(error).partition("\nTraceback")[0]
     if shown and not _ADDRESS.search(words):
         return words
@@ -258,7 +261,7 @@ def _own_words(error: BaseException, name: str, *, shown: bool = True) -> str:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception and those that it came from."""
+    """Yield an exception and its causes."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -267,7 +270,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _googles_wait(answer: httpx.Response) -> bytes | None:
-    """When to come again, which Google tells in the body: `retryDelay`, whole or broken seconds with an s."""
+    """Return Google's retry delay, which is part of the body: `retryDelay`, seconds followed by an s."""
     try:
         delays = (detail.get("retryDelay") for detail in loads(answer.content)["error"]["details"])
         return next((b"%d" % ceil(float(delay.removesuffix("s"))) for delay in delays if delay), None)
@@ -276,7 +279,7 @@ def _googles_wait(answer: httpx.Response) -> bytes | None:
 
 
 def _said(answer: httpx.Response) -> tuple[str, str] | None:
-    """Message and type of a provider's error, as OpenAI, Anthropic, Google and Amazon tell them; None in any other."""
+    """Return message and type of an error of OpenAI, Anthropic, Google or Amazon; None for any other body."""
     try:
         body = loads(answer.content)
         if "message" in body:  # Amazon's

@@ -1,7 +1,7 @@
-"""Find URLs that a request asks to be fetched, and decide whether they may be.
+"""Find URLs in a request that would be fetched, and check them against the allowed hosts.
 
-litellm fetches what parts of messages point to, in a dozen shapes, some of them of another provider's API. So every
-string of a part is looked at, unless its key makes it text.
+litellm fetches references in parts of messages, in a dozen shapes, some of them of another provider's API. So every
+string of a part is checked, unless its key marks it as text.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class MediaHosts:
-    """The hosts that media may come from, by scheme, host and port; see `read_host`."""
+    """The allowed hosts of media, by scheme, host and port; see `read_host`."""
 
     allowed: frozenset[tuple[str, str, int | None]] = frozenset()
 
     def check(self, body: Mapping[str, Any], upstream: str) -> None:
-        """Raise BadRequest, naming the field, when a request points to media on a host that is not allowed."""
+        """Raise BadRequest, naming the field, when a request refers to media on a host that is not allowed."""
         for path, url in remote_media(body):
             if not self._allows(url):
                 message = (
@@ -66,7 +66,7 @@ def read_host(text: str) -> tuple[str, str, int | None]:
 
 
 def remote_media(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the place and value of every string in a request that litellm or a provider might fetch."""
+    """Yield the path and value of every string in a request that litellm or a provider might fetch."""
     for field in _FIELDS:
         waiting: list[tuple[str, Any]] = [(field, body.get(field))]
         while waiting:
@@ -80,7 +80,7 @@ def remote_media(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _media(part: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return what of a part, or of a message, is no text."""
+    """Return the members of a part, or of a message, that are not text."""
     skipped = _TEXT_KEYS
     if part.get("type") == "text":
         skipped |= {"data"}
@@ -94,12 +94,12 @@ def _is_plain_text(key: str, value: Any) -> bool:
 
 
 def _is_text(path: str) -> bool:
-    """Whether a string of its own at this place is text: what is to be embedded, or a part of a message."""
+    """Return whether a bare string at this path is text: an input to embed, or a part of a message."""
     return path == "input" or re.fullmatch(r"input\[\d+\]|.*content\[\d+\]", path) is not None
 
 
 def _is_stored(text: str) -> bool:
-    """Whether a text to be embedded is really the address of an object in a store."""
+    """Return whether a text to be embedded is the address of an object in a store."""
     return _STORED.fullmatch(text.strip()) is not None
 
 

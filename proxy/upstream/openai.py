@@ -1,14 +1,14 @@
-"""Model servers that speak the dialects of OpenAI or Anthropic: bytes in, bytes out."""
+"""Model servers with the dialect of OpenAI or Anthropic: bytes are forwarded in both directions."""
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from urllib.parse import quote
 
 import httpx
 
 from proxy.errors import BadRequest, RequestError
+from proxy.memo import memo
 from proxy.types import Call, Reply
 from proxy.upstream.failures import failure
 from proxy.upstream.headers import HeaderRules
@@ -22,7 +22,7 @@ _UNSAFE = re.compile(r"[^\x21-\x7e]|#")
 class OpenAIUpstream:
     """One server, reached through an httpx transport that several may share. Times are in seconds.
 
-    `ollama_url` is the root of Ollama's own API, where the server is one.
+    `ollama_url` is the root of Ollama's own API, if the server is Ollama.
     """
 
     def __init__(
@@ -51,26 +51,27 @@ class OpenAIUpstream:
         self._key = key
         self._headers = headers or HeaderRules()
         self._timeouts = Timeouts(connect_timeout, timeout)
-        self._url = lru_cache(maxsize=256)(self._build_url)
+        self._url = memo(256, 1024)(self._build_url)
 
     async def send(self, call: Call) -> Reply:
-        """Sends one call on; see `Upstream.send`."""
+        """Send one call; see `Upstream.send`."""
         headers = self._headers.outgoing(call.headers, self._key)
         url = self._url(call.target, call.native)
         reply = await self._wire.exchange(call.method, url, headers, call.body, self._timeouts, self._failure)
         return Reply(reply.status, self._headers.incoming(reply.headers), reply.body)
 
     async def aclose(self) -> None:
-        """Closes the transport."""
+        """Close the transport."""
         await self._wire.aclose()
 
     def _failure(self, error: httpx.TransportError) -> RequestError:
         return failure(error, self.name, self._base_url)
 
     def _build_url(self, target: str, native: bool) -> str:
-        """Return the URL of a target, which lies below that of the server.
+        """Return the URL of a target below the base URL.
 
-        Path and query are as the client wrote them; only what no URL may hold is quoted. Raises BadRequest.
+        Path and query are as the client wrote them; only characters that no URL may contain are quoted. Raises
+        BadRequest.
         """
         path = target.partition("?")[0]
         if path[:1] not in ("", "/") or has_dot_segment(path):

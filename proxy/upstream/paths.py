@@ -1,4 +1,4 @@
-"""Paths of requests: one spelling for routing and forwarding, and no way out of the path that an upstream has."""
+"""Request paths: one spelling for routing and forwarding, and no escape from the upstream's base path."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 from urllib.parse import unquote
 
 _NEEDLESS = re.compile("%(?:2[DdEe]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff])")  # letters, digits and -._
-_BLANK = "[\x00-\x20]*"  # some servers drop it
+_BLANK = "[\x00-\x20]*"  # some servers drop these characters
 _DOT_SEGMENT = re.compile(rf"(?:^|[/\\]){_BLANK}\.{{1,2}}{_BLANK}(?:[/\\;?#]|$)")
-_OVERLONG = re.compile("[\xc0\xc1]")  # begins an overlong form in UTF-8, such as C0 AE for a dot
+_OVERLONG = re.compile("[\xc0\xc1]")  # the first byte of an overlong form in UTF-8, such as C0 AE for a dot
 _MAX_DECODED = 3
 
 
 def normalised(path: str) -> str:
     """Return a path whose letters, digits, hyphens, dots and underscores are not percent-encoded.
 
-    The same resource by RFC 3986, section 6.2.2.2. `~` stays as it is: no path of ours has one, and some clients encode
-    it.
+    It identifies the same resource by RFC 3986, section 6.2.2.2. `~` stays as it is: no route contains it, and some
+    clients encode it.
     """
     return _NEEDLESS.sub(lambda match: unquote(match.group()), path) if "%" in path else path
 
@@ -24,7 +24,7 @@ def normalised(path: str) -> str:
 def has_dot_segment(path: str) -> bool:
     """Return whether `path` has a segment `.` or `..` that some server might resolve, however it is spelled.
 
-    It is looked at as it is and decoded up to three times; backslashes count as slashes, and `;`, `?` and `#` end a
+    It is checked as it is and decoded up to three times; backslashes count as slashes, and `;`, `?` and `#` end a
     segment.
     """
     for _ in range(_MAX_DECODED + 1):

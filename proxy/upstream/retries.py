@@ -1,4 +1,4 @@
-"""When an upstream is asked once more, and after which wait. Pure: clock, chance and outcomes reach it as values."""
+"""Retry decisions, as pure functions: clock, randomness and outcomes are arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from proxy.types import Headers, Reply
 from proxy.upstream.headers import header
 
 Outcome = Reply | RequestError
-"""How one attempt ended: with a reply, whatever its status, or with the reason why there is none."""
+"""The outcome of one attempt: a reply, whatever its status, or an error."""
 
 _NO_ANSWER = (UpstreamUnreachable, UpstreamTimeout, UpstreamBroken, UpstreamBusy)
 _NEVER_ARRIVED = (UpstreamUnreachable, UpstreamConnectTimeout)
@@ -33,11 +33,11 @@ _NAMES: tuple[tuple[type[RequestError], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often an upstream is asked again before the first byte of an answer. Times are in seconds.
+    """The retry policy of an upstream before the first byte of an answer. Times are in seconds.
 
-    `statuses` are those of replies that are not taken for an answer. No attempt is begun later than `within` after the
-    first. `after_timeout`: also when a request arrived and nothing came back in time, so that a completion may be under
-    way already, and be paid for twice.
+    `statuses` are those of replies that are retried. No attempt begins later than `within` after the first. With
+    `after_timeout`, a request that arrived but timed out is retried too, although the completion may be in progress and
+    be billed twice.
     """
 
     count: int = 0
@@ -48,10 +48,12 @@ class Retries:
     after_timeout: bool = False
 
     def wait(self, outcome: Outcome, made: int, elapsed: float, now: float, chance: float) -> float | None:
-        """Seconds until the next attempt, when `made` were made in `elapsed` seconds; None when there is to be none.
+        """Return the seconds until the next attempt, after `made` attempts in `elapsed` seconds; None for no further
+        attempt.
 
-        The wait is a random share (`chance`, 0–1) of one that doubles each time, after what a server's Retry-After asks
-        for. When that is over `longest_wait`, no attempt follows: an earlier one would be in vain. `now` is Unix time.
+        The wait is a random share (`chance`, 0–1) of one that doubles each time, added to the server's Retry-After. If
+        that exceeds `longest_wait`, there is no further attempt, because an earlier one would be in vain. `now` is Unix
+        time.
         """
         if made > self.count or not self._is_worth_another(outcome):
             return None
@@ -63,7 +65,7 @@ class Retries:
         if isinstance(outcome, Reply):
             return outcome.status in self.statuses and header(outcome.headers, b"x-should-retry") != b"false"
         if isinstance(outcome, UpstreamBusy):
-            return False  # it has been waited for already
+            return False  # the queue has been waited for already
         return isinstance(outcome, (*_NEVER_ARRIVED, UpstreamBroken)) or (
             self.after_timeout and isinstance(outcome, UpstreamTimeout)
         )
@@ -74,24 +76,24 @@ ONCE = Retries()
 
 
 def never_arrived(outcome: Outcome) -> bool:
-    """Whether it is certain that the upstream never saw the request."""
+    """Return whether the upstream certainly did not receive the request."""
     return isinstance(outcome, _NEVER_ARRIVED)
 
 
 def is_no_answer(outcome: Outcome, statuses: frozenset[int]) -> bool:
-    """Whether an upstream gave no answer: none at all, or one with a status that is not taken for one."""
+    """Return whether an upstream gave no answer: an error, or a reply with one of these statuses."""
     return outcome.status in statuses if isinstance(outcome, Reply) else isinstance(outcome, _NO_ANSWER)
 
 
 def named(outcome: Outcome) -> str:
-    """A word for an outcome, for headers, reports, logs and traces."""
+    """Return a word for an outcome, for headers, reports, logs and traces."""
     if isinstance(outcome, Reply):
         return "answered" if outcome.status < 400 else f"status_{outcome.status}"
     return next((name for kind, name in _NAMES if isinstance(outcome, kind)), "refused")
 
 
 def wait_asked_for(headers: Headers, now: float) -> float:
-    """Seconds that a reply asks to be left alone for, by OpenAI's `retry-after-ms` or by Retry-After; 0 without either.
+    """Return the seconds that a reply asks to wait, by OpenAI's `retry-after-ms` or by Retry-After; 0 without either.
 
     `now` is Unix time.
     """
@@ -103,7 +105,7 @@ def wait_asked_for(headers: Headers, now: float) -> float:
 
 
 def seconds_to_wait(retry_after: str | None, now: float) -> float | None:
-    """What a Retry-After header asks for, in seconds from `now` (since 1970); None when it says nothing."""
+    """Parse a Retry-After header into seconds from `now` (since 1970); None when it is absent or invalid."""
     if retry_after is None:
         return None
     if retry_after.strip().isdecimal():

@@ -1,26 +1,26 @@
-"""Which upstream serves a model, under which name, and what is tried in its place. Pure: it asks no one."""
+"""Choose the upstream of a model, its name there, and its fallbacks. Pure: sends no requests."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
 
 from proxy.errors import UnknownModel
+from proxy.memo import memo
 from proxy.upstream.retries import ONCE, Outcome, Retries, is_no_answer
 from proxy.upstream.upstream import Upstream
 
 NO_ANSWER = frozenset({429, 500, 502, 503, 504, 529})
-"""The statuses that a fallback stands in for, unless others are set; 529 is Anthropic's "overloaded"."""
+"""The default statuses that trigger a fallback; 529 is Anthropic's "overloaded"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """An upstream with what it serves: model names or globs, and aliases (the client's name → the upstream's).
+    """An upstream and its models: names or globs, and aliases (the client's name → the upstream's).
 
-    `fallbacks` maps names or globs of models to the `upstream/model` that are tried, in order, when it gives no answer;
-    `*` as such a model stands for the one that it was asked for. `fallback_on` are statuses that count as none.
+    `fallbacks` maps names or globs of models to the `upstream/model` to try, in order, when there is no answer; the
+    model `*` means the requested one. `fallback_on` are the statuses that count as no answer.
     """
 
     upstream: Upstream
@@ -33,7 +33,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a request goes, the model's name there, how often it is tried, and where it goes instead."""
+    """The upstream of a request, the model's name there, the retries, and the fallbacks."""
 
     upstream: Upstream
     model: str
@@ -43,32 +43,32 @@ class Route:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a single attempt is all there is to it."""
+        """True if there are neither retries nor fallbacks."""
         return not (self.retries.count or self.fallbacks)
 
     def is_passed_over(self, outcome: Outcome) -> bool:
-        """Whether a fallback is tried after this outcome."""
+        """Return whether to try a fallback after this outcome."""
         return bool(self.fallbacks) and is_no_answer(outcome, self.fallback_on)
 
     def once(self) -> Route:
-        """The same route for a single attempt."""
+        """Return the same route for a single attempt."""
         return Route(self.upstream, self.model)
 
 
 class Router:
-    """Finds the upstream of a model: by alias, by exact name, by `upstream/` prefix, by glob; the first that fits."""
+    """Finds the upstream of a model: by alias, by exact name, by `upstream/` prefix, by glob; the first match wins."""
 
     def __init__(self, served: Sequence[Served]) -> None:
         self._served = tuple(served)
-        self._found = lru_cache(maxsize=1024)(self._choose)
+        self._found = memo(1024, 256)(self._choose)
 
     @property
     def upstreams(self) -> tuple[Upstream, ...]:
-        """All of them, in the order of the settings."""
+        """All upstreams, in the order of the settings."""
         return tuple(each.upstream for each in self._served)
 
     def ollamas(self) -> Router | None:
-        """A router to those alone that take native calls; None when there are none."""
+        """Return a router to the upstreams that take native calls; None if there are none."""
         served = [each for each in self._served if each.upstream.is_ollama]
         names = tuple(f"{each.upstream.name}/" for each in served)
         instead = [
@@ -80,11 +80,13 @@ class Router:
 
     @property
     def default(self) -> Route:
-        """The first, which also gets every path that Groundwire does not know; there no other can stand in for it."""
+        """The first upstream, which also receives every path that Groundwire does not know; there it has no
+        fallback.
+        """
         return Route(self._served[0].upstream, "", self._served[0].retries)
 
     def choose(self, model: str) -> Route:
-        """The route of a model. Raises UnknownModel."""
+        """Return the route of a model. Raises UnknownModel."""
         return self._found(model)
 
     def _choose(self, model: str) -> Route:
@@ -110,7 +112,9 @@ class Router:
         raise UnknownModel(f"The model '{model}' is served by no upstream of this proxy", param="model")
 
     def _instead(self, served: Served, model: str, there: str) -> tuple[Route, ...]:
-        """The fallbacks of a model: those of its name, else of the first glob that fits it; each without its own."""
+        """Return the fallbacks of a model: those of its name, else of the first matching glob; each without its
+        fallbacks.
+        """
         given = served.fallbacks
         fitting = [name for name in (model, there) if name in given]
         fitting += [glob for glob in given if fnmatchcase(model, glob) or fnmatchcase(there, glob)]
@@ -121,4 +125,4 @@ class Router:
             if target.startswith(f"{each.upstream.name}/"):
                 model = target.removeprefix(f"{each.upstream.name}/")
                 return Route(each.upstream, there if model == "*" else model, each.retries)
-        raise LookupError(f"'{target}' names no upstream")  # the settings have been checked for that
+        raise LookupError(f"'{target}' names no upstream")  # the settings have been validated

@@ -1,8 +1,8 @@
-"""HTTP to model servers through aiohttp's connections and parser, at a fraction of the cost of httpx's own.
+"""HTTP to model servers through aiohttp's connections and parser, at a fraction of the cost of httpx's.
 
-What its session does besides is left out: it costs more than all the rest of a forwarded body, and a transparent proxy
-has no use for it (cookies, redirects, compression, default headers, URLs rewritten such as `%2F` and `{}`). A request
-goes out in the bytes that it came in. Whoever wants httpx's transport interface has that too, at a higher cost.
+Other features of aiohttp's session are not used: they cost more than all the rest of forwarding a body, and a
+transparent proxy does not need them (cookies, redirects, compression, default headers, rewriting of URLs such as `%2F`
+and `{}`). A request is sent with its original bytes. It also implements httpx's transport interface, at a higher cost.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from aiohttp.http import HttpProcessingError
 from aiohttp.streams import StreamReader
 from yarl import URL
 
+from proxy.memo import memo
 from proxy.types import Chunks, Headers, Reply
 from proxy.upstream.wire import Meaning, Timeouts
 
 _FAILURES = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError)
 _MOST_OF_A_LINE = 65536
-_MAX_JOINED = 2**16  # bytes of a body that are written together with the head
+_MAX_JOINED = 2**16  # bytes of a body written together with the head
 _WITHOUT_LENGTH = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
-_MAX_INTERIM = 100  # responses 1xx before the answer
+_MAX_INTERIM = 100  # maximum number of 1xx responses before the answer
 _SWITCHING_PROTOCOLS = 101
 _UNSENDABLE = re.compile(rb"[\r\n\0]")
 
 
 class _Address(NamedTuple):
-    """Where a request goes: what aiohttp finds or opens a connection by, and the two lines that say it."""
+    """The destination of a request: the connection key of aiohttp, and the request target and host header."""
 
     connecting: aiohttp.ClientRequest
     target: bytes
@@ -44,20 +45,20 @@ class _Address(NamedTuple):
 
 
 class AiohttpTransport(httpx.AsyncBaseTransport):
-    """Sends requests over connections that are opened when needed, kept for a while, and shared by all who use it.
+    """Sends requests over pooled connections, opened on demand and shared by all users.
 
     Raises httpx's ConnectError, ConnectTimeout, ReadTimeout, RemoteProtocolError and ReadError. Redirects are never
-    followed, bodies never decompressed, cookies never kept.
+    followed, bodies never decompressed, cookies never stored.
     """
 
     def __init__(self) -> None:
         self._connector: aiohttp.TCPConnector | None = None
-        self._address = lru_cache(maxsize=256)(_address)
+        self._address = memo(256, 1024)(_address)
 
     async def exchange(
         self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts, meaning: Meaning
     ) -> Reply:
-        """Sends one request; see `Wire`. One that may be repeated is, when a kept connection has been closed."""
+        """Send one request; see `Wire`. An idempotent one is sent again when a pooled connection turns out closed."""
         try:
             address = self._address(url)
             request = _written(method, address, headers, body)
@@ -102,7 +103,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
             raise
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Sends one request whose content has been read; the response's body is still to come."""
+        """Send one request whose content has been read; the response's body is streamed."""
         limits = request.extensions.get("timeout", {})
         timeouts = Timeouts(limits.get("connect"), limits.get("read"))
         headers, url = tuple(request.headers.raw), str(request.url)
@@ -116,7 +117,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         return self._connector
 
     async def aclose(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         if self._connector is not None:
             await self._connector.close()
 
@@ -129,9 +130,9 @@ def _address(url: str) -> _Address:
 
 
 def _written(method: str, address: _Address, headers: Headers, body: bytes) -> bytes:
-    """Return the bytes of a request, without a body that is too long to be copied.
+    """Return the bytes of a request, without a body that is too long to copy.
 
-    Raises httpx's LocalProtocolError for a header that would be more than one.
+    Raises httpx's LocalProtocolError for a header with a line break.
     """
     lines = [b"%s %s HTTP/1.1" % (method.encode("ascii"), address.target), b"host: " + address.host]
     lines += [b"%s: %s" % pair for pair in headers]
@@ -143,9 +144,9 @@ def _written(method: str, address: _Address, headers: Headers, body: bytes) -> b
 
 
 async def _answer(connection: Connection, protocol: ResponseHandler, within: float | None, meaning: Meaning) -> Reply:
-    """Return the answer that comes over a connection, without the interim ones (1xx) before it.
+    """Return the answer on a connection, skipping interim responses (1xx).
 
-    It has to follow the first of these `within` seconds, and 100 of them at most. Raises httpx's RemoteProtocolError
+    It has to follow the first of these `within` seconds, after 100 of them at most. Raises httpx's RemoteProtocolError
     for a switch of protocols, which no request asks for.
     """
     async with asyncio.timeout(None) as limit:
@@ -161,10 +162,10 @@ async def _answer(connection: Connection, protocol: ResponseHandler, within: flo
 
 
 class _Body(AsyncGenerator[bytes, None]):
-    """The rest of a response. No generator: one that is closed before its first step does nothing, not even close.
+    """The rest of a response. Not a generator: one that is closed before its first step does nothing, not even close.
 
-    A response that was read whole has given its connection back; any other's connection is cut, which tells the model
-    server to stop.
+    A response that was read completely has returned its connection; any other's connection is closed, which stops the
+    model server.
     """
 
     def __init__(self, connection: Connection, content: StreamReader, meaning: Meaning) -> None:
@@ -174,7 +175,7 @@ class _Body(AsyncGenerator[bytes, None]):
         content.on_eof(self._come)
 
     def _come(self) -> None:
-        """All has come. A connection over which the request has not gone out whole is of no further use."""
+        """Release the connection at the end of the body, or close it if the request has not been sent completely."""
         transport = self._connection.transport
         if transport is not None and transport.get_write_buffer_size():
             self._connection.close()
@@ -194,11 +195,11 @@ class _Body(AsyncGenerator[bytes, None]):
         return chunk
 
     async def aclose(self) -> None:
-        """Ends the call, if it has not ended by itself."""
+        """End the call, if it has not ended by itself."""
         self._connection.close()
 
     async def asend(self, _: None) -> bytes:
-        """The next chunk."""
+        """Return the next chunk."""
         return await self.__anext__()
 
     async def athrow(
@@ -208,13 +209,13 @@ class _Body(AsyncGenerator[bytes, None]):
         traceback: TracebackType | None = None,
         /,
     ) -> bytes:
-        """Ends the call, and raises the error."""
+        """End the call, and raise the error."""
         self._connection.close()
         raise error
 
 
 class _Stream(httpx.AsyncByteStream):
-    """Chunks as httpx's responses hold them."""
+    """Adapt chunks to httpx's responses."""
 
     def __init__(self, chunks: Chunks) -> None:
         self._chunks = chunks
@@ -232,7 +233,7 @@ def _limits(timeouts: Timeouts) -> aiohttp.ClientTimeout:
 
 
 def translated(error: BaseException) -> httpx.TransportError:
-    """One of aiohttp's errors as the httpx error that says what happened."""
+    """Convert one of aiohttp's errors to the corresponding httpx error."""
     for kind, meaning in _MEANINGS:
         if isinstance(error, kind):
             return meaning(str(error) or type(error).__name__)

@@ -1,4 +1,4 @@
-"""What a model server is to the rest of the house, whichever dialect it speaks."""
+"""The interface of a model server, independent of its dialect."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ class Upstream(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in the settings."""
+        """The name in the settings."""
 
     @property
     def provider(self) -> str:
-        """Whose API it speaks."""
+        """The name of the API that it implements."""
 
     @property
     def forwards_documents(self) -> bool:
-        """Whether it understands a `documents` field."""
+        """True if it understands a `documents` field."""
 
     @property
     def truncation_alarm(self) -> bool:
-        """Whether the prompt tokens that it reports tell if it read the whole prompt."""
+        """True if its reported prompt tokens show whether it read the whole prompt."""
 
     @property
     def is_ollama(self) -> bool:
-        """Whether it takes native calls, those of Ollama's own API."""
+        """True if it takes native calls, those of Ollama's own API."""
 
     async def send(self, call: Call) -> Reply:
-        """Sends one call on. Whatever the model server answers is a Reply, also an error of its own.
+        """Send one call. Any response of the model server is a Reply, also an error.
 
         Raises UpstreamUnreachable, UpstreamTimeout or UpstreamBroken when there is no answer; the chunks of a reply
-        that breaks off raise UpstreamBroken or UpstreamTimeout. Cancelling it, or closing the chunks, ends the call
+        that breaks off raise UpstreamBroken or UpstreamTimeout. Cancelling the call, or closing the chunks, ends it
         upstream.
         """
 
     async def aclose(self) -> None:
-        """Closes its connections."""
+        """Close its connections."""

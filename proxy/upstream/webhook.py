@@ -1,8 +1,8 @@
-"""A webhook: reports posted to the one address that the settings name, signed as Standard Webhooks prescribe.
+"""Post reports to the webhook in the settings, signed as Standard Webhooks prescribe.
 
 `webhook-signature` is `v1,` and the base64 of HMAC-SHA256, under the secret, over `webhook-id`, `webhook-timestamp`
-(seconds since 1970) and the body, joined by dots. Receivers check it and the age of the timestamp, and take an id that
-they know for a repetition. See https://www.standardwebhooks.com.
+(seconds since 1970) and the body, joined by dots. Receivers check it and the age of the timestamp, and ignore ids that
+they have seen. See https://www.standardwebhooks.com.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNTOLD = Telemetry()
 
 
 class Webhook:
-    """Posts to `url`, which no request has a say in; redirects are not followed. `timeout` is in seconds."""
+    """Posts to `url`, which no request can influence; redirects are not followed. `timeout` is in seconds."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Webhook:
         self._clock = clock
 
     async def post(self, id_: str, body: bytes) -> bytes:
-        """Delivers a report; returns a note of it, as JSON. Raises TryLater when it was not taken with a 2xx."""
+        """Deliver a report and return a receipt as JSON. Raises TryLater unless the response is a 2xx."""
         now = self._clock()
         timestamp = str(int(now))
         headers = {
@@ -76,13 +76,13 @@ class Webhook:
 
 
 def signing_key(secret: str) -> bytes:
-    """The key that a secret stands for: the base64 behind `whsec_`, else the secret's own bytes."""
+    """Return the key of a secret: the base64 after `whsec_`, else the secret's bytes."""
     if secret.startswith(_SECRET_PREFIX):
         return base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
     return secret.encode()
 
 
 def signature(key: bytes, id_: str, timestamp: str, body: bytes) -> str:
-    """What stands in `webhook-signature`."""
+    """Return the value of `webhook-signature`."""
     digest = hmac.new(key, f"{id_}.{timestamp}.".encode() + body, hashlib.sha256).digest()
     return "v1," + base64.b64encode(digest).decode()

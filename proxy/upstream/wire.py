@@ -1,4 +1,4 @@
-"""What carries a request to a model server and its answer back, whichever HTTP library does it."""
+"""The interface for HTTP to model servers, independent of the library."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import httpx
 from proxy.types import Chunks, Headers, Reply
 
 Meaning = Callable[[httpx.TransportError], Exception]
-"""What is to be raised where httpx would raise this error."""
+"""Convert httpx's error to the one to raise."""
 
 
 class Timeouts(NamedTuple):
-    """How long (seconds) until a connection is there, and until something comes over it; None: for ever."""
+    """The time limits (seconds) of connecting and of reading; None: unlimited."""
 
     connect: float | None
     read: float | None
@@ -22,37 +22,38 @@ class Timeouts(NamedTuple):
 
 @runtime_checkable
 class Wire(Protocol):
-    """Sends requests as they are: no byte of URL, headers or body is changed, and only Host and lengths are added."""
+    """Sends requests unchanged: only Host and lengths are added to the bytes of URL, headers and body."""
 
     async def exchange(
         self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts, meaning: Meaning
     ) -> Reply:
-        """The reply, its headers as they came and its body in chunks. Closing the chunks, read or not, ends the call.
+        """Return the reply, its headers unchanged and its body in chunks. Closing the chunks, read or not, ends the
+        call.
 
-        Raises what `meaning` makes of the error when there is no reply; so do the chunks of one that breaks off.
+        Raises the error that `meaning` returns when there is no reply; so do the chunks of one that breaks off.
         """
 
     async def aclose(self) -> None:
-        """Closes its connections."""
+        """Close its connections."""
 
 
 def wire_over(transport: httpx.AsyncBaseTransport) -> Wire:
-    """The wire that a transport of httpx's is, where it is one, and otherwise one that is made of it."""
+    """Return the transport itself if it is a `Wire`, otherwise an adapter."""
     return transport if isinstance(transport, Wire) else HttpxWire(transport)
 
 
 async def begun(chunks: Chunks) -> Chunks:
-    """Chunks whose generator has been taken past its first one, which is empty: from then on closing it ends the call.
+    """Advance a generator of chunks past its first, empty one, so that closing it ends the call.
 
-    A generator that is closed before its first step does nothing, not even what stands in its `finally`; and a client
-    may leave between the head of a reply and its body.
+    A generator that is closed before its first step does nothing, not even its `finally`; and a client may disconnect
+    between the head of a reply and its body.
     """
     await anext(chunks)
     return chunks
 
 
 class HttpxWire:
-    """A wire over any transport of httpx's, such as one that a test or an embedding program brings."""
+    """Adapts any transport of httpx, such as one of a test or an embedding program."""
 
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         self._transport = transport
@@ -73,7 +74,7 @@ class HttpxWire:
         return Reply(response.status_code, tuple(response.headers.raw), await begun(_chunks(response, meaning)))
 
     async def aclose(self) -> None:
-        """Closes the transport."""
+        """Close the transport."""
         await self._transport.aclose()
 
 
@@ -90,7 +91,7 @@ async def _chunks(response: httpx.Response, meaning: Meaning) -> Chunks:
 
 
 def _verbatim(url: str) -> httpx.URL:
-    """A URL whose path and query httpx does not rewrite."""
+    """Return a URL whose path and query httpx does not rewrite."""
     scheme, _, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return httpx.URL(f"{scheme}://{host}").copy_with(raw_path=(slash + path).encode("ascii"))

@@ -1,4 +1,4 @@
-"""Which alarms to leave out, learned from what reviewers decided about them (RV2); pure."""
+"""Advise which alarms to suppress, from reviewers' decisions; pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import sqrt
 
-_FEWEST = 20  # decisions, and of either kind a quarter of that, before anything is advised
+_FEWEST = 20  # minimum number of decisions, with at least a quarter of either kind, for advice
 _Z = 1.96  # of the normal distribution, for an interval of 95 %
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a reviewer decided on an alarm; `score` (0–1) is how far the evidence spoke for the claim all the same."""
+    """A reviewer's decision on an alarm; `score` (0–1) is the support for the claim by the evidence."""
 
     flag: str
     verifier: str

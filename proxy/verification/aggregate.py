@@ -30,9 +30,9 @@ from proxy.verification.confidence import extraction, of_answer, with_confidence
 from proxy.verification.context.index import Context
 from proxy.verification.information.cascade import lacks_bits
 from proxy.verification.quality import is_high_risk, missed, quality
-from proxy.verification.quote import is_field_quote
 from proxy.verification.recommendation import recommend
 from proxy.verification.risk import assess_risk
+from proxy.verification.verifiers.quote import is_field_quote
 
 FLAGS = (
     "unsupported_claims",
@@ -98,9 +98,9 @@ def summarise(
     timing_ms: Sequence[tuple[str, float]] = (),
     config: str = "",
 ) -> Report:
-    """The report on an answer, rated. `cut_short` says that the answer itself broke off.
+    """Build the rated report on an answer. `cut_short` is set if the answer broke off.
 
-    `prompt` tells how much of its prompt the model read, where that can be known.
+    `prompt` has the numbers of prompt tokens, if known.
     """
     examined = _with_confidence(examined, context, policy, temperature, consistency)
     judgements = [judgement for each in examined for judgement in each.judgements]
@@ -195,7 +195,7 @@ def score(judgements: Iterable[Judgement]) -> float | None:
 
 
 def answer_verdict(judgements: Sequence[Judgement]) -> AnswerVerdict:
-    """What the labels of its claims make of an answer."""
+    """Return the verdict on an answer from the labels of its claims."""
     supported = score(judgements)
     if supported is None:
         checkable = any(judgement.claim.skip_reason is None for judgement in judgements)
@@ -258,7 +258,7 @@ def _flags(
 
 
 def _unread(prompt: PromptSize | None) -> tuple[str, ...]:
-    """What is to be said of a prompt that the model has not seen all of."""
+    """Return a warning if the model has not read the whole prompt."""
     if prompt is None or not prompt.is_truncated:
         return ()
     return (

@@ -1,9 +1,8 @@
-"""What the score of a verdict means: how likely the claim is supported, by the kind of verdict (CF1).
+"""Calibrate scores to the probability that the claim is supported, by the kind of verdict.
 
-The statement verifier's model gives probabilities by itself. An alarm about numbers is certain of what it found and
-says less of the claim: the number may have been read wrongly, or stand elsewhere. How often such alarms are wrong was
-measured on labelled answers. What a verifier finds supported keeps its own score, which tells how good the match is,
-and whether a quotation stands in a source is certain.
+The statement verifier's model returns probabilities directly. An alarm about numbers is less certain than its check:
+the number may have been misread, or occur elsewhere. The share of wrong alarms was measured on labelled answers.
+Supported verdicts keep their score, which is the quality of the match, and exact quotations are certain.
 """
 
 from __future__ import annotations

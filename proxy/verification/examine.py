@@ -16,22 +16,22 @@ from proxy.verification.claims.answer import Claims, find_claims
 from proxy.verification.context.index import Context
 from proxy.verification.jsontext import parse_object
 from proxy.verification.judge import Judge
-from proxy.verification.quote import check_quotes
-from proxy.verification.schema import NO_JSON, SchemaResult, read_evidence, validate_schema, value_at
+from proxy.verification.schema import NO_JSON, TOO_LONG_ANSWER, SchemaResult, read_evidence, validate_schema, value_at
+from proxy.verification.verifiers.quote import check_quotes
 
 MAX_VIOLATIONS = 1000
 MAX_SEARCH = 1_000_000_000
-"""Steps of looking up the quotations in evidence fields of one answer: about a second of work."""
+"""Maximum steps of searching the quotations in evidence fields of one answer: about a second of work."""
 
 TOOL_CALL_POINTER = "/tool_calls/{}/function/arguments"
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is asked about an answer besides its claims: fields of a JSON answer that hold quotations; its schema.
+    """Checks of an answer in addition to its claims: fields of a JSON answer that hold quotations, and its schema.
 
-    `question` is what was asked of the model; an answer that is a bare number leans on it. `max_search` is how many
-    steps looking up the quotations in evidence fields of one choice may take.
+    `question` is the user's question, needed to read an answer that is a bare number. `max_search` is the number of
+    steps allowed for searching the quotations of one choice.
     """
 
     evidence_fields: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ def verify(
     ask: Ask = Ask(),
     judge: Judge = Judge(),
 ) -> Report:
-    """The report on an answer against its context: what the proxy would say, in one pure call."""
+    """Verify an answer against its context and return the proxy's report, in one pure call."""
     readings = [read(choice, context, policy, ask) for choice in choices]
     examined = [Examined(reading, tuple(judge(reading.claims, context, policy))) for reading in readings]
     return summarise("", examined, context, policy)
@@ -87,11 +87,15 @@ def _with_shape(reading: Reading, context: Context, policy: Policy, ask: Ask) ->
     if ask.evidence_fields:
         reading = _with_evidence(reading, context, policy, ask)
     if ask.json_schema is not None:
-        reading = with_schema(reading, validate_schema(reading.choice.text, ask.json_schema))
+        is_whole = not reading.choice.unread
+        result = validate_schema(reading.choice.text, ask.json_schema) if is_whole else TOO_LONG_ANSWER
+        reading = with_schema(reading, result)
     return reading
 
 
 def _with_evidence(reading: Reading, context: Context, policy: Policy, ask: Ask) -> Reading:
+    if reading.choice.unread:  # the start of a JSON text is none
+        return replace(reading, warnings=("evidence_fields: the answer is too long to be searched for quotations",))
     try:
         answer: object = json.loads(reading.choice.text)
     except (ValueError, RecursionError):
@@ -106,7 +110,7 @@ def _with_evidence(reading: Reading, context: Context, policy: Policy, ask: Ask)
 
 
 def with_schema(reading: Reading, result: SchemaResult | None) -> Reading:
-    """Add what validating a choice against the JSON schema of its request came to, where there is one."""
+    """Add the result of validating a choice against the JSON schema of its request, if there is one."""
     if result is None:
         return reading
     found = dict.fromkeys((*(reading.violations or ()), *result.violations))  # "no JSON" may be in both
@@ -133,7 +137,7 @@ def _pointer(field: str) -> str:
 
 
 def _stands_in(claim: Claim, pointers: Set[str]) -> bool:
-    """Whether a claim stands in one of the fields at these pointers, or within it."""
+    """Return whether a claim is within one of the fields at these pointers."""
     pointer = claim.pointer or ""
     ends = (at for at, character in enumerate(pointer + "/") if character == "/")
     return any(pointer[:end] in pointers for end in ends)

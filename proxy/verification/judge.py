@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
-from proxy.types import Claim, Judgement, Label, Policy, Verdict
-from proxy.verification import numeric, quote, statement
+from proxy.types import Cause, Claim, Judgement, Label, Policy, Unavailable, Verdict
 from proxy.verification.alignment.initialisms import spell_out
 from proxy.verification.alignment.model import shipped
 from proxy.verification.calibration import calibrated
@@ -15,12 +14,14 @@ from proxy.verification.claims.assertions import SKIP_REASONS
 from proxy.verification.confidence import with_confidence
 from proxy.verification.context.index import Context, cite
 from proxy.verification.entailment.combination import Combination
-from proxy.verification.entailment.evidence import Evidence, plain_text, select_evidence
-from proxy.verification.entailment.model import Entailment, EntailmentModel, NoModel, Question
+from proxy.verification.entailment.evidence import Evidence, plain_text, select_evidence, select_sources
+from proxy.verification.entailment.model import Entailment, EntailmentModel, NoModel, Opinion, Question
+from proxy.verification.entailment.opinion import Objection, language_verdict
 from proxy.verification.entailment.verdict import exact_verdict, model_verdict
-from proxy.verification.facts import settle
-from proxy.verification.periods import check_period
-from proxy.verification.verbatim import find_denial, find_verbatim
+from proxy.verification.verifiers import numeric, quote, statement
+from proxy.verification.verifiers.facts import settle
+from proxy.verification.verifiers.periods import check_period
+from proxy.verification.verifiers.verbatim import find_denial, find_verbatim
 
 Verifier = Callable[[Claim, Context, Policy], Verdict | None]
 
@@ -35,7 +36,7 @@ MAX_CHARS = 2000
 """The length of a claim; alignment takes quadratic time where words recur, and no sentence is that long."""
 
 BATCH = 16
-"""Claims that the model is asked about at once, so that exchanges take turns."""
+"""Claims sent to the model at once, so that exchanges take turns."""
 
 GRAVITY: dict[Label, int] = {"contradicted": 3, "unsupported": 2, "not_checked": 1, "supported": 0}
 """The gravest of several labels decides."""
@@ -45,9 +46,19 @@ _TOO_LONG = "It is too long to be read as one claim."
 _UNREAD = "The context is too long to be read to its end, and what was read does not state it."
 _NONE_APPLIES = "No enabled verifier applies to it."
 _TIMEOUT = "The time for checking this answer was over."
+_NOTHING = Verdict("statement", "not_checked", 0.0, "not_applicable", _NONE_APPLIES)
+
+UNANSWERED: Mapping[Cause, str] = {
+    "timeout": "timeout",
+    "rate_limited": "rate_limited",
+    "overload": "overload",
+    "unreachable": "unavailable",
+    "error": "error",
+}
+"""The causes of missing judgements as named in reports; any other is `no_verdict`."""
 
 Timed = Callable[[str], AbstractContextManager[object]]
-"""Measures the time that the verifier of this name takes."""
+"""Measure the time of the verifier with this name."""
 
 
 def _never() -> bool:
@@ -73,16 +84,35 @@ class _Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
-    """Judges claims against a context. It never raises: a verifier that fails has not checked.
+class Opened:
+    """Claims after the exact checks, and the questions to the model about undecided ones, in order."""
 
-    The entailment model takes the place of the verifier "statement" while it can be asked, and decides together with
-    "numeric". `combination` joins what it says with words, names and numbers.
+    found: tuple[Judgement | _Case, ...]
+    questions: tuple[Question, ...]
+
+    @property
+    def open(self) -> list[_Case]:
+        """The claims that the questions are about."""
+        return [each for each in self.found if isinstance(each, _Case) and each.evidence is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judges claims against a context. It never raises: a failed verifier counts as not checked.
+
+    The entailment model replaces the verifier "statement" while it is ready, and decides together with "numeric".
+    `combination` joins its opinion with words, names and numbers.
+
+    With `max_chars`, the model is a language model: it reads that many characters of the sources and decides alone, and
+    `fallback` judges the claims that it does not answer. `open` and `close` are the two halves of a call, for querying
+    a model without blocking in between.
     """
 
     model: EntailmentModel = field(default_factory=NoModel)
     combination: Combination = Combination()
     verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS
+    max_chars: int = 0
+    fallback: Judge | None = None
 
     def __call__(
         self,
@@ -95,24 +125,60 @@ class Judge:
         """Return a judgement for each claim, in order. Claims that are reached after `is_over` are not checked."""
         judgements: list[Judgement] = []
         for at in range(0, len(claims), BATCH):
-            judgements += self._judge(claims[at : at + BATCH], context, policy, is_over, timed)
+            opened = self.open(claims[at : at + BATCH], context, policy, is_over, timed)
+            with timed("statement"):
+                answers = self._answers(opened.questions)
+            judgements += self.close(opened, answers, context, policy, timed)
         return judgements
 
     def one(self, claim: Claim, context: Context, policy: Policy) -> Judgement:
         """Return the judgement on a single claim."""
         return self((claim,), context, policy)[0]
 
-    def _judge(
-        self, claims: Sequence[Claim], context: Context, policy: Policy, is_over: Callable[[], bool], timed: Timed
-    ) -> list[Judgement]:
+    def open(
+        self,
+        claims: Sequence[Claim],
+        context: Context,
+        policy: Policy,
+        is_over: Callable[[], bool] = _never,
+        timed: Timed = _untimed,
+    ) -> Opened:
+        """Return the claims as far as exact checks decide them, with the questions to the model about the rest."""
         found: list[Judgement | _Case] = []
         for claim in claims:
             over = unjudged(claim, "timeout", _TIMEOUT) if is_over() else None
             found.append(over or _unfit(claim, context) or self._begin(claim, context, policy, timed))
-        cases = [each for each in found if isinstance(each, _Case)]
+        opened = Opened(tuple(found), ())
+        return replace(opened, questions=tuple(self._question(case, context) for case in opened.open))
+
+    def close(
+        self, opened: Opened, answers: Sequence[Opinion], context: Context, policy: Policy, timed: Timed = _untimed
+    ) -> list[Judgement]:
+        """Return the judgements on opened claims, with the answers of the model to their questions."""
         with timed("statement"):
-            self._ask([each for each in cases if each.evidence is not None], context, policy)
-        return [each if isinstance(each, Judgement) else _concluded(each, context, policy) for each in found]
+            for case, answer in zip(opened.open, answers, strict=True):
+                if isinstance(answer, Unavailable):
+                    case.verdicts += self._unanswered(case, answer.cause, context, policy)
+                elif self.max_chars:
+                    case.verdicts += _judged(case, answer, context, policy)
+                else:
+                    case.verdicts += self._decided(case, answer, context, policy)
+        return [each if isinstance(each, Judgement) else _concluded(each, context, policy) for each in opened.found]
+
+    def _answers(self, questions: Sequence[Question]) -> Sequence[Opinion]:
+        try:
+            return self.model.entail(questions) if questions else []
+        except Exception:  # noqa: BLE001 - no fault of a model may cost a verdict; the model has logged it
+            return [Unavailable("error")] * len(questions)
+
+    def _question(self, case: _Case, context: Context) -> Question:
+        """Return the question to the model about a claim."""
+        claim, evidence = case.read or case.claim, case.evidence or Evidence()
+        text, lead = plain_text(claim.text), plain_text(claim.lead)
+        if not self.max_chars:
+            return Question(text, lead, evidence.text)
+        sources = select_sources(text, lead, context, self.max_chars, _cited(claim, context))
+        return Question(text, lead, evidence.text, sources)
 
     def _begin(self, claim: Claim, context: Context, policy: Policy, timed: Timed) -> _Case:
         """Return a claim after the exact checks, with its evidence if these left it to the model."""
@@ -124,7 +190,7 @@ class Judge:
         )
         if is_read:
             with timed("statement"):
-                case.verdicts += _checked("statement", lambda: _exact(claim, context))
+                case.verdicts += _checked("statement", lambda: _exact(claim, context, denials=not self.max_chars))
         is_read, is_exact = is_read and not case.verdicts, bool(case.verdicts)
         for name, verify in self.verifiers:
             if name in policy.verifiers and (name == "quote" or not is_exact):
@@ -135,10 +201,10 @@ class Judge:
     def _check(
         self, name: str, verify: Verifier, case: _Case, context: Context, policy: Policy, *, is_read: bool
     ) -> None:
-        """Add what one verifier says of a claim, or prepare what the model needs in its place."""
+        """Add the verdict of one verifier on a claim, or prepare the input of the model that replaces it."""
         if is_read and name == "statement":
-            case.read = spell_out(case.claim, context)
-            case.evidence = self._evidence(case.read, context)
+            case.read = case.claim if self.max_chars else spell_out(case.claim, context)
+            case.evidence = select_evidence(case.read.text, case.read.lead, context, _cited(case.read, context))
             return
         found = [calibrated(each) for each in _checked(name, lambda: verify(case.claim, context, policy))]
         if name == "numeric" and found and is_read and _is_weighed(found[0]):
@@ -148,25 +214,15 @@ class Judge:
         else:
             case.verdicts += found
 
-    def _evidence(self, claim: Claim, context: Context) -> Evidence:
-        cited = {source.id for label in claim.cited if (source := context.resolve(label))}
-        return select_evidence(claim.text, claim.lead, context, cited)
-
-    def _ask(self, cases: Sequence[_Case], context: Context, policy: Policy) -> None:
-        """Ask the model about the open claims; those that it fails on get the verdict of words."""
-        if not cases:
-            return
-        questions = [_question(case) for case in cases]
-        try:
-            answers = self.model.entail(questions)
-        except Exception:  # noqa: BLE001 - no fault of a model may cost a verdict; the model has logged it
-            for case in cases:
-                words = _checked("statement", lambda case=case: statement.verify(case.claim, context, policy))  # type: ignore[misc]
-                case.verdicts += [replace(each, degraded="error") for each in words]
-                case.verdicts += [case.numeric] if case.numeric else []
-            return
-        for case, answer in zip(cases, answers, strict=True):
-            case.verdicts += self._decided(case, answer, context, policy)
+    def _unanswered(self, case: _Case, cause: Cause, context: Context, policy: Policy) -> list[Verdict]:
+        """Return the verdicts of the fallback, or of words, on a claim that the model gave no answer on."""
+        degraded = UNANSWERED.get(cause, "no_verdict")
+        if self.fallback is not None:
+            first, *rest = self.fallback.one(case.claim, context, policy).verdicts or (_NOTHING,)
+            case.verdicts.clear()
+            return [replace(first, degraded=degraded), *rest]
+        words = _checked("statement", lambda: statement.verify(case.claim, context, policy))
+        return [*(replace(each, degraded=degraded) for each in words), *([case.numeric] if case.numeric else [])]
 
     def _decided(self, case: _Case, answer: Entailment, context: Context, policy: Policy) -> Iterator[Verdict]:
         """Yield the verdict of the model, and that on numbers where the two do not disagree."""
@@ -198,14 +254,49 @@ def _by_words(claim: Claim, context: Context, policy: Policy) -> float:
     return shipped().probability(found[1]) if found and found[0].window else 0.5 if found is None else 0.05
 
 
-def _question(case: _Case) -> Question:
-    """Return what the model is asked about a claim."""
-    claim, evidence = case.read or case.claim, case.evidence or Evidence()
-    return Question(plain_text(claim.text), plain_text(claim.lead), evidence.text)
+def _cited(claim: Claim, context: Context) -> set[str]:
+    """Return the ids of the sources that a claim cites."""
+    return {source.id for label in claim.cited if (source := context.resolve(label))}
+
+
+def _judged(case: _Case, answer: Entailment, context: Context, policy: Policy) -> Iterator[Verdict]:
+    """Yield the verdict of a language model, and that on numbers with its label where these disagree."""
+    assert case.evidence is not None  # noqa: S101 - only such cases are asked about
+    numbers = case.numeric
+    objections = list(_objections(case, context))
+    verdict = language_verdict(case.claim, case.evidence, answer, objections, policy.name)
+    unknown = any(context.resolve(label) is None for label in case.claim.cited)
+    yield replace(verdict, flags=("unknown_citation",)) if unknown else verdict
+    if numbers is None:
+        return
+    if numbers.label == "supported":
+        yield numbers
+    elif verdict.label == "supported":
+        yield replace(
+            numbers,
+            label="supported",
+            score=verdict.score,
+            reason="",
+            flags=(),
+            numbers=(),
+            validated=numbers.extracted,
+        )
+    else:
+        flags = numbers.flags if verdict.label == numbers.label else ()
+        yield replace(numbers, label=verdict.label, score=verdict.score, reason="", flags=flags)
+
+
+def _objections(case: _Case, context: Context) -> Iterator[Objection]:
+    """Yield the objections of exact checks to a claim."""
+    numbers = case.numeric
+    if numbers is not None and numbers.label in ("unsupported", "contradicted"):
+        yield Objection("numbers", numbers.reason)
+    for denial in _checked("statement", lambda: _denial(case.claim, context)):
+        yield Objection("wording", denial.reason)
 
 
 def _is_weighed(verdict: Verdict) -> bool:
-    """Return whether a verdict on numbers is one signal among others, rather than what a database says."""
+    """Return whether a verdict on numbers is one signal among others; values of a database decide alone."""
     return verdict.label != "not_checked" and all(citation.match != "sql" for citation in verdict.citations)
 
 
@@ -215,12 +306,17 @@ def _dated(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
     return check_period(claim, context) if is_wanted else None
 
 
-def _exact(claim: Claim, context: Context) -> Verdict | None:
-    """Return the verdict on a claim that a source has word for word, or has as what it denies."""
+def _exact(claim: Claim, context: Context, *, denials: bool) -> Verdict | None:
+    """Return the verdict on a claim that a source states word for word or, with `denials`, denies."""
     for source in context.sources:
         for text in dict.fromkeys((claim.text, plain_text(claim.text))):
             if place := find_verbatim(text, source, context):
                 return exact_verdict("supported", cite(source, *place, 1.0, "exact"), source)
+    return _denial(claim, context) if denials else None
+
+
+def _denial(claim: Claim, context: Context) -> Verdict | None:
+    """Return the verdict on a claim that a source quotes in order to deny it."""
     for source in context.sources:
         if place := find_denial(plain_text(claim.text), source, context):
             return exact_verdict("contradicted", cite(source, *place, 1.0, "exact"), source)
@@ -258,7 +354,7 @@ def _concluded(case: _Case, context: Context, policy: Policy) -> Judgement:
 
 
 def _withheld(verdict: Verdict) -> Verdict:
-    """Return the verdict; not checked where it rests on what a context lacks that was not read to its end."""
+    """Return the verdict; if it relies on a missing mention in a partly read context, return it as not checked."""
     if verdict.label != "unsupported":
         return verdict
     return replace(
@@ -279,7 +375,7 @@ def _deciding(verdicts: Sequence[Verdict]) -> Verdict:
     agreeing = [verdict for verdict in verdicts if verdict.label == gravest.label]
     cited = [citation for verdict in reversed(agreeing) for citation in reversed(verdict.citations)]
     places = {(citation.source, citation.start, citation.end): citation for citation in cited}
-    reasons = dict.fromkeys(verdict.reason for verdict in agreeing)
+    reasons = dict.fromkeys(verdict.reason for verdict in agreeing if verdict.reason)
     return replace(gravest, citations=tuple(reversed(places.values())), reason=" ".join(reasons))
 
 

@@ -1,6 +1,6 @@
-"""The memory gate: whether a fact may be kept, and with how much confidence, given what its evidence tells (MG1, MG2).
+"""The memory gate: decide whether to store a fact, and with which confidence, given its evidence.
 
-Evidence has to carry belief as far as the fact's stated confidence, but no further than any estimate can reach.
+The evidence has to reach the fact's stated confidence, but no more than any estimate can reach.
 """
 
 from __future__ import annotations
@@ -9,27 +9,24 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from proxy.types import Budget, Method
-from proxy.verification.information.budget import TARGETS, kl_bits
+from proxy.types import Budget
+from proxy.verification.information.budget import kl_bits
 
 Grounding = Literal["grounded", "ungrounded", "unverified"]
 Rejection = Literal["fact_not_grounded", "below_min_confidence"]
 
 UNVERIFIED_SHARE = 0.5
-"""Of a stated confidence, what a fact keeps that could not be checked."""
-
-_LEAST_TARGET = 0.55  # above even odds: a fact that nobody stated is believed at even odds
+"""The share of the stated confidence that an unchecked fact keeps."""
 
 _UNGROUNDED = ("contradicted", "unknown_citation", "no_context")
 
 
 @dataclass(frozen=True, slots=True)
 class GatePolicy:
-    """How strict the gate is: `min_confidence` (0–1) is the least share of the required bits for a fact to count as
-    grounded, and the least confidence with which a grounded fact is kept.
+    """The strictness of the gate: `min_confidence` (0–1) is the least share of the required bits for a fact to count as
+    grounded, and the least confidence of a stored grounded fact.
 
-    A fact that its evidence contradicts is never kept. One that its evidence does not support is kept, and marked, only
-    without `reject_unsupported`.
+    A contradicted fact is never stored. An unsupported one is stored, and marked, only without `reject_unsupported`.
     """
 
     min_confidence: float = 0.5
@@ -42,10 +39,10 @@ class GatePolicy:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What the gate decided on a fact. `confidence` (0–1) is what it is accepted with, None when it is `rejected`.
+    """The decision of the gate on a fact. `confidence` (0–1) is that of the accepted fact, None when it is `rejected`.
 
-    `share` is how much of the required bits was observed (0–1; None: not known). What is `unverified` could not be
-    checked or not be decided, and is accepted with less confidence than stated.
+    `share` is the share of the required bits that was observed (0–1; None: unknown). An `unverified` fact could not be
+    checked or decided, and is accepted with less confidence than stated.
     """
 
     confidence: float | None
@@ -54,16 +51,11 @@ class Admission:
     rejected: Rejection | None = None
 
 
-def target_of(stated: float, method: Method) -> float:
-    """The belief that evidence must carry a fact to: its stated confidence, in the range that estimates can reach."""
-    return min(max(stated, _LEAST_TARGET), TARGETS[method])
-
-
 def admit(stated: float, budget: Budget, policy: GatePolicy = GatePolicy()) -> Admission:
-    """The gate's decision on a fact that is stated with this confidence (0–1): min(stated, observed/required).
+    """Decide on a fact with this stated confidence (0–1); the accepted one is min(stated, observed/required).
 
-    A fact is grounded, or rejected, only when it is wherever the probabilities lie within what was observed: an open
-    question is neither. No decision depends on a clip.
+    A fact is grounded, or rejected, only if it is so for all probabilities in the observed intervals: an open question
+    is neither. No decision depends on clipping.
     """
     known = _shares(budget)
     if known is None:
@@ -81,7 +73,7 @@ def admit(stated: float, budget: Budget, policy: GatePolicy = GatePolicy()) -> A
 
 
 def _shares(budget: Budget) -> tuple[float, float, float] | None:
-    """Observed over required bits: at least, most likely, and at most within what was observed; None without any."""
+    """Return the minimum, likely and maximum ratio of observed to required bits; None without an estimate."""
     if budget.status in _UNGROUNDED:
         return 0.0, 0.0, 0.0
     if budget.p1 is None:
@@ -93,10 +85,11 @@ def _shares(budget: Budget) -> tuple[float, float, float] | None:
 
 
 def _share(p1: float, p0: float, target: float) -> float:
-    """How much of the way in bits from p0 to the target p1 has come (0–1); it rises with p1 and falls with p0.
+    """Return the share (0–1) of the way from p0 to the target, in bits, that p1 covers; it rises with p1, falls with
+    p0.
 
-    From the target on nothing is missing, also where p0 lies beyond it and nothing was required. Short of it, evidence
-    that lowers belief carries nothing; with p0 beyond the target both bits are negative, and their ratio tells nothing.
+    At or above the target it is 1, also if p0 exceeds the target. Below it, evidence that lowers belief counts as 0;
+    with p0 above the target both bits are negative, and their ratio is meaningless.
     """
     if p1 >= target:
         return 1.0

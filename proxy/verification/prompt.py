@@ -1,4 +1,4 @@
-"""How many tokens a prompt has at least: enough to see that a model server dropped part of it (CX7)."""
+"""Estimate the least number of tokens of a prompt, to detect that a model server dropped part of it."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _PER_TOKEN = 6  # of such characters; tokenizers reach 2.4 on text, and 4.3 on a
 _LETTERS = 4.5  # and digits per token: more than in 99.9 of 100 texts under the newest tokenizers
 _MARGIN = 0.9
 _PIECE = 2**17  # characters that are counted at once; the GIL is held meanwhile
-_NO_COUNT = 1  # what servers report that took the whole prompt from a cache, or did not count
+_NO_COUNT = 1  # reported by servers that took the whole prompt from a cache, or did not count
 _LEAST_MISSING = 100  # tokens; a context window that is overrun leaves no fewer out
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Numbers of tokens that a prompt has at least: `sure` under every tokenizer, `likely` under nearly every one."""
+    """Lower bounds of the tokens of a prompt: `sure` under every tokenizer, `likely` under nearly every one."""
 
     sure: int = 0
     likely: int = 0
 
 
 def prompt_size(reported: int | None, bounds: Bounds) -> PromptSize:
-    """Whether a model server that reports so many tokens can have read a prompt within these bounds."""
+    """Compare a reported token count with the bounds of a prompt, and decide whether it was truncated."""
     if reported is None or reported <= _NO_COUNT:
         return PromptSize(None, bounds.sure)
     least = max(bounds.sure, bounds.likely if _is_mark(reported) else 0)
@@ -39,19 +39,19 @@ def prompt_size(reported: int | None, bounds: Bounds) -> PromptSize:
 
 
 def _is_mark(reported: int) -> bool:
-    """Whether so many tokens are what Ollama leaves of a prompt: its whole window, or half of it and a few kept ones.
+    """Return whether a count is one that Ollama leaves of a prompt: its whole window, or half of it and a few kept
+    tokens.
 
-    One count in two hundred is so by chance.
+    One count in two hundred matches by chance.
     """
     return reported % 1024 == 0 or (reported > 512 and reported % 512 in (2, 3))
 
 
 def bounds_of(messages: Sequence[Message]) -> Bounds:
-    """The bounds of the prompt that `messages` make.
+    """Return the bounds of the prompt made of `messages`.
 
-    Tokenizers cut text at white space, and with few exceptions at punctuation, before they look for tokens, so every
-    stretch between is one at least; where a script writes no spaces, characters count. docs/truncation.md has what was
-    measured.
+    Tokenizers split text at white space, and with few exceptions at punctuation, so every stretch between is at least
+    one token; in scripts without spaces, characters count. docs/truncation.md has the measurements.
     """
     stretches = letters = unspaced = 0
     for text in _surely_sent(messages):
@@ -65,7 +65,7 @@ def bounds_of(messages: Sequence[Message]) -> Bounds:
 
 
 def _surely_sent(messages: Sequence[Message]) -> Iterator[str]:
-    """The texts that stand in the prompt as they are: no files, and no thoughts behind earlier answers."""
+    """Yield the texts that are part of the prompt unchanged: no files, and no reasoning in earlier answers."""
     for message in messages:
         for part in message.parts:
             if part.kind != "document":

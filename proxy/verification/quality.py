@@ -1,4 +1,4 @@
-"""One score for the quality of an exchange, and the thresholds that it misses (QM1)."""
+"""One score for the quality of an exchange, and the thresholds that it misses."""
 
 from __future__ import annotations
 

@@ -25,6 +25,9 @@ class SchemaResult:
     reason: str = ""
 
 
+TOO_LONG_ANSWER = SchemaResult("not_checked", reason="the answer is too long to be validated against a JSON schema")
+
+
 def read_evidence(answer: object, fields: Sequence[str]) -> tuple[dict[str, list[str]], tuple[Violation, ...]]:
     """The quotes of each evidence field of a parsed JSON answer, and every violation of the declared shape.
 

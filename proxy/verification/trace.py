@@ -1,4 +1,4 @@
-"""The audit of a trace of reasoning: does each step follow from the context, and the answer from the steps (TA1, TA2)?
+"""The audit of a trace of reasoning: does each step follow from the context, and the answer from the steps?
 
 Only steps that are entailed become premises of later ones, so that an invention cannot vouch for itself.
 """
@@ -11,13 +11,13 @@ from textwrap import shorten
 from typing import Literal
 
 from proxy.types import Budget, BudgetStatus, Claim, Judgement, Policy, Source
-from proxy.verification.alignment.lexicon import concept
 from proxy.verification.claims.answer import is_bare_number
 from proxy.verification.context.index import Context
 from proxy.verification.equality import is_bare, is_other_proposition, same_answer
 from proxy.verification.information.probe import quote
 from proxy.verification.information.worded import assertion, judge_assertion, prove
 from proxy.verification.judge import Judge
+from proxy.verification.text.lexicon import concept
 from proxy.verification.words import content_stems
 
 StepStatus = Literal["ENTAILED", "CONTRADICTED", "NOT_IN_CONTEXT", "UNVERIFIABLE"]

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import NamedTuple
 
+from proxy.memo import memo
+
 _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"  # scripts written without spaces: one character is one word
     r"|\d+(?:[.,]\d+)*"
@@ -26,6 +28,9 @@ NEGATORS = frozenset(
     "not no never none neither nor nobody nothing nowhere cannot without unable fail failed fails failing lacks "
     "lacked".split()
 )
+
+
+LONGEST_WORD = 64  # characters of a word of which anything is cached
 
 
 class Word(NamedTuple):
@@ -50,13 +55,17 @@ class Word(NamedTuple):
 
 def words(text: str) -> tuple[Word, ...]:
     """The words of `text` in order. Linear in its length."""
-    return tuple([_word((*match.span(), *_form(match.group()))) for match in _WORD.finditer(text)])
+    return tuple([_word((*match.span(), *_form_of(match.group()))) for match in _WORD.finditer(text)])
+
+
+def _form_of(text: str) -> tuple[str, str, str, bool, bool, bool, bool, bool]:
+    return _form(text) if len(text) <= LONGEST_WORD else _form.__wrapped__(text)
 
 
 _word: Callable[[tuple[object, ...]], Word] = partial(tuple.__new__, Word)  # what _make does, without its checks
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=2**15)
 def _form(text: str) -> tuple[str, str, str, bool, bool, bool, bool, bool]:
     """What every occurrence of a word has in common: the fields of `Word` from `text` on."""
     lower, stemmed = text.lower(), stem(text)
@@ -71,7 +80,7 @@ def content_stems(text: str) -> frozenset[str]:
     return frozenset(map(stem, _WORD.findall(text))) - STOPWORDS
 
 
-@lru_cache(maxsize=65536)
+@memo(2**15, LONGEST_WORD)
 def stem(word: str) -> str:
     """A light English stem: case, possessive, plural, -ed, -ing and -ly go; numbers lose their separators.
 

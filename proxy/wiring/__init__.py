@@ -1,4 +1,4 @@
-"""Builds the parts of the house from the settings; the only folder that names every concrete class."""
+"""Build the components from the settings; the only folder that names every concrete class."""
 
 from proxy.wiring.build import build_house
 from proxy.wiring.house import House

@@ -1,4 +1,4 @@
-"""Builds the house: every part of it, in the order in which they need each other."""
+"""Build all components, in the order of their dependencies."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from proxy.telemetry import Telemetry, build_telemetry
 from proxy.upstream.transport import AiohttpTransport
 from proxy.verification.judge import Judge
 from proxy.wiring.house import House
+from proxy.wiring.judging import build_language_judges
 from proxy.wiring.later import build_later
 from proxy.wiring.models import build_auditor, build_estimators, build_memory
 from proxy.wiring.site import Estate, Site
@@ -43,7 +44,7 @@ from proxy.wiring.stores import (
 )
 from proxy.wiring.upstreams import build_router
 
-_DECIDE_ESTIMATES = ("cache", "hallucination", "upstreams", "judge")  # what a model's estimates depend on
+_DECIDE_ESTIMATES = ("cache", "hallucination", "upstreams", "judge")  # settings that a model's estimates depend on
 
 
 def build_house(
@@ -55,13 +56,13 @@ def build_house(
     judge: Judge | None = None,
     before: House | None = None,
 ) -> House:
-    """The house that `settings` describe; secrets come from `environ`.
+    """Build the components that `settings` describe; secrets come from `environ`.
 
-    `before` is the house whose place it takes, and from which it inherits reports, verdicts and whatever else lasts.
+    `before` holds the components to replace; reports, cached verdicts and other lasting parts are taken over from it.
 
-    Raises ConfigError when a secret is missing, or the entailment model that the settings name is not there.
+    Raises ConfigError when a secret is missing, or the entailment model in the settings is not available.
 
-    The other arguments replace what the settings would give, for tests and for those who embed the proxy.
+    The other arguments replace parts that the settings would build, for tests and for embedding the proxy.
     """
     estate = Estate(settings, before)
     telemetry = telemetry or estate.take(
@@ -79,21 +80,27 @@ def build_house(
     )
     reports = estate.take(lambda old: old.reports, lambda: Reports(grounding.keep_reports))
     reports.resize(grounding.keep_reports)
-    identity = "" if judge else judge_identity(settings.judge)
+    identity = "" if judge and not settings.judge.is_language else judge_identity(settings.judge)
     policy = replace(settings.policy, judge=identity)
-    judge = judge or estate.take(
-        lambda old: old.completions.grounder.verification.judge, lambda: start_judge(settings.judge), "judge"
-    )
+    judging = build_language_judges(site, router)
+    judge = judge or estate.take(lambda old: old.encoder, lambda: start_judge(settings.judge.encoder), "judge")
     estimates = estate.take(
         lambda old: old.estimators.cache, lambda: build_estimate_cache(settings, shared), *_DECIDE_ESTIMATES
     )
     estimators = build_estimators(site, router, workers, judge, estimates)
-    prover = Prover(workers, policy, estimators, judge)
+    prover = Prover(workers, policy, estimators, judge, judging)
     memory = build_memory(site, prover)
     history = estate.take(lambda old: old.history, lambda: build_history(settings.store))
     facts = build_facts(settings.facts) if settings.numeric.facts else None
     grounder = Grounder(
-        verification=Verification(workers, cache, grounding.timeout, judge, ModelStage(estimators)),
+        verification=Verification(
+            workers,
+            cache,
+            grounding.timeout,
+            judging.judge(judge) if judging else judge,
+            ModelStage(estimators),
+            judging,
+        ),
         reports=reports,
         policy=policy,
         telemetry=telemetry,
@@ -114,7 +121,7 @@ def build_house(
         completions,
         prover,
         build_auditor(site, prover, router),
-        max(grounding.timeout, settings.hallucination.timeout),
+        max(grounding.timeout, settings.hallucination.timeout, judging.timeout if judging else 0.0),
         memory,
         estimators.is_on("trace_auditing"),
     )
@@ -127,6 +134,7 @@ def build_house(
         reports=reports,
         telemetry=telemetry,
         workers=workers,
+        encoder=judge,
         estimators=estimators,
         checks=replace(checks, completions=completions),
         later=later,
@@ -139,7 +147,7 @@ def build_house(
 
 
 def _named_models(settings: Settings) -> Iterator[str]:
-    """The models that the settings call by their whole name."""
+    """Yield the models that the settings name without a wildcard."""
     for upstream in settings.upstreams.values():
         yield from (name for name in (*upstream.models, *upstream.aliases) if "*" not in name)
 

@@ -1,4 +1,4 @@
-"""The house as it stands: the parts that the HTTP edge leads to, how they begin, how they are, and how they end."""
+"""All components behind the HTTP endpoints: start, health and shutdown."""
 
 from __future__ import annotations
 
@@ -28,20 +28,22 @@ from proxy.telemetry.instruments import (
     STORE_WAITING,
 )
 from proxy.telemetry.metrics import Reading
+from proxy.verification.judge import Judge
 
 if TYPE_CHECKING:
     from proxy.evidence.facts import FactsDatabase
     from proxy.stores.history.history import History
     from proxy.stores.shared.redis import SharedRedis
 
-_SETTLE_S = 5.0  # at the end, for reports that are still being made
+_SETTLE_S = 5.0  # at shutdown, for reports in progress
 
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """The parts that the HTTP edge leads to.
+    """The components behind the HTTP endpoints.
 
-    Some may be `inherited` from the house before it: those run already, and whoever has them last ends them.
+    `inherited` ones were taken over from the preceding instance: they are running already, and the last instance that
+    holds them closes them.
     """
 
     settings: Settings
@@ -50,6 +52,7 @@ class House:
     reports: Reports
     telemetry: Telemetry
     workers: Workers
+    encoder: Judge
     estimators: Estimators
     checks: Checks
     later: Later | None = None
@@ -61,23 +64,23 @@ class House:
     _handed_over: list[object] = field(default_factory=list)
 
     def hand_over_to(self, heir: House) -> None:
-        """Leaves to the next house what it has inherited from this one: closing this one spares that."""
+        """Leave the parts that `heir` has taken over open when this instance closes."""
         self._handed_over.extend(heir.inherited)
         if self.telemetry.metrics is not None:
             self.telemetry.metrics.forget(self.readings)
 
     def renounce(self) -> None:
-        """Gives up what was inherited: this house never came to be, and closing it must not touch the one before."""
+        """Give up inherited parts, so that closing an instance that never served does not close them."""
         self._handed_over.extend(self.inherited)
 
     def degraded(self) -> tuple[tuple[str, str], ...]:
-        """Which parts work less than fully just now, each with its reason."""
+        """Return the parts that are degraded now, each with its reason."""
         overload = "overload" if self.workers.is_full else None
         jobs = "unavailable" if self.later and self.later.jobs.is_down else None
         store = self.history.degraded() if self.history else None
         redis = self.shared.degraded() if self.shared else None
         sending = self.telemetry.degraded()
-        judge = self.completions.grounder.verification.judge.model.state
+        judge = self.encoder.model.state
         parts = (
             ("verification", overload),
             ("jobs", jobs),
@@ -89,7 +92,7 @@ class House:
         return tuple((part, why) for part, why in parts if why)
 
     def readings(self) -> Iterator[Reading]:
-        """What the parts keep count of anyway, for the metrics."""
+        """Yield the counts that the components keep, for the metrics."""
         yield QUEUE, (), self.workers.waiting
         yield ROOM, (), self.workers.capacity
         yield SHED, (), self.workers.shed
@@ -102,9 +105,9 @@ class House:
         yield from ((DEGRADED, (part,), 1) for part, _ in self.degraded())
 
     async def find_report(self, id_: str, tenant: str = "") -> bytes | None:
-        """A tenant's report under an id, as far as it has come: of this process, of a job, or as it was stored.
+        """Return a tenant's report in its current state: from this process, a job, or the store.
 
-        Raises JobsUnavailable or StoreUnavailable when that cannot be known just now.
+        Raises JobsUnavailable or StoreUnavailable when the lookup is not possible now.
         """
         found = self.reports.get(id_, tenant) if self.later is None else await self.later.find(id_, tenant)
         if found is not None or self.history is None:
@@ -113,7 +116,7 @@ class House:
         return None if stored is None else dumps(stored.report)
 
     async def start(self) -> None:
-        """Begins with what is to be done besides answering: recording, and the jobs that were left for later."""
+        """Start the background tasks: telemetry, recording and jobs."""
         if not _is_among(self.inherited, self.telemetry):
             self.telemetry.start()
         if self.telemetry.metrics is not None:
@@ -126,7 +129,7 @@ class House:
                 await self.later.jobs.start()
 
     async def close(self) -> None:
-        """Ends jobs, writes what is to be stored, closes connections, ends workers, sends what is still to be told."""
+        """Stop jobs, write pending records, close connections, stop workers and send pending telemetry."""
         await self.completions.grounder.settle(_SETTLE_S)
         if self.later is not None and self._is_to_end(self.later.jobs):
             await self.later.jobs.close()
@@ -141,12 +144,14 @@ class House:
         if self.shared is not None and self._is_to_end(self.shared):
             await self.shared.aclose()
         self.workers.close()
+        if (judging := self.completions.grounder.verification.judging) is not None:
+            judging.waiting.close()
         await self.completions.grounder.verification.schemas.aclose()
         if self._is_to_end(self.telemetry):
             self.telemetry.close()
 
     def _is_to_end(self, part: object) -> bool:
-        """Whether it ends with this house: no other one has it."""
+        """Return whether this instance closes the part: no other one holds it."""
         return not _is_among(self._handed_over, part)
 
 

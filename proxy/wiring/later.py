@@ -1,4 +1,4 @@
-"""Builds what is left for later: the jobs, and the webhook that is told of them."""
+"""Build the background jobs and the webhook for their results."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from proxy.wiring.site import Site
 
 
 def build_later(site: Site, grounder: Grounder, checks: Checks) -> Later | None:
-    """Build what is left for later, where jobs are kept: it is done by these, with more time.
+    """Build the job runner and its kinds of work, which use longer time-outs; None without a job store.
 
-    Raises ConfigError when a secret is missing or is none.
+    Raises ConfigError when a secret is missing or invalid.
     """
     webhook, jobs = _webhook(site), site.settings.jobs
     if jobs.url is None:

@@ -1,4 +1,4 @@
-"""Builds what asks a model of its own accord: the estimators, and the memory gate and the trace audit over them."""
+"""Build the components that call models: the estimators, and the memory gate and trace audit that use them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def build_estimators(
     judge: Judge,
     estimates: Cache[Estimate],
 ) -> Estimators:
-    """Every backend that may be asked how likely a claim is, and which of them each operation asks.
+    """Build every backend that estimates probabilities, and assign one to each operation.
 
     Raises ConfigError when a secret is missing.
     """
@@ -60,7 +60,7 @@ def build_estimators(
 
 
 def _external(site: Site, url: str) -> OpenBackend:
-    """The service of one's own, which is called as upstreams are."""
+    """Build the backend of an external service, which is called like an upstream."""
     variable = site.settings.hallucination.backend.external_key_env
     key = site.secret(variable, "hallucination.backend.external_key_env") if variable else None
     service = OpenAIUpstream("external", url, site.transport, key=key)
@@ -73,7 +73,7 @@ def _external(site: Site, url: str) -> OpenBackend:
 
 
 def build_memory(site: Site, prover: Prover) -> Memory | None:
-    """The memory gate, where it is on."""
+    """Build the memory gate, if enabled."""
     hallucination = site.settings.hallucination
     if not prover.estimators.is_on("memory_gate"):
         return None
@@ -83,7 +83,7 @@ def build_memory(site: Site, prover: Prover) -> Memory | None:
 
 
 def build_auditor(site: Site, prover: Prover, router: Router) -> Auditor:
-    """The trace audit, with a model that derives answers where its backend is one."""
+    """Build the trace auditor, with a model that derives answers if its backend is one."""
     hallucination, estimators = site.settings.hallucination, prover.estimators
     backend = estimators.operations.get("trace_auditing", "local")
 
@@ -99,7 +99,7 @@ def build_auditor(site: Site, prover: Prover, router: Router) -> Auditor:
 
 
 def _asking(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> Asking:
-    """How a model is asked at the upstream that serves it."""
+    """Return the parameters of calls to a model at its upstream."""
     upstream = route.upstream
     return Asking(
         upstream.name, upstream.send, "/chat/completions", limits, meter, headers, telemetry, upstream.provider

@@ -1,4 +1,4 @@
-"""Where a house is built: the settings, what stands outside them, and the house before it."""
+"""The inputs of all builders: settings, environment, and the preceding instance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Estate:
-    """What a house takes over from the one before it: parts whose settings are the same."""
+    """Take over parts whose settings are unchanged from the preceding instance."""
 
     def __init__(self, settings: Settings, before: House | None) -> None:
         self.taken: list[object] = []
@@ -27,11 +27,11 @@ class Estate:
 
     @property
     def upstreams(self) -> tuple[Upstream, ...]:
-        """Those of the house before."""
+        """The upstreams of the preceding instance."""
         return self._before.passage.router.upstreams if self._before else ()
 
     def take(self, had: Callable[[House], T | None], make: Callable[[], T], *sections: str) -> T:
-        """The part that the house before `had`, if these sections are as they were, else a new one."""
+        """Return the part of the preceding instance if these sections are unchanged, else build a new one."""
         before = self._before
         if before is None or any(getattr(before.settings, it) != getattr(self._settings, it) for it in sections):
             return make()
@@ -44,7 +44,7 @@ class Estate:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What builders need; secrets come from `environ`."""
+    """The inputs of builders; secrets come from `environ`."""
 
     settings: Settings
     environ: Mapping[str, str]
@@ -53,7 +53,9 @@ class Site:
     estate: Estate
 
     def secret(self, variable: str, named_by: str) -> str:
-        """What a variable holds. Raises ConfigError, naming the key that names it, when it is not set."""
+        """Return the value of a variable. Raises ConfigError, naming the setting that refers to it, when it is
+        not set.
+        """
         secret = self.environ.get(variable)
         if not secret:
             raise ConfigError([f"{named_by}: the variable {variable} is not set"])

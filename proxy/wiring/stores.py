@@ -1,4 +1,6 @@
-"""Builds what is kept, in memory, in Redis or in databases. A library is loaded only for those who name its store."""
+"""Build the stores, in memory, in Redis or in databases. Each client library is loaded only if its store is
+configured.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def connect_redis(cache: CacheSettings) -> SharedRedis | None:
-    """What replicas share, where a Redis is named."""
+    """Connect to the Redis that replicas share, if configured."""
     if cache.redis_url is None:
         return None
     from proxy.stores.shared.redis import SharedRedis
@@ -33,27 +35,27 @@ def connect_redis(cache: CacheSettings) -> SharedRedis | None:
 
 
 def build_verdict_cache(settings: Settings, shared: SharedRedis | None) -> VerdictCache:
-    """Where verdicts are kept, in this process and, where there is one, in the Redis."""
-    entries, ttl = settings.cache.max_entries, settings.cache.ttl
+    """Build the cache of verdicts, in this process and, if available, in Redis."""
+    entries, size, ttl = settings.cache.max_entries, settings.cache.max_size, settings.cache.ttl
     if shared is None:
-        return VerdictCache(entries, ttl)
+        return VerdictCache(entries, ttl, max_size=size)
     from proxy.stores.shared.values import SharedValues
 
-    return VerdictCache(entries, ttl, further=SharedValues(shared, "verdict", Judgement, ttl))
+    return VerdictCache(entries, ttl, further=SharedValues(shared, "verdict", Judgement, ttl), max_size=size)
 
 
 def build_estimate_cache(settings: Settings, shared: SharedRedis | None) -> Cache[Estimate]:
-    """Where a model's estimates are kept, likewise."""
-    entries, ttl = settings.cache.max_entries, settings.hallucination.cache_ttl
+    """Build the cache of a model's estimates, in this process and, if available, in Redis."""
+    entries, size, ttl = settings.cache.max_entries, settings.cache.max_size, settings.hallucination.cache_ttl
     if shared is None:
-        return estimate_cache(entries, ttl)
+        return estimate_cache(entries, ttl, max_size=size)
     from proxy.stores.shared.values import SharedValues
 
-    return estimate_cache(entries, ttl, SharedValues[Estimate](shared, "estimate", Probability, ttl))
+    return estimate_cache(entries, ttl, SharedValues[Estimate](shared, "estimate", Probability, ttl), size)
 
 
 def build_limiter(shared: SharedRedis | None) -> Limiter:
-    """Who gives turns to clients: this process alone, or all replicas together."""
+    """Build the rate limiter of clients: for this process, or shared by all replicas."""
     if shared is None:
         return LocalLimits()
     from proxy.stores.shared.limits import SharedLimits
@@ -62,7 +64,7 @@ def build_limiter(shared: SharedRedis | None) -> Limiter:
 
 
 def build_history(store: Store) -> History | None:
-    """What was said, in a database, where one is named."""
+    """Open the database of exchanges, if configured."""
     if store.url is None:
         return None
     from proxy.stores.history.database import Database
@@ -76,7 +78,7 @@ def build_history(store: Store) -> History | None:
 
 
 def build_facts(facts: Facts) -> FactsDatabase | None:
-    """The database that is asked for values, where there is one."""
+    """Open the database of facts, if configured."""
     if facts.url is None:
         return None
     from proxy.evidence.facts import FactsDatabase, Template

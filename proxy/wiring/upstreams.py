@@ -1,4 +1,4 @@
-"""Builds the model servers and the router that chooses among them."""
+"""Build the model servers and the router."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from proxy.wiring.site import Site
 
 
 def build_router(site: Site) -> Router:
-    """All model servers of the settings. Raises ConfigError, naming every secret that is missing."""
+    """Build all model servers and the router. Raises ConfigError, naming every missing secret."""
     upstreams = site.settings.upstreams.items()
     if missing := [problem for name, each in upstreams for problem in _missing(name, each, site.environ)]:
         raise ConfigError(missing)
@@ -47,7 +47,7 @@ def _missing(name: str, settings: UpstreamSettings, environ: Mapping[str, str]) 
 
 
 def _limited(upstream: Upstream, settings: UpstreamSettings, site: Site) -> Upstream:
-    """The upstream within its limits, if it has any. They are not granted anew whenever the settings are read."""
+    """Apply the configured limits to an upstream. Their state survives a reload of the settings."""
     limits = UpstreamLimits(**dict(settings.limits))
     if not (limits.max_concurrent or limits.per_minute):
         return upstream
@@ -89,7 +89,7 @@ def _upstream(name: str, settings: UpstreamSettings, site: Site) -> Upstream:
 
 
 def _headers(settings: UpstreamSettings, site: Site) -> HeaderRules:
-    """Which headers pass to an upstream and back, and which are added."""
+    """Return the rules of forwarded and added headers."""
     secret = {header: site.environ[variable].strip() for header, variable in settings.headers_env.items()}
     is_anthropic = settings.dialect == "anthropic"
     return HeaderRules(

@@ -112,3 +112,16 @@ def test_edits_of_a_large_body_are_those_of_a_small_one(value: dict[str, Any], i
         edited = json.loads(edit(large))
         del edited["z"]
         assert list(edited.items()) == list(json.loads(edit(small)).items())
+
+
+@pytest.mark.parametrize(("levels", "is_read"), [(900, True), (2_000, False)])
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_a_large_object_has_a_bounded_number_of_levels(opening: str, levels: int, is_read: bool) -> None:
+    """Each level of a skipped value is a step, and 200,000 of them take half a second."""
+    closing = "]" if opening == "[" else "}"
+    raw = ('{"x":' + opening * levels + "1" + closing * levels + ',"text":"' + "a" * 2**18 + '"}').encode()
+    if is_read:
+        assert [each.name for each in members(raw)] == ["x", "text"]
+    else:
+        with pytest.raises(ValuesTooLarge, match="too many levels"):
+            list(members(raw))

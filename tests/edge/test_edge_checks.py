@@ -111,7 +111,7 @@ def test_sources_are_plain_texts_or_objects(proxy: Proxy) -> None:
     assert [claim["label"] for claim in report["choices"][0]["claims"]] == ["supported", "contradicted"]
     assert [source["id"] for source in report["sources"]] == ["source-1", "b"]
     message = post(proxy, "verify", 400, answer="x", sources=[7])["error"]["message"]
-    assert "sources.0" in message
+    assert message.startswith("'sources.0': ")
     assert "SourceIn" not in message
 
 
@@ -259,7 +259,10 @@ def test_quotations_of_a_json_answer_are_looked_for(proxy: Proxy) -> None:
         ("claim", {"claim": "", "evidence": []}, "claim"),
         ("claim", {"claim": "x", "evidence": [], "confidence": 2}, "confidence"),
         ("claim", {"claim": "x", "evidence": [], "confidenc": 1}, "confidenc"),
-        ("verify", {"answer": "x", "mood": "good"}, "grounding.mood"),
+        ("verify", {"answer": "x", "mood": "good"}, "mood"),
+        ("verify", {"answer": "x", "sources": [7]}, "sources.0"),
+        ("verify", {"answer": "x", "sources": [{"text": "a"}, {"text": "b", "mood": 1}]}, "sources.1.mood"),
+        ("verify", {"answer": "x", "detail": "some"}, "detail"),
         ("verify", {"sources": []}, "answer"),
         ("evidence", {"answer": "no json", "fields": ["q"], "sources": []}, "answer"),
         ("evidence", {"answer": json.dumps(MANY_QUOTES), "fields": ["q"], "sources": ["x" * 10_000]}, "answer"),

@@ -18,12 +18,14 @@ from proxies import Proxy
 from structlog.testing import LogCapture
 from upstream import Stall, Upstream, body_reply, chat_body, chat_events, stream_reply
 
+from proxy.server.attempts import FREE_REQUESTS
 from proxy.server.clients import create_key, revoke_key
 from proxy.stores.limits import Limits
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
 ADMIN = "an-admin-key-that-is-long"
 PATIENCE_S = 60.0
+HEADERS = ("authorization", "x-api-key")
 
 Keys = Callable[..., str]
 
@@ -268,3 +270,54 @@ def test_logs_know_the_client_by_name(start, new_key: Keys) -> None:
     assert told == ["the-app", None]
     assert "the-app" in [each.get("client") for each in logged.entries if each["event"] == "grounding.report"]
     assert key not in repr(logged.entries)
+
+
+# --- wrong keys -------------------------------------------------------------------------------------------------------
+
+
+def test_wrong_keys_are_throttled_and_a_good_one_never_is(start, new_key: Keys, upstream: Upstream) -> None:
+    key = new_key()
+    proxy = start()
+    statuses = [ask(proxy, f"gw-wrong{number}", header).status_code for number in range(11) for header in HEADERS]
+    assert statuses[:FREE_REQUESTS] == [401] * FREE_REQUESTS
+    late = next(reply for number in range(10) if (reply := ask(proxy, f"gw-late{number}")).status_code != 401)
+    assert (late.status_code, late.json()["error"]["code"]) == (429, "rate_limit_exceeded")
+    assert int(late.headers["retry-after"]) > 0
+    assert upstream.requests == []
+    upstream.reply = body_reply(chat_body("The sky is blue."))
+    assert ask(proxy, key).status_code == 200
+    assert ask(proxy).status_code == 401, "a request without any key is no guess"
+
+
+def test_wrong_keys_count_by_the_address_that_a_trusted_proxy_reports(start, new_key: Keys, file: Path) -> None:
+    new_key()
+    proxy = start(server={"keys": str(file), "trusted_proxies": ["127.0.0.0/8"]})
+
+    def guess(key: str, forwarded: str) -> int:
+        headers = {"authorization": f"Bearer {key}", "x-forwarded-for": forwarded}
+        return httpx.get(f"{proxy.base_url}/models", headers=headers, timeout=PATIENCE_S).status_code
+
+    assert [guess(f"wrong{number}", "10.0.0.9, 10.0.0.1") for number in range(FREE_REQUESTS)] == [401] * FREE_REQUESTS
+    assert 429 in [guess(f"late{number}", "10.0.0.9, 10.0.0.1, 127.0.0.2") for number in range(10)]
+    assert guess("wrong", "10.0.0.1, 10.0.0.2") == 401
+    assert [guess("one", f"10.0.1.{number}") for number in range(FREE_REQUESTS)] == [401] * FREE_REQUESTS
+    assert 429 in [guess("one", f"10.0.2.{number}") for number in range(10)], "a key that was wrong from many addresses"
+    assert guess("another", "10.0.2.1") == 401
+
+
+def test_wrong_admin_keys_are_throttled_by_address(start, tmp_path: Path) -> None:
+    admin = {"keys": {"ann": f"sha256:{sha256(ADMIN.encode()).hexdigest()}"}}
+    store = {"url": f"sqlite:///{tmp_path}/history.db"}
+    proxy = start(server={"trusted_proxies": ["127.0.0.1"]}, admin=admin, store=store)
+
+    def reviews(key: str, address: str) -> httpx.Response:
+        headers = {"authorization": f"Bearer {key}", "x-forwarded-for": address}
+        return httpx.get(f"{proxy.base_url}/reviews", headers=headers, timeout=PATIENCE_S)
+
+    assert reviews(ADMIN, "10.0.0.1").status_code == 200
+    statuses = [reviews(f"a-wrong-admin-key-{number}", "10.0.0.1").status_code for number in range(FREE_REQUESTS)]
+    assert statuses == [401] * FREE_REQUESTS
+    late = [reviews(f"a-late-admin-key-{number}", "10.0.0.1") for number in range(10)]
+    assert [reply.headers["retry-after"] for reply in late if reply.status_code == 429]
+    assert reviews(ADMIN, "10.0.0.1").status_code == 200, "a key that was right there before"
+    assert reviews(ADMIN, "10.0.0.2").status_code == 200, "a right key from another address"

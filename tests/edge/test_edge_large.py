@@ -130,6 +130,32 @@ def test_an_answer_that_cannot_be_read_passes_and_its_report_tells_why(
     assert reason in report["warnings"][0]
 
 
+LONG_ANSWERS = {
+    "prose": "Revenue was $4 million." + " " * 2**19 + "Revenue was $9 million.",
+    "JSON": '{"quotes": ["Revenue was $4 million."],' + " " * 2**19 + '"text": "Revenue was $9 million."}',
+}
+
+
+@pytest.mark.parametrize("kind", LONG_ANSWERS)
+def test_an_answer_that_is_too_long_to_be_kept_is_reported_as_read_in_part(
+    upstream: Upstream, proxy: Proxy, kind: str
+) -> None:
+    body = chat_body(LONG_ANSWERS[kind])
+    upstream.reply = body_reply(body)
+    schema = {"type": "object", "required": ["text"]}
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    asked = {"response_format": form, "grounding": {"evidence_fields": ["quotes"]}} if kind == "JSON" else {}
+    answer = post_chat(proxy.port, json.loads(b"{" + MEMBERS + b"}") | asked)
+    assert answer.body.startswith(body.rstrip()[:-1])
+    report = answer.json()["grounding"]
+    assert (report["status"], "answer_truncated" in report["flags"]) == ("partial", True)
+    assert report["coverage"]["answer_examined"] < 1
+    assert "evidence_schema_violation" not in report["flags"]
+    if kind == "JSON":
+        assert any("too long to be validated" in warning for warning in report["warnings"])
+        assert any("too long to be searched" in warning for warning in report["warnings"])
+
+
 def test_a_compressed_stream_that_expands_a_lot_passes_in_pieces(upstream: Upstream, proxy: Proxy) -> None:
     events = b'data: {"choices":[]}\n\n' * 100_000
     packed = gzip.compress(events)

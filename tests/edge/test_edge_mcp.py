@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +14,9 @@ import httpx
 import pytest
 from mcp import Client, StdioServerParameters
 from proxies import Proxy
+
+from proxy.dialects import jsonbytes
+from proxy.dialects.largejson import parse_large
 
 T = TypeVar("T")
 Work = Callable[[Client], Awaitable[T]]
@@ -100,3 +105,45 @@ def test_a_page_of_another_host_cannot_reach_it(start_proxy: Callable[..., Proxy
     headers = {"accept": "application/json, text/event-stream"}
     for name, value in (("host", "evil.example"), ("origin", "http://evil.example")):
         assert httpx.post(f"{proxy.url}/mcp", json=call, headers=headers | {name: value}).status_code in (403, 421)
+
+
+CALL = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+
+
+def posted(proxy: Proxy, body: bytes | Iterator[bytes]) -> httpx.Response:
+    return httpx.post(f"{proxy.url}/mcp", content=body, headers=CALL, timeout=60)
+
+
+def tool_call(**arguments: Any) -> bytes:
+    params = {"name": "verify_claim", "arguments": arguments}
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+
+
+def test_a_call_is_bounded_in_bytes_and_values(start_proxy: Callable[..., Proxy]) -> None:
+    proxy = start_proxy(mcp={"enabled": True, "max_body": "1MiB"})
+    large = tool_call(claim="Costs were $3M in 2023.", evidence=["x" * 2**20])
+    many = tool_call(claim="Costs were $3M in 2023.", evidence=["x"] * 30_000)
+    refused = [posted(proxy, large), posted(proxy, iter([large])), posted(proxy, many)]
+    assert [reply.status_code for reply in refused] == [413] * 3
+    assert "at most" in refused[2].json()["error"]["message"]
+    wrong = posted(proxy, tool_call(claim="Costs were $3M in 2023.", evidence=[5] * 3_000))
+    assert (wrong.status_code, wrong.json()["result"]["isError"]) == (200, True)
+    assert len(wrong.content) < 2_000
+
+
+def test_large_calls_are_read_off_the_event_loop(
+    start_proxy: Callable[..., Proxy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+
+    def noted(body: bytes, skipped: Collection[str] = ()) -> Any:
+        threads.append(threading.current_thread().name)
+        return parse_large(body, skipped)
+
+    monkeypatch.setattr(jsonbytes, "parse_large", noted)
+    proxy = start_proxy(mcp={"enabled": True})
+    evidence = ["Costs were $3 million in 2023.", "x" * 200_000]
+    reply = posted(proxy, tool_call(claim="Costs were $3M in 2023.", evidence=evidence)).json()
+    assert reply["result"]["structuredContent"]["label"] == "supported"
+    assert len(threads) >= 2
+    assert all(name.startswith("groundwire-bodies") for name in threads)

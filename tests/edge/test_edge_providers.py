@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import openai
 import pytest
-from clients import JSON_HEADERS, RawClient, sdk
+from clients import JSON_HEADERS, RawClient, post_chat, sdk
 from upstream import Headers, Received, Reply, Stall, Step, Upstream, body_reply
 
 RECORDED = Path(__file__).parents[1] / "upstream" / "recorded"
@@ -366,6 +366,22 @@ def test_what_a_message_points_to_is_fetched_only_where_the_settings_say_so(
             assert [*answer]
     assert [request.path for request in second_upstream.requests] == ["/i.png"]
     assert base64.b64encode(PIXEL) in upstream.last.body
+
+
+@pytest.mark.parametrize(
+    ("asked", "param"),
+    [
+        ({"metadata": "text"}, "metadata"),
+        ({"metadata": [1], "stream": True}, "metadata"),
+        ({"tools": [{"type": "mcp", "server_label": "x", "server_url": "https://mcp.example"}]}, "tools[0].type"),
+        ({"tools": [*TOOLS, {"type": "mcp", "server_label": "x"}], "metadata": 5}, "tools[1].type"),
+    ],
+)
+def test_metadata_that_is_no_object_and_mcp_tools_are_refused_by_name(
+    upstream: Upstream, start, provider: Provider, asked: dict[str, Any], param: str
+) -> None:
+    reply = post_chat(start(provider).port, {"model": provider.model, **ASKED, **asked})
+    assert (reply.status, reply.json()["error"]["param"], upstream.requests) == (400, param, [])
 
 
 def test_an_address_as_a_model_is_refused(upstream: Upstream, second_upstream: Upstream, start) -> None:

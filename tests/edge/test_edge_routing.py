@@ -1,10 +1,16 @@
 """GW1, GW3: which model server is asked."""
 
 import json
+import threading
+from collections.abc import Collection
+from typing import Any
 
 import pytest
 from clients import JSON_HEADERS, fetch, post_chat, sdk
 from upstream import Upstream, as_json, body_reply, chat_body
+
+from proxy.dialects import jsonbytes
+from proxy.dialects.largejson import parse_large
 
 CHAT = {"messages": [{"role": "user", "content": "Hi"}]}
 
@@ -85,6 +91,29 @@ def test_one_of_two_being_down_does_not_empty_the_list(two, upstream: Upstream, 
     second_upstream.reply = body_reply(b"oops", status=500)
     with sdk(two.base_url) as client:
         assert "gpt-4o-mini" in {model.id.rpartition("/")[2] for model in client.models.list()}
+
+
+@pytest.mark.parametrize(
+    ("data", "is_left_out"),
+    [(b"[" + b"{}," * 300_000 + b"{}]", False), (b'[{"id":"' + b"x" * 5_000_000 + b'"}]', True), (b"5", False)],
+    ids=["too many", "too long", "no list"],
+)
+def test_a_list_of_models_is_bounded_and_read_off_the_event_loop(
+    two, upstream: Upstream, second_upstream: Upstream, monkeypatch: pytest.MonkeyPatch, data: bytes, is_left_out: bool
+) -> None:
+    threads: list[str] = []
+
+    def noted(body: bytes, skipped: Collection[str] = ()) -> dict[str, Any]:
+        threads.append(threading.current_thread().name)
+        return parse_large(body, skipped)
+
+    monkeypatch.setattr(jsonbytes, "parse_large", noted)
+    upstream.reply = body_reply(as_json({"object": "list", "data": [{"id": "gpt-4o", "object": "model"}]}))
+    second_upstream.reply = body_reply(b'{"object":"list","data":' + data + b"}")
+    answer = fetch(two.port, "GET", "/v1/models")
+    assert [model["id"] for model in answer.json()["data"]] == ["gpt-4o"]
+    assert len(threads) == (len(data) > 100 and not is_left_out)
+    assert all(name.startswith("groundwire-bodies") for name in threads)
 
 
 @pytest.mark.parametrize("prefix", ["/openai/v1", "/openai/v1/"], ids=["plain", "with a slash"])

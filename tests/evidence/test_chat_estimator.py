@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 from asked import CLAIMS, CONTEXT, DENIED_CLAIM, SILENT_CLAIM, STATED_CLAIM, asking, chatting, claim
+from edge.upstream import Received, Reply, error_reply
 from servers.believer import DENIED, STATED, UNSTATED, Believer, Manner, understand
 from structlog.testing import capture_logs
 
-from proxy.evidence.chat import SAMPLES, ChatEstimator
+from proxy.evidence.chat import SAMPLES, THINKING_TOKENS, ChatEstimator
 from proxy.types import Claim, Estimate, Probability, Unavailable
 
 BELIEFS = [STATED, DENIED, UNSTATED]
@@ -144,6 +145,24 @@ def test_questions_of_a_sample_ask_for_no_logprobs(believer: Believer) -> None:
 
 
 # --- what goes wrong --------------------------------------------------------------------------------------------------
+
+
+def test_a_reasoning_model_is_sampled_with_a_budget(believer: Believer) -> None:
+    believes = believer.upstream.reply
+    assert callable(believes)
+    refusal = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+
+    def reply(received: Received) -> Reply:
+        asked = received.json()
+        if "max_tokens" in asked or "temperature" in asked:
+            return error_reply(400, refusal, type="invalid_request_error", param="max_tokens")
+        assert asked["max_completion_tokens"] == THINKING_TOKENS
+        return believes(received)
+
+    believer.upstream.reply = reply
+    found, _ = chatting(believer, lambda each: each.estimate_probability(STATED_CLAIM, CONTEXT))
+    assert isinstance(found, Probability)
+    assert (found.method, found.value > 0.8) == ("samples", True)
 
 
 def test_a_refusal_is_no_probability(believer: Believer) -> None:

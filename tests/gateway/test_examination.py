@@ -466,3 +466,27 @@ def test_documents_come_back_with_the_names_of_the_prompt_and_reasons_use_them()
     assert "leaflet.md" in first["reason"]
     assert "faq" in second["reason"]
     assert [each["citations"][0]["source"] for each in (first, second)] == ["m0.d1", "m0.d2"]
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+def test_an_answer_takes_two_jobs_and_its_report_is_rendered_in_the_second(repeated: bool) -> None:
+    rendered: list[tuple[str, Report]] = []
+
+    def then(report: Report) -> None:
+        rendered.append((threading.current_thread().name, report))
+
+    async def work() -> tuple[Report, int]:
+        parts = verification()
+        if repeated:
+            await reported(begin(parts))
+        pool, jobs = parts.workers._pool, []
+        submit = pool.submit
+        pool.submit = lambda *given: jobs.append(given) or submit(*given)  # type: ignore[method-assign,func-returns-value]
+        return await reported(begin(parts), then=then), len(jobs)
+
+    report, jobs = run(work())
+    assert jobs == 2
+    assert report.cache.hits == (5 if repeated else 0)
+    [(thread, made)] = rendered
+    assert thread.startswith("groundwire-verify")
+    assert made is report

@@ -34,8 +34,8 @@ from proxy.errors import RequestError, UpstreamBroken
 from proxy.gateway.estimators import Asker
 from proxy.telemetry import short_hash
 from proxy.types import Chunks
-from proxy.verification import numeric
 from proxy.verification.numbers.work import Work
+from proxy.verification.verifiers import numeric
 
 QUOTED = 'She said "the walrus has never flown at all". He said "the sky is blue on a clear day".'
 SECRETS = {

@@ -67,7 +67,7 @@ def test_a_claim_without_evidence_is_not_clean() -> None:
 def test_an_estimator_decides_where_it_is_sure() -> None:
     sure = verify_claim("The moon is made of cheese.", EVIDENCE, estimator=Believes(known(0.99), known(0.5)))
     assert (sure.label, sure.status, sure.p1, sure.p0) == ("supported", "supported", 0.99, 0.5)
-    against = verify_claim("Revenue was $5M in 2023.", EVIDENCE, estimator=Believes(known(0.01), known(0.9)))
+    against = verify_claim("Revenue was $5M in 2023.", EVIDENCE, estimator=Believes(known(0.01), known(0.97)))
     assert (against.label, against.status) == ("contradicted", "contradicted")
 
 

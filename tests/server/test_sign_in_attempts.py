@@ -1,16 +1,19 @@
-"""Wrong keys on the sign-in page are throttled by the address that they come from."""
+"""Wrong keys are throttled by the address that they come from, and by the key."""
 
 from __future__ import annotations
 
 import asyncio
+from ipaddress import ip_network
 from pathlib import Path
 
 import httpx
 import pytest
+from pydantic import ValidationError
 from server.pages.site_of_tests import fields, post
 
 from proxy.config import Settings
 from proxy.errors import TooManyRequests
+from proxy.server.addresses import forwarded_address
 from proxy.server.app import build_app
 from proxy.server.attempts import FREE_ATTEMPTS, MAX_WAIT_S, FailedAttempts
 
@@ -88,3 +91,61 @@ def test_wrong_keys_are_refused_and_then_throttled(tmp_path: Path) -> None:
             assert (await post(reviewer, "/sign-in", {**own, "key": KEY})).status_code == 303
 
     asyncio.run(work())
+
+
+def test_a_key_that_was_right_lately_does_not_wait_for_those_who_guess_from_the_same_address() -> None:
+    now = [0.0]
+    failed = FailedAttempts(lambda: now[0])
+    known = {KEY: "ann"}.get
+    assert failed.authenticate(KEY, "10.0.0.1", known) == "ann"
+    for number in range(FREE_ATTEMPTS):
+        assert failed.authenticate(f"wrong{number}", "10.0.0.1", known) is None
+    with pytest.raises(TooManyRequests):
+        failed.authenticate("wrong", "10.0.0.1", known)
+    assert failed.authenticate(KEY, "10.0.0.1", known) == "ann"
+    now[0] += 90_000
+    for number in range(FREE_ATTEMPTS):
+        failed.authenticate(f"wrong{number}", "10.0.0.1", known)
+    with pytest.raises(TooManyRequests):
+        failed.authenticate(KEY, "10.0.0.1", known)
+    assert failed.authenticate(KEY, "10.0.0.2", known) == "ann"
+
+
+def test_one_wrong_key_counts_from_wherever_it_comes() -> None:
+    failed = FailedAttempts(lambda: 0.0)
+    known = {KEY: "ann"}.get
+    for number in range(FREE_ATTEMPTS):
+        assert failed.authenticate("wrong", f"10.0.0.{number}", known) is None
+    with pytest.raises(TooManyRequests, match="This key is wrong"):
+        failed.authenticate("wrong", "10.0.1.1", known)
+    assert failed.authenticate(KEY, "10.0.1.1", known) == "ann"
+
+
+TRUSTED = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "address"),
+    [
+        ("192.0.2.1", ["198.51.100.1"], "192.0.2.1"),
+        ("10.0.0.1", [], "10.0.0.1"),
+        ("10.0.0.1", ["198.51.100.1"], "198.51.100.1"),
+        ("10.0.0.1", ["203.0.113.9, 198.51.100.1"], "198.51.100.1"),
+        ("10.0.0.1", ["203.0.113.9", "198.51.100.1, 10.1.1.1"], "198.51.100.1"),
+        ("10.0.0.1", ["198.51.100.1:4711"], "198.51.100.1"),
+        ("fd00::1", ["[2001:db8::1]:443"], "2001:db8::1"),
+        ("::ffff:10.0.0.1", ["::ffff:198.51.100.1"], "198.51.100.1"),
+        ("10.0.0.1", ["198.51.100.1, nonsense"], "10.0.0.1"),
+        ("10.0.0.1", ["10.0.0.7"], "10.0.0.7"),
+        ("10.0.0.1", [""], "10.0.0.1"),
+    ],
+)
+def test_only_trusted_proxies_report_an_address(peer: str, forwarded: list[str], address: str) -> None:
+    headers = [(b"x-forwarded-for", each.encode()) for each in forwarded]
+    assert forwarded_address({"client": (peer, 1), "headers": headers}, TRUSTED) == address
+    assert forwarded_address({"client": (peer, 1), "headers": headers}, ()) == peer
+
+
+def test_a_trusted_proxy_that_is_no_address_is_refused() -> None:
+    with pytest.raises(ValidationError, match="'nginx' is no address or network"):
+        Settings.model_validate({"server": {"trusted_proxies": ["nginx"]}})

@@ -1,11 +1,13 @@
-"""The lines that `groundwire serve` prints when it starts."""
+"""What `groundwire serve` prints and sets when it starts."""
 
+import ctypes
+import os
 from typing import Any
 
 import pytest
 
 from proxy.config import Settings
-from proxy.server.run import pages_line
+from proxy.server.run import pages_line, return_freed_memory
 
 KEY = {"GROUNDWIRE_ADMIN_KEY": "an-admin-key-of-32-characters-or-so"}
 STORED: dict[str, Any] = {"store": {"url": "sqlite:///history.db"}}
@@ -35,3 +37,33 @@ def test_settings_that_the_pages_lack_are_named(
 def test_the_address_of_the_pages_is_printed(environ: dict[str, str], admin: dict[str, Any]) -> None:
     settings = Settings.model_validate(STORED | {"admin": admin})
     assert pages_line(settings, environ, "[::1]:8080").endswith(" http://[::1]:8080/")
+
+
+class Library:
+    """A C library that notes how its allocator is set."""
+
+    def __init__(self) -> None:
+        self.options: dict[int, int] = {}
+
+    def mallopt(self, option: int, value: int) -> int:
+        self.options[option] = value
+        return 1
+
+
+@pytest.mark.parametrize(("variable", "is_set"), [("", True), ("MALLOC_ARENA_MAX", False), ("GLIBC_TUNABLES", False)])
+def test_freed_memory_is_returned_unless_the_operator_decides(
+    monkeypatch: pytest.MonkeyPatch, variable: str, is_set: bool
+) -> None:
+    for name in [name for name in os.environ if name.startswith(("MALLOC_", "GLIBC_TUNABLES"))]:
+        monkeypatch.delenv(name)
+    if variable:
+        monkeypatch.setenv(variable, "1")
+    library = Library()
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: library)
+    return_freed_memory()
+    assert library.options == ({-8: 2, -3: 2**18, -1: 2**20} if is_set else {})
+
+
+def test_a_c_library_without_such_settings_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
+    return_freed_memory()

@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.stores.verdicts import VerdictCache
-from proxy.types import CacheUse, Claim, Judgement, Label, Verdict
+from proxy.stores.verdicts import VerdictCache, size_of
+from proxy.types import CacheUse, Citation, Claim, Judgement, Label, Verdict
 
 
 class Clock:
@@ -268,3 +270,56 @@ def test_tenants_share_values_and_learn_the_age_of_their_own() -> None:
         assert await use("", b"a", b"b") == CacheUse(2, 0, None)
 
     run(work())
+
+
+# --- what it holds ----------------------------------------------------------------------------------------------------
+
+
+def long(name: str, chars: int) -> Judgement:
+    return Judgement(Claim(name, "x" * chars, 0, 1), Verdict("v", "supported", 1.0, "m", "r"), 1.0)
+
+
+async def held(cache: VerdictCache, keys: Sequence[bytes], chars: int) -> list[bytes]:
+    """Put a judgement of so many characters under each key; return the keys that are known afterwards, newest first."""
+
+    async def give(positions: Sequence[int]) -> list[Judgement]:
+        return [long(keys[position].decode(), chars) for position in positions]
+
+    known: list[bytes] = []
+    for key in keys:
+        await cache.get([key], give)
+    for key in reversed(keys):
+        _, use = await cache.get([key], partial(_none, long("x", 0)))
+        known += [key] if use.hits else []
+    return known
+
+
+async def _none(judgement: Judgement, positions: Sequence[int]) -> list[Judgement]:
+    return [replace(judgement, verdict=replace(judgement.verdict, label="not_checked")) for _ in positions]
+
+
+@pytest.mark.parametrize(
+    ("entries", "size", "chars", "kept"),
+    [
+        pytest.param(10_000, 100_000, 10_000, 8, id="bytes"),
+        pytest.param(3, 2**26, 10_000, 3, id="entries"),
+        pytest.param(10_000, 2**26, 70_000, 0, id="a value over 64 KiB"),
+        pytest.param(10_000, 5_000, 10_000, 0, id="a value over all the room"),
+        pytest.param(0, 2**26, 10, 0, id="no entries"),
+    ],
+)
+def test_it_is_bounded_in_entries_and_in_bytes(entries: int, size: int, chars: int, kept: int) -> None:
+    async def work() -> None:
+        keys = [b"%d" % number for number in range(20)]
+        known = await held(VerdictCache(entries, 60, max_size=size), keys, chars)
+        assert known == keys[::-1][: len(known)]
+        assert len(known) == kept
+
+    run(work())
+
+
+def test_the_size_of_a_value_is_about_what_it_takes() -> None:
+    empty = long("a", 0)
+    assert size_of(long("a", 10_000)) - size_of(empty) == 10_000
+    cited = replace(empty.verdict, citations=(Citation("s", 0, 1, "x" * 5_000, 1.0, "exact"),))
+    assert size_of(replace(empty, verdicts=(cited,))) - size_of(empty) > 5_000

@@ -63,8 +63,8 @@ def test_a_line_within_a_span_names_it(lines: Lines) -> None:
 def test_a_refusal_is_one_line_that_says_why() -> None:
     with structlog.testing.capture_logs() as said:
         exchanged(None, Model(), asked={"model": "m", "grounding": 5})
-    (line,) = said
-    assert (line["event"], line["status"], line["error"]) == ("request", 400, "BadRequest")
+    (line,) = (each for each in said if each["event"] == "request")  # others may come from threads of earlier tests
+    assert (line["status"], line["error"]) == (400, "BadRequest")
     assert "grounding" in line["reason"]
 
 

@@ -7,9 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from proxy.types import Budget, Probability, Unavailable
-from proxy.verification.information.budget import kl_bits, measure, unasked
+from proxy.verification.information.budget import kl_bits, measure, target_of, unasked
 from proxy.verification.information.probability import from_samples
-from proxy.verification.memory import UNVERIFIED_SHARE, GatePolicy, admit, target_of
+from proxy.verification.memory import UNVERIFIED_SHARE, GatePolicy, admit
 
 LENIENT = GatePolicy(reject_unsupported=False)
 probabilities = st.floats(0.0, 1.0)

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from proxy.types import Choice, Claim, Exchange, Policy, Report, Source
-from proxy.verification import numeric
 from proxy.verification.alignment import vetoes
-from proxy.verification.alignment.vetoes import Reading
 from proxy.verification.context import tables
 from proxy.verification.context.gathering import gather
 from proxy.verification.context.index import MAX_CHARS, MAX_PASSAGES, Context
 from proxy.verification.examine import verify
 from proxy.verification.numbers.work import MAX_STEPS, DeadlineExceeded, Work, WorkLimitExceeded
+from proxy.verification.text.reading import Reading
+from proxy.verification.verifiers import numeric
 
 
 def value(row: int, column: int) -> int:

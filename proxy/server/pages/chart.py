@@ -1,4 +1,4 @@
-"""Where the lines and bars of a chart run, in the units of an SVG; pure. Templates draw them."""
+"""The geometry of charts in SVG units, as pure functions. Templates draw them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STEPS = (4, 8, 20, 40)
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Values of one thing, one for each day; None where there is none. `unit` is % (of shares 0–1) or ms."""
+    """Values of one quantity, one for each day; None if missing. `unit` is % (of shares 0–1) or ms."""
 
     name: str
     values: Sequence[float | None]
@@ -25,7 +25,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One value: where it stands, and what it says."""
+    """One value: its position and its label."""
 
     x: float
     y: float
@@ -68,7 +68,7 @@ class Chart:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to be drawn."""
+        """True if there is nothing to draw."""
         return not any(line.dots for line in self.lines)
 
 

@@ -1,4 +1,4 @@
-"""One exchange as its page shows it: claims in the answer, evidence in the sources, and what waits for a decision."""
+"""One exchange for its page: claims in the answer, evidence in the sources, and open findings."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _TOOL_CALL = re.compile(r"/tool_calls/(\d+)/function/arguments")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a claim rests on, or what an earlier answer said against it (match "history", the source its exchange).
+    """Evidence for a claim, or a contradicting earlier statement (match "history"; the source is its exchange).
 
-    `anchor` is where it is marked in its source, None where that is not shown.
+    `anchor` is its mark in the source, None if that is not shown.
     """
 
     source: str
@@ -45,7 +45,7 @@ class ClaimView:
 
     @property
     def anchor(self) -> str:
-        """The id of the card that tells about it."""
+        """The id of its card on the page."""
         return f"finding-{self.finding.id}" if self.finding else f"claim-{self.key}"
 
 
@@ -59,7 +59,7 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """A text of an answer, cut into its claims; `title` says which one where there are several."""
+    """A text of an answer, split into its claims; `title` identifies it if there are several."""
 
     title: str
     segments: tuple[Segment[ClaimView], ...]
@@ -67,7 +67,7 @@ class AnswerView:
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """A source with its evidence; `is_cited` says whether any claim rests on it."""
+    """A source with its evidence; `is_cited` is set if any claim cites it."""
 
     id: str
     kind: str
@@ -80,7 +80,7 @@ class SourceView:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A decision that came too late: on which finding, what was to be noted, and what somebody else decided."""
+    """A decision that came too late: its finding, its note, and the conflicting decision."""
 
     finding: int
     note: str
@@ -109,7 +109,7 @@ class ExchangeView:
 
     @property
     def open(self) -> int:
-        """How many findings still wait for a decision."""
+        """The number of open findings."""
         findings = [*(claim.finding for claim in self.flagged), *self.whole]
         return sum(finding is not None and finding.decided is None for finding in findings)
 
@@ -121,7 +121,7 @@ def exchange_view(
     refused: Refused | None = None,
     next_open: Finding | None = None,
 ) -> ExchangeView:
-    """What the page of an exchange shows, its findings in the order of the answer."""
+    """Build the view of an exchange, with its findings in the order of the answer."""
     flagged = {(finding.choice, finding.claim): finding for finding in findings if finding.claim is not None}
     passages = _Passages(stored.sources)
     is_utf16 = stored.report.get("offset_unit") == "utf16"
@@ -162,14 +162,14 @@ def exchange_view(
 
 
 class _Passages:
-    """The sources of an exchange, and what is cited of them as it comes up."""
+    """The sources of an exchange; collects their citations."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = sources
         self._cited: dict[tuple[int, int, int], list[str]] = {}
 
     def cite(self, claim: str, citation: Mapping[str, Any]) -> str | None:
-        """Has evidence marked in its source for a claim, and gives its anchor; None when it does not stand in one."""
+        """Mark evidence in its source for a claim, and return its anchor; None if the source does not contain it."""
         for number, source in enumerate(self._sources):
             span = _find(source, citation) if source.id == citation["source"] else None
             if span:
@@ -199,7 +199,7 @@ def _anchor(source: int, start: int, end: int) -> str:
 
 
 def _find(source: Source, citation: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Where a citation stands in the passage that is kept, by its offsets or else by its words."""
+    """Locate a citation in the stored passage, by its offsets or else by its text."""
     start, end, text = citation["start"] - source.offset, citation["end"] - source.offset, citation.get("text", "")
     if 0 <= start < end <= len(source.text) and source.text[start:end] == text:
         return start, end
@@ -208,13 +208,13 @@ def _find(source: Source, citation: Mapping[str, Any]) -> tuple[int, int] | None
 
 
 def _text_of(claim: Mapping[str, Any]) -> int:
-    """Which text of its choice a claim stands in: 0 is the answer, the others are arguments of tool calls."""
+    """Return the index of the claim's text in its choice: 0 is the answer, the others are arguments of tool calls."""
     call = _TOOL_CALL.match(claim.get("pointer") or "")
     return int(call[1]) + 1 if call else 0
 
 
 def _place(claim: Mapping[str, Any], finding: Finding | None, text: str, is_utf16: bool) -> tuple[int, int]:
-    """Where a claim stands, in code points; what is stored of findings always counts in these."""
+    """Return the span of a claim in code points, the unit of all stored findings."""
     if finding and finding.start is not None and finding.end is not None:
         return finding.start, finding.end
     if not is_utf16:

@@ -1,4 +1,4 @@
-"""Texts cut where spans begin and end, so that a page can mark what they cover; pure."""
+"""Split texts at the boundaries of spans, so that a page can mark them; pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Span(Generic[T]):
-    """Something that is said about the characters `[start, end)` of a text."""
+    """A value attached to the characters `[start, end)` of a text."""
 
     start: int
     end: int
@@ -21,7 +21,7 @@ class Span(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Segment(Generic[T]):
-    """A stretch of a text, and what the spans say that cover all of it. `starts` are those that begin with it."""
+    """A segment of a text and the values of all spans that cover it. `starts` are those of spans beginning there."""
 
     text: str
     about: tuple[T, ...] = ()
@@ -29,7 +29,7 @@ class Segment(Generic[T]):
 
 
 def cut(text: str, spans: Sequence[Span[T]]) -> tuple[Segment[T], ...]:
-    """The text in segments, all of it and in its order; spans may overlap, and what lies outside is left out."""
+    """Split a whole text into segments, in order; spans may overlap, and their parts outside the text are ignored."""
     inside = [Span(max(0, span.start), min(len(text), span.end), span.about) for span in spans]
     inside = sorted((span for span in inside if span.start < span.end), key=lambda span: span.start)
     edges = sorted({0, len(text), *(edge for span in inside for edge in (span.start, span.end))})

@@ -1,4 +1,4 @@
-"""What each page's path does: signing in and out, the queue, one exchange, a decision, a file of decisions, quality."""
+"""The handlers of the pages: sign-in and sign-out, the queue, one exchange, a decision, an export, quality."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ PageHandler = Callable[[Visit, Mapping[str, str]], Awaitable[Reply]]
 
 
 class Pages:
-    """The pages over a desk, for those who are signed in."""
+    """The pages for signed-in admins."""
 
     def __init__(self, desk: Desk, sessions: Sessions, rendering: Rendering) -> None:
         self._desk = desk
@@ -113,7 +113,7 @@ class Pages:
         )
 
     def _signed_in(self, handle: PageHandler) -> Handler:
-        """Sends those who are not signed in to the sign-in page, and refuses forms that are not from our pages."""
+        """Redirect to the sign-in page unless signed in, and reject forms from other sites."""
 
         async def handler(call: Call, params: Mapping[str, str]) -> Reply:
             session = cookie(call.headers, SESSION)
@@ -137,7 +137,9 @@ class Pages:
         return handler
 
     def _is_ours(self, call: Call, session: str) -> bool:
-        """Whether a form comes from a page of ours: it has its token, and the browser names no other site."""
+        """Return whether a form comes from one of these pages: it has the token, and the browser names no other
+        site.
+        """
         site = header(call.headers, b"sec-fetch-site") or b"same-origin"
         return site == b"same-origin" and self._sessions.is_form_token(session, _form(call).get("token", ""))
 
@@ -234,7 +236,7 @@ class Pages:
         return None
 
     async def _finding(self, _: Visit, params: Mapping[str, str]) -> Reply:
-        """Where a finding is shown: what a refused decision leaves in the browser's address leads there too."""
+        """Redirect to the exchange of a finding; a rejected decision leaves this path in the browser's address bar."""
         found = await self._desk.history.reviews.get(finding_id(params["id"]))
         if found is None:
             raise UnknownReview("Nothing is to be reviewed under this id (any more).", param="id")
@@ -288,7 +290,7 @@ def _form(call: Call) -> dict[str, str]:
 
 
 def _back(path: str | None) -> str:
-    """Where to go on: a page of ours, and never another site."""
+    """Return the page to continue with: one of these pages, never another site."""
     return path if path and _OURS.fullmatch(path) else "/reviews"
 
 
@@ -299,5 +301,5 @@ def _sign_in_path(call: Call) -> str:
 
 
 def _is_secure(call: Call) -> bool:
-    """Whether a browser sends this over TLS, which may end before us; only on GET it does not say so."""
+    """Return whether the browser uses TLS, which may end at a front proxy; unknown for GET."""
     return (header(call.headers, b"origin") or b"").startswith(b"https://")

@@ -44,7 +44,7 @@ class ModelRow:
 
 @dataclass(frozen=True, slots=True)
 class QualityView:
-    """What the quality page shows of the last `days` days, of one model or of all."""
+    """The content of the quality page: the last `days` days, of one model or of all."""
 
     days: int
     model: str | None
@@ -146,7 +146,7 @@ def _together(precision: Sequence[Precision]) -> Precision | None:
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """A claim that a reviewer decided on; `score` (0–1) is how likely it was said to be supported."""
+    """A claim with a reviewer's decision; `score` (0–1) is the predicted probability of support."""
 
     flags: tuple[str, ...]
     verifier: str

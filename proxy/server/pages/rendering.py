@@ -1,4 +1,4 @@
-"""Pages as HTTP replies: templates that escape everything, and headers that let a browser do nothing but show them."""
+"""Pages as HTTP replies: templates with autoescaping, and headers that restrict the browser to displaying them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Rendering:
 
 
 def see_other(path: str, headers: Headers = ()) -> Reply:
-    """Sends a browser on to another page of ours, which it is to GET."""
+    """Redirect a browser to another page with GET."""
     target = path.encode("ascii", "ignore")
     return Reply(303, ((b"location", target), (b"cache-control", b"no-store"), *headers), b"")
 
@@ -83,5 +83,5 @@ def _when(at: float) -> str:
 
 
 def only_given(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Parameters that say something."""
+    """Return the parameters that are not empty."""
     return {name: value for name, value in parameters.items() if value}

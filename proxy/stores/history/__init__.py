@@ -1,1 +1,1 @@
-"""What was said, kept in a database: exchanges with their reports, what reviewers decided, and trends (HI, RV, QM)."""
+"""The database of exchanges: their reports, reviewers' decisions, and trends."""

@@ -1,4 +1,4 @@
-"""The audit log: who read, changed or deleted what, and when (HI2). It holds ids and conditions, never content."""
+"""The audit log: access to stored data, by whom and when. It contains ids and conditions, never content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Action = Literal["read", "list", "search", "decide", "export", "forget"]
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """One entry: at which time (Unix seconds) who did what to what, and about which subject, if about one."""
+    """One entry: its time (Unix seconds), the person, the action, its object, and the subject concerned, if any."""
 
     at: float
     who: str
@@ -34,14 +34,14 @@ class Audit:
         self._database = database
 
     async def note(self, who: str, action: Action, what: str | Sequence[str] = "", subject: str | None = None) -> None:
-        """Notes something, durably once this returns: whoever serves what was asked for notes it before."""
+        """Record an action, durably once this returns; it must be called before the data is returned."""
         told = what if isinstance(what, str) else ",".join(what)
         entry = {"at": time.time(), "who": who, "action": action, "what": told, "subject": subject}
         async with self._database.changing() as connection:
             await connection.execute(insert(AUDIT).values(entry))
 
     async def page(self, subject: str | None = None, after: int | None = None, limit: int = 100) -> Page[Noted]:
-        """What was noted, newest first; with `subject` what concerns that one."""
+        """Return entries, newest first; with `subject`, only those about it."""
         wanted = select(AUDIT)
         if subject is not None:
             wanted = wanted.where(AUDIT.c.subject == subject)

@@ -1,4 +1,4 @@
-"""The one door to the database of the history: SQLite in WAL mode for one process, PostgreSQL for replicas."""
+"""Access to the history database: SQLite in WAL mode for one process, PostgreSQL for replicas."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _BUSY_MS = 5000  # for another process to finish writing to the same SQLite file
 _PRAGMAS = (
     f"busy_timeout={_BUSY_MS}",
     "journal_mode=WAL",
-    "synchronous=NORMAL",  # in WAL mode: a crash of the machine may undo the last batches, but breaks nothing
+    "synchronous=NORMAL",  # in WAL mode a crash of the machine may lose the last batches, but corrupts nothing
     "foreign_keys=ON",
     "secure_delete=ON",
 )
-_READ_S = 10.0  # for one look into the database
+_READ_S = 10.0  # for one query
 _LAST_WORDS_S = 0.05
 _MIGRATION_LOCK = 7_316_021  # any number, the same in every replica
 _MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 class Database:
-    """A database by its URL, on PostgreSQL within `schema`. Nothing is opened before it is used.
+    """A database given by its URL, on PostgreSQL within `schema`. Connections are opened on first use.
 
-    All that is in doubt about it while it is read shows as StoreUnavailable.
+    All failures of reading are raised as StoreUnavailable.
     """
 
     def __init__(self, url: str, schema: str = "groundwire") -> None:
@@ -52,7 +52,7 @@ class Database:
             connect = {
                 "connect_timeout": _CONNECT_S,
                 "options": f"-csearch_path={schema}",
-                "prepare_threshold": None,  # a plan that is made for no words in particular is a bad one for most
+                "prepare_threshold": None,  # a generic plan is a bad one for most words
             }
         self._engine: AsyncEngine = create_async_engine(
             parsed.set(drivername=_DRIVERS[kind]),
@@ -70,7 +70,7 @@ class Database:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """A connection to look something up. Raises StoreUnavailable when the database fails or takes too long."""
+        """Open a connection for queries. Raises StoreUnavailable when the database fails or takes too long."""
         try:
             async with asyncio.timeout(_READ_S), self._engine.connect() as connection:
                 yield connection
@@ -79,7 +79,7 @@ class Database:
 
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[AsyncConnection]:
-        """A transaction that is kept as a whole or not at all. Raises StoreUnavailable as `reading` does."""
+        """Open an atomic transaction. Raises StoreUnavailable as `reading` does."""
         try:
             async with asyncio.timeout(_READ_S), self.writing() as connection:
                 yield connection
@@ -88,16 +88,16 @@ class Database:
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
-        """A transaction that is kept as a whole or not at all; errors are those of the database."""
+        """Open an atomic transaction; errors are those of the database."""
         async with self._engine.connect() as connection:
             await connection.execution_options(is_writing=True)
             async with connection.begin():
                 yield connection
 
     async def erase(self) -> None:
-        """Overwrites what deleted texts have left behind in a SQLite file. Raises StoreUnavailable as `reading` does.
+        """Overwrite the remains of deleted texts in a SQLite file. Raises StoreUnavailable as `reading` does.
 
-        PostgreSQL does this by itself, in its own time (autovacuum).
+        PostgreSQL does this by autovacuum.
         """
         if not self.is_sqlite:
             return
@@ -111,7 +111,7 @@ class Database:
             raise unavailable(error) from error
 
     async def migrate(self) -> None:
-        """Makes the tables, or brings them up to date. Replicas may do this at the same time."""
+        """Create the tables, or bring them up to date. Replicas may do this concurrently."""
         async with self.writing() as connection:
             if not self.is_sqlite:
                 await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
@@ -119,14 +119,14 @@ class Database:
             await connection.run_sync(upgrade)
 
     async def close(self) -> None:
-        """Closes every connection."""
+        """Close every connection."""
         await self._engine.dispose()
         if self.is_sqlite:  # aiosqlite's thread for a file that could not be opened reports to the loop once more
             await asyncio.sleep(_LAST_WORDS_S)
 
 
 def unavailable(error: BaseException) -> StoreUnavailable:
-    """What a caller is told of a failure of the database; the log learns its kind, and no content."""
+    """Return the error for callers; the operator's text names the kind of failure, without content."""
     cause = getattr(error, "orig", None) or error
     return StoreUnavailable(
         "What was stored cannot be reached just now. Please try again.",
@@ -135,13 +135,13 @@ def unavailable(error: BaseException) -> StoreUnavailable:
 
 
 def is_outage(error: BaseException) -> bool:
-    """Whether the database as a whole fails (down, full, locked, slow), and not what was to be written."""
+    """Return whether the database as a whole fails (down, full, locked, slow), not just one statement."""
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         return True
     return isinstance(error, OSError) or type(getattr(error, "orig", None) or error).__name__ in _OUTAGES
 
 
-_OUTAGES = (  # by their names in both drivers, and SQLAlchemy's own when its pool is exhausted
+_OUTAGES = (  # by their names in both drivers, and SQLAlchemy's for an exhausted pool
     "OperationalError",
     "DatabaseError",
     "TimeoutError",
@@ -159,7 +159,7 @@ _OUTAGES = (  # by their names in both drivers, and SQLAlchemy's own when its po
 
 
 def upgrade(connection: Connection, to: str = "head") -> None:
-    """Bring the tables to a revision."""
+    """Migrate the tables to a revision."""
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS))
     script = ScriptDirectory.from_config(config)
@@ -173,7 +173,7 @@ def upgrade(connection: Connection, to: str = "head") -> None:
 
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # or the driver would begin transactions at its own discretion
+    connection.isolation_level = None  # else the driver would begin transactions implicitly
     cursor = connection.cursor()
     for pragma in _PRAGMAS:
         cursor.execute(f"PRAGMA {pragma}")
@@ -181,7 +181,7 @@ def _prepare_sqlite(connection: Any, _: Any) -> None:
 
 
 def _watch_file(engine: Engine, file: Path) -> None:
-    """Has connections opened anew when `file` is gone or another one, or what they write would go to nobody's file."""
+    """Reopen connections when `file` was deleted or replaced, so that nothing is written to an unlinked file."""
 
     def remember(_: Any, record: ConnectionPoolEntry) -> None:
         record.info["file"] = identity(file)

@@ -1,4 +1,4 @@
-"""The words for what is kept of exchanges: what goes into the store, and what comes out of it."""
+"""The values that the history stores and returns."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Content = Literal["full", "hashes"]
 HISTORY = "history"
 """The match of evidence that is a statement of an earlier answer; its source is the exchange."""
 
-_OVERHEAD = 2000  # characters that an entry takes besides its texts
+_OVERHEAD = 2000  # characters that an entry takes in addition to its texts
 
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """One message of a request, its text shortened where it is long."""
+    """One message of a request; a long text is truncated."""
 
     role: str
     text: str
@@ -28,11 +28,12 @@ class PromptMessage:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One exchange whose report is made. `at` is in Unix seconds; `kept` is the report in its wire form, as JSON.
+    """One exchange with its report. `at` is in Unix seconds; `kept` is the report in its wire form, as JSON.
 
-    `question` is the last message of the user, `asked` the sentence of it that asks, `prompt` all messages.
+    `question` is the last message of the user, `asked` its interrogative sentence, `prompt` all messages.
 
-    An entry takes the place of an earlier one with the same id, at its time, unless it is deferred and that one is not.
+    An entry replaces an earlier one with the same id, keeping its time, unless it is deferred and the earlier one is
+    not.
     """
 
     at: float
@@ -50,12 +51,12 @@ class Entry:
 
     @property
     def id(self) -> str:
-        """The id of the report, by which the exchange is known too."""
+        """The id of the report, which also identifies the exchange."""
         return self.report.id
 
     @property
     def size(self) -> int:
-        """About how many characters it holds on to."""
+        """The approximate size in characters."""
         answers = sum(len(choice.text) + sum(map(len, choice.arguments)) for choice in self.choices)
         sources = sum(len(source.text) for source in self.report.sources)
         prompt = sum(len(message.text) for message in self.prompt)
@@ -64,9 +65,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """An exchange as a list shows it: `question` is the user's last message, `asked` the sentence of it that asks.
+    """An exchange in a list: `question` is the user's last message, `asked` its interrogative sentence.
 
-    Texts are None where the store keeps no content.
+    Texts are None if the store keeps no content.
     """
 
     seq: int
@@ -93,10 +94,10 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An exchange with everything that is kept of it: `report` in its wire form, answers by choice, and sources.
+    """An exchange with all its stored parts: `report` in its wire form, answers by choice, and sources.
 
-    The text of a source is the passage that was examined, `offset` code points into its original, in which citations
-    count. Where the store keeps no content, texts are empty, and claims and sources have their length and digest.
+    The text of a source is the passage that was verified, `offset` code points into its original, to which citations
+    refer. If the store keeps no content, texts are empty, and claims and sources have their length and digest.
     """
 
     summary: Summary
@@ -108,10 +109,10 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Which exchanges are wanted: all conditions hold at once. `text` holds words that all occur, in any order.
+    """Select exchanges that meet all conditions. Every word in `text` must occur, in any order.
 
     Words joined by punctuation, such as 4.2, occur in that order. `since` and `until` are Unix seconds, half-open.
-    Without a `tenant`, those of all tenants are wanted.
+    Without a `tenant`, those of all tenants are selected.
     """
 
     subject: str | None = None
@@ -126,7 +127,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Items, newest first, and the `after` that gives the next ones (None: there are no more)."""
+    """Items, newest first, and the `after` for the next page (None: there is none)."""
 
     items: Sequence[T] = field(default_factory=tuple)
     after: int | None = None
@@ -134,7 +135,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Similar:
-    """An earlier exchange whose question is like another one, and how much (0–1)."""
+    """An earlier exchange with a similar question, and the similarity (0–1)."""
 
     exchange: Summary
     similarity: float

@@ -1,4 +1,4 @@
-"""Finds exchanges that are stored: one by its id, pages of them by what they have in common, and similar questions."""
+"""Find stored exchanges: one by its id, pages by their properties, and similar questions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from proxy.stores.history.rows import stored_of, summary_of
 from proxy.stores.history.search import SIMPLE, Search, key, narrowing, search_for, similarity, words_of
 from proxy.stores.history.tables import CONTENTS, EXCHANGE_FLAGS, EXCHANGES, WORDS, answered_between
 
-_CANDIDATES = 200  # questions that are compared, for each search that looks for similar ones
-_LOOK_S = 0.25  # after which no further search is begun
-_LIKE = 0.3  # the least similarity that is told
-_MATCH = table("words", column("rowid"))  # SQLite's FTS5 table, of which each row is that of an exchange
+_CANDIDATES = 200  # candidates compared in each search for similar questions
+_LOOK_S = 0.25  # after which no further search begins
+_LIKE = 0.3  # the least similarity reported
+_MATCH = table("words", column("rowid"))  # SQLite's FTS5 table; each row belongs to an exchange
 
 _LISTED = select(EXCHANGES, CONTENTS.c.question, CONTENTS.c.answer, CONTENTS.c.asked).join(
     CONTENTS, CONTENTS.c.seq == EXCHANGES.c.seq
@@ -30,9 +30,9 @@ class Exchanges:
         self._database = database
 
     async def get(self, id_: str, tenant: str | None = None) -> Stored | None:
-        """Everything that is kept of an exchange, or None when there is none (any more) under this id.
+        """Return a stored exchange, or None if no exchange has this id.
 
-        With `tenant`, only of one that is the tenant's.
+        With `tenant`, only one that belongs to the tenant.
         """
         wanted = _LISTED.add_columns(CONTENTS.c.packed).where(EXCHANGES.c.id == id_, *_of(tenant))
         async with self._database.reading() as connection:
@@ -40,17 +40,17 @@ class Exchanges:
         return stored_of(row) if row else None
 
     async def page(self, query: Query, after: int | None = None, limit: int = 50) -> Page[Summary]:
-        """The exchanges that a query asks for, newest first; `after` is that of the page before."""
+        """Return the exchanges of a query, newest first; `after` is that of the preceding page."""
         rows, next_ = await self._rows(query, after, limit)
         return Page(tuple(summary_of(row) for row in rows), next_)
 
     async def similar(
         self, question: str, subject: str | None = None, limit: int = 10, tenant: str | None = None
     ) -> tuple[Similar, ...]:
-        """Earlier exchanges whose questions share the most words with this one, the most similar first.
+        """Return earlier exchanges whose questions share the most words with this one, the most similar first.
 
-        Of those that share its longest words, the newest are compared, for a quarter of a second at most: what is found
-        by then is told. Nothing is found where no content is kept.
+        Of those that share its longest words, the newest are compared, for a quarter of a second at most. Nothing is
+        found if no content is stored.
         """
         until = time.monotonic() + _LOOK_S
         words = words_of(question)
@@ -68,7 +68,7 @@ class Exchanges:
         return tuple(sorted(found.values(), key=lambda each: (-each.similarity, -each.exchange.seq))[:limit])
 
     async def _rows(self, query: Query, after: int | None, limit: int) -> tuple[list[Any], int | None]:
-        """Up to `limit` rows, and from where to go on."""
+        """Return up to `limit` rows, and the `after` of the next page."""
         matching = self._matching(query)
         if matching is None:
             return [], None
@@ -79,14 +79,14 @@ class Exchanges:
         else:
             wanted = wanted.where(*answered_between(query.since, query.until))
         if after is not None:
-            wanted = wanted.where(order < after, CONTENTS.c.seq < after)  # the latter tells a merge where to begin
+            wanted = wanted.where(order < after, CONTENTS.c.seq < after)  # the latter starts a merge
         async with self._database.reading() as connection:
             found = await connection.execute(wanted.order_by(order.desc()).limit(limit + 1))
             rows = list(found.mappings())
         return rows[:limit], rows[limit - 1]["seq"] if len(rows) > limit else None
 
     def _matching(self, query: Query) -> tuple[Select[Any], Any] | None:
-        """What finds the exchanges of a query, with the number to order by; None when nothing can be found."""
+        """Return the statement for a query and the column to order by; None when nothing can match."""
         given = _given(query)
         if query.text or len(given) > 1:
             search = search_for(query.text, (key(name, value) for name, value in given.items()))
@@ -97,7 +97,7 @@ class Exchanges:
         return _LISTED.where(*_named(query)), EXCHANGES.c.seq
 
     def _found_by(self, search: Search) -> tuple[Select[Any], Any]:
-        """What a search finds in the index of words."""
+        """Return the statement for a search in the index of words."""
         if not self._database.is_sqlite:
             matches = WORDS.c.vector.op("@@")(func.to_tsquery(SIMPLE, search.as_tsquery()))
             return _LISTED.join(WORDS, WORDS.c.seq == EXCHANGES.c.seq).where(matches), WORDS.c.seq
@@ -106,7 +106,7 @@ class Exchanges:
 
 
 def _given(query: Query) -> dict[str, str]:
-    """What a query names."""
+    """Return the properties that a query sets."""
     named = {name: getattr(query, name) for name in ("subject", "session", "model", "flag")}
     return {name: value for name, value in named.items() if value is not None}
 
@@ -116,14 +116,14 @@ def _named(query: Query) -> list[ColumnElement[bool]]:
 
 
 def _of(tenant: str | None) -> list[ColumnElement[bool]]:
-    """Return the condition on an exchange that it is a tenant's; none at all for None."""
+    """Return the condition that an exchange belongs to a tenant; none for None."""
     return [] if tenant is None else [EXCHANGES.c.tenant == tenant]
 
 
 def _of_time(query: Query, after: int | None, limit: int) -> Select[tuple[int]]:
-    """The numbers of exchanges that end with some time, looked up by it: walking back to it may take as long as it is.
+    """Return the numbers of exchanges before a time, looked up by time: scanning back to it may take long.
 
-    That no index gives this order keeps databases from walking back all the same.
+    The order is one that no index has, which keeps databases from scanning back all the same.
     """
     found = select(EXCHANGES.c.seq).where(
         *_named(query), *_of(query.tenant), *answered_between(query.since, query.until)

@@ -1,4 +1,4 @@
-"""The history as a whole: a database, those who read and change it, the writer, and the keeper of retention."""
+"""The history: a database with its readers, the writer, and the task that enforces retention."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from proxy.stores.history.writer import Writer, WriterSettings
 
 log = structlog.get_logger("groundwire.history")
 
-_SWEEP_S = 600.0  # between two looks for what is past its time
+_SWEEP_S = 600.0  # between two checks of retention
 
 
 class History:
-    """What was said, in a database that may come and go. `start` and `close` belong to the loop that uses it."""
+    """Exchanges in a database, which may be temporarily unavailable. `start` and `close` must run on the same loop."""
 
     def __init__(self, database: Database, writing: WriterSettings, keep: Keep, sweep: float = _SWEEP_S) -> None:
         self._database = database
@@ -38,24 +38,24 @@ class History:
         self.audit = Audit(database)
 
     def start(self) -> None:
-        """Begins to write, and to delete what is past its time."""
+        """Start writing, and deleting expired data."""
         self.writer.start()
         self._sweeping = asyncio.create_task(self._sweep_now_and_then())
 
     def record(self, entry: Entry) -> None:
-        """Has an exchange recorded beside everything else; it takes no time and never fails."""
+        """Queue an exchange for recording in the background; never fails."""
         self.writer.put(entry)
 
     def degraded(self) -> str | None:
-        """Why it works less than fully just now, if so, and how many exchanges were lost since the process began."""
+        """Return the reason for a degraded state, if any, and the number of exchanges lost since the start."""
         if self.writer.is_down:
             return f"unavailable; {self.writer.waiting} exchanges wait, {self.writer.lost} are lost"
         return f"{self.writer.lost} exchanges are lost" if self.writer.has_lost_lately else None
 
     async def forget(self, subject: str, tenant: str | None = None) -> tuple[str, ...]:
-        """Deletes everything that a tenant has about a subject, or all tenants, and gives the ids of its exchanges.
+        """Delete all data of a tenant, or of all tenants, about a subject, and return the ids of its exchanges.
 
-        What is still to be written is included. Raises StoreUnavailable when that is not certain to have happened.
+        Pending exchanges are included. Raises StoreUnavailable when complete deletion is not certain.
         """
         if not self.writer.is_down:
             await self.writer.flush()
@@ -63,7 +63,7 @@ class History:
         return await forget(self._database, subject, tenant)
 
     async def close(self) -> None:
-        """Writes what is waiting and closes the database."""
+        """Write pending exchanges and close the database."""
         if self._sweeping is not None:
             self._sweeping.cancel()
             with suppress(asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""Writes exchanges: each batch in one transaction, with the roll-ups that follow from it."""
+"""Write exchanges: each batch in one transaction, together with its roll-ups."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _ROLLUPS_AT_ONCE = 200  # rows, so that a statement stays within SQLite's 32,766
 
 
 async def record(database: Database, batch: Sequence[Rows]) -> None:
-    """Stores a batch, all of it or nothing. To store the same again changes nothing.
+    """Store a batch atomically and idempotently.
 
-    Raises what the database raises.
+    Raises the database's errors.
     """
     latest = _latest(batch)
     async with database.writing() as connection:
@@ -52,7 +52,7 @@ async def record(database: Database, batch: Sequence[Rows]) -> None:
 
 
 def _latest(batch: Sequence[Rows]) -> dict[str, Rows]:
-    """The last word on each exchange of a batch."""
+    """Return the latest version of each exchange of a batch."""
     latest: dict[str, Rows] = {}
     for rows in batch:
         earlier = latest.get(rows.id)
@@ -66,7 +66,7 @@ def _is_news(rows: Rows, earlier: Mapping[Any, Any] | None) -> bool:
 
 
 def _in_its_place(rows: Rows, earlier: Mapping[Any, Any] | None) -> Rows:
-    """The rows with the time of the earlier ones that they replace: it is then that the exchange took place."""
+    """Keep the time of the earlier rows that these replace."""
     return rows if earlier is None else replace(rows, exchange={**rows.exchange, "at": earlier["at"]})
 
 
@@ -76,7 +76,7 @@ async def _known(connection: AsyncConnection, ids: Sequence[str]) -> dict[str, M
 
 
 async def _clear(connection: AsyncConnection, numbers: Sequence[int]) -> None:
-    """Removes what belongs to exchanges, but for findings that somebody has decided on."""
+    """Delete the parts of exchanges, except findings with a decision."""
     undecided = FINDINGS.c.decision.is_(None)
     await connection.execute(delete(FINDINGS).where(FINDINGS.c.seq.in_(numbers), undecided))
     for table in (CONTENTS, EXCHANGE_FLAGS):
@@ -112,7 +112,7 @@ async def _insert_findings(connection: AsyncConnection, findings: Sequence[Row],
 
 
 async def _index_words(connection: AsyncConnection, numbered: Sequence[tuple[int, Rows]]) -> None:
-    """What triggers do on SQLite: words of questions (weight A) and answers (B), and keys (C), become searchable."""
+    """Index words as triggers do on SQLite: words of questions (weight A) and answers (B), and keys (C)."""
     question, answer, keys = (
         func.setweight(func.to_tsvector(SIMPLE, bindparam(name)), literal_column(weight))
         for name, weight in (("question", "'A'"), ("answer", "'B'"), ("keys", "'C'"))
@@ -129,7 +129,7 @@ async def add_to_rollups(
     added: Iterable[Mapping[Any, Any]],
     removed: Iterable[Mapping[Any, Any]] = (),
 ) -> None:
-    """Adds what exchanges contribute, and takes away what others have contributed; both are rows of exchanges."""
+    """Add the contributions of exchanges and subtract those of others; both are rows of exchanges."""
     changes: dict[Key, Counter[str]] = {}
     for sign, exchanges in ((1, added), (-1, removed)):
         for exchange in exchanges:
@@ -139,7 +139,7 @@ async def add_to_rollups(
                     change[counter] += sign * count
     rows = [
         {**dict(zip(KEY, key, strict=True)), **{counter: change[counter] for counter in COUNTERS}}
-        for key, change in sorted(changes.items())  # in one order everywhere, so that replicas never wait in a circle
+        for key, change in sorted(changes.items())  # in one order everywhere, so that replicas do not deadlock
         if any(change.values())
     ]
     for at in range(0, len(rows), _ROLLUPS_AT_ONCE):
@@ -149,5 +149,5 @@ async def add_to_rollups(
 
 
 def _insert(database: Database) -> Any:
-    """SQL's insert with its way out of conflicts, which each database spells alike but SQLAlchemy keeps apart."""
+    """Return the insert construct that supports `ON CONFLICT` in this database."""
     return sqlite.insert if database.is_sqlite else postgresql.insert

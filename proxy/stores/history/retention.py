@@ -1,6 +1,6 @@
-"""What is deleted: exchanges past their time or over their count, and all about a subject that is forgotten (HI2).
+"""Retention: delete expired and surplus exchanges, and all data about a forgotten subject.
 
-Roll-ups of models and flags stay, since they tell of nobody; those of subjects go with them.
+Roll-ups of models and flags stay, since they identify no person; those of subjects are deleted.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from proxy.stores.history.database import Database
 from proxy.stores.history.rollups import day_of, subject_key
 from proxy.stores.history.tables import AUDIT, EXCHANGES, ROLLUPS
 
-_AT_ONCE = 500  # exchanges deleted in one transaction, so that others get to write in between
+_AT_ONCE = 500  # exchanges deleted in one transaction, so that others can write in between
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """How long exchanges are kept (`age`, seconds), how many (`count`), and for how long the audit log (`audit`)."""
+    """The age (seconds) and the number of exchanges to keep, and the age of the audit log."""
 
     age: float = 30 * 86_400.0
     count: int = 1_000_000
@@ -27,7 +27,7 @@ class Keep:
 
 
 async def expire(database: Database, keep: Keep, now: float) -> int:
-    """Deletes what is past its time or over the count, and says how many exchanges. Raises StoreUnavailable."""
+    """Delete expired and surplus data and return the number of exchanges. Raises StoreUnavailable."""
     cut = max(0.0, now - keep.age)
     deleted = await _delete(database, select(EXCHANGES.c.seq).where(EXCHANGES.c.at < cut).order_by(EXCHANGES.c.at))
     async with database.reading() as connection:
@@ -42,9 +42,9 @@ async def expire(database: Database, keep: Keep, now: float) -> int:
 
 
 async def forget(database: Database, subject: str, tenant: str | None = None) -> tuple[str, ...]:
-    """Deletes everything that a tenant has about a subject, or all tenants, and gives the ids of its exchanges.
+    """Delete all data of a tenant, or of all tenants, about a subject, and return the ids of its exchanges.
 
-    The audit log goes on to tell that it was read about, under a digest in place of its name. Raises StoreUnavailable.
+    The audit log keeps the entries about it, under a digest instead of its name. Raises StoreUnavailable.
     """
     wanted = [EXCHANGES.c.subject == subject, *([] if tenant is None else [EXCHANGES.c.tenant == tenant])]
     async with database.reading() as connection:
@@ -66,7 +66,7 @@ def _figures_of(subject: str, tenant: str | None) -> ColumnElement[bool]:
 
 
 async def _delete(database: Database, wanted: Select[tuple[int]]) -> int:
-    """Deletes exchanges and all that belongs to them, some at a time."""
+    """Delete exchanges and all their parts, in batches."""
     deleted = 0
     while True:
         async with database.changing() as connection:

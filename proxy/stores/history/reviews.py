@@ -1,4 +1,4 @@
-"""The review queue: what was flagged, what people decided about it, and how often the flags were right (RV1, RV2)."""
+"""The review queue: flagged findings, decisions on them, and the precision of flags."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from proxy.stores.history.tables import CONTENTS, DECISIONS, EXCHANGES, FINDING_
 from proxy.types import Citation
 
 Decision = Literal["confirmed", "rejected"]
-"""Of a flag: it is right (the answer is wrong there), or it is a false alarm."""
+"""The decision on a flag: confirmed (the answer is wrong there), or rejected (a false alarm)."""
 
 _EXPORTED_AT_ONCE = 500
 _Z = 1.96  # of the normal distribution, for an interval of 95 %
@@ -28,7 +28,7 @@ _Z = 1.96  # of the normal distribution, for an interval of 95 %
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What somebody decided: who, when (Unix seconds), and with which note."""
+    """A decision: its author, its time (Unix seconds) and a note."""
 
     decision: Decision
     who: str
@@ -38,11 +38,11 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a person may be asked about: one flagged claim of an answer, or a flag on the answer without a claim.
+    """A subject of review: one flagged claim of an answer, or a flag on the answer without a claim.
 
-    `version` counts decisions and must be given with the next one. `start` and `end` count in the answer of `choice`,
-    or in what `pointer` leads to. `original_confidence` is that with which the answer states the claim, `question` the
-    user's last message and `asked` the sentence of it that asks. Texts are None where the store keeps no content.
+    `version` counts decisions and must be given with the next one. `start` and `end` refer to the answer of `choice`,
+    or to the field at `pointer`. `original_confidence` is the confidence that the answer expresses, `question` the
+    user's last message and `asked` its interrogative sentence. Texts are None if the store keeps no content.
     """
 
     id: int
@@ -75,9 +75,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which findings are wanted; all conditions hold at once. `state` is `open` while nobody has decided.
+    """Select findings that meet all conditions. `state` is `open` until there is a decision.
 
-    `since` and `until` (Unix seconds, half-open) bound when the answer was given.
+    `since` and `until` (Unix seconds, half-open) bound the time of the answer.
     """
 
     state: Literal["open", "confirmed", "rejected", "decided", "any"] = "open"
@@ -93,7 +93,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """How often a flag, of one verifier ("" where no claim is concerned), was confirmed by those who reviewed it."""
+    """The precision of a flag of one verifier ("" if no claim is concerned), by reviewers' decisions."""
 
     flag: str
     verifier: str
@@ -102,12 +102,12 @@ class Precision:
 
     @property
     def value(self) -> float:
-        """The share (0–1) that was confirmed; at least one was decided."""
+        """The share (0–1) that was confirmed; requires at least one decision."""
         return self.confirmed / (self.confirmed + self.rejected)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Between which shares it lies with 95 % confidence (Wilson's score interval)."""
+        """The 95 % confidence interval of the share (Wilson's score interval)."""
         n, p = self.confirmed + self.rejected, self.value
         middle, half = p + _Z**2 / (2 * n), _Z * sqrt(p * (1 - p) / n + _Z**2 / (4 * n**2))
         return max(0.0, (middle - half) / (1 + _Z**2 / n)), min(1.0, (middle + half) / (1 + _Z**2 / n))
@@ -128,7 +128,7 @@ class Reviews:
         self._database = database
 
     async def page(self, wanted: Wanted, after: int | None = None, limit: int = 50) -> Page[Finding]:
-        """The findings that are wanted, newest first; `after` is that of the page before."""
+        """Return the selected findings, newest first; `after` is that of the preceding page."""
         found = _FINDING.where(*_conditions(wanted))
         if wanted.flag is not None:
             found = found.join(FINDING_FLAGS, _carries(wanted.flag))
@@ -139,28 +139,28 @@ class Reviews:
         return Page(tuple(map(_finding, rows[:limit])), rows[limit - 1]["id"] if len(rows) > limit else None)
 
     async def of_exchange(self, exchange: str) -> tuple[Finding, ...]:
-        """All findings of an exchange, decided or not, in the order of the answer."""
+        """Return all findings of an exchange, decided or not, in the order of the answer."""
         ordered = _FINDING.where(EXCHANGES.c.id == exchange).order_by(FINDINGS.c.id)
         async with self._database.reading() as connection:
             return tuple(map(_finding, (await connection.execute(ordered)).mappings()))
 
     async def get(self, id_: int) -> Finding | None:
-        """One finding, or None when there is none (any more)."""
+        """Return one finding, or None if there is none."""
         async with self._database.reading() as connection:
             row = (await connection.execute(_FINDING.where(FINDINGS.c.id == id_))).mappings().first()
         return _finding(row) if row else None
 
     async def decisions(self, id_: int) -> tuple[Decided, ...]:
-        """All decisions that were ever made on a finding, oldest first."""
+        """Return all decisions on a finding, oldest first."""
         made = select(DECISIONS).where(DECISIONS.c.finding == id_).order_by(DECISIONS.c.version)
         async with self._database.reading() as connection:
             rows = (await connection.execute(made)).mappings()
             return tuple(Decided(row["decision"], row["who"], row["at"], row["note"]) for row in rows)
 
     async def decide(self, id_: int, version: int, decision: Decision, who: str, note: str = "") -> Finding | None:
-        """Decides on a finding as it was at `version`, and gives it as it is now; None when there is none.
+        """Decide on a finding as it was at `version`, and return its new state; None if there is none.
 
-        Raises ReviewConflict, with the other's decision, when somebody has decided since.
+        Raises ReviewConflict, with the other decision, when somebody has decided since.
         """
         now = time.time()
         said = {"decision": decision, "who": who, "note": note}
@@ -177,7 +177,7 @@ class Reviews:
         return found
 
     async def precision(self, since: float | None = None) -> tuple[Precision, ...]:
-        """How often each flag of each verifier was right, over decisions made since then, most decided first."""
+        """Return the precision of each flag of each verifier, over decisions since then, most decided first."""
         conditions: list[ColumnElement[bool]] = [FINDINGS.c.decision.is_not(None)]
         if since is not None:
             conditions.append(FINDINGS.c.decided_at >= since)
@@ -196,7 +196,7 @@ class Reviews:
         return tuple(sorted(found, key=lambda each: (-each.confirmed - each.rejected, each.flag, each.verifier)))
 
     async def export(self, wanted: Wanted = Wanted("decided")) -> AsyncIterator[Finding]:
-        """All findings that are wanted, newest first, read bit by bit: for files, calibration and threshold advice."""
+        """Yield all selected findings, newest first, read in batches: for files, calibration and threshold advice."""
         after = None
         while True:
             page = await self.page(wanted, after, _EXPORTED_AT_ONCE)

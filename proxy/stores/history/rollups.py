@@ -1,4 +1,4 @@
-"""Daily roll-ups, pure: what one exchange contributes to which of them (QM1)."""
+"""Daily roll-ups, as pure functions: the contributions of one exchange."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEY = ("grain", "day", "model", "subject", "flag")
 
 
 class Key(NamedTuple):
-    """A roll-up: which of model, subject and flag it is of ("" where it is of all), and its day in UTC."""
+    """A roll-up: its model, subject and flag ("" for all), and its day in UTC."""
 
     grain: Grain
     day: date
@@ -26,19 +26,19 @@ class Key(NamedTuple):
 
 
 def day_of(at: float) -> date:
-    """The day in UTC of a time in Unix seconds."""
+    """Return the day in UTC of a time in Unix seconds."""
     return datetime.fromtimestamp(at, UTC).date()
 
 
 def contributions(exchange: Mapping[Any, Any]) -> Iterator[tuple[Key, dict[str, int]]]:
-    """What a row of exchanges adds to each roll-up that it belongs to."""
+    """Yield the contribution of an exchange to each of its roll-ups."""
     counts = counts_of(exchange)
     for key in _keys(exchange):
         yield key, counts
 
 
 def counts_of(exchange: Mapping[Any, Any]) -> dict[str, int]:
-    """What a row of exchanges adds to any roll-up, by counter; counters that it does not touch are left out."""
+    """Return the contribution of an exchange by counter; unaffected counters are left out."""
     counts = {
         "exchanges": 1,
         "flagged": int(bool(exchange["flags"])),
@@ -74,5 +74,5 @@ def _keys(exchange: Mapping[Any, Any]) -> Iterator[Key]:
 
 
 def subject_key(tenant: str, subject: str) -> str:
-    """Return the name under which figures of a tenant's subject are kept."""
+    """Return the name of a tenant's subject in roll-ups."""
     return f"{tenant}/{subject}" if tenant else subject

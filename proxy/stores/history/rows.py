@@ -1,4 +1,4 @@
-"""From an exchange to rows: what of it goes into which table, and what stays out where no content may be kept."""
+"""Convert an exchange to rows of the tables, leaving out texts if no content may be stored."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from proxy.stores.history.tables import LABELS
 from proxy.types import Choice, Contradiction, Judgement, Report, Source
 from proxy.verification.aggregate import FLAGS
 
-_UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")  # PostgreSQL takes no NUL, and no database a lone surrogate
+_UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")  # PostgreSQL rejects NUL, and every database lone surrogates
 _LABEL_FLAGS = {"unsupported": "unsupported_claims", "contradicted": "contradicted_claims"}
 _OPERATIONAL = ("verifier_degraded", "answer_truncated", "context_truncated")
-"""Flags that tell how a check went, not what is wrong with the answer; nobody is asked to review them."""
+"""Flags about the check itself, not about errors in the answer; they need no review."""
 
 _SUMMED = ("quotes_all_rejected", "low_confidence", "high_risk")
-"""Flags that sum up what else was found; who reviews the claims has reviewed them."""
+"""Flags that summarise others; reviewing the claims covers them."""
 
 _NAMES = ("title", "label", "url")
-"""What a request calls a source: text of its own, which is kept only with the other texts."""
+"""The names that a request gives a source: texts of the request, stored only together with the other texts."""
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of one exchange, still without the numbers that the database gives."""
+    """The rows of one exchange, before the database assigns numbers."""
 
     exchange: Row
     content: Row
@@ -48,7 +48,7 @@ class Rows:
 
 
 def rows_of(entry: Entry, content: Content) -> Rows:
-    """The rows of an exchange; with `hashes`, texts are left out and their lengths and digests are kept."""
+    """Convert an exchange to rows; with `hashes`, texts are replaced by their lengths and digests."""
     question, answer = _clean(entry.question), _clean(_whole_answer(entry.choices))
     report = entry.report
     keeps = content == "full"
@@ -89,27 +89,27 @@ def rows_of(entry: Entry, content: Content) -> Rows:
 
 
 def summary_of(row: Mapping[Any, Any]) -> Summary:
-    """A row of exchanges, with question and answer beside it, as a list shows it."""
+    """Convert a row of exchanges, joined with question and answer, to a list item."""
     fields = {name: row[name] for name in Summary.__slots__ if name != "flags"}
     return Summary(**fields, flags=flags_of(row["flags"]))
 
 
 def stored_of(row: Mapping[Any, Any]) -> Stored:
-    """The same with its packed content."""
+    """Convert the same row, including its packed content."""
     unpacked = loads(zlib.decompress(row["packed"]))
     choices = tuple(Choice(**{**each, "arguments": tuple(each["arguments"])}) for each in unpacked["choices"])
     sources = tuple(Source(**{**each, "labels": tuple(each["labels"])}) for each in unpacked["sources"])
-    prompt = tuple(PromptMessage(**each) for each in unpacked.get("prompt", ()))  # earlier versions kept none
+    prompt = tuple(PromptMessage(**each) for each in unpacked.get("prompt", ()))  # rows of earlier versions have none
     return Stored(summary_of(row), unpacked["report"], choices, sources, prompt)
 
 
 def flags_of(joined: str) -> tuple[str, ...]:
-    """The flags that a column holds, in their order."""
+    """Return the flags in a column, in their order."""
     return tuple(joined.split(",")) if joined else ()
 
 
 def without_texts(report: Mapping[str, Any]) -> dict[str, Any]:
-    """A report in its wire form without any text of answer or sources: claims keep their length and digest."""
+    """Return a report in its wire form without texts of answer or sources: claims keep their length and digest."""
     consistency = report.get("consistency")
     return {
         **report,
@@ -191,7 +191,7 @@ def _claim_counts(report: Report) -> Row:
 def _findings(report: Report, keeps: bool) -> Iterator[Row]:
     """Yield a row for each flagged claim, and one for each flag on the answer that no claim raises.
 
-    A flag that only sums up has a row where it is the sole reason to look at the answer.
+    A flag that only summarises others has a row if it is the only one.
     """
     raised: set[str] = set()
     taken: Counter[str] = Counter()
@@ -231,7 +231,9 @@ def _claim_flags(judgement: Judgement, flags: Sequence[str], *, is_inconsistent:
 def _claim_finding(
     choice: int, judgement: Judgement, flags: Sequence[str], contradictions: Sequence[Contradiction], keeps: bool
 ) -> Row:
-    """Return the row of a flagged claim; its evidence is what it cites and the earlier statements it contradicts."""
+    """Return the row of a flagged claim; its evidence is its citations and the earlier statements that it
+    contradicts.
+    """
     claim, verdict = judgement.claim, judgement.verdict
     citations = [
         {"source": _clean(each.source), "start": each.start, "end": each.end, "score": each.score, "match": each.match}
@@ -274,7 +276,7 @@ _NO_CLAIM: Row = dict.fromkeys(
 
 
 def _clean(text: str) -> str:
-    """A text of the same length that any database takes."""
+    """Replace characters that databases reject, keeping the length."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 

@@ -1,6 +1,6 @@
-"""The tables of the history, as SQLAlchemy knows them. Migrations make them; a test holds the two together.
+"""The tables of the history in SQLAlchemy. Migrations create them; a test keeps both consistent.
 
-Times are Unix seconds, days are UTC's. `seq` numbers exchanges in the order in which they came to be stored.
+Times are Unix seconds, days are in UTC. `seq` numbers exchanges in the order in which they were stored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sqlalchemy.dialects.postgresql import TSVECTOR
 
 SCORES = ("score", "confidence", "consistency", "risk", "quality")
 LATENCIES_MS = (5, 10, 25, 50, 100, 250, 500, 1000, 2500)
-"""Upper ends of the steps in which latencies are counted; there is one more for all that is over them."""
+"""Upper bounds of the latency histogram; one more step counts all above."""
 
 VERDICTS = ("grounded", "partially_grounded", "ungrounded", "not_applicable", "not_checked")
 LABELS = ("supported", "contradicted", "unsupported")
@@ -43,7 +43,7 @@ COUNTERS = (
     *(f"ms_{ms}" for ms in LATENCIES_MS),
     "ms_over",
 )
-"""What roll-ups count, all in whole numbers: sums of scores in ten-thousandths, of latencies in microseconds."""
+"""The counters of roll-ups, all integers: scores are summed in ten-thousandths, latencies in microseconds."""
 
 METADATA = MetaData(
     naming_convention={
@@ -54,7 +54,7 @@ METADATA = MetaData(
     }
 )
 
-_NUMBER = BigInteger().with_variant(Integer, "sqlite")  # only an INTEGER is SQLite's own row number
+_NUMBER = BigInteger().with_variant(Integer, "sqlite")  # only an INTEGER is SQLite's row number
 
 
 def _of_exchange(*, is_key: bool = False, index: bool = False) -> Column[int]:
@@ -100,13 +100,13 @@ CONTENTS = Table(
     Column("packed", LargeBinary, nullable=False),
     Column("asked", Text),
 )
-"""`asked` is the sentence of the question that asks; `keys` are words by which exchanges are found (see `search`).
+"""`asked` is the interrogative sentence of the question; `keys` are words for finding exchanges (see `search`).
 
 `packed` holds report, choices, sources and prompt: JSON compressed with zlib.
 """
 
 WORDS = Table("words", MetaData(), Column("seq", _NUMBER), Column("vector", TSVECTOR))
-"""The index of text. On PostgreSQL it is this table; on SQLite an FTS5 table of the same name that triggers keep."""
+"""The full-text index: this table on PostgreSQL, on SQLite an FTS5 table of the same name updated by triggers."""
 
 EXCHANGE_FLAGS = Table(
     "exchange_flags",
@@ -156,7 +156,7 @@ FINDINGS = Table(
     ),
     sqlite_autoincrement=True,
 )
-"""What a person may be asked about: a flagged claim, or, without one, a flag on the answer; with the last decision."""
+"""Subjects of review: flagged claims and flags on whole answers, with the last decision."""
 
 FINDING_FLAGS = Table(
     "finding_flags",
@@ -175,7 +175,7 @@ DECISIONS = Table(
     Column("at", Float(53), nullable=False),
     Column("note", Text, nullable=False),
 )
-"""Every decision that was ever made; `findings` repeats the last one."""
+"""All decisions; `findings` repeats the last one."""
 
 ROLLUPS = Table(
     "rollups",
@@ -203,6 +203,6 @@ AUDIT = Table(
 
 
 def answered_between(since: float | None, until: float | None) -> list[ColumnElement[bool]]:
-    """The conditions on an exchange that it was answered from `since` on and before `until` (Unix seconds)."""
+    """Return the condition that an exchange was answered at or after `since` and before `until` (Unix seconds)."""
     first = [] if since is None else [EXCHANGES.c.at >= since]
     return first if until is None else [*first, EXCHANGES.c.at < until]

@@ -1,4 +1,4 @@
-"""How quality goes over time: read from daily roll-ups, however many exchanges there are (QM1)."""
+"""Quality over time, from daily roll-ups, so independent of the number of exchanges."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ ScoreName = Literal["score", "confidence", "consistency", "risk", "quality"]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What was counted of some exchanges; see `tables.COUNTERS`."""
+    """Counts over some exchanges; see `tables.COUNTERS`."""
 
     counts: Mapping[str, int]
 
     @property
     def exchanges(self) -> int:
-        """How many exchanges there were."""
+        """The number of exchanges."""
         return self.counts["exchanges"]
 
     @property
     def flagged_share(self) -> float | None:
-        """The share (0–1) of them that carry a flag; None when there were none."""
+        """The share (0–1) of exchanges with a flag; None when there were none."""
         return self.counts["flagged"] / self.exchanges if self.exchanges else None
 
     @property
     def cache_hit_rate(self) -> float | None:
-        """The share (0–1) of verdicts that were known already; None when there were none."""
+        """The share (0–1) of verdicts found in the cache; None when there were none."""
         looked_up = self.counts["cache_hits"] + self.counts["cache_misses"]
         return self.counts["cache_hits"] / looked_up if looked_up else None
 
     @property
     def mean_ms(self) -> float | None:
-        """The mean time that verification took; None when there were no exchanges."""
+        """The mean duration of verification; None when there were no exchanges."""
         return self.counts["us_sum"] / self.exchanges / 1000 if self.exchanges else None
 
     def mean(self, score: ScoreName) -> float | None:
-        """The mean of a score (0–1) over the exchanges that have it; None when none does."""
+        """Return the mean of a score (0–1) over the exchanges that have it; None when none does."""
         count = self.counts[f"{score}_count"]
         return self.counts[f"{score}_sum"] / count / 10_000 if count else None
 
     def latency_ms(self, share: float) -> float | None:
-        """The time that this share (0–1) of the exchanges did not exceed, to the step above; None if over them all."""
+        """Return an upper bound of the latency of this share (0–1) of the exchanges; None if above all steps."""
         needed, seen = share * self.exchanges, 0
         for step in LATENCIES_MS:
             seen += self.counts[f"ms_{step}"]
@@ -78,9 +78,9 @@ class Trends:
     async def daily(
         self, by: By, since: date, until: date, *, key: str | None = None, flag: str | None = None, limit: int = 10_000
     ) -> tuple[Trend, ...]:
-        """Figures per day and key, oldest first, of the days from `since` until before `until`; at most `limit`.
+        """Return figures per day and key, oldest first, of the days from `since` until before `until`; at most `limit`.
 
-        With `key` of that one only, with `flag` (by model or subject) of the exchanges that carry it.
+        With `key` only of that one, with `flag` (by model or subject) of the exchanges that carry it.
         """
         of = ROLLUPS.c[by] if by != "all" else ROLLUPS.c.model
         wanted = select(ROLLUPS).where(*_within(_grain(by, flag), since, until))
@@ -97,7 +97,7 @@ class Trends:
     async def totals(
         self, by: By, since: date, until: date, *, flag: str | None = None, limit: int = 100
     ) -> tuple[tuple[str, Figures], ...]:
-        """Figures per key over all these days, those with the most exchanges first."""
+        """Return figures per key over all these days, those with the most exchanges first."""
         of = ROLLUPS.c[by] if by != "all" else ROLLUPS.c.model
         sums = [func.sum(ROLLUPS.c[counter]).label(counter) for counter in COUNTERS]
         wanted = select(of.label("key"), *sums).where(*_within(_grain(by, flag), since, until)).group_by(of)
@@ -110,7 +110,7 @@ class Trends:
 
 
 def total(figures: Sequence[Figures]) -> Figures:
-    """The figures of several days or keys together."""
+    """Sum the figures of several days or keys."""
     counts: Counter[str] = Counter()
     for each in figures:
         counts.update(each.counts)

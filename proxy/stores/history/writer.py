@@ -1,4 +1,4 @@
-"""Records exchanges in batches beside the answers, which never wait for it. What cannot be recorded is counted."""
+"""Record exchanges in batches in the background. Exchanges that cannot be recorded are counted."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _LATELY_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
-    """How exchanges are recorded.
+    """The parameters of recording.
 
-    A batch is written `interval` seconds after its first exchange came, or as soon as it holds `batch` of them: so
-    much a killed process loses at most while the database is well. During an outage at most `queue` exchanges, of
-    `queue_size` characters in all, wait for it. Writing a batch may take `timeout` seconds, and so may closing.
+    A batch is written `interval` seconds after its first exchange arrived, or once it holds `batch` exchanges: this
+    bounds the loss of a killed process while the database is available. During an outage at most `queue` exchanges, of
+    `queue_size` characters in total, wait. Writing a batch may take `timeout` seconds, and so may closing.
     """
 
     content: Content = "full"
@@ -41,7 +41,7 @@ class WriterSettings:
 
 
 class Writer:
-    """Takes exchanges on the event loop and writes them in a task of its own, in the order in which they came."""
+    """Receives exchanges on the event loop and writes them in a background task, in the order of arrival."""
 
     def __init__(self, database: Database, settings: WriterSettings) -> None:
         self._database = database
@@ -62,11 +62,11 @@ class Writer:
         self.written = 0
 
     def start(self) -> None:
-        """Begins to write; the tables are made first, as soon as the database can be reached."""
+        """Start writing; the tables are created first, as soon as the database can be reached."""
         self._task = asyncio.create_task(self._run())
 
     def put(self, entry: Entry) -> None:
-        """Has an exchange recorded; takes no time. When there is no room for it, it is lost and counted in `lost`."""
+        """Queue an exchange. When the queue is full, it is lost and counted in `lost`."""
         settings = self._settings
         if len(self._waiting) >= settings.queue or self._size + entry.size > settings.queue_size:
             self._lose(1, "no room")
@@ -80,16 +80,16 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        """How many exchanges are still to be written."""
+        """The number of exchanges still to be written."""
         return len(self._waiting)
 
     @property
     def has_lost_lately(self) -> bool:
-        """Whether an exchange was lost within the last ten minutes."""
+        """True if an exchange was lost within the last ten minutes."""
         return time.monotonic() - self._lost_at < _LATELY_S
 
     async def flush(self) -> bool:
-        """Waits until all that came before is written, `timeout` seconds at most; False when that was not enough."""
+        """Wait until all earlier exchanges are written, `timeout` seconds at most; False when that was not enough."""
         self._flushing.set()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.timeout):
@@ -97,21 +97,21 @@ class Writer:
         return self._idle.is_set()
 
     def drop(self, subject: str, tenant: str | None = None) -> None:
-        """Gives up what is still to be written about a subject of a tenant, or of all tenants."""
+        """Discard pending exchanges about a subject of a tenant, or of all tenants."""
         kept = [each for each in self._waiting if each.subject != subject or tenant not in (None, each.tenant)]
         self._waiting = deque(kept)
         self._size = sum(entry.size for entry in kept)
         self._settle()
 
     async def close(self) -> None:
-        """Writes what is waiting, as far as the database and `timeout` allow; what is left then is lost."""
+        """Write pending exchanges as far as the database and `timeout` allow; the rest is lost."""
         if self._task is None:
             return
         if not self.is_down:
             await self.flush()
         for event in (self._closing, self._came, self._flushing):
             event.set()
-        await asyncio.wait({self._task}, timeout=self._settings.timeout)  # what it has begun with the database it ends
+        await asyncio.wait({self._task}, timeout=self._settings.timeout)  # a write in progress completes
         self._task.cancel()
         if self._waiting:
             self._lose(len(self._waiting), "the process ends")
@@ -119,7 +119,7 @@ class Writer:
     def _lose(self, count: int, reason: str) -> None:
         self.lost += count
         self._lost_at = time.monotonic()
-        if not self._has_told or self.lost % 1000 < count:  # once when it begins, and now and then as it goes on
+        if not self._has_told or self.lost % 1000 < count:  # at the first loss, then once per thousand
             log.warning("history.lost", count=count, reason=reason, lost=self.lost)
         self._has_told = True
 
@@ -134,7 +134,7 @@ class Writer:
                 if not self.is_down:
                     log.warning("history.down", error=type(error).__name__, cause=_cause(error), waiting=self.waiting)
                 self.is_down = True
-                self._migrated = False  # what comes back may be another database, without tables
+                self._migrated = False  # the database may come back without tables
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._closing.wait(), rest)
                 rest = min(2 * rest, _LONGEST_REST_S)
@@ -147,7 +147,7 @@ class Writer:
         self._migrated = True
 
     async def _write_next(self) -> None:
-        """Waits for exchanges and writes one batch of them; they go on waiting when that fails."""
+        """Wait for exchanges and write one batch; they stay in the queue when that fails."""
         await self._came.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(0 if self.is_down else self._settings.interval):
@@ -162,7 +162,7 @@ class Writer:
         self._forget(batch)
 
     def _rows(self, batch: Sequence[Entry]) -> list[Rows]:
-        """The rows of a batch, less those of an exchange that cannot be made rows of."""
+        """Return the rows of a batch, without exchanges that cannot be converted."""
         found: list[Rows] = []
         for entry in batch:
             try:
@@ -172,7 +172,7 @@ class Writer:
         return found
 
     async def _write(self, rows: Sequence[Rows]) -> None:
-        """Writes a batch; when the fault lies in what it holds, one by one, and the culprits are lost."""
+        """Write a batch; if its content is at fault, write one by one and discard the failing ones."""
         if not rows:
             return
         try:
@@ -194,14 +194,14 @@ class Writer:
             await record(self._database, rows)
 
     def _forget(self, batch: Sequence[Entry]) -> None:
-        """Takes a batch that is dealt with out of what is waiting."""
+        """Remove a finished batch from the queue."""
         done = set(map(id, batch))
         while self._waiting and id(self._waiting[0]) in done:
             self._size -= self._waiting.popleft().size
         self._settle()
 
     def _settle(self) -> None:
-        """Goes back to waiting when there is too little, or nothing, to be written."""
+        """Reset the events when there is less than a batch, or nothing, to write."""
         if len(self._waiting) < self._settings.batch:
             self._flushing.clear()
         if not self._waiting:

@@ -1,1 +1,1 @@
-"""Work that is done later and survives the process (DQ1, DQ2)."""
+"""Background jobs that survive the process."""

@@ -1,4 +1,4 @@
-"""Deferred work for the event loop: kept durably before it is promised, and never in an answer's way."""
+"""Deferred work for the event loop: stored durably before it is promised, and never blocking an answer."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ T = TypeVar("T")
 
 log = structlog.get_logger("groundwire.jobs")
 
-_REST_S = 5.0  # after a failure of the database nothing is asked of it for so long
+_REST_S = 5.0  # pause after a failure of the database
 _LONGEST_PAUSE_S = 60.0  # between two attempts to reach the database
-_START_S = 10.0  # for reaching it before the first job comes
+_START_S = 10.0  # for reaching it before the first job arrives
 
 
 class Jobs:
     """The jobs of several kinds of work, one `Jobs` per process. Used from the event loop that starts it.
 
-    Every `run` is called on that loop. A database that is down holds nothing up: `defer` then fails at once, what was
-    lost is counted in `lost`, and the database is sought again in the background. `waiting` is how many jobs of each
-    kind were not done yet at the last sweep.
+    Every `run` is called on that loop. A database that is down blocks nothing: `defer` then fails at once, lost jobs
+    are counted in `lost`, and the connection is retried in the background. `waiting` is the number of unfinished jobs
+    of each kind at the last sweep.
     """
 
     def __init__(self, store: JobStore, work: Sequence[Work]) -> None:
@@ -49,26 +49,26 @@ class Jobs:
         self.waiting = dict.fromkeys((each.kind for each in work), 0)
 
     def begin(self, work: Sequence[Work]) -> None:
-        """Has jobs run as this work says from now on. Which kinds there are, and how often they are tried, stays."""
+        """Run jobs with these functions from now on. The kinds, and the number of attempts, do not change."""
         self._runs = {each.kind: each for each in work}
 
     async def start(self) -> None:
-        """Begins to work off jobs, those that an earlier process left behind included. Returns also when it cannot."""
+        """Start processing jobs, including those of an earlier process. Returns also when the database is down."""
         self._loop = asyncio.get_running_loop()
         self._keeper.start()
         await asyncio.to_thread(self._sought.wait, _START_S)
 
     @property
     def is_down(self) -> bool:
-        """Whether nothing can be kept just now."""
+        """True if no job can be stored now."""
         is_resting = time.monotonic() < self._rests_until
         return not self._reached.is_set() or is_resting or self._transact.is_gone()
 
     async def defer(self, kind: str, id_: str, payload: bytes, tenant: str = "", after: float | None = None) -> None:
-        """Keep a job of a tenant, durably once this returns; under a known kind and id, nothing changes.
+        """Store a job of a tenant, durably once this returns; an existing kind and id is left unchanged.
 
-        It is first tried `after` so many seconds, an hour at most. Raises JobsUnavailable, after `patience` at the
-        latest, when it is not certain to be kept.
+        The first attempt is made after `after` seconds, an hour at most. Raises JobsUnavailable, after `patience` at
+        the latest, when the job may not have been stored.
         """
         try:
             if len(payload) > self._store.max_payload:
@@ -80,11 +80,11 @@ class Jobs:
             raise
 
     async def result(self, kind: str, id_: str, tenant: str = "") -> Outcome:
-        """What has become of a tenant's job. Raises JobsUnavailable when that cannot be known just now."""
+        """Return the state of a tenant's job. Raises JobsUnavailable when it cannot be read now."""
         return await self._asked(self._transact.outcome, kind, id_, tenant)
 
     async def close(self) -> None:
-        """Takes up no more jobs, lets those in hand end within `drain`, and leaves the others to the next process."""
+        """Stop accepting jobs, let running ones finish within `drain`, and leave the others to the next process."""
         self._closing.set()
         interruption = asyncio.get_running_loop().call_later(self._store.drain, self._interrupt)
         try:
@@ -98,7 +98,7 @@ class Jobs:
             self._asking.shutdown(wait=False, cancel_futures=True)
 
     async def _asked(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What the database says, asked in a thread and waited for with `patience`."""
+        """Call the database in a thread and wait for it at most `patience`."""
         if self.is_down:
             raise JobsUnavailable("the database of jobs cannot be reached")
         future = self._asking.submit(ask, *args, **kwargs)
@@ -110,7 +110,7 @@ class Jobs:
             raise JobsUnavailable("the database of jobs cannot be reached", operator=operator) from error
 
     def _run(self, work: Work, id_: str, payload: bytes) -> bytes:
-        """Runs a job on the event loop, called from a thread of its own. Raises what it raises, and Interrupted."""
+        """Run a job on the event loop, called from another thread. Raises the job's exceptions, and Interrupted."""
         loop = self._loop
         if loop is None or self._closing.is_set():
             raise Interrupted
@@ -127,10 +127,10 @@ class Jobs:
         for future in tuple(self._in_hand):
             future.cancel()
 
-    # --- in a thread of its own ---------------------------------------------------------------------------------------
+    # --- in a separate thread -----------------------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        """Reaches the database, however long that takes, and from then on looks after what is in it."""
+        """Connect to the database, however long that takes, and then sweep it periodically."""
         pause = 1.0
         while not self._closing.is_set():
             try:

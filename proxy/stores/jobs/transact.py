@@ -1,8 +1,8 @@
-"""The one door to DBOS Transact, which keeps jobs in SQLite or PostgreSQL and hands them out. Called from threads only.
+"""The adapter for DBOS Transact, which stores and dispatches jobs in SQLite or PostgreSQL. Called from threads only.
 
-Every attempt at a job is a workflow of its own which, when it fails, enqueues the next one with a delay: a job that
-waits holds no thread and no place in its queue, as it would asleep within one long workflow. Payloads and results are
-kept as JSON text, nothing is pickled. DBOS is one per process, and so is this.
+Every attempt at a job is a separate workflow which, when it fails, enqueues the next one with a delay: a waiting job
+occupies no thread and no slot in its queue, unlike one asleep within a long workflow. Payloads and results are stored
+as JSON text, nothing is pickled. There is one DBOS instance per process.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 log = structlog.get_logger("groundwire.jobs")
 
 _APPLICATION = "groundwire"
-_VERSION = "1"  # of what is kept: releases with the same one take up each other's jobs
-_DEATHS = 2  # of processes that had one job alone in hand which others left behind; then it is given up
-_LEASE = 1.5  # times the longest attempt: whoever has a job in hand for longer is taken for dead
+_VERSION = "1"  # of the storage format: releases with the same version process each other's jobs
+_DEATHS = 2  # processes that died with one job running alone; then it is given up
+_LEASE = 1.5  # times the longest attempt: a process with a running job for longer counts as dead
 _FORGET_EVERY_S = 60.0
 _FORGET_BATCH = 500
 _ON_RECORD_S = 5.0
@@ -48,7 +48,9 @@ Run = Callable[[Work, str, bytes], bytes]
 
 
 class Interrupted(BaseException):
-    """The process ends before the job does. DBOS records exceptions as outcomes, but not this: it stays to be done."""
+    """The process ends before the job. DBOS records exceptions as outcomes, but not this one, so the job stays
+    pending.
+    """
 
 
 class Transact:
@@ -69,7 +71,7 @@ class Transact:
         self._launched_on: Identity | None = None
 
     def launch(self) -> None:
-        """Opens the database and begins to work off what is in it. Raises when it cannot be reached."""
+        """Open the database and start processing its jobs. Raises when it cannot be reached."""
         from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer
 
         _listen_to_dbos()
@@ -108,7 +110,7 @@ class Transact:
         )
 
     def is_gone(self) -> bool:
-        """Whether the SQLite file that was opened is deleted or replaced; what is written to it then is not kept."""
+        """Return whether the open SQLite file was deleted or replaced, so that writes to it are lost."""
         return self._client is not None and self._file is not None and identity(self._file) != self._launched_on
 
     def _register_queues(self) -> None:
@@ -123,9 +125,9 @@ class Transact:
             )
 
     def enqueue(self, kind: str, id_: str, payload: bytes, tenant: str = "", after: float | None = None) -> None:
-        """Keep a job of a tenant, unless there is one under this kind and id. Raises when the database fails.
+        """Store a job of a tenant, unless one exists under this kind and id. Raises when the database fails.
 
-        All attempts at it, and the job that follows it, are the tenant's too. The first one comes `after` so many
+        All its attempts, and the job that follows it, belong to the tenant. The first attempt is made after `after`
         seconds, an hour at most.
         """
         options = _options(kind, id_, 1)
@@ -135,13 +137,13 @@ class Transact:
         self._opened().enqueue(options, id_, payload.decode(), 1)
 
     def outcome(self, kind: str, id_: str, tenant: str | None = None) -> Outcome:
-        """What has become of a job; with `tenant`, only of one that is the tenant's. Raises when the database fails."""
+        """Return the state of a job; with `tenant`, only of one that belongs to it. Raises when the database fails."""
         names = [_name(kind, id_, attempt) for attempt in range(1, self._work[kind].attempts + 1)]
         found = self._opened().list_workflows(workflow_ids=names, load_input=False)
         return _outcome([each for each in found if tenant in (None, each.authenticated_user or "")])
 
     def sweep(self) -> None:
-        """Takes up the jobs of processes that have died, and now and then removes jobs that ended long ago."""
+        """Take over the jobs of dead processes, and periodically delete old finished jobs."""
         if self._store.is_shared:
             self._recover()
         if time.monotonic() >= self._forgets_at:
@@ -149,7 +151,7 @@ class Transact:
             self._forget()
 
     def waiting(self) -> dict[str, int]:
-        """How many jobs of each kind are not done yet, as far as ten thousand. Raises when the database fails."""
+        """Return the number of unfinished jobs of each kind, up to ten thousand. Raises when the database fails."""
         found = dict.fromkeys(self._work, 0)
         active = self._opened().list_workflows(
             status=list(_ACTIVE), limit=_MOST_COUNTED, load_input=False, load_output=False
@@ -159,11 +161,11 @@ class Transact:
         return found
 
     def close(self, drain: float) -> None:
-        """Takes up no more jobs and waits up to `drain` seconds for those in hand."""
+        """Stop accepting jobs and wait up to `drain` seconds for running ones."""
         from dbos import DBOS
         from dbos._dbos import _get_dbos_instance
 
-        with suppress(Exception):  # else a thread that waits for a database that is down would outlive the process
+        with suppress(Exception):  # else a thread that waits for an unavailable database would outlive the process
             _get_dbos_instance()._sys_db._retry_connection_errors = False
         DBOS.destroy(destroy_registry=True, workflow_completion_timeout_sec=math.ceil(drain))
         self._opened().destroy()
@@ -192,9 +194,9 @@ class Transact:
         return attempt
 
     def _attempt(self, work: Work, id_: str, payload: str, number: int) -> dict[str, str]:
-        """One attempt at a job, taken up anew when a process died in it; what it returns is kept with it.
+        """Make one attempt at a job, repeated when a process died in it; its return value is stored.
 
-        Such jobs run one after the other: that tells the one that brings processes down from those it took with it.
+        Such jobs run one after the other: this identifies the job that crashes processes among those that ran with it.
         """
         if self._begins():
             return self._try(work, id_, payload, number)
@@ -206,7 +208,7 @@ class Transact:
 
     @contextmanager
     def _alone(self, name: str) -> Iterator[None]:
-        """Room for one suspect at a time, the next one once it is on record what became of the one before."""
+        """Let one suspect run at a time, the next one after the outcome of the preceding one is recorded."""
         with self._suspects:
             ends = time.monotonic() + _ON_RECORD_S
             while self._suspect and self._is_pending(self._suspect) and time.monotonic() < ends:
@@ -219,14 +221,14 @@ class Transact:
         return any(each.status == "PENDING" for each in found)
 
     def _begins(self) -> bool:
-        """Leaves a durable mark; False when the mark that was due had been left before, by a process that died."""
+        """Store a durable mark; False if a process that died had stored it before."""
         from dbos import DBOS
 
         mark = uuid4().hex
         return DBOS.run_step({"name": "begins"}, lambda: mark) == mark
 
     def _try(self, work: Work, id_: str, payload: str, number: int) -> dict[str, str]:
-        """Runs a job: `done` with its result, `failed` with the reason, or nothing, when there is another attempt."""
+        """Run a job: return `done` with its result, `failed` with the reason, or nothing if another attempt follows."""
         from dbos import DBOS
 
         try:
@@ -259,10 +261,10 @@ class Transact:
         return {"done": result}
 
     def _recover(self) -> None:
-        """Hands out anew what a process has had in hand for longer than any attempt may take.
+        """Redistribute jobs that a process has had running for longer than any attempt may take.
 
-        It is our own clock that counts, from when we first saw it there. A process that lives after all may go on, but
-        what it comes to is not recorded any more.
+        The local clock counts, from when this process first saw the job there. A process that is alive may go on, but
+        its result is not recorded.
         """
         from dbos import DBOS
 
@@ -296,7 +298,7 @@ def _options(kind: str, id_: str, attempt: int) -> EnqueueOptions:
 
 
 def _outcome(attempts: Sequence[WorkflowStatus]) -> Outcome:
-    """What all attempts at a job come to."""
+    """Combine the states of all attempts at a job."""
     if not attempts:
         return Outcome("unknown")
     said = [(each.output or {}, each.completed_at or 0) for each in attempts]
@@ -309,7 +311,7 @@ def _outcome(attempts: Sequence[WorkflowStatus]) -> Outcome:
 
 
 class _Relay(logging.Handler):
-    """DBOS's own warnings as events of ours: their first line, which names jobs by id and holds nothing of them."""
+    """Log DBOS's warnings as events: their first line, which identifies jobs by id and contains no payload."""
 
     def emit(self, record: logging.LogRecord) -> None:
         said = record.getMessage().partition("\n")[0][:200]
@@ -318,6 +320,6 @@ class _Relay(logging.Handler):
 
 def _listen_to_dbos() -> None:
     logger = logging.getLogger("dbos")
-    if not logger.handlers:  # else DBOS would write to standard error in a shape of its own
+    if not logger.handlers:  # else DBOS would write to standard error in another format
         logger.addHandler(_Relay())
         logger.propagate = False

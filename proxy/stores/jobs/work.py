@@ -1,4 +1,4 @@
-"""The words for deferred work: what is to be done, where it is kept, and what has become of it."""
+"""The types of deferred work: its definition, its storage and its outcome."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
-_LONGEST_ASKED_S = 3600.0  # the longest wait that a Retry-After is granted
+_LONGEST_ASKED_S = 3600.0  # the longest wait granted to a Retry-After
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One kind of work: `run` makes a payload under an id into a result, both JSON, and does no harm when run twice.
+    """One kind of work: `run` converts a payload under an id to a result, both JSON, and is idempotent.
 
-    It is tried `attempts` times, each at most `timeout` seconds, `at_once` of them side by side in one process. Before
-    the second attempt come `first_wait` seconds, before every further one twice as many, up to `longest_wait`. If
+    It is tried `attempts` times, each at most `timeout` seconds, `at_once` of them concurrently in one process. The
+    second attempt follows after `first_wait` seconds, every further one after twice as many, up to `longest_wait`. If
     `then` names a kind, the result becomes the payload of a job of that kind under the same id.
     """
 
@@ -28,19 +28,19 @@ class Work:
     then: str | None = None
 
     def wait_after(self, attempt: int, asked: float | None = None) -> float:
-        """Seconds to wait after a failed attempt (1, 2, …), and no fewer than were `asked` for, up to an hour."""
+        """Return the seconds to wait after a failed attempt (1, 2, …), at least `asked`, which counts up to an hour."""
         doubled = self.first_wait * 2.0 ** (attempt - 1)
         return max(min(doubled, self.longest_wait), granted(asked))
 
 
 def granted(asked: float | None) -> float:
-    """Return the seconds to wait when so many are asked for: an hour at most, none when nobody asks."""
+    """Limit a requested wait to an hour; 0 for None."""
     return min(asked or 0.0, _LONGEST_ASKED_S)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What has become of a job: its result when it is done, the reason when it has failed."""
+    """The state of a job: its result when it is done, the reason when it has failed."""
 
     state: Literal["pending", "done", "failed", "unknown"]
     result: bytes = b""
@@ -49,12 +49,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class JobStore:
-    """Where jobs are kept, and how.
+    """The storage of jobs.
 
-    `url` is `sqlite:///file.db`, for one process, or `postgresql://…`, for replicas; there everything lies in `schema`.
-    In seconds: `keep` is how long a job stays after its end, `poll` how often the queues are looked at, `sweep` how
-    often jobs of dead processes and jobs that ended long ago are, `patience` how long keeping a job may take before it
-    counts as lost, `drain` how long jobs in hand may go on when the process ends. `max_payload` is in bytes.
+    `url` is `sqlite:///file.db`, for one process, or `postgresql://…`, for replicas; there everything is in `schema`.
+    In seconds: `keep` is the retention of finished jobs, `poll` the interval of polling the queues, `sweep` that of
+    checking for dead processes and old jobs, `patience` the limit of storing a job before it counts as lost, `drain`
+    the time for running jobs at shutdown. `max_payload` is in bytes.
     """
 
     url: str
@@ -68,5 +68,5 @@ class JobStore:
 
     @property
     def is_shared(self) -> bool:
-        """Whether several processes may use it at once."""
+        """True if several processes may use it concurrently."""
         return not self.url.startswith("sqlite")

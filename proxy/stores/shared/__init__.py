@@ -1,1 +1,1 @@
-"""What replicas share, in Redis: verdicts and the limits of clients. Nothing of it is needed to answer."""
+"""State shared by replicas in Redis: verdicts and client limits. Answers do not depend on it."""

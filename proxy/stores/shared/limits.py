@@ -1,8 +1,8 @@
-"""Limits of clients that replicas keep together, in Redis; while it is down each keeps them for itself (SE1, DE2).
+"""Client limits shared by replicas in Redis; while it is down each replica applies its limits alone.
 
-A script decides on rate and places in one step, by the clock of Redis. No library does both: `limits`, the best kept,
-knows nothing of requests at once, and would take two round trips. A place is a lease that is renewed while its request
-runs, so that those of a killed replica are free again within half a minute.
+A script decides on rate and slots in one step, by the clock of Redis. No library does both: `limits`, the best
+maintained, does not cover concurrent requests, and would take two round trips. A slot is a lease that is renewed while
+its request runs, so that those of a killed replica expire within half a minute.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ redis.call('PEXPIRE', KEYS[1], math.ceil(lease * 1000))
 
 
 class SharedLimits:
-    """Turns that replicas give together; `alone` gives them while Redis is down. `lease` is in seconds."""
+    """Turns shared by replicas; `alone` grants them while Redis is down. `lease` is in seconds."""
 
     def __init__(self, redis: SharedRedis, alone: Limiter, prefix: str = "groundwire", lease: float = _LEASE_S) -> None:
         self._redis = redis
@@ -115,6 +115,6 @@ class SharedLimits:
         await self._redis.ask(free)
 
     async def aclose(self) -> None:
-        """Ends the renewing."""
+        """Stop renewing leases."""
         if self._renewing is not None:
             self._renewing.cancel()

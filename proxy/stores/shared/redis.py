@@ -1,4 +1,4 @@
-"""The only door to Redis: it keeps nobody waiting, and while Redis is down nobody asks (CA2)."""
+"""The connection to Redis: calls have a short time-out, and while Redis is down no call is made."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ log = structlog.get_logger("groundwire.redis")
 _CONNECTIONS = 32
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
-_MOST_WORK = 256  # things to be done beside requests that may wait at once; what is over it is left undone
-_LAST_WORDS_S = 1.0  # for what is still to be done when the process ends
+_MOST_WORK = 256  # background tasks that may wait; further ones are dropped
+_LAST_WORDS_S = 1.0  # for background tasks at shutdown
 _FAILURES = (RedisError, OSError, TimeoutError)
 
 
 class SharedRedis:
-    """One Redis, for which nothing waits longer than `patience` seconds.
+    """One Redis, with calls limited to `patience` seconds.
 
-    After a failure it counts as down, and whoever asks is told so at once, until it has answered a ping, which is tried
-    again and again beside everything else.
+    After a failure it counts as down, and calls fail at once, until it has answered a ping, which is retried in the
+    background.
     """
 
     def __init__(self, url: str, patience: float) -> None:
@@ -38,8 +38,8 @@ class SharedRedis:
             url,
             max_connections=_CONNECTIONS,
             timeout=patience,
-            retry=Retry(NoBackoff(), 1),  # a connection that was closed while it was idle is worth a second one
-            socket_timeout=None,  # `patience` covers it, and the time for a connection besides
+            retry=Retry(NoBackoff(), 1),  # an idle connection may have been closed: try a second one
+            socket_timeout=None,  # `patience` covers it, and the time for a connection as well
             socket_connect_timeout=None,
         )
         self._client: Redis = Redis.from_pool(pool)
@@ -50,11 +50,11 @@ class SharedRedis:
 
     @property
     def client(self) -> Redis:
-        """For what is made of it once, such as scripts; what is asked of it is asked through `ask`."""
+        """For one-time preparation such as scripts; calls are made through `ask`."""
         return self._client
 
     async def ask(self, work: Callable[[Redis], Awaitable[T]]) -> T:
-        """What `work` comes to. Raises StoreUnavailable when Redis is down or takes too long."""
+        """Return the result of `work`. Raises StoreUnavailable when Redis is down or takes too long."""
         if self._mending is not None:
             self._unanswered += 1
             raise StoreUnavailable("Redis is down.")
@@ -66,7 +66,7 @@ class SharedRedis:
             raise StoreUnavailable("Redis is down.") from error
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Does `work`, which may raise StoreUnavailable, beside everything else; nobody hears whether it succeeds."""
+        """Run `work`, which may raise StoreUnavailable, in the background; its success is not reported."""
         if self._mending is not None or len(self._tasks) >= _MOST_WORK:
             work.close()
             return
@@ -100,13 +100,13 @@ class SharedRedis:
         self._mending, self._unanswered = None, 0
 
     def degraded(self) -> str | None:
-        """What is amiss, or None."""
+        """Return a description of the failure, or None."""
         if self._mending is None:
             return None
         return f"unavailable; verdicts and limits are those of this process, {self._unanswered} questions unanswered"
 
     async def aclose(self) -> None:
-        """Does what is still to be done beside, as far as a second goes, and closes all connections."""
+        """Finish background tasks within a second, and close all connections."""
         if self._mending is not None:
             self._mending.cancel()
         if self._tasks:

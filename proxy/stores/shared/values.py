@@ -1,4 +1,4 @@
-"""Values that any replica has computed, in Redis under exact keys; what cannot be read is not there (CA1, CA2)."""
+"""Values computed by any replica, in Redis under exact keys; unreadable values count as missing."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from proxy.stores.shared.redis import SharedRedis
 
 V = TypeVar("V")
 
-_FORMAT = "2"  # how a value is written; replicas of another one do not read it
+_FORMAT = "2"  # version of the encoding; replicas of another version ignore it
 
-_LARGEST = 64 * 2**10  # bytes of one value; what is larger is computed sooner than it is fetched
+_LARGEST = 64 * 2**10  # bytes of one value; a larger one is recomputed faster than fetched
 
 
 class SharedValues(Generic[V]):
     """Values of one `kind`, frozen dataclasses of the type `shape`, for `ttl` seconds.
 
-    They are told apart by the version that computed them and by the shape that they have, so that replicas of two
-    versions do not read each other's. All that a request wants is fetched at once.
+    Keys include the program's version and the schema of the type, so that replicas of two versions do not read each
+    other's values. All values of a request are fetched at once.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class SharedValues(Generic[V]):
         self._prefix = f"groundwire:{kind}:{version('groundwire')}-{schema}-{_FORMAT}:".encode()
 
     async def find(self, keys: Sequence[bytes]) -> Mapping[bytes, tuple[V, float, bytes]]:
-        """The values that there are, each with its age in seconds and its owner; none when Redis is down."""
+        """Return the values available, each with its age in seconds and its owner; none when Redis is down."""
         names = [self._name(key) for key in keys]
         try:
             found = await self._redis.ask(lambda redis: redis.mget(names))
@@ -50,7 +50,7 @@ class SharedValues(Generic[V]):
         return {key: value for key, value in read.items() if value is not None}
 
     def keep(self, values: Mapping[bytes, V], owner: bytes) -> None:
-        """Has values kept, beside everything else."""
+        """Store values in the background."""
         written = {
             self._name(key): raw for key, value in values.items() if (raw := self._written(value, owner)) is not None
         }
@@ -70,7 +70,7 @@ class SharedValues(Generic[V]):
         return self._prefix + key.hex().encode()
 
     def _written(self, value: V, owner: bytes) -> bytes | None:
-        """Return Unix milliseconds, for whom it was computed, and the value as JSON; None for what JSON cannot hold."""
+        """Return Unix milliseconds, the owner, and the value as JSON; None if it cannot be encoded."""
         try:
             raw = b"%d %b %b" % (self._now() * 1000, owner, orjson.dumps(value))
         except TypeError:  # a lone surrogate in a text

@@ -1,1 +1,1 @@
-"""Statements beside their evidence: vetoes, the lexicon behind them, and the learned model."""
+"""Statements alongside their evidence: vetoes, features and the learned model of words."""

@@ -1,7 +1,7 @@
-"""What a claim and its evidence look like in numbers: the input of the learned model (ST1).
+"""What a claim and its evidence look like in numbers: the input of the learned model.
 
 Every feature is taken from the claim and from passages that share a good part of its words, never from how many or how
-long the sources are, so text that is beside the point changes none of them (CX5).
+long the sources are, so text that is beside the point changes none of them.
 """
 
 from __future__ import annotations
@@ -9,17 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from proxy.types import Claim
-from proxy.verification.alignment.lexicon import FRAME_WORDS, concept, root
-from proxy.verification.alignment.thesaurus import related
-from proxy.verification.alignment.vetoes import Reading, read_claim
 from proxy.verification.context.index import Context, Passage
+from proxy.verification.text.lexicon import FRAME_WORDS, concept, root
+from proxy.verification.text.reading import Reading, read_claim
 from proxy.verification.words import Word
-
-if TYPE_CHECKING:
-    from proxy.verification.statement import Alignment
 
 _SEEDS = 12
 _SHARED = 0.25  # of the claim's words, that a passage must have to count as being about the same thing
@@ -51,21 +47,23 @@ SIGNS = Features(1, 1, 1, 1, 1, -1, -1)
 """Whether more of a feature speaks for a claim (1) or against it (−1)."""
 
 
-def features(claim: Claim, alignment: Alignment, context: Context, *, by_rule: bool) -> Features:
-    """The features of an aligned claim; `by_rule` is what the rules make of the same alignment."""
+def features(
+    claim: Claim, found: float, passages: Sequence[Passage], context: Context, *, verbatim: bool, by_rule: bool
+) -> Features:
+    """Return the features of a claim that is aligned with `passages`; `found` and the rest are those of `Features`."""
     reading = read_claim(claim.text)
     content = [
         place for place, word in enumerate(reading.words) if word.carries_meaning and word.stem not in FRAME_WORDS
     ]
-    window = _Text(alignment.window)
-    about = _Text(_about(reading, content, context, alignment.window))
+    window = _Text(passages)
+    about = _Text(_about(reading, content, context, passages))
     new = [place for place in content if not about.has(reading.words[place])]
     end = content[-_END:]
     return Features(
-        found=alignment.union,
+        found=found,
         wording=_triples(reading.words, window),
         together=_together(reading, content, about),
-        verbatim=float(alignment.verbatim is not None),
+        verbatim=float(verbatim),
         by_rule=float(by_rule),
         new_names=math.log1p(sum(map(reading.is_name, new))),
         new_end=sum(not window.has(reading.words[place]) for place in end) / max(1, len(end)),
@@ -78,7 +76,6 @@ class _Text:
     def __init__(self, passages: Iterable[Passage]) -> None:
         self._readings = [passage.reading for passage in passages]
         self._concepts = frozenset[str]().union(*(reading.places for reading in self._readings))
-        self._stems = frozenset[str]().union(*(reading.stems for reading in self._readings))
         self._roots = frozenset[str]().union(*(reading.roots for reading in self._readings))
 
     @property
@@ -88,10 +85,7 @@ class _Text:
 
     def has(self, word: Word) -> bool:
         """Whether the word stands here, in this or another form, or one of the same meaning."""
-        if concept(word.stem) in self._concepts or root(word.stem) in self._roots:
-            return True
-        alike, narrower, _ = related(word.stem)
-        return not (alike.isdisjoint(self._stems) and narrower.isdisjoint(self._stems))
+        return concept(word.stem) in self._concepts or root(word.stem) in self._roots
 
     def places(self, word: Word) -> Sequence[int]:
         """The first places of the word, or of one of the same meaning."""

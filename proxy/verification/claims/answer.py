@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from proxy.types import Claim, Policy
@@ -29,6 +30,7 @@ class Claims:
 
 
 _MAX_COUNTED = 2**18
+_MAX_KEPT = 2**14  # characters of an answer whose claims are kept for a while
 _LETTERS = re.compile(r"[^\W\d_]+")
 _UNTELLING = NUMBER_WORDS | frozenset(
     "the a an answer it is was would be will about approximately around roughly nearly one total of to and in cents "
@@ -39,15 +41,20 @@ _END = re.compile(r"[^\W_][^\w\s]*(?:\n|[.!?][^\w\s]*(?=\s|$)|$)")
 
 
 def find_claims(text: str, policy: Policy, question: str = "") -> Claims:
-    """The claims of the answer `text`, at most `policy.max_claims` of them; those that assert nothing say why (CL2).
+    """The claims of the answer `text`, at most `policy.max_claims` of them; those that assert nothing say why.
 
     A JSON answer, fenced or not, gives the claims of its fields. A claim that is a bare number leans on the `question`
     that it answers, which alone says what it is of. Any Unicode is accepted; linear in the length.
     """
+    find = _find_recent if len(text) + len(question) <= _MAX_KEPT else _find
+    return find(text, policy.max_claims, policy.verify_hedged, question)
+
+
+def _find(text: str, max_claims: int, verify_hedged: bool, question: str) -> Claims:
     json_text = json_of(text)
     drafts = _joined_confidence(prose(text) if json_text is None else fields(json_text))
-    taken = list(islice(drafts, policy.max_claims))
-    claims = tuple(_claim(number, draft, text, policy, question) for number, draft in enumerate(taken, 1))
+    taken = list(islice(drafts, max_claims))
+    claims = tuple(_claim(number, draft, text, verify_hedged, question) for number, draft in enumerate(taken, 1))
     if next(drafts, None) is None:
         return Claims(claims, len(claims), False, 1.0)
     read = taken[-1].end if taken else 0
@@ -55,8 +62,11 @@ def find_claims(text: str, policy: Policy, question: str = "") -> Claims:
     return Claims(claims, len(claims) + max(1, rest), True, _share(text[:read], text))
 
 
-def _claim(number: int, draft: Draft, text: str, policy: Policy, question: str) -> Claim:
-    skip = None if policy.verify_hedged and draft.skip == "hedged" else draft.skip
+_find_recent = lru_cache(maxsize=64)(_find)
+
+
+def _claim(number: int, draft: Draft, text: str, verify_hedged: bool, question: str) -> Claim:
+    skip = None if verify_hedged and draft.skip == "hedged" else draft.skip
     own = text[draft.start : draft.end] if draft.text is None else draft.text
     return Claim(
         id=f"c{number}",

@@ -57,7 +57,7 @@ SKIP_REASONS = {
     "no_content": "It holds no content word of its own, such as a bare yes.",
     "not_a_quotation": "It stands in an evidence field and is no text; the report lists it as a violation.",
 }
-"""Every reason for which a piece of an answer is not checked (CL2), with what it says of the piece."""
+"""Every reason for which a piece of an answer is not checked, with what it says of the piece."""
 
 
 class Stance(NamedTuple):
@@ -275,4 +275,6 @@ def _is_imperative(opened: list[str]) -> bool:
         words = words[1:]
     if len(words) < 2 or words[0] not in IMPERATIVES or words[1] in _FINITE:
         return False
+    if words[1] in ("and", "or") and not _FINITE.isdisjoint(words[3:4]):
+        return False  # "Wear and tear is insured"
     return words[0] in ONLY_IMPERATIVES or (words[1] in AFTER_IMPERATIVE and _FINITE.isdisjoint(words[1:3]))

@@ -1,4 +1,4 @@
-"""The pieces of a JSON answer: what each field says, with the place of its value (CL3)."""
+"""The pieces of a JSON answer: what each field says, with the place of its value."""
 
 from __future__ import annotations
 

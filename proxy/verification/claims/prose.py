@@ -12,7 +12,7 @@ from proxy.verification.claims.blocks import LEAD_LIMIT, Block, blocks
 from proxy.verification.claims.certainty import PLAIN, is_only_confidence
 from proxy.verification.claims.cited import find_marks, labels_of, without
 from proxy.verification.claims.clauses import clauses, halves
-from proxy.verification.claims.sentences import sentences
+from proxy.verification.text.sentences import sentences
 
 
 class Draft(NamedTuple):
@@ -144,7 +144,8 @@ def _sentences(text: str, block: Block, previous: str) -> Iterator[Draft]:
         for draft in _parts(sentence, lead, last):
             if block.quoted and sentence[0] in "—–-":  # whose words they are
                 draft = draft._replace(skip="citation_only")
-            if draft.skip == "instruction" and (block.kind == "list_item" or draft.cited or draft.kind == "numeric"):
+            relays = block.kind == "list_item" or block.quoted or draft.cited or draft.kind == "numeric"
+            if draft.skip == "instruction" and relays:
                 draft = draft._replace(skip=None)  # it relays how something is done: "Take two tablets a day"
             kind: ClaimKind = "quote" if block.quoted else draft.kind
             yield draft._replace(
@@ -224,7 +225,7 @@ def _kind(bare: str) -> ClaimKind:
 
 
 def _leans(sentence: str) -> bool:
-    """Whether a sentence opens with a word that stands for something said before it (CL4)."""
+    """Whether a sentence opens with a word that stands for something said before it."""
     introduction = _INTRODUCTION.match(sentence)
     places = (0, introduction.end()) if introduction else (0,)
     return any(_stands_for_something(opening) for place in places if (opening := _OPENING.match(sentence, place)))

@@ -1,1 +1,1 @@
-"""What a subject was told before, beside what it is told now (CO1, CO2). Pure: earlier answers come in as values."""
+"""What a subject was told before, beside what it is told now. Pure: earlier answers come in as values."""

@@ -5,8 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from proxy.verification.alignment.lexicon import CALENDAR, FRAME_WORDS, QUANTIFIERS, TITLES, UNIT_WORDS, opposites
-from proxy.verification.alignment.thesaurus import related
+from proxy.verification.text.lexicon import (
+    CALENDAR,
+    FRAME_WORDS,
+    QUANTIFIERS,
+    TITLES,
+    UNIT_WORDS,
+    is_listed,
+    opposites,
+)
 from proxy.verification.words import Word, words
 
 _OFFICES = (
@@ -40,6 +47,7 @@ _COMMON = frozenset(
     "several some many all none two three four five brothers sisters students engineers friends volunteers people "
     "town city country village region area north south east west downtown abroad".split()
 )
+_DESCRIBING = ("dent", "cient", "tant")
 _ENDINGS = ("ed", "ing", "ly", "ful", "ous", "able", "ible", "less", "ive", "ish", "ical")
 
 
@@ -85,7 +93,7 @@ def _is_name(parts: list[Word], *, may_be_common: bool) -> bool:
     """
     if not parts or not all(map(_may_name, parts)):
         return False
-    return len(parts) > 1 or may_be_common or not any(related(parts[0].stem))
+    return len(parts) > 1 or may_be_common or not (is_listed(parts[0].stem) or parts[0].lower.endswith(_DESCRIBING))
 
 
 def _may_name(word: Word) -> bool:
@@ -93,4 +101,4 @@ def _may_name(word: Word) -> bool:
         return False
     if word.stem in CALENDAR or word.stem in FRAME_WORDS or (len(word.text) > 4 and word.lower.endswith(_ENDINGS)):
         return False
-    return not opposites(word.stem) and not related(word.stem).opposite
+    return not opposites(word.stem)

@@ -1,4 +1,4 @@
-"""An answer beside earlier answers of its subject: what it says otherwise, how grave that is, and a score (CO1, CO2).
+"""An answer beside earlier answers of its subject: what it says otherwise, how grave that is, and a score.
 
 The newest earlier answer that says anything about a claim speaks for all of them: what it took back is past.
 """

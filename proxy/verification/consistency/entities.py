@@ -1,4 +1,4 @@
-"""What was said of each name over time, for one subject (CO2)."""
+"""What was said of each name over time, for one subject."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proxy.types import Policy
-from proxy.verification.alignment.lexicon import CALENDAR, TITLES
 from proxy.verification.consistency.compare import Earlier, Past
 from proxy.verification.consistency.said import Said
+from proxy.verification.text.lexicon import CALENDAR, TITLES
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Lists that answers give as complete, and whether two of them match (CO1)."""
+"""Lists that answers give as complete, and whether two of them match."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from proxy.types import Claim
-from proxy.verification.alignment.lexicon import REFERENTS, concept
 from proxy.verification.consistency.said import Said
 from proxy.verification.numbers.grammar import find_quantities
+from proxy.verification.text.lexicon import REFERENTS, concept
 from proxy.verification.words import content_stems, stem, words
 
 _INLINE = re.compile(

@@ -1,4 +1,4 @@
-"""Whether two statements can not both be true, and in what they differ (CO1).
+"""Whether two statements can not both be true, and in what they differ.
 
 A contradiction is mutual: each statement speaks against the other. What is said of another thing or of another time,
 under another condition, or as a newer fact, contradicts nothing.
@@ -13,14 +13,14 @@ from itertools import product
 from textwrap import shorten
 
 from proxy.types import ContradictionKind
-from proxy.verification.alignment.lexicon import NAME_CONCEPTS, QUANTIFIERS, TITLES
 from proxy.verification.alignment.vetoes import Veto, find_vetoes, may_be_one
 from proxy.verification.consistency.said import Said
 from proxy.verification.consistency.sameness import MANY, are_of_one_time, is_same, may_be_of_one, overlap
 from proxy.verification.consistency.temporal import is_superseded, returns
 from proxy.verification.numbers.grammar import Quantity
-from proxy.verification.numbers.stated import CHANGES
 from proxy.verification.numbers.tolerance import Relation, compare
+from proxy.verification.text.lexicon import NAME_CONCEPTS, QUANTIFIERS, TITLES
+from proxy.verification.verifiers.stated import CHANGES
 
 _QUALIFIED = (
     re.compile(r"\b(?:if|when|whenever|unless|provided|in case|except|otherwise|assuming)\b", re.IGNORECASE),

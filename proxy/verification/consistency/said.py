@@ -9,7 +9,10 @@ from functools import cached_property
 from itertools import islice
 
 from proxy.types import Claim
-from proxy.verification.alignment.lexicon import (
+from proxy.verification.consistency.casing import with_names_capitalised
+from proxy.verification.consistency.times import relative_dates
+from proxy.verification.numbers.grammar import Quantity, find_quantities
+from proxy.verification.text.lexicon import (
     CALENDAR,
     FRAME_WORDS,
     LIGHT_WORDS,
@@ -17,16 +20,11 @@ from proxy.verification.alignment.lexicon import (
     REFERENTS,
     TITLES,
     UNIT_WORDS,
-    concept,
     root,
     same_meaning,
 )
-from proxy.verification.alignment.thesaurus import related
-from proxy.verification.alignment.vetoes import Reading
-from proxy.verification.consistency.casing import with_names_capitalised
-from proxy.verification.consistency.times import relative_dates
-from proxy.verification.numbers.grammar import Quantity, find_quantities
-from proxy.verification.statement import without_markup
+from proxy.verification.text.reading import Reading
+from proxy.verification.verifiers.statement import without_markup
 from proxy.verification.words import STOPWORDS
 
 _LEANING = re.compile(
@@ -170,7 +168,7 @@ def _has(one: Reading, other: Reading, place: int) -> bool:
         return True
     if other.is_name(place):
         return False
-    return not related(stem).alike.isdisjoint(one.stems) or root(stem) in {root(each) for each in one.stems}
+    return root(stem) in {root(each) for each in one.stems}
 
 
 def _telling(reading: Reading) -> Iterator[int]:
@@ -186,19 +184,9 @@ def _telling(reading: Reading) -> Iterator[int]:
 
 
 def _names(reading: Reading) -> frozenset[str]:
-    """The stems of the names, a first word among them that general English does not know."""
-    places = (
-        place
-        for place in range(len(reading.words))
-        if (reading.is_name(place) or _opens_with_name(reading, place)) and place not in reading.measured
-    )
+    places = (place for place in range(len(reading.words)) if reading.is_name(place) and place not in reading.measured)
     words = (reading.words[place] for place in islice(places, _MOST_NAMES))
     return frozenset(word.stem for word in words if word.lower not in TITLES and word.stem not in CALENDAR)
-
-
-def _opens_with_name(reading: Reading, place: int) -> bool:
-    word = reading.words[place]
-    return reading.words[place].is_capital and concept(word.stem) == word.stem and not any(related(word.stem))
 
 
 _ROLES = frozenset("ceo cfo coo chairman president mayor captain king queen pope prince princess".split())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 
-from proxy.verification.alignment.lexicon import CALENDAR, LIGHT_WORDS, UNIT_WORDS, concept
+from proxy.memo import memo
+from proxy.verification.text.lexicon import CALENDAR, LIGHT_WORDS, UNIT_WORDS, concept
 from proxy.verification.words import content_stems, stem
 
 _UNTELLING = (
@@ -32,20 +33,30 @@ def speaks_of_column(text: str, place: int, spoken: Collection[str]) -> bool:
     name = _column(text, place)
     if not name:
         return True
-    concepts = {concept(each) for each in spoken}
+    concepts = _concepts(frozenset(spoken))
     return any(concept(each) in concepts or _is_short_for(each, spoken) for each in name)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=64)
+def _concepts(stems: frozenset[str]) -> frozenset[str]:
+    return frozenset(map(concept, stems))
+
+
+@memo(1024, 2048, long_entries=1024)
 def _column(text: str, place: int) -> frozenset[str]:
     """The telling stems of a column's name: those of a path that all fields of the record share are left out."""
     name, colon, _ = cell_at(text, place).partition(": ")
     if not colon:
         return frozenset()
-    names = [content_stems(cell.partition(": ")[0]) for cell in text.split("|") if ": " in cell]
-    common = frozenset.intersection(*names) if len(names) > 1 else frozenset()
-    stems = content_stems(name) - common - _UNTELLING - LIGHT_WORDS
+    stems = content_stems(name) - _in_all_names(text) - _UNTELLING - LIGHT_WORDS
     return frozenset(each for each in stems if not each[0].isdigit() and each not in UNIT_WORDS)
+
+
+@memo(64, 2048, long_entries=64)
+def _in_all_names(text: str) -> frozenset[str]:
+    """The stems that the names of all columns of a row share, where it has several."""
+    names = [content_stems(cell.partition(": ")[0]) for cell in text.split("|") if ": " in cell]
+    return frozenset.intersection(*names) if len(names) > 1 else frozenset()
 
 
 def _is_short_for(name: str, spoken: Collection[str]) -> bool:

@@ -1,11 +1,11 @@
-"""Gathers the evidence of an exchange: what it says about the world, from wherever it says it (CX1–CX4)."""
+"""Gathers the evidence of an exchange: what it says about the world, from wherever it says it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
 
+from proxy.memo import memo
 from proxy.types import Exchange, Message, Part, Source, SourceKind
 from proxy.verification.context.index import MAX_CHARS
 from proxy.verification.context.passages import Piece, cut
@@ -125,7 +125,7 @@ def _blocks(text: str) -> tuple[Block, ...]:
     return _lately(text) if len(text) <= _LONGEST_KEPT else tuple(take_apart(text))
 
 
-@lru_cache(maxsize=32)
+@memo(32, 4096, long_entries=4)
 def _lately(text: str) -> tuple[Block, ...]:
     return tuple(take_apart(text))
 

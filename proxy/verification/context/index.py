@@ -8,18 +8,20 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
+from proxy.memo import memo
 from proxy.types import Citation, Match, Source
-from proxy.verification.alignment.lexicon import root
-from proxy.verification.alignment.vetoes import Reading
-from proxy.verification.context.passages import cut
-from proxy.verification.folding import Folded, fold
-from proxy.verification.numbers.binding import Binding, bind
-from proxy.verification.numbers.grammar import Quantity, find_quantities
+from proxy.verification.context.analysis import Analysis, analyse, cut_source, fold_source
+from proxy.verification.folding import Folded
+from proxy.verification.numbers.binding import Binding
+from proxy.verification.numbers.grammar import Quantity
 from proxy.verification.numbers.headings import Given, note_near
-from proxy.verification.words import Word, content_stems
+from proxy.verification.text.lexicon import root
+from proxy.verification.text.reading import Reading
+from proxy.verification.words import LONGEST_WORD, Word, content_stems
 
 _COMMON = frozenset(
     "able about according after all also among any around back based because become before begin between call case "
@@ -51,7 +53,7 @@ class Passage:
     """The smallest piece of a source that is read on its own: a sentence, a table row, a JSON record.
 
     `start` and `end` count into `source.text`. `text` is what is read: that slice, or for a row or a record the slice
-    together with its row and column names (CX6). `place` is the passage's position in `Context.passages`, `heading`
+    together with its row and column names. `place` is the passage's position in `Context.passages`, `heading`
     the heading, caption or title that it stands under ("" when there is none).
     """
 
@@ -68,9 +70,14 @@ class Passage:
         return self.reading.words
 
     @cached_property
+    def analysis(self) -> Analysis:
+        """The words, quantities and names of `text`."""
+        return analyse(self.text)
+
+    @cached_property
     def reading(self) -> Reading:
-        """`text` read for its vetoes, once."""
-        return Reading(self.text)
+        """`text` read for its vetoes."""
+        return self.analysis.reading
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -89,18 +96,18 @@ class Passage:
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
-        """The quantities of `text`, once."""
-        return find_quantities(self.text)
+        """The quantities of `text`."""
+        return self.analysis.quantities
 
     @cached_property
     def bindings(self) -> tuple[Binding, ...]:
         """What each of its quantities measures, as they are written."""
-        return bind(self.text, self.words, self.quantities)
+        return self.analysis.bindings
 
     @cached_property
     def names(self) -> frozenset[str]:
         """The stems of its proper names, as far as they lie in no quantity."""
-        return self.reading.names(self.quantities)
+        return self.analysis.names
 
     @cached_property
     def note(self) -> Given | None:
@@ -168,13 +175,12 @@ class Context:
     def _read_source(self, source: Source, passages: list[Passage], room: int, is_over: Callable[[], bool]) -> int:
         """Add the passages of a source. Returns up to which character it was read."""
         end, by_stem = 0, self._by_stem
-        for piece in cut(source.text[:room]):
+        for piece, stems in cut_source(source.text[:room]):
             place = len(passages)
             if place >= MAX_PASSAGES or (place % _LOOK_EVERY == 0 and is_over()):
                 return end
             heading = piece.heading or source.title or ""
             passages.append(Passage(source, piece.start, piece.end, piece.text, place, heading[:_LONGEST_HEADING]))
-            stems = content_stems(piece.text)
             self._sizes.append(len(stems))
             for stem in stems:
                 by_stem[stem].append(place)
@@ -204,7 +210,7 @@ class Context:
 
         Rare-looking words weigh more than common ones, and of two that share the same the denser passage comes first.
         `among` restricts the search to these source ids. The ranking of a passage depends on that passage alone, never
-        on what else the context holds, so padding a context does not change it (CX5).
+        on what else the context holds, so padding a context does not change it.
         """
         shared: dict[int, float] = defaultdict(float)
         for stem in sorted(set(stems)):
@@ -234,7 +240,7 @@ class Context:
         if known is None:
             if len(self._runs) >= _MOST_RUNS:
                 self._runs = {}
-            known = self._runs[key] = Reading(" \n".join(passage.text for passage in run))
+            known = self._runs[key] = analyse(" \n".join(passage.text for passage in run)).reading
         return known
 
     def before(self, passage: Passage) -> Passage | None:
@@ -265,10 +271,17 @@ class Context:
             self._spelled[initialism] = known
         return known or ""
 
+    def renewed(self) -> Context:
+        """Return this context for another answer, without what bounds the work on one."""
+        context = copy(self)
+        context._spelled, context._searched = {}, 0
+        context._facts_only = context._without_facts = None
+        return context
+
     def folded(self, source: Source) -> Folded:
-        """The text of a source as quotations are compared with it (QU1), folded once."""
+        """The text of a source as quotations are compared with it, folded once."""
         if source.text not in self._folded:
-            self._folded[source.text] = fold(source.text)
+            self._folded[source.text] = fold_source(source.text)
         return self._folded[source.text]
 
     def resolve(self, label: str) -> Source | None:
@@ -303,7 +316,7 @@ def _forms(label: str) -> tuple[str, ...]:
     return (plain, str(int(number[1]))) if number else (plain,)
 
 
-@lru_cache(maxsize=65536)
+@memo(2**15, LONGEST_WORD)
 def _weight(stem: str) -> float:
     """How much a shared word tells, from its looks alone: numbers and long words most, everyday words least."""
     if stem[:1].isdigit():

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from proxy.verification.claims.sentences import library_cuts
 from proxy.verification.context.records import read_records
 from proxy.verification.context.tables import Row, html_rows, pipe_rows, read_rows, separated_rows
 from proxy.verification.jsontext import Misfit, Node, read_tree
+from proxy.verification.text.sentences import library_cuts
 
 Line = tuple[int, int]
 

@@ -1,4 +1,4 @@
-"""JSON records read like the rows of a table: `price: 3 | address.city: Paris`, each value after its path (CX1, CX6).
+"""JSON records read like the rows of a table: `price: 3 | address.city: Paris`, each value after its path.
 
 Small objects are one reading; larger ones are read in groups of neighbouring fields, and long strings as text of their
 own. `heading` carries where the record stands and what it is called.

@@ -1,4 +1,4 @@
-"""What in a message asks or instructs rather than tells: never evidence (CX4).
+"""What in a message asks or instructs rather than tells: never evidence.
 
 English only. A sentence is taken for a request when it plainly speaks to the assistant or asks something; what is in
 doubt stays evidence, for a fact that is dropped makes a true answer look unsupported.

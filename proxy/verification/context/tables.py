@@ -1,4 +1,4 @@
-"""Rows of tables read together with the names of their row and columns (CX6).
+"""Rows of tables read together with the names of their row and columns.
 
 A row reads as `Revenue (in millions) | 2024: 4.2 | 2023: 3.9`: cells joined by " | ", each as `column: value`. The
 first cell stands alone when its column has no name; the row group above it and the scale of the table follow it in

@@ -1,4 +1,4 @@
-"""Takes a prompt apart: which stretches of a message are documents that a template put there, which are prose (CX3).
+"""Takes a prompt apart: which stretches of a message are documents that a template put there, which are prose.
 
 Read are XML-like tags, numbered blocks (`[1] …`, `Document 2: …`), fields (`Source: a.pdf` over `Content: …`), sections
 after an introduction (`Context:`, `Use the following pieces of context …`, as LangChain, LlamaIndex and Haystack word

@@ -18,10 +18,10 @@ _SUREST = 0.002
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """Weights of the signals, and the probabilities from which a claim counts as supported, by policy.
+    """Weights of the signals, and the least probabilities at which a claim counts as supported, by policy.
 
-    `contradicted` is the share of contradiction in what speaks against a claim, from which on it is `contradicted`
-    rather than `unsupported`. The default takes the model's probability as it is.
+    `contradicted` is the share of contradiction among the evidence against a claim at and above which it is
+    `contradicted` rather than `unsupported`. The default uses the model's probability unchanged.
     """
 
     weights: Signals = _MODEL_ALONE
@@ -35,7 +35,7 @@ class Combination:
         return 1 / (1 + math.exp(-total))
 
     def is_contradicted(self, found: Entailment) -> bool:
-        """Return whether what speaks against a claim is a contradiction rather than silence."""
+        """Return whether the evidence against a claim is a contradiction rather than a missing mention."""
         against = 1.0 - found.supported
         return against > 0 and found.contradicted / against >= self.contradicted
 

@@ -1,19 +1,22 @@
-"""Select the passages of a context that a model reads beside a claim."""
+"""Select the passages of a context that a model reads together with a claim."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
 
-from proxy.verification.alignment.lexicon import same_meaning
+from proxy.types import Source
 from proxy.verification.context.index import Context, Passage
+from proxy.verification.text.lexicon import same_meaning
 from proxy.verification.words import words
 
 MAX_WORDS = 80
 """The length of the evidence for one claim. A passage that alone is longer is taken whole."""
 
 _CANDIDATES = 16
+_CHARS_PER_WORD = 8  # of English prose with spaces and punctuation, and some room
 _COVERED = 0.15  # the worth of a claim's word that another chosen passage already has
 _CITED = 1.5  # the worth of a passage in a source that the claim cites, relative to others
 _MARKUP = re.compile(
@@ -40,9 +43,9 @@ def select_evidence(
 ) -> Evidence:
     """Return the passages that share most with a claim and its lead, up to `limit` words.
 
-    The whole context is taken when it is that short. Passages are chosen greedily for the claim's words that the
-    chosen ones lack; what room is left goes to the neighbours of the best. `cited` are the ids of the sources that the
-    claim cites.
+    A context within the limit is used completely. Passages are chosen greedily for the claim's words that the chosen
+    ones lack; the remaining space goes to neighbours of the best. `cited` are the ids of the sources that the claim
+    cites.
     """
     passages = context.passages
     if len(passages) <= limit and sum(len(each.words) for each in passages) <= limit:
@@ -55,6 +58,26 @@ def select_evidence(
         candidates += [each for each in context.nearest(wider, _CANDIDATES, cited) if each.place not in known]
     chosen = _cover(stems, wider, candidates, cited, limit)
     return _joined(sorted(_with_neighbours(chosen, context, limit), key=lambda each: each.place))
+
+
+def select_sources(
+    claim: str, lead: str, context: Context, max_chars: int, cited: Collection[str] = ()
+) -> tuple[Source, ...]:
+    """Return the sources of a context, or where they are longer than `max_chars` their parts that come closest.
+
+    Parts that do not follow one another are separated by a line with an ellipsis.
+    """
+    if sum(len(each.text) for each in context.sources) <= max_chars:
+        return tuple(each for each in context.sources if each.text)
+    chosen = select_evidence(claim, lead, context, cited, max_chars // _CHARS_PER_WORD).passages
+    found = []
+    for _, group in groupby(chosen, lambda each: id(each.source)):
+        passages = list(group)
+        parts = [passages[0].text]
+        for before, after in pairwise(passages):
+            parts += [after.text] if after.place == before.place + 1 else ["…", after.text]
+        found.append(replace(passages[0].source, text="\n".join(parts)[:max_chars]))
+    return tuple(found)
 
 
 def _content(text: str) -> frozenset[str]:

@@ -6,16 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from proxy.types import Source, Unavailable
+
 State = Literal["ready", "loading", "failed", "off"]
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A claim with the text that it leans on ("" for none) and the evidence that it is compared with."""
+    """A claim with its lead ("" for none) and the evidence to compare it with.
+
+    `sources` are the input of a language model instead of `evidence`: whole, or the parts closest to the claim.
+    """
 
     claim: str
     lead: str
     evidence: str
+    sources: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +36,19 @@ class Entailment:
     doubted: tuple[str, ...] = ()
 
 
+Opinion = Entailment | Unavailable
+"""The opinion of a model on a claim, or the cause of its absence."""
+
+
 class EntailmentModel(Protocol):
-    """Reads claims beside their evidence. Any thread may call it."""
+    """Compares claims with their evidence. May be called from any thread."""
 
     @property
     def state(self) -> State:
-        """Whether it can be asked; only a model that is `ready` can."""
+        """The state; only a model that is `ready` may be called."""
 
-    def entail(self, questions: Sequence[Question]) -> list[Entailment]:
-        """Return what the model says of each question, in order. Raises what the model fails with."""
+    def entail(self, questions: Sequence[Question]) -> Sequence[Opinion]:
+        """Return the opinion on each question, in order. Raises the model's errors."""
 
 
 class NoModel:

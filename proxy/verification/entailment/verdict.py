@@ -34,20 +34,25 @@ def model_verdict(
     score = combination.probability(signals)
     label: Label = "supported"
     if score < combination.bars[policy.name]:
-        is_contradicted = combination.is_contradicted(found) or (signals.wrong and numeric.label == "contradicted")  # type: ignore[union-attr]
-        label = "contradicted" if is_contradicted else "unsupported"
-    ranked = _ranked(claim, evidence)
+        label = "contradicted" if signals.wrong or combination.is_contradicted(found) else "unsupported"
     if label != "supported" and numeric is not None and signals.wrong:
         reason, cited = numeric.reason, numeric.citations
     else:
-        reason = _reason(label, ranked, found.doubted)
-        least = max(_CLOSE if label == "unsupported" else 0.0, ranked[0][1] / 2) if ranked else 0.0
-        shown = [each for each, share in ranked if share >= least]
-        cited = tuple(each.cite(score, "model") for each in shown[:_CITED])
+        reason, cited = explain(label, claim, evidence, score, found.doubted)
     is_supported = label == "supported"
     return Verdict(
         "statement", label, round(score, 4), "model", reason, cited, validated=int(is_supported), signals=tuple(signals)
     )
+
+
+def explain(
+    label: Label, claim: Claim, evidence: Evidence, score: float, doubted: tuple[str, ...] = ()
+) -> tuple[str, tuple[Citation, ...]]:
+    """Return the reason for a label, and the passages closest to the claim; none where an unsupported one has none."""
+    ranked = _ranked(claim, evidence)
+    least = max(_CLOSE if label == "unsupported" else 0.0, ranked[0][1] / 2) if ranked else 0.0
+    shown = [each for each, share in ranked if share >= least]
+    return _reason(label, ranked, doubted), tuple(each.cite(score, "model") for each in shown[:_CITED])
 
 
 def exact_verdict(label: Label, citation: Citation, source: Source) -> Verdict:

@@ -1,1 +1,1 @@
-"""The information budget: does the cited evidence change what a model believes of a claim?"""
+"""The information budget: whether the cited evidence changes a model's belief in a claim."""

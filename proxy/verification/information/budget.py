@@ -1,7 +1,7 @@
-"""The budget of a claim in bits, and the status that two probabilities amount to (IB3, IB4).
+"""The budget of a claim in bits, and the status that follows from two probabilities.
 
 Bits are signed, so that evidence which lowers belief counts against the claim. Statuses and flags are decided on the
-intervals of the probabilities themselves; a clip enters only the bits that are told, so no decision depends on it.
+intervals of the probabilities; only the reported bits are clipped, so no decision depends on the clipping.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ TARGETS: dict[Method, float] = {"logprobs": TARGET, "service": TARGET, "samples"
 """The target by how probabilities are known: samples would have to be 72 of one mind to reach that of logprobs, and
 the embedded verifier, whose calibrated scores lie between 0.2 and 0.85, calls a claim supported from even odds on."""
 
+_LEAST_TARGET = 0.55  # above even odds: a fact that nobody stated is believed at even odds
+
 LABELS: dict[BudgetStatus, Label] = {
     "supported": "supported",
     "decorative_citation": "supported",
@@ -32,7 +34,7 @@ LABELS: dict[BudgetStatus, Label] = {
     "no_context": "not_checked",
     "unavailable": "not_checked",
 }
-"""What a status means for the claim: one that was not decided is not checked, never clean and never a false alarm."""
+"""The label for each status: an undecided claim is not checked, neither clean nor a false alarm."""
 
 _Band = Literal["low", "middle", "high"]
 _BANDS: tuple[_Band, ...] = ("low", "middle", "high")
@@ -42,8 +44,9 @@ _STATUS: dict[_Band, dict[_Band, BudgetStatus]] = {
     "middle": {"low": "not_entailed", "middle": "not_entailed", "high": "not_entailed"},
     "high": {"low": "supported", "middle": "supported", "high": "prior_leak"},
 }
-"""By the band of p1, then by that of p0. A contradiction is support of the negation, so the corners mirror each other:
-what is believed or disbelieved anyway, the evidence neither supports nor contradicts."""
+"""The status by the band of p1, then by that of p0. A contradiction is support of the negation, so the corners mirror
+each other: a claim that is believed or disbelieved without the evidence is neither supported nor contradicted by it.
+"""
 
 _REASONS: dict[BudgetStatus, str] = {
     "supported": "The cited evidence makes it believed.",
@@ -58,9 +61,14 @@ _REASONS: dict[BudgetStatus, str] = {
 }
 
 
+def target_of(stated: float, method: Method) -> float:
+    """The belief that evidence must carry a fact to: its stated confidence, in the range that estimates can reach."""
+    return min(max(stated, _LEAST_TARGET), TARGETS[method])
+
+
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """Belief in a claim `without` one of its citations, and with it `alone` of all of them (IB4).
+    """Belief in a claim `without` one of its citations, and with it `alone` of all of them.
 
     The latter matters, and need be asked for, only where the former is like belief with all of them.
     """
@@ -81,12 +89,14 @@ def _term(p: float, q: float) -> float:
 
 
 def signed_bits(p: float, q: float) -> float:
-    """How far belief moved from `q` to `p`, in bits: `kl_bits` with the sign of `p - q`. Never falls as `p` rises."""
+    """Return the signed change of belief from `q` to `p` in bits: `kl_bits` with the sign of `p - q`. Monotone
+    in `p`.
+    """
     return math.copysign(kl_bits(p, q), p - q) if p != q else 0.0
 
 
 def gap_bits(p0: float, p1: float, target: float) -> float:
-    """Bits that are missing to `target`: those required less those observed. Positive exactly when p1 < target."""
+    """Return the bits missing to `target`: those required less those observed. Positive exactly when p1 < target."""
     if p1 == target:
         return 0.0
     if p0 in (0.0, 1.0):
@@ -116,7 +126,7 @@ def unasked(*, has_context: bool, unknown: Sequence[str] = ()) -> Budget | None:
 
 
 def needs_p0(p1: Estimate, target: float = TARGET, threshold_bits: float = 0.0) -> bool:
-    """Whether any p0 could decide what p1 leaves open: the status, or whether the gap exceeds a threshold."""
+    """Return whether a p0 could decide the status, or whether the gap exceeds a threshold, given p1."""
     if isinstance(p1, Unavailable):
         return False
     bands = _bands(p1, target)
@@ -128,7 +138,7 @@ def needs_p0(p1: Estimate, target: float = TARGET, threshold_bits: float = 0.0) 
 def measure(
     p1: Estimate, p0: Estimate | None = None, ablations: Sequence[Ablation] = (), target: float = TARGET
 ) -> Budget:
-    """The budget of a claim from what was estimated; p0 None was not asked for. `target` lies in (0.5, 1).
+    """Return the budget of a claim from estimates; p0 None was not requested. `target` lies in (0.5, 1).
 
     A status is decided only when every pair of probabilities in the intervals has it. `ablations` are those of its
     citations in their order, and matter for a supported claim only.
@@ -154,19 +164,19 @@ def towards(budget: Budget, target: float) -> Budget:
 
 
 def is_settled(probability: Probability, target: float = TARGET) -> bool:
-    """Whether the whole interval lies in one band, so that knowing more of it would decide nothing else."""
+    """Return whether the whole interval lies in one band, so that a better estimate would not change the decision."""
     return len(_bands(probability, target)) == 1
 
 
 def are_alike(one: Estimate | None, other: Estimate | None, target: float = TARGET) -> bool:
-    """Whether both lie wholly in one band, and in the same."""
+    """Return whether both lie entirely in the same band."""
     if not isinstance(one, Probability) or not isinstance(other, Probability):
         return False
     return is_settled(one, target) and _bands(one, target) == _bands(other, target)
 
 
 def is_flagged(budget: Budget, threshold_bits: float = 0.0) -> bool:
-    """Whether more bits than the threshold are missing, whatever the probabilities are within their intervals."""
+    """Return whether more bits than the threshold are missing for all probabilities within the intervals."""
     if budget.p1 is None or budget.p1.upper >= budget.target:
         return False
     return threshold_bits <= 0.0 or gap_bounds(budget.p0, budget.p1, budget.target)[0] > threshold_bits
@@ -194,9 +204,9 @@ def _band(value: float, target: float) -> int:
 def _decorative(
     p1: Probability, p0: Probability | None, ablations: Sequence[Ablation], target: float
 ) -> tuple[int, ...]:
-    """Places of the citations that change nothing: neither when left out of all, nor when left alone.
+    """Return the indices of citations that change nothing, neither when removed from all nor when left alone.
 
-    Two that state the same each carry the claim alone, and so neither is decorative.
+    Two that state the same each support the claim alone, and so neither is decorative.
     """
     return tuple(
         place

@@ -1,6 +1,6 @@
-"""The last stage of a claim's judgement: who is asked after words left it open, and what the answer changes (IB4, RE1).
+"""The last stage of judging a claim: query a model if words leave it undecided, and apply its answer.
 
-What was decided before is never overruled by silence: a budget that decides nothing leaves the verdict as it stands.
+Earlier decisions are never overruled by a missing answer: an undecided budget leaves the verdict unchanged.
 """
 
 from __future__ import annotations
@@ -8,12 +8,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from proxy.types import Budget, Cause, Citation, Claim, Judgement, Label, ModelPolicy, Policy, Source, Verdict
+from proxy.types import (
+    Budget,
+    Cause,
+    Citation,
+    Claim,
+    Judgement,
+    Label,
+    ModelPolicy,
+    Policy,
+    Probability,
+    Source,
+    Verdict,
+)
 from proxy.verification.confidence import UNHEARD, with_confidence
 from proxy.verification.context.index import Context
 from proxy.verification.information.budget import LABELS, is_flagged
 
 VERIFIER = "model"
+_CONTRADICTED = 0.5
 
 _METHODS: Mapping[Cause, str] = {
     "timeout": "timeout",
@@ -33,7 +46,7 @@ _UNCLEAR = "The model said neither yes nor no."
 
 
 def is_undecided(judgement: Judgement, policy: ModelPolicy) -> bool:
-    """Whether a claim is left open: nothing deterministic decides it, and its probability of support is in the band."""
+    """Return whether a claim is undecided: no exact check decides it, and its probability of support is in the band."""
     if judgement.verdict.label not in ("supported", "unsupported"):
         return False
     worded = next((each for each in judgement.verdicts if each.verifier == "statement"), None)
@@ -56,11 +69,11 @@ def unknown_citations(claim: Claim, sources: Sequence[Source]) -> tuple[str, ...
 
 
 def joined(judgement: Judgement, budget: Budget, context: Context, policy: Policy) -> Judgement:
-    """A judgement with the budget that was measured of its claim, which decides where it is decided itself.
+    """Add a measured budget to a judgement; a decided budget replaces its verdict.
 
-    A budget that the embedded verifier measured changes no label, for that has spoken already, and none changes what
-    numbers, names or negations of a source contradict: text in a source may talk a model into a yes, and not them.
-    Where there was no answer in time, the verdict stands with less confidence.
+    A budget of the embedded verifier changes no label, because its verdict is known already, and none overrules a
+    contradiction by numbers, names or negations of a source: text in a source may persuade a model, but not these. If
+    there was no answer in time, the verdict keeps less confidence.
     """
     measured = replace(judgement, budget=budget)
     if policy.model.backend == "local" and budget.missing is None:
@@ -77,13 +90,27 @@ def joined(judgement: Judgement, budget: Budget, context: Context, policy: Polic
 
 
 def label_of(budget: Budget) -> Label:
-    """What a budget means for the claim. One that is surely not believed is unsupported, whatever else is open."""
+    """Return the label of a budget. A claim that is certainly not believed is unsupported, even if its status is
+    undecided.
+
+    Disbelief may also mean that the context does not mention the claim. It is a contradiction only if a service reports
+    it, or if a model firmly believes the claim without the evidence.
+    """
+    if budget.status == "contradicted" and budget.p1 is not None and not _is_opposed(budget, budget.p1):
+        return "unsupported"
     is_disbelieved = budget.p1 is not None and budget.p1.upper < budget.target
     return "unsupported" if budget.status == "ambiguous" and is_disbelieved else LABELS[budget.status]
 
 
+def _is_opposed(budget: Budget, p1: Probability) -> bool:
+    """Return whether evidence contradicts a claim with this status, rather than not mentioning it."""
+    if p1.method == "service":
+        return (p1.contradiction or 0.0) > _CONTRADICTED
+    return p1.method == "verifier" or (budget.p0 is not None and budget.p0.lower >= budget.target)
+
+
 def lacks_bits(judgement: Judgement, policy: Policy) -> bool:
-    """Whether a claim that is not supported after all lacks more bits than the policy lets pass (IB3)."""
+    """Return whether a claim that is not supported lacks more bits than the policy permits."""
     if judgement.budget is None or judgement.verdict.label == "supported":
         return False
     return is_flagged(judgement.budget, policy.model.flag_threshold_bits)

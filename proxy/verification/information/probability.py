@@ -1,4 +1,4 @@
-"""What can be known of a probability from token probabilities or from samples: an interval, never more (IB2, IB3)."""
+"""Derive a probability from token probabilities or from samples, as an interval."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _BISECTIONS = 60
 
 @dataclass(frozen=True, slots=True)
 class Masses:
-    """Probability seen at one token: on YES, on NO, on something else, and on what may still become YES or NO.
+    """Probability at one token: on YES, on NO, on other text, and on prefixes of YES or NO.
 
-    What is missing to 1 was not shown at all, and may be any of them.
+    The remainder to 1 was not returned, and may be any of them.
     """
 
     yes: float = 0.0
@@ -53,11 +53,11 @@ def from_masses(seen: Masses) -> Estimate:
 
 
 def from_samples(yes: int, no: int, other: int = 0) -> Estimate:
-    """The share of YES among answers that say YES or NO, with the Clopper–Pearson interval at `CONFIDENCE`.
+    """Return the share of YES among YES and NO answers, with the Clopper–Pearson interval at `CONFIDENCE`.
 
     That interval is exact: it never covers less than it promises, also near 0 and 1 where decisions are made (Clopper
     and Pearson 1934; Brown, Cai and DasGupta 2001 on why the others do). The resolution is half a sample. Unavailable
-    without an answer, or when most answers say something else.
+    without an answer, or when most answers are neither.
     """
     count = yes + no
     if count == 0:
@@ -71,7 +71,9 @@ def from_samples(yes: int, no: int, other: int = 0) -> Estimate:
 
 
 def unanimous_samples(target: float) -> int:
-    """How many samples must all say YES before the whole interval lies at or above `target` (0–1, exclusive)."""
+    """Return the number of unanimous YES samples for which the whole interval is at or above `target` (0–1,
+    exclusive).
+    """
     return math.ceil(math.log((1.0 - CONFIDENCE) / 2) / math.log(target) - 1e-9)
 
 
@@ -81,7 +83,7 @@ def _at_most(successes: int, count: int, p: float) -> float:
 
 
 def _bisect(is_below: Callable[[float], bool]) -> float:
-    """Where in `[0, 1]` a condition ends that holds first and then no more."""
+    """Return the point in `[0, 1]` at which a condition changes from true to false."""
     low, high = 0.0, 1.0
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2

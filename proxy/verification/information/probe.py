@@ -1,7 +1,7 @@
-"""The question that is put to a model: given the context, is the claim true, YES or NO (IB2).
+"""The prompt for a model: given the context, is the claim true, YES or NO.
 
-Context and claims are quoted as JSON, each on one line, and the question stands below them in plain text. Nothing that
-a source or a claim says can end its quotation, begin a line or form a control token of a chat template.
+Context and claims are quoted as JSON, each on one line, followed by the question in plain text. No content of a source
+or a claim can end its quotation, begin a line or form a control token of a chat template.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TOKENS_OF_ONE, _TOKENS_OF_LINE = 4, 8
 _UNSAFE = re.compile(
     r"<(?=[|｜/a-zA-Z_<])"  # <|im_end|>, </s>, <start_of_turn>, <<SYS>>, <｜User｜>
     r"|\[(?=/?[A-Z_]{3,}\])"  # [INST], [/INST], [TOOL_CALLS]
-    r"|[\x7f-\x9f\u2028\u2029\ud800-\udfff]"  # what breaks lines, or cannot be encoded
+    r"|[\x7f-\x9f\u2028\u2029\ud800-\udfff]"  # line breaks, and characters that cannot be encoded
 )
 
 

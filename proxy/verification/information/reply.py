@@ -1,4 +1,4 @@
-"""What a model said to a probe, as probabilities (IB2). What is not plainly YES or NO is unavailable, never a NO."""
+"""Parse a model's reply to a probe into probabilities. Anything but a plain YES or NO is unavailable, never a NO."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VERDICT = re.compile(r"[\s*_`\"'(\[]*(?P<word>yes|no)(?P<rest>[^\n]*)", re.IGNO
 _ENDS = re.compile(r"[*_`\"')\]]*\s*(?:$|[.,;:!])")
 _LINE = re.compile(r"[ \t*_`\-]*\[?(?P<id>\d{1,4})\]?[ \t]*[:.)][ \t*_`]*(?P<rest>.*)")
 _LEAST = -9999.0  # a logarithm as low as that is no probability
-_MOST = 1.01  # what probabilities of one token may sum to, in view of rounding
+_MOST = 1.01  # maximum sum of the probabilities of one token, allowing for rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer to a probe: its text, and its tokens where the server told their probabilities (else None)."""
+    """One answer to a probe: its text, and its tokens with probabilities if the server returned them (else None)."""
 
     text: str
     tokens: tuple[Token, ...] | None = None
@@ -59,10 +59,10 @@ def read(reply: Reply) -> Estimate:
 
 
 def read_all(reply: Reply, count: int) -> tuple[Estimate, ...]:
-    """The probabilities of YES in the answer about `count` claims; those that are unavailable are to be asked alone.
+    """Return the probabilities of YES in the answer about `count` claims; ask again alone about unavailable ones.
 
-    A claim has a probability when exactly one line bears its id and says YES or NO and nothing else. An id that was
-    not asked for means that claims were counted otherwise, so then none has one.
+    A claim has a probability when exactly one line has its id and only YES or NO. An unexpected id means that the model
+    numbered the claims differently, so then none has one.
     """
     return tuple(
         Unavailable("no_verdict") if place is None else _at(reply, *place, is_first=False)
@@ -71,7 +71,7 @@ def read_all(reply: Reply, count: int) -> tuple[Estimate, ...]:
 
 
 def says(reply: Reply) -> bool | None:
-    """Whether the answer about one claim is YES (True), NO (False) or neither (None); for sampling."""
+    """Return whether the answer about one claim is YES (True), NO (False) or neither (None); for sampling."""
     found = _VERDICT.match(reply.text)
     return found["word"].lower() == "yes" if found and _ENDS.match(found["rest"]) else None
 
@@ -88,7 +88,7 @@ def sampled(said: Sequence[bool | None]) -> Estimate:
 
 
 def _places(text: str, count: int) -> tuple[tuple[int, int] | None, ...]:
-    """Where the verdict of each claim stands in the text, or None."""
+    """Return the span of the verdict on each claim in the text, or None."""
     lines = list(_lines(text))
     ids = [int(line["id"]) for line in lines]
     if any(not 1 <= each <= count for each in ids):
@@ -113,9 +113,9 @@ def _place(line: re.Match[str]) -> tuple[int, int] | None:
 
 
 def _at(reply: Reply, start: int, end: int, *, is_first: bool) -> Estimate:
-    """The probability of YES at the word `[start, end)` of the answer, from the token with which that word begins.
+    """Return the probability of YES at the word `[start, end)` of the answer, from its first token.
 
-    As the first word of an answer it is only as certain as what was written before it, blanks and markup.
+    As the first word of an answer it is only as certain as the text before it, blanks and markup.
     """
     if reply.tokens is None:
         return Unavailable("no_logprobs")
@@ -133,14 +133,14 @@ def _at(reply: Reply, start: int, end: int, *, is_first: bool) -> Estimate:
 
 
 def _shift(text: str, joined: str) -> int | None:
-    """How much further on the answer stands in its joined tokens; None where they are another text."""
+    """Return the offset of the answer within its joined tokens; None if they differ."""
     if not joined.lstrip().startswith(text.strip()):
         return None
     return (len(joined) - len(joined.lstrip())) - (len(text) - len(text.lstrip()))
 
 
 def _masses(word: Sequence[Token], is_yes: bool, reached: float) -> Masses:
-    """What the first token of a word shows, as far as it was `reached`; the word itself counts as it was completed."""
+    """Return the masses at the first token of a word, scaled by `reached`; the word itself counts as completed."""
     first = word[0]
     completed = math.prod(token.probability for token in word)
     kinds = dict.fromkeys(("yes", "no", "other", "maybe_yes", "maybe_no"), 0.0)
@@ -155,7 +155,7 @@ def _masses(word: Sequence[Token], is_yes: bool, reached: float) -> Masses:
 
 
 def _kind(token: str) -> str:
-    """Which mass a token adds to; "" for a blank, after which anything may come."""
+    """Return the mass that a token adds to; "" for a blank, after which any token may follow."""
     word = _plain(token).strip(_MARKUP).casefold()
     if not word:
         return ""
@@ -165,12 +165,12 @@ def _kind(token: str) -> str:
 
 
 def _plain(token: str) -> str:
-    """A token as text: SentencePiece and byte-level BPE write a space in front of a word as a letter of its own."""
+    """Return a token as text: SentencePiece and byte-level BPE represent a leading space as a special letter."""
     return token.replace("▁", " ").replace("Ġ", " ").replace("Ċ", "\n")
 
 
 def _tokens(entries: object) -> tuple[Token, ...] | None:
-    """Tokens from entries of `token`, `logprob` and `top_logprobs`; None unless all of them are sound."""
+    """Return tokens from entries of `token`, `logprob` and `top_logprobs`; None unless all of them are valid."""
     tokens = tuple(map(_token, _list(entries)))
     sound = tuple(token for token in tokens if token is not None)
     return sound if tokens and len(sound) == len(tokens) else None

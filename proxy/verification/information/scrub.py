@@ -1,4 +1,4 @@
-"""The context without what a claim cites (IB1): cited spans give way to a marker, the structure around them stays."""
+"""Remove the cited evidence from a context: cited spans are replaced by a marker, the structure around them stays."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class LeftOut:
 def scrub(
     sources: Sequence[Source], citations: Sequence[Citation], kept: Sequence[Citation] = ()
 ) -> tuple[Source, ...]:
-    """The sources with every cited span replaced by `MARKER`, and everything else as it stood.
+    """Return the sources with every cited span replaced by `MARKER`, and everything else unchanged.
 
-    Spans that overlap or touch get one marker, lines and table cells one each. Where the cited words stand elsewhere
-    too, four words or more under the folding of quotations, they are replaced as well: a copy is the same evidence.
-    Spans of `kept` stay in any case. A citation of no source changes nothing.
+    Spans that overlap or touch get one marker, lines and table cells one each. Copies of the cited words elsewhere, of
+    four words or more under the folding of quotations, are replaced as well: a copy is the same evidence. Spans of
+    `kept` stay in any case. A citation of an unknown source changes nothing.
     """
     spans = [_cited(source, citations) for source in sources]
     evidence = [piece for source, own in zip(sources, spans, strict=True) for piece in _pieces(source, own)]
@@ -53,7 +53,7 @@ def scrub_all(sources: Sequence[Source]) -> tuple[Source, ...]:
 
 
 def leave_one_out(sources: Sequence[Source], citations: Sequence[Citation]) -> tuple[LeftOut, ...]:
-    """The context without each citation, and with it alone, in order; what others cite stays, or goes, whole."""
+    """Return the context without each citation, and with it alone, in order; the other citations stay, or go, whole."""
     apart = [(each, [other for other in citations if other != each]) for each in citations]
     return tuple(
         LeftOut(scrub(sources, [each], kept=others), scrub(sources, others, kept=[each])) for each, others in apart
@@ -75,7 +75,7 @@ def _cited(source: Source, citations: Iterable[Citation]) -> list[_Span]:
 
 
 def _pieces(source: Source, spans: Iterable[_Span]) -> Iterator[str]:
-    """What cited spans say, sentence by sentence and folded, where it is long enough to be known again."""
+    """Yield the sentences of cited spans, folded, that are long enough to be recognised elsewhere."""
     for text in (source.text[start:end] for start, end in spans):
         for piece in cut(text):
             folded = fold(text[piece.start : piece.end]).text.strip(" .,;:|")
@@ -84,7 +84,7 @@ def _pieces(source: Source, spans: Iterable[_Span]) -> Iterator[str]:
 
 
 def _repetitions(text: Folded, evidence: Iterable[str]) -> Iterator[_Span]:
-    """Where a text has a piece of evidence in whole words and whole numbers."""
+    """Yield the spans at which a text contains a piece of evidence in whole words and numbers."""
     for piece in dict.fromkeys(evidence):
         for found in re.finditer(rf"(?<!\w)(?<!\d[.,]){re.escape(piece)}(?!\w)(?![.,]\d)", text.text):
             yield text.origin(*found.span())

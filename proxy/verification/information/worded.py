@@ -1,7 +1,7 @@
-"""What the embedded verifier makes of one assertion, with its budget: what needs no model, and no call (IB5).
+"""Judge one assertion with the embedded verifier and measure its budget, without calls to a model.
 
-Its label decides: the probabilities are its calibrated scores kept on the label's side of the target, and even odds
-where no source says anything, for it knows nothing of the world.
+Its label decides: the probabilities are its calibrated scores limited to the label's side of the target, and even odds
+if no source mentions the claim, because it has no knowledge of the world.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from proxy.types import Claim, Estimate, Judgement, Method, Policy, Source, Unav
 from proxy.verification.claims.answer import find_claims
 from proxy.verification.context.index import Context
 from proxy.verification.information.budget import TARGET as HIGHEST_TARGET
-from proxy.verification.information.budget import TARGETS, measure, towards, unasked
+from proxy.verification.information.budget import TARGETS, measure, target_of, towards, unasked
 from proxy.verification.information.cascade import cited_evidence
 from proxy.verification.information.probability import exactly
 from proxy.verification.information.scrub import scrub_all
 from proxy.verification.judge import GRAVITY, Judge, unjudged
-from proxy.verification.memory import target_of
 from proxy.verification.support import support
 
 TARGET = TARGETS["verifier"]
@@ -26,9 +25,9 @@ _EVEN = 0.5
 
 
 def assertion(text: str, id_: str = "c1", lead: str = "") -> Claim:
-    """A text that somebody puts forward as one claim, read with its `lead`; `skip_reason` says when it asserts nothing.
+    """Read a text as one claim, with its `lead`; `skip_reason` is set if it asserts nothing.
 
-    It may say several things; `judge_assertion` has every one of them stated.
+    It may contain several statements; `judge_assertion` requires all of them.
     """
     parts = find_claims(text, Policy(verify_hedged=True)).claims
     is_idle = all(part.skip_reason for part in parts)
@@ -40,7 +39,7 @@ def assertion(text: str, id_: str = "c1", lead: str = "") -> Claim:
 
 
 def judge_assertion(claim: Claim, context: Context, policy: Policy, judge: Judge = Judge()) -> Judgement:
-    """One judgement on all that a claim says: its gravest part speaks for it, and the evidence of all is kept."""
+    """Return one judgement on all statements of a claim: the gravest decides, and the evidence of all is kept."""
     if claim.skip_reason:
         return unjudged(claim, "skipped", "")
     whole = replace(policy, verify_hedged=True)
@@ -96,9 +95,9 @@ def with_budget(
     judge: Judge = Judge(),
     target: float = TARGET,
 ) -> Judgement:
-    """Add the budget to a judgement against a context, p0 from what is left of the context when it is scrubbed.
+    """Add the budget to a judgement against a context, with p0 from the scrubbed context.
 
-    The bits count towards the `target`; the status follows the label.
+    The bits refer to the `target`; the status follows the label.
     """
     claim = judgement.claim
     if claim.skip_reason is None:
@@ -111,9 +110,9 @@ def with_budget(
 
 
 def believed(judgement: Judgement) -> Estimate:
-    """How likely a claim is (0–1), on the side of the target on which its label is; even odds where nothing is said.
+    """Return the probability of a claim (0–1), on its label's side of the target; even odds if no source mentions it.
 
-    A score alone is no belief: it is as low for claims that no source speaks of as for those that one denies.
+    A score alone is no probability: it is as low for claims that no source mentions as for contradicted ones.
     """
     score = support(judgement)
     match judgement.verdict.label:

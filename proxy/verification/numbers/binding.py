@@ -1,4 +1,4 @@
-"""What a quantity measures: the words and the dates that stand with it (NU3)."""
+"""What a quantity measures: the words and the dates that stand with it."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Numbers that follow from those that a source states: change, sum, share, average, ratio (NU4)."""
+"""Numbers that follow from those that a source states: change, sum, share, average, ratio."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import combinations, permutations
 from typing import NamedTuple
 
+from proxy.memo import memo
 from proxy.verification.numbers.grammar import Quantity
 from proxy.verification.numbers.tolerance import Relation, compare
 
@@ -93,20 +93,10 @@ def derive_whole(
     return None
 
 
-@lru_cache(maxsize=512)
+@memo(512, 2048, long_entries=64)
 def cues(text: str) -> frozenset[int]:
     """Which operations the words of `text` speak of, as places in a fixed list."""
     return frozenset(place for place, (cue, _) in enumerate(_OPERATIONS) if cue.search(text))
-
-
-def multiple(claimed: Quantity, stated: Quantity, text: str) -> str | None:
-    """The formula by which `claimed` follows from `stated` where `text` goes on: "22 million, twice the estimate"."""
-    said = _MULTIPLE.match(text, stated.end)
-    if said is None or claimed.kind != stated.kind or claimed.unit != stated.unit:
-        return None
-    factor = _FACTORS[said["factor"].lower()]
-    result = stated._replace(low=stated.low / factor, high=stated.high / factor, slack=stated.slack / factor)
-    return f"{as_written(stated)} is {said['factor']} that" if compare(claimed, result).is_match else None
 
 
 _Numbered = Sequence[tuple[int, Operand]]
@@ -128,7 +118,7 @@ def agrees(claimed: Quantity, result: Quantity, tolerance: float | None) -> bool
     return relation.is_match or (relation is Relation.OPEN and result.slack <= 2 * claimed.slack)
 
 
-@lru_cache(maxsize=64)
+@memo(64, 2048, long_entries=16)
 def _way_asked(cue_text: str) -> int:
     return direction(_NOUNS_OF_CHANGE.sub("", cue_text))
 
@@ -281,9 +271,6 @@ def _formula(expression: str, value: float, unit: str) -> str:
 
 
 MAX_OPERANDS = 12
-_FACTORS = {"twice": 2.0, "double": 2.0, "triple": 3.0, "three times": 3.0, "four times": 4.0, "five times": 5.0}
-_FACTORS |= {"ten times": 10.0, "half": 0.5, "a third of": 1 / 3, "a quarter of": 0.25}
-_MULTIPLE = re.compile(rf",? (?:which is |that is |or |about |nearly |almost )?(?P<factor>{'|'.join(_FACTORS)}) ", re.I)
 _UP = re.compile(
     r"\b(?:increas|grew|grow|rose|ris(?:e|ing)|climb|gain|jump|surg|expand|higher|up\b|more\b|added)", re.I
 )

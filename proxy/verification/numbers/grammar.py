@@ -7,16 +7,16 @@ pattern is bounded or consumes what it has read, so the time is linear in the te
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from proxy.memo import memo
 from proxy.verification.numbers.clock import ClockReading, may_begin_clock, read_clock, read_duration, read_spoken_clock
 from proxy.verification.numbers.currencies import CENTS, CODES, CURRENCIES
 from proxy.verification.numbers.dates import DateReading, is_date_word, read_date, year_span
 from proxy.verification.numbers.rates import read_rate
 from proxy.verification.numbers.scales import SCALES, SUFFIXES
 from proxy.verification.numbers.units import Unit, read_unit
-from proxy.verification.words import STOPWORDS, stem
+from proxy.verification.words import LONGEST_WORD, STOPWORDS, stem
 
 Kind = Literal["currency", "percentage", "ratio", "date", "time", "count", "quantity"]
 Bound = Literal["", "least", "most"]
@@ -69,7 +69,7 @@ class Quantity(NamedTuple):
         return self.kind == "count" and not self.nouns and not self.is_spelled
 
 
-@lru_cache(maxsize=1024)
+@memo(256, 512, long_entries=2)
 def find_quantities(text: str) -> tuple[Quantity, ...]:
     """Every quantity of `text`, in order and without overlaps. Linear in its length.
 
@@ -120,7 +120,7 @@ def _with_rate(text: str, quantity: Quantity) -> Quantity:
     return quantity._replace(per=rate.per, each=rate.each, rate=text[quantity.end : rate.end]) if rate else quantity
 
 
-@lru_cache(maxsize=16384)
+@memo(16384, LONGEST_WORD)
 def _may_begin(word: str) -> bool:
     """Whether anything that `_at_word` reads can begin with this word; most words are no such thing."""
     lower = word.lower()
@@ -560,7 +560,7 @@ def _leads(text: str, start: int, phrases: frozenset[str]) -> bool:
     return not phrases.isdisjoint(_lead_in(text, start))
 
 
-@lru_cache(maxsize=8)  # asked several times of one place, by whatever tries to read it
+@memo(8, 4096, long_entries=8)  # asked several times of one place, by whatever tries to read it
 def _lead_in(text: str, start: int) -> tuple[str, ...]:
     """The last word, two and three words before `start` in lower case, without articles and signs between."""
     last = text[max(0, start - 32) : start].lower().rstrip("$€£ -").translate(_SIGNS_BETWEEN).split()[-4:]

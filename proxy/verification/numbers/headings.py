@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
+from proxy.memo import memo
 from proxy.verification.numbers.currencies import CODES, CURRENCIES
 from proxy.verification.numbers.grammar import Kind, Quantity
 from proxy.verification.numbers.scales import SCALES
@@ -24,7 +24,7 @@ class Given(NamedTuple):
     written: str = ""
 
 
-@lru_cache(maxsize=4096)
+@memo(4096, 256, long_entries=16)
 def given_by(name: str) -> tuple[Given, ...]:
     """The readings of the unit that `name` states, likeliest first; none when it states none.
 

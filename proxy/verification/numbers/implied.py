@@ -1,4 +1,4 @@
-"""Numbers that the words around stated ones say how to compute: a rest, a discounted price, a rate over time (NU4).
+"""Numbers that the words around stated ones say how to compute: a rest, a discounted price, a rate over time.
 
 Nothing is computed that no word asks for: among enough numbers some pair gives anything.
 """
@@ -18,7 +18,6 @@ from proxy.verification.numbers.derived import (
     as_written,
     percentage,
     point,
-    way_of,
 )
 from proxy.verification.numbers.grammar import Quantity
 from proxy.verification.numbers.nearby import last_end, search_before
@@ -49,13 +48,6 @@ def implied(asked: Question, mentions: Sequence[Mention], tolerance: float | Non
     return None
 
 
-def _deducted(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
-    """ "the full amount less the deductible of 300 euros"."""
-    for j, taken in enumerate(mentions):
-        if search_before(_LESS, taken.text, taken.quantity.start):
-            yield from _combined(mentions, _before(mentions, j), j, -1)
-
-
 def _compared(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
     """What a stated number is compared with: "64 people, 9 more than a year before" had been 55."""
     for j, more in enumerate(mentions):
@@ -63,31 +55,6 @@ def _compared(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]
         if told and any(cue.search(told["than"]) and cue.search(asked.text) for cue in (_EARLIER, _EXPECTED)):
             bare = more.quantity._replace(nouns=()) if more.quantity.kind == "count" else more.quantity
             yield from _combined(mentions, _before(mentions, j, bare), j, -1 if told["more"] else 1)
-
-
-def _changed(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
-    """What was before a stated change to a stated level: "cut by a third to $66 million"."""
-    if not _EARLIER.search(asked.text):
-        return
-    for i, change in enumerate(mentions[:-1]):
-        level, text = mentions[i + 1], change.text
-        way = way_of(text, change.quantity.start, change.quantity.end) or -bool(
-            search_before(_CUT, text, change.quantity.start)
-        )
-        if (
-            level.text is not text
-            or not way
-            or not _TO_LEVEL.fullmatch(text, change.quantity.end, level.quantity.start)
-        ):
-            continue
-        share = _share(change.quantity)
-        if share is None:
-            yield from _combined(mentions, i + 1, i, -way)
-        elif share < 1:
-            factor = 1 / (1 + way * share)
-            sign = "+" if way > 0 else "−"
-            formula = f"{as_written(level.quantity)} / (1 {sign} {as_written(change.quantity)})"
-            yield _scaled(level.quantity, factor), formula, (i, i + 1)
 
 
 def _discounted(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
@@ -168,22 +135,6 @@ def _for_several(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Resu
         for count in asked.others:
             if count.kind == "count" and count.low == count.high > 1:
                 yield _scaled(price.quantity, count.low), f"{as_written(count)} × {as_written(price.quantity)}", (i,)
-
-
-def _played(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
-    """Matches won, drawn and lost, as the columns of a row, make the matches played."""
-    if not _PLAYED.search(asked.text):
-        return
-    for text in dict.fromkeys(each.text for each in mentions if "|" in each.text):
-        places = [
-            i
-            for i, each in enumerate(mentions)
-            if each.text is text and search_before(_OUTCOME, text, each.quantity.start)
-        ]
-        values = [mentions[i].quantity for i in places]
-        if len(values) > 1:
-            total = point(values[0], sum(each.low for each in values), 0.0)
-            yield total, " + ".join(map(as_written, values)), tuple(places)
 
 
 def _parts(mentions: Sequence[Mention]) -> Iterator[tuple[int, int]]:
@@ -286,9 +237,6 @@ def _is_negated(text: str) -> bool:
 _MOST_MENTIONS = 16
 _CALENDAR = 0.005  # a year is a little more than 52 weeks
 _PERIODS = {"day": 86400.0, "week": 604800.0, "month": 2629800.0, "quarter": 7889400.0, "year": 31557600.0}
-_LESS = re.compile(
-    r"\b(?:less|minus|net of|after deduct(?:ing|ion of)|deducting|subtracting)(?: [^\W\d_]+){0,3} ?[$€£]?$", re.I
-)
 _MORE_THAN = re.compile(
     r"(?: [^\W\d_]+)?? (?:(?P<more>more|higher|above|greater)|fewer|less|lower|below|under)(?: [^\W\d_]+)?? than "
     r"(?P<than>[^.;,]+)"
@@ -301,7 +249,6 @@ _EARLIER = re.compile(
 _EXPECTED = re.compile(
     r"\b(?:plan(?:ned)?|budget(?:ed)?|expected|forecast|foreseen|estimated?|scheduled|projected)\b", re.I
 )
-_TO_LEVEL = re.compile(r",? (?:[^\W\d_]+ ){0,3}to (?:about |around |just )?[$€£]?")
 _CUT = re.compile(
     r"\b(?:cut|reduced|lowered|discounted|marked down|cheaper|trimmed|discount of|reduction of)(?: by| of)?(?: an?)? $",
     re.I,
@@ -340,18 +287,13 @@ _PER_COLUMN = re.compile(
 )
 _EACH_BEHIND = re.compile(r" (?:each|apiece|a piece|per (?!cent)[^\W\d_]+|for (?:each|every|one))\b")
 _EACH_BEFORE = re.compile(r"\b(?:each|every)\b[^.;,|]*$", re.I)
-_PLAYED = re.compile(r"\b(?:played|matches|games)\b", re.I)
-_OUTCOME = re.compile(r"\| ?(?:won|wins?|drawn?|draws|tied|ties|lost|loss(?:es)?): $", re.I)
 _TURN = re.compile(r"[.;,](?= )|[.;]$|\b(?:and|but|while|whereas)\b")
 _OPERATIONS: tuple[_Operation, ...] = (
-    _deducted,
     _compared,
-    _changed,
     _discounted,
     _halved,
     _rest,
     _portions,
     _over_time,
     _for_several,
-    _played,
 )

@@ -1,4 +1,4 @@
-"""Lapses of time between two moments that the sources state: dates, times of day, and lengths before an event (NU4)."""
+"""Lapses of time between two moments that the sources state: dates, times of day, and lengths before an event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a quantity that is claimed is the quantity that a source states (NU2)."""
+"""Whether a quantity that is claimed is the quantity that a source states."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-MAX_STEPS = 10_000
-"""Comparisons and computations for the numbers of one claim: at most some 0.1 s; ordinary claims need under 1,000."""
+MAX_STEPS = 5_000
+"""Comparisons and computations for the numbers of one claim: at most some 0.07 s; ordinary claims need under 1,000."""
 
 _LOOK_EVERY = 256  # steps between two looks at the clock
 

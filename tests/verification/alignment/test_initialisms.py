@@ -3,9 +3,9 @@
 import pytest
 
 from proxy.types import Claim, Policy, Source
-from proxy.verification import numeric
 from proxy.verification.alignment.initialisms import spell_out
 from proxy.verification.context.index import Context
+from proxy.verification.verifiers import numeric
 
 
 def claim(text: str) -> Claim:

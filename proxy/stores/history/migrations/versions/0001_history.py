@@ -1,4 +1,4 @@
-"""The history as it first was: exchanges, findings and decisions, roll-ups, the audit log, and the index of words."""
+"""Create the tables: exchanges, findings and decisions, roll-ups, the audit log, and the index of words."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FTS5 = (
 
 
 def upgrade() -> None:
-    """Makes the tables."""
+    """Create the tables."""
     _exchanges()
     _findings()
     _figures()
@@ -164,9 +164,9 @@ def _words() -> None:
     vector = sa.Column("vector", TSVECTOR(), nullable=False)
     content = _belongs_to("contents.seq", "words", "seq")
     op.create_table("words", _number("seq"), vector, content, sa.PrimaryKeyConstraint("seq", name="pk_words"))
-    pending = {"gin_pending_list_limit": 256}  # kB; every search reads that list from end to end
+    pending = {"gin_pending_list_limit": 256}  # kB; every search reads that list completely
     op.create_index("ix_words_vector", "words", ["vector"], postgresql_using="gin", postgresql_with=pending)
-    # With the default of 100 a word that is nowhere counts as frequent, and the whole table is read for it.
+    # With the default of 100 a word without occurrences counts as frequent, and the whole table is read for it.
     op.execute("ALTER TABLE words ALTER COLUMN vector SET STATISTICS 1000")
 
 

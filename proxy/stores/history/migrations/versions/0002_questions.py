@@ -1,4 +1,4 @@
-"""Keep the sentence of a question that asks, and the confidence with which an answer states a flagged claim."""
+"""Store the interrogative sentence of a question, and the confidence that an answer expresses in a flagged claim."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Add the columns; what is stored already has neither."""
+    """Add the columns; stored rows have neither value."""
     op.add_column("contents", sa.Column("asked", sa.Text(), nullable=True))
     op.add_column("findings", sa.Column("original_confidence", sa.Float(53), nullable=True))

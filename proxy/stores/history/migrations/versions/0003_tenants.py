@@ -1,4 +1,4 @@
-"""Exchanges belong to a tenant: the client key that they came with, or "" for those that are everybody's."""
+"""Assign exchanges to a tenant: that of the client key, or "" for those shared by all."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Adds the column; what was stored before is everybody's."""
+    """Add the column; earlier exchanges belong to all tenants."""
     op.add_column("exchanges", sa.Column("tenant", sa.Text(), server_default=sa.text("''"), nullable=False))
     op.create_index("ix_exchanges_tenant_subject_seq", "exchanges", ["tenant", "subject", "seq"])

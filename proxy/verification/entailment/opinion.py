@@ -1,0 +1,49 @@
+"""Convert a language model's opinion on a claim to a verdict. It decides alone; disagreeing rules are named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from proxy.types import Claim, Label, Verdict
+from proxy.verification.entailment.evidence import Evidence
+from proxy.verification.entailment.model import Entailment
+from proxy.verification.entailment.verdict import explain
+
+BARS: Mapping[str, float] = {"strict": 0.6, "balanced": 0.5, "lenient": 0.35}
+"""The probability from which a claim counts as supported, by policy."""
+
+_DISAGREEMENT = 0.5  # the share of its certainty that a verdict keeps where a rule disagrees
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """A rule that would have decided otherwise, and why."""
+
+    rule: Literal["numbers", "wording"]
+    reason: str
+
+
+def language_verdict(
+    claim: Claim, evidence: Evidence, found: Entailment, objections: Sequence[Objection], policy_name: str
+) -> Verdict:
+    """Return the verdict of a language model.
+
+    A claim that is not supported is `contradicted` only where the model finds that likelier than silence. An objection
+    to a supported claim moves the score towards the threshold and never across.
+    """
+    bar, score = BARS[policy_name], found.supported
+    label: Label = "supported" if score >= bar else "contradicted" if _is_contradicted(found) else "unsupported"
+    objections = objections if label == "supported" else ()
+    if objections:
+        score = bar + (score - bar) * _DISAGREEMENT
+    reason, citations = explain(label, claim, evidence, score, found.doubted)
+    reason += "".join(f" The check of {each.rule} disagrees: {each.reason}" for each in objections)
+    validated = int(label == "supported")
+    return Verdict("statement", label, round(score, 4), "model", reason, citations, validated=validated)
+
+
+def _is_contradicted(found: Entailment) -> bool:
+    silent = max(0.0, 1.0 - found.supported - found.contradicted)
+    return found.contradicted > silent

@@ -1,0 +1,274 @@
+"""A text read word by word: what it denies, what it asserts, and which of its words are names."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from copy import copy
+from functools import cached_property
+
+from proxy.memo import memo
+from proxy.verification.numbers.grammar import Quantity
+from proxy.verification.text.lexicon import LINKING, NOT_NEGATED, TITLES, concept, root
+from proxy.verification.words import STOPWORDS, Word, words
+
+_CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
+_SENTENCE_BREAK = re.compile(r"[.;!?|]\s|\n")
+_TURNS = frozenset(("but", "although", "though", "because", "while", "whereas"))
+_HYPOTHETICAL = frozenset(
+    "if whether unless could can may might would should must to want wants hope hopes claim claimed".split()
+)
+_UNHEADED = frozenset("one yet longer any even ever much many so really necessary currently able".split()) | {
+    "necessari"
+}
+_COMMON_OPENERS = frozenset(
+    "when while whil if after before although because becaus since sinc however according accord many most all both "
+    "former though unlike unlik despite despit two three one other another new".split()
+)
+_PRONOUNS = frozenset(("nothing", "nobody", "none", "neither", "nowhere"))  # deny the verb, not what follows
+_NOBODY = frozenset(("nobody", "nothing"))
+_AUXILIARIES = frozenset("is are was were be been has have had can could will would should may might did does".split())
+_AFFIRMING = frozenset(("true", "yes"))
+_REFUTING = frozenset(("false", "no", "none", "never"))
+_LONGEST_NAME = 8  # words to either side within one name
+_REACH = 4  # how many words behind a negator, or an attribute, still belong to it
+_NOWHERE: frozenset[int] = frozenset()
+
+
+class Reading:
+    """A text read for its vetoes: its words, which of them are negated, and where each meaning stands.
+
+    `measured` are the places of words inside quantities and dates, which are judged by their value and not as words.
+    """
+
+    def __init__(self, text: str, quantities: Sequence[Quantity] = ()) -> None:
+        self.text = text
+        self.words = words(text)
+        self.measured = inside(self.words, quantities)
+
+    def measured_by(self, quantities: Sequence[Quantity]) -> Reading:
+        """The same text with `quantities` measured in it."""
+        reading = copy(self)
+        reading.measured = inside(self.words, quantities)
+        return reading
+
+    @cached_property
+    def concepts(self) -> tuple[str, ...]:
+        """The meaning of each word, in order."""
+        return tuple([concept(word.stem) for word in self.words])
+
+    @cached_property
+    def places(self) -> dict[str, list[int]]:
+        """Where each meaning stands, as places in `words`."""
+        places: dict[str, list[int]] = defaultdict(list)
+        for place, meaning in enumerate(self.concepts):
+            places[meaning].append(place)
+        return places
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """The stems of the words."""
+        return frozenset([word.stem for word in self.words])
+
+    @cached_property
+    def stem_places(self) -> dict[str, list[int]]:
+        """Map each stem to its places in `words`."""
+        places: dict[str, list[int]] = defaultdict(list)
+        for place, word in enumerate(self.words):
+            places[word.stem].append(place)
+        return places
+
+    @cached_property
+    def roots(self) -> frozenset[str]:
+        """The roots of the words."""
+        return frozenset(map(root, self.stems))
+
+    @cached_property
+    def denies(self) -> bool:
+        """Whether any word is a negator."""
+        return any(word.is_negator for word in self.words)
+
+    @cached_property
+    def negated(self) -> frozenset[int]:
+        """The places of the words that a negator denies: the first content word behind it in its clause."""
+        asserted_otherwise = self.refuted | self.denied_of_all
+        if not self.denies:
+            return asserted_otherwise
+        denied = (self.head(place) for place in range(len(self.words)) if self._negates(place))
+        return frozenset(place for place in denied if place is not None) | asserted_otherwise
+
+    @cached_property
+    def denied_of_all(self) -> frozenset[int]:
+        """The places of the verbs whose subject is "nobody" or "nothing": nobody else did it either."""
+        verbs: set[int] = set()
+        for place in range(len(self.words) - 1) if self.denies else ():
+            lower, after = self.words[place].lower, place + 1
+            if lower == "no" and self.words[after].lower == "one":
+                after += 1
+            elif lower not in _NOBODY:
+                continue
+            if after < len(self.words) and (self.words[after].is_content or self.words[after].stem in _AUXILIARIES):
+                verbs.update(near for near in (self.head(after - 1),) if near is not None)
+        return frozenset(verbs)
+
+    @cached_property
+    def refuted(self) -> frozenset[int]:
+        """The places of attributes that are said not to hold: "refundable: false"."""
+        return self._fields_that_say(_REFUTING)
+
+    @cached_property
+    def affirmed(self) -> frozenset[int]:
+        """The places of attributes that are said to hold: "gift wrap: true"."""
+        return self._fields_that_say(_AFFIRMING)
+
+    def _fields_that_say(self, values: frozenset[str]) -> frozenset[int]:
+        named: set[int] = set()
+        for name, value in self.attributes:
+            while self.words[value].lower in values and name >= 0 and name not in named:
+                named.add(name)
+                end = self.words[name].start
+                name -= 1
+                if name < 0 or self.text[self.words[name].end : end] != " ":
+                    break
+        return frozenset(named)
+
+    @cached_property
+    def attributes(self) -> tuple[tuple[int, int], ...]:
+        """`(name, value)` as places, wherever the text ascribes a value: "priority: high", "the priority is high"."""
+        return tuple(self._ascribed())
+
+    def _ascribed(self) -> Iterator[tuple[int, int]]:
+        for place in range(1, len(self.words)):
+            before = self.words[place - 1]
+            gap = self.text[before.end : self.words[place].start]
+            if gap.startswith((": ", '": ')) and before.is_content:
+                yield place - 1, place
+            elif self.words[place].lower in LINKING:
+                value = self.head(place)
+                names = [at for at in range(max(0, place - _REACH), place) if self.words[at].carries_meaning]
+                if value is not None and names:
+                    yield names[-1], value
+
+    def _negates(self, place: int) -> bool:
+        if not self.words[place].is_negator or self.words[place].lower in _PRONOUNS:
+            return False
+        if self.words[place].lower == "without" and self._denies_besides(place):
+            return False  # "no entry without a ticket": the ticket is asked for
+        return not (place + 1 < len(self.words) and self.words[place + 1].lower in NOT_NEGATED)
+
+    def _denies_besides(self, place: int) -> bool:
+        """Whether the sentence has another negator."""
+        return any(
+            word.is_negator and at != place and not self._is_cut(*sorted((at, place)))
+            for at, word in enumerate(self.words)
+        )
+
+    def head(self, place: int) -> int | None:
+        """The first content word behind `place` in its clause, within reach."""
+        for near in range(place + 1, min(place + 1 + _REACH, len(self.words))):
+            word = self.words[near]
+            if _CLAUSE_BREAK.search(self.text, self.words[near - 1].end, word.start) or word.text in _TURNS:
+                return None
+            if word.carries_meaning and not word.lower.endswith("ly") and word.stem not in _UNHEADED:
+                return near
+        return None
+
+    def has_negator_near(self, place: int) -> bool:
+        """Whether anything in the word's neighbourhood, within its sentence, is denied."""
+        near = range(max(0, place - 2 * _REACH), min(len(self.words), place + _REACH))
+        return any(self.words[at].is_negator and not self._is_cut(*sorted((at, place))) for at in near)
+
+    def _is_cut(self, first: int, last: int) -> bool:
+        return bool(_SENTENCE_BREAK.search(self.text, self.words[first].end, self.words[last].start))
+
+    def is_hypothetical(self, place: int) -> bool:
+        """Whether the words before it make of an assertion a possibility, a condition or a wish."""
+        return any(
+            self.words[near].lower in _HYPOTHETICAL and not self.words[near + 1].is_negator
+            for near in range(max(0, place - _REACH), place)
+        )
+
+    def is_name(self, place: int) -> bool:
+        """Whether the word is a proper name by its writing: a capital where grammar asks for none."""
+        return place in self._named
+
+    @cached_property
+    def _named(self) -> frozenset[int]:
+        capitals = (place for place, word in enumerate(self.words) if word.text[0].isupper())
+        return frozenset(place for place in capitals if self._is_named(place))
+
+    def _is_named(self, place: int) -> bool:
+        word = self.words[place]
+        if word.stem in STOPWORDS or word.text[1:2] in ("'", "\u2019"):
+            return False  # I've
+        if len(word.text) > 1 and word.text[1:] != word.text[1:].lower():
+            return True  # NASA, McDonald
+        return not self.starts_sentence(place) or self._in_name_run(place)
+
+    def names(self, quantities: Sequence[Quantity]) -> frozenset[str]:
+        """The stems of the proper names that lie in none of `quantities`."""
+        measured = inside(self.words, quantities)
+        named = (self.words[place] for place in self._named - measured)
+        return frozenset(word.stem for word in named if word.lower not in TITLES)
+
+    def name_run(self, place: int) -> range:
+        """Return the places of the capitalised words adjacent to the one at `place`, at most `_LONGEST_NAME`."""
+        first, last = self._name_bounds
+        low = first[place - 1] if place and first[place - 1] >= 0 else place
+        high = last[place + 1] if place + 1 < len(self.words) and last[place + 1] >= 0 else place
+        return range(max(low, place - _LONGEST_NAME), min(high, place + _LONGEST_NAME) + 1)
+
+    @cached_property
+    def _name_bounds(self) -> tuple[list[int], list[int]]:
+        """For each word, the first and the last place of its run of capitalised words (-1: it is in none). Linear."""
+        parts = [word.is_capital and word.lower not in TITLES for word in self.words]
+        first, last = [-1] * len(parts), [-1] * len(parts)
+        for place, is_part in enumerate(parts):
+            if is_part:
+                first[place] = first[place - 1] if place and parts[place - 1] else place
+        for place in range(len(parts) - 1, -1, -1):
+            if parts[place]:
+                last[place] = last[place + 1] if place + 1 < len(parts) and parts[place + 1] else place
+        return first, last
+
+    def starts_sentence(self, place: int) -> bool:
+        """Whether the word opens a sentence, a quotation or a line, where anything is capitalised."""
+        if place == 0:
+            return True
+        before = self.words[place - 1]
+        gap = self.text[before.end : self.words[place].start]
+        if gap == " ":
+            return False
+        if gap == ". " and (len(before.text) == 1 or before.lower in TITLES):
+            return False  # Dr. Smith, J. Smith
+        return any(mark in gap for mark in '.!?:\n"“*#|')
+
+    def _in_name_run(self, place: int) -> bool:
+        if place + 1 >= len(self.words) or self.starts_sentence(place + 1):
+            return False
+        is_run = not self.text[self.words[place].end : self.words[place + 1].start].strip()
+        return is_run and self.words[place + 1].text[:1].isupper() and self.words[place].stem not in _COMMON_OPENERS
+
+
+@memo(16, 4096, long_entries=2)
+def read_claim(text: str) -> Reading:
+    """The text of a claim, read once for all verifiers."""
+    return Reading(text)
+
+
+def inside(text_words: Sequence[Word], quantities: Sequence[Quantity]) -> frozenset[int]:
+    """The places of the words that lie in `quantities`, which stand in order. Linear in both."""
+    if not quantities:
+        return _NOWHERE
+    places: list[int] = []
+    rest = iter(quantities)
+    current = next(rest, None)
+    for place, word in enumerate(text_words):
+        while current is not None and word.start >= current.end:
+            current = next(rest, None)
+        if current is None:
+            break
+        if word.start >= current.start:
+            places.append(place)
+    return frozenset(places)

@@ -1,0 +1,1 @@
+"""The checks of a claim against a context: quotations, numbers, statements, values of a database."""

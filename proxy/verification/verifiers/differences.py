@@ -1,0 +1,69 @@
+"""How two nearly equal texts differ, word by word, and whether a difference changes what is said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from proxy.verification.alignment.vetoes import opposed
+from proxy.verification.text.lexicon import CALENDAR, UNIT_WORDS
+from proxy.verification.text.reading import Reading
+from proxy.verification.words import Word
+
+
+def changes_meaning(quoted: str, found: str) -> bool:
+    """Whether two nearly equal texts differ in a number, unit, negation, name, date or opposite."""
+    return any(matters(change) for change in changes(quoted, found))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Words of the quotation and the words of the source that stand in their place."""
+
+    quoted: tuple[Word, ...]
+    found: tuple[Word, ...]
+    named: bool
+
+
+def changes(quoted: str, found: str) -> list[Change]:
+    """The differences between a quotation and the text around its place, word by word.
+
+    What `found` has before or behind the quotation is no difference.
+    """
+    from difflib import SequenceMatcher
+
+    one, other = Reading(quoted), Reading(found)
+    matcher = SequenceMatcher(None, _comparable(one), _comparable(other), autojunk=False)
+    differing: list[Change] = []
+    for tag, i, j, k, m in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        if k == 0:
+            k = max(k, m - (j - i))
+        elif m == len(other.words):
+            m = min(m, k + (j - i))
+        if i < j or k < m:
+            named = any(map(one.is_name, range(i, j))) or any(map(other.is_name, range(k, m)))
+            differing.append(Change(tuple(one.words[i:j]), tuple(other.words[k:m]), named))
+    return differing
+
+
+def _comparable(reading: Reading) -> list[str]:
+    """The words as they are compared, a symbol or sign of a number with its number."""
+    compared: list[str] = []
+    for word in reading.words:
+        sign = reading.text[max(0, word.start - 1) : word.start] if word.is_number else ""
+        unit = reading.text[word.end : word.end + 1] if word.is_number else ""
+        compared.append((sign if sign in "$€£¥₹-" else "") + word.text.casefold() + (unit if unit in "%°" else ""))
+    return compared
+
+
+def matters(change: Change) -> bool:
+    """Whether a difference changes what is said: a number, unit, negation, name, date or opposite."""
+    both = change.quoted + change.found
+    if change.named or any(word.is_number or word.is_negator or word.stem in CALENDAR for word in both):
+        return True
+    if any(word.lower in UNIT_WORDS for word in both):
+        return True
+    if any(one.text[0].isupper() and other.text[0].isupper() for one in change.quoted for other in change.found):
+        return True
+    return any(opposed(one.stem, other.stem) for one in change.quoted for other in change.found)

@@ -1,0 +1,113 @@
+"""Values from a database as evidence for the numbers of a claim.
+
+Each value is a sentence in a source of a separate kind, so that it is read, bound and compared as any other number. A
+query that failed or gave nothing leaves a source without text, and a value that is NULL a sentence which says so: what
+a database does not return makes no claim false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from proxy.types import Claim, Source, Verdict
+from proxy.verification.context.index import Context
+from proxy.verification.numbers.grammar import find_quantities
+from proxy.verification.text.lexicon import LIGHT_WORDS, REFERENTS, same_meaning
+from proxy.verification.text.reading import inside
+from proxy.verification.words import content_stems, stem, words
+
+_NO_FACT = "The database has no value for it."
+_NO_DATABASE = "The database gave no values to check its numbers against."
+_GENERIC = frozenset(map(stem, "rate ratio number total amount value percentage level figure count".split()))
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value of a database: of what, the number as written (None: NULL), in which unit and of which period."""
+
+    label: str
+    value: str | None
+    unit: str = ""
+    period: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A row of a table of periods: its name, and its first and last day as they are written."""
+
+    label: str
+    start: str
+    end: str
+
+
+def facts_source(name: str, values: Iterable[Value | Period]) -> Source:
+    """Return what one query gave as a source, a sentence for each row; without text when it gave none."""
+    text = "\n".join(map(_sentence, values))
+    return Source(f"facts.{name}", "facts", text, title=name, labels=(name,))
+
+
+def settle(claim: Claim, verdicts: Sequence[Verdict], context: Context) -> tuple[Verdict, ...]:
+    """Return the verdicts on a claim, those that rest on what a database does not say as not checked.
+
+    A value contradicts only a claim that has all words which say what it is of. A number that a query without values,
+    or a value that is NULL, might have supported is not called unsupported, whatever the other sources say; nor is
+    anything where there are only values to check against.
+    """
+    facts = [source for source in context.sources if source.kind == "facts"]
+    if not facts:
+        return tuple(verdicts)
+    only_facts = len(facts) == len(context.sources)
+    missing = _missing(claim, facts, only_facts=only_facts)
+    values = {source.id for source in facts}
+    return tuple(_settled(claim, verdict, values, missing) for verdict in verdicts)
+
+
+def _missing(claim: Claim, facts: Sequence[Source], *, only_facts: bool) -> str:
+    """Return why a database may know what it does not say of a claim; "" when it does not."""
+    if find_quantities(claim.text):
+        if any(not source.text for source in facts):
+            return _NO_DATABASE
+        unknown = (line for source in facts for line in source.text.split("\n") if line.endswith(_UNKNOWN))
+        if any(_is_of(claim, line.removesuffix(_UNKNOWN)) for line in unknown):
+            return _NO_FACT
+    return _NO_FACT if only_facts else ""
+
+
+def _settled(claim: Claim, verdict: Verdict, values: set[str], missing: str) -> Verdict:
+    reason = missing if verdict.label == "unsupported" else ""
+    if verdict.label == "contradicted" and all(each.source in values for each in verdict.citations):
+        reason = "" if any(_is_of(claim, each.text) for each in verdict.citations) else _NO_FACT
+    if not reason:
+        return verdict
+    return replace(
+        verdict, label="not_checked", score=0.0, method="no_fact", reason=reason, citations=(), flags=(), validated=0
+    )
+
+
+def _is_of(claim: Claim, sentence: str) -> bool:
+    """Return whether a claim has every word, in whatever wording, that says what the value of a sentence is of."""
+    read = words(sentence)
+    measured = inside(read, find_quantities(sentence))
+    naming = {word.stem for place, word in enumerate(read) if word.is_content and place not in measured}
+    telling = naming - LIGHT_WORDS - REFERENTS
+    told = content_stems(f"{claim.lead} {claim.text}")
+    return all(not same_meaning(each).isdisjoint(told) for each in telling - _GENERIC or telling)
+
+
+def _sentence(value: Value | Period) -> str:
+    """ "Occupancy rate in Q3 2024 is 93.5%.", "Fiscal Q3 2024 is from 2024-02-01 to 2024-04-30." """
+    if isinstance(value, Period):
+        return f"{' '.join(value.label.split())} is from {value.start} to {value.end}."
+    unit = value.unit.strip()
+    period = f" in {value.period}" if value.period else ""
+    subject = f"{' '.join(value.label.split())}{' '.join(period.split(' '))}"
+    if value.value is None:
+        return f"{subject}{_UNKNOWN}"
+    joint = "" if unit in ("%", "x", "°C", "°F") else " "
+    amount = f"{unit}{value.value}" if unit in _SIGNS else f"{value.value}{joint}{unit}".rstrip()
+    return f"{subject} is {amount}."
+
+
+_UNKNOWN = " is unknown."
+_SIGNS = ("$", "€", "£", "¥", "₹")

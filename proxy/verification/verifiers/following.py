@@ -1,0 +1,307 @@
+"""A claimed number that follows from those that the sources state in passages, rows and columns of tables."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from proxy.verification.context.cells import is_in_name, speaks_of_column
+from proxy.verification.context.index import Context, Passage
+from proxy.verification.numbers.binding import Binding
+from proxy.verification.numbers.derived import (
+    MAX_OPERANDS,
+    Derivation,
+    Mention,
+    Operand,
+    derive,
+    derive_whole,
+)
+from proxy.verification.numbers.grammar import Quantity
+from proxy.verification.numbers.implied import Question, implied
+from proxy.verification.numbers.lapses import elapsed, is_moment
+from proxy.verification.numbers.limits import decided_case, may_be_case, range_end
+from proxy.verification.numbers.nearby import search_before
+from proxy.verification.numbers.tolerance import fit_period
+from proxy.verification.text.lexicon import concept
+from proxy.verification.verifiers.rivals import REFERENCE
+from proxy.verification.verifiers.stated import Asked, Read, in_money, read
+from proxy.verification.words import content_stems, stem
+
+
+class Following(NamedTuple):
+    """How a number follows, as a person reads it, and the passages that state what it follows from."""
+
+    formula: str
+    passages: tuple[Passage, ...]
+
+
+class _Value(NamedTuple):
+    """A stated number to compute with, at the scale that the claim writes."""
+
+    quantity: Quantity
+    binding: Binding
+    read: Read
+
+
+def follow(
+    asked: Asked, mine: Binding, passages: Sequence[Read], context: Context, tolerance: float | None
+) -> Following | None:
+    """The number computed from the best passages one by one and together, then from whole rows and columns."""
+    ranked = sorted((each for each in passages if _may_tell(asked, each)), key=lambda each: -each.coverage)
+    groups = [[each] for each in ranked[:3]] + ([ranked[:4]] if len(ranked) > 1 else [])
+    for group in groups:
+        values = [value for each in group for value in _values(mine, each) if _is_of_claim(asked, mine, value)]
+        operands = [_operand(asked, mine, value) for value in values[:MAX_OPERANDS]]
+        asked.work.spend(len(values) + _MOST_OPERATIONS)
+        if found := derive(mine.quantity, asked.cue_text, operands, tolerance):
+            return _following(found, values)
+    for values in _lists(asked, mine, ranked, context):
+        asked.work.spend(len(values))
+        if found := derive_whole(mine.quantity, asked.cue_text, [each.quantity for each in values], tolerance):
+            return _following(found, values)
+    return None
+
+
+def follow_lapse(asked: Asked, mine: Binding, passages: Sequence[Read], context: Context) -> Following | None:
+    """A time between two moments that the likeliest passages, or those around them, state."""
+    if mine.quantity.kind != "quantity" or mine.quantity.unit != "time":
+        return None
+    told = [
+        (Mention(quantity, each.passage.text, is_near), each.passage)
+        for each, is_near in _story(mine, passages, context)
+        for quantity in each.quantities
+        if is_moment(quantity, each.passage.text) and (quantity.kind != "date" or _is_of_column(each, quantity))
+    ]
+    asked.work.spend(_MOST_OPERATIONS)
+    found = elapsed(mine.quantity, asked.claim.text, [mention for mention, _ in told])
+    return Following(found.formula, _cited(found, [passage for _, passage in told])) if found else None
+
+
+def follow_words(
+    asked: Asked, mine: Binding, passages: Sequence[Read], context: Context, tolerance: float | None
+) -> Following | None:
+    """What the words around the numbers of the likeliest passages, or of those around them, say how to compute."""
+    if not any(each.coverage for each in passages):
+        return None
+    story = _story(mine, passages, context)
+    told = [
+        (Mention(value.quantity, each.passage.text, is_near), each.passage)
+        for each, is_near in story
+        for value in _values(mine, each)
+    ]
+    others = [each for each in asked.quantities if each is not mine.quantity]
+    question = Question(mine.quantity, asked.cue_text, others, [each.passage.text for each, _ in story])
+    asked.work.spend(_MOST_OPERATIONS)
+    found = implied(question, [mention for mention, _ in told], tolerance)
+    return Following(found.formula, _cited(found, [passage for _, passage in told])) if found else None
+
+
+def follow_limit(asked: Asked, mine: Binding, passages: Sequence[Read]) -> Following | None:
+    """What a stated limit says of a number that the claim puts to it."""
+    claim = asked.claim.text
+    if not may_be_case(claim, mine.quantity):
+        return None
+    for each in sorted(passages, key=lambda each: -each.coverage):
+        if each.is_row:
+            continue
+        asked.work.spend(len(each.quantities))
+        for place, stated in enumerate(each.quantities):
+            if each.coverage < _SPEAKS_OF_IT and stated.low != mine.quantity.low:
+                continue
+            after = each.quantities[place + 1] if place + 1 < len(each.quantities) else stated
+            until = range_end(each.passage.text, stated, after)
+            if said := decided_case(claim, mine.quantity, each.passage.text, stated, until):
+                return Following(said, (each.passage,))
+    return None
+
+
+def _story(mine: Binding, passages: Sequence[Read], context: Context) -> list[tuple[Read, bool]]:
+    """The likeliest passages in the order of their text, with those beside them in prose; and whether it is likely."""
+    covering = [each for each in passages if each.coverage > 0] or passages
+    likely = sorted(covering, key=lambda each: -_promise(each, mine))[:_FIRST_LOOK]
+    near = {each.passage.place: each for each in likely}
+    beside = {
+        passage.place: Read(each.asked, passage, None, 0.0)
+        for each in likely
+        if not each.is_row
+        for passage in context.around(each.passage, _BESIDE, _BESIDE)
+    }
+    return [(read_, place in near) for place, read_ in sorted((beside | near).items())]
+
+
+def _cited(found: Derivation, passages: Sequence[Passage]) -> tuple[Passage, ...]:
+    return tuple(dict.fromkeys(passages[place] for place in found.operands))
+
+
+def _following(found: Derivation, values: Sequence[_Value]) -> Following:
+    used = dict.fromkeys(values[place].read.passage for place in found.operands)
+    return Following(found.formula, tuple(used)[:_MOST_CITED])
+
+
+def _may_tell(asked: Asked, read: Read) -> bool:
+    """Whether a passage has enough of the claim; a row need only be that of one of the names in it."""
+    least = 0.2 if read.is_row and read.is_named else 0.3
+    return read.coverage >= least and bool(asked.subject & read.passage.stems)
+
+
+def _values(mine: Binding, read: Read) -> Iterator[_Value]:
+    """The numbers of a passage, without those in the names of columns."""
+    for place, binding in enumerate(read.bindings):
+        quantity = binding.quantity
+        if quantity.kind not in ("date", "time") and not is_in_name(read.passage.text, quantity.start):
+            yield _Value(_at_scale(quantity, read, place, mine.quantity), binding, read)
+
+
+def _at_scale(stated: Quantity, read: Read, place: int, claimed: Quantity) -> Quantity:
+    """A cell's number at the scale of its table; as it stands when the claim repeats such figures without a scale."""
+    given = read.given[place] if read.is_row else None
+    stated = in_money(stated, read) if claimed.kind == "currency" else stated
+    if claimed.scale == 1.0 and given and given.scale != 1.0:
+        plain = read.passage.quantities[place]
+        return plain._replace(kind=stated.kind, unit=stated.unit) if stated.kind == "currency" else plain
+    if claimed.scale == 1.0 or stated.scale != 1.0 or not (stated.is_bare or stated.kind == "currency"):
+        return stated
+    scale = read.scale if read.scale != 1.0 or not read.is_row else claimed.scale
+    return stated._replace(low=stated.low * scale, high=stated.high * scale, slack=stated.slack * scale, scale=scale)
+
+
+def _is_of_claim(asked: Asked, mine: Binding, value: _Value) -> bool:
+    """Whether a number may be of what the claim speaks of: by its words, or its unit and period."""
+    fits = fit_period(asked.dates, value.binding.dates) if len(asked.dates) > 1 else None
+    if fits is False:
+        return False
+    if value.read.is_row and _is_of_other_column(mine, value):
+        return False
+    if value.read.is_row or not value.binding.own - _JOINING:
+        return True
+    if search_before(_SWING, value.read.passage.text, value.binding.quantity.start, 200):
+        return True  # "swung from an outflow of 48 to an inflow of 17": both of what swung
+    subject = set(map(concept, asked.subject))
+    if not subject.isdisjoint(map(concept, value.binding.subject)):
+        return True
+    return value.quantity.kind == "quantity" and value.quantity.unit == mine.quantity.unit
+
+
+def _is_of_other_column(mine: Binding, value: _Value) -> bool:
+    """Whether the claim counts what another column of the row counts: "12 points ahead"."""
+    counted = set(map(concept, mine.quantity.nouns[:1]))
+    named = [each for each in value.read.bindings if counted & set(map(concept, each.own))]
+    return bool(named) and value.binding not in named
+
+
+def _operand(asked: Asked, mine: Binding, value: _Value) -> Operand:
+    days = [date.high for date in value.binding.dates if not date.unit]
+    text, start = value.read.passage.text, value.binding.quantity.start
+    is_loss = value.quantity.low > 0 and _LOSS.search(text, max(0, start - 40), start) is not None
+    return Operand(value.quantity, max(days) if days else None, _rank(asked, value), is_loss)
+
+
+def _rank(asked: Asked, value: _Value) -> int:
+    """Whether a number is compared or compared with: by the word before it, or its side of "than"."""
+    if not value.read.is_row and search_before(REFERENCE, value.read.passage.text, value.binding.quantity.start):
+        return -1
+    if not asked.sides:
+        return 0
+    around = value.binding.own | value.binding.shared
+    here, there = (len(side & around) for side in asked.sides)
+    if here != there:
+        return 1 if here > there else -1
+    return 0
+
+
+def _lists(asked: Asked, mine: Binding, ranked: Sequence[Read], context: Context) -> Iterator[list[_Value]]:
+    """What may be added up as a whole: the values of a row or a sentence in the claim's period, and columns."""
+    for each in ranked[:3]:
+        values = [value for value in _values(mine, each) if _is_within(asked, value)]
+        if len(values) > 1:
+            yield values
+            yield from _with_one_name(values)
+    seen: set[int] = set()
+    for each in ranked[:3]:
+        if each.is_row and each.passage.place not in seen:
+            rows = _rows_around(each, context)
+            seen.update(row.passage.place for row in rows)
+            yield from _columns(asked, mine, rows)
+
+
+def _with_one_name(values: Sequence[_Value]) -> Iterator[list[_Value]]:
+    """Those of a row's values that stand under columns of one name, but for the period."""
+    names: dict[frozenset[str], list[_Value]] = defaultdict(list)
+    for value in values:
+        names[value.binding.own].append(value)
+    yield from (each for each in names.values() if 1 < len(each) < len(values))
+
+
+def _is_within(asked: Asked, value: _Value) -> bool:
+    """Whether a value is of the span of time between the claim's dates."""
+    days = [day for each in asked.dates if not each.unit for day in (each.low, each.high)]
+    dates = [date for date in value.binding.dates if not date.unit]
+    return not days or not dates or any(min(days) <= date.low and date.high <= max(days) for date in dates)
+
+
+def _rows_around(read_row: Read, context: Context) -> list[Read]:
+    """The rows of the table that a row stands in, at most `_MOST_ROWS` on either side."""
+    near = context.around(read_row.passage, _MOST_ROWS, _MOST_ROWS)
+    here = next(place for place, each in enumerate(near) if each is read_row.passage)
+    low = high = here
+    while low > 0 and "|" in near[low - 1].text:
+        low -= 1
+    while high + 1 < len(near) and "|" in near[high + 1].text:
+        high += 1
+    rows = [read(read_row.asked, each, context) for each in near[low : high + 1]]
+    read_row.asked.work.spend(sum(len(row.quantities) for row in rows))
+    return rows
+
+
+def _columns(asked: Asked, mine: Binding, rows: Sequence[Read]) -> Iterator[list[_Value]]:
+    """The columns that the claim may speak of: all of their rows, those that are no totals, those that it names."""
+    columns: dict[str, list[_Value]] = defaultdict(list)
+    for row in rows:
+        for value in _values(mine, row):
+            text, start = row.passage.text, value.binding.quantity.start
+            name, colon, _ = text[text.rfind("|", 0, start) + 1 : start].rpartition(": ")
+            fits = fit_period(asked.dates, value.binding.dates)
+            if colon and fits is not False and speaks_of_column(text, start, asked.spoken):
+                columns[name.strip()].append(value)
+    for values in columns.values():
+        parts = [each for each in values if not _TOTAL_LABEL.match(each.read.passage.text)]
+        named = [each for each in parts if asked.subject & content_stems(each.read.passage.text.partition("|")[0])]
+        told = [each for each in named if _label(each.read).lower() in asked.claim.text.lower()]
+        groups = defaultdict(list)
+        for each in parts:
+            groups[each.read.passage.heading].append(each)
+        yield from (each for each in (parts, named, told, *groups.values()) if len(each) > 1)
+
+
+def _label(row: Read) -> str:
+    """The label of a row, without the name of its column and what stands in brackets behind it."""
+    return row.passage.text.partition("|")[0].partition(" (")[0].rpartition(": ")[2].strip()
+
+
+def _is_of_column(read: Read, quantity: Quantity) -> bool:
+    text = read.passage.text
+    if not read.is_row:
+        return True
+    is_value = ": " in text[text.rfind("|", 0, quantity.start) + 1 : quantity.start]
+    return is_value and speaks_of_column(text, quantity.start, read.asked.spoken)
+
+
+def _promise(read: Read, mine: Binding) -> float:
+    """The most that a quantity of the passage can rank by, known before any is read (see `Stated.rank`)."""
+    return read.coverage + (len(mine.scope & read.passage.stems) / len(mine.scope) if mine.scope else 0.0)
+
+
+_SWING = re.compile(r"\bfrom\b[^.;]{1,80} to (?:an? |the )?(?:[^\W\d_]+ ){0,3}[$€£]?$")
+_LOSS = re.compile(
+    r"\b(?:loss|deficit|outflow|shortfall)(?: of)?(?: about| around)? ?[$€£]?$|\blost (?:about )?[$€£]?$", re.I
+)
+_JOINING = frozenset(map(stem, "after before earlier previously".split()))  # they name nothing
+_FIRST_LOOK = 3  # passages; most claims find all their numbers in one
+_BESIDE = 2
+_SPEAKS_OF_IT = 0.4
+_MOST_ROWS = 40
+_MOST_CITED = 8
+_MOST_OPERATIONS = 100  # steps that trying every operation on the first dozen numbers counts as
+_TOTAL_LABEL = re.compile(r"\s*(?:[^|:]{0,40}: )?(?:(?:grand |sub)?total\b|all\b|sum\b|\()", re.IGNORECASE)

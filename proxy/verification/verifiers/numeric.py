@@ -1,0 +1,445 @@
+"""The numeric verifier: every number of a claim against what the sources state for the same thing."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from proxy.types import Citation, Claim, FlaggedNumber, NumericPolicy, Policy, Verdict
+from proxy.verification.alignment.initialisms import spell_out
+from proxy.verification.context.cells import cell_at, speaks_of_column
+from proxy.verification.context.index import Context, Passage
+from proxy.verification.numbers.binding import Binding, bind
+from proxy.verification.numbers.derived import cues
+from proxy.verification.numbers.grammar import Quantity, find_quantities
+from proxy.verification.numbers.nearby import search_before
+from proxy.verification.numbers.tolerance import Relation, compare
+from proxy.verification.numbers.units import read_unit
+from proxy.verification.numbers.work import MAX_STEPS, DeadlineExceeded, Work, WorkLimitExceeded
+from proxy.verification.text.lexicon import concept, same_meaning
+from proxy.verification.text.reading import read_claim
+from proxy.verification.verifiers.following import (
+    Following,
+    follow,
+    follow_lapse,
+    follow_limit,
+    follow_words,
+)
+from proxy.verification.verifiers.frequencies import Compared, Frequency, compare_frequencies, find_frequencies
+from proxy.verification.verifiers.quote import decides_alone
+from proxy.verification.verifiers.rivals import objection
+from proxy.verification.verifiers.stated import Asked, Read, Stated, all_stated, is_enumeration, read, subject_of
+from proxy.verification.words import content_stems, words
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """What came of one quantity of the claim; None as a label: it is no claim about a source."""
+
+    label: str | None
+    method: str
+    reason: str
+    score: float
+    citations: tuple[Citation, ...] = ()
+    flag: str = ""
+    number: FlaggedNumber | None = None
+
+
+def verify(
+    claim: Claim, context: Context, policy: Policy, clock: Callable[[], float] = time.thread_time
+) -> Verdict | None:
+    """The verdict on the numbers of `claim`, or None when it has none of an enabled kind.
+
+    At most `max_source_checks` passages are read, and the steps that this takes are bounded, so that the verdict does
+    not depend on the machine. `timeout_s` of `clock` (the processor's seconds) is a safeguard beyond that bound.
+    """
+    if decides_alone(claim, policy):
+        return None
+    given, context = context, context.of_sources(documents=policy.numeric.documents, facts=policy.numeric.facts)
+    if context is not given and not context.sources:
+        return None
+    claim = spell_out(claim, context)
+    quantities = find_quantities(claim.text)
+    wanted = [quantity for quantity in quantities if is_enabled(quantity, policy.numeric)]
+    if not wanted and not find_frequencies(claim.text):
+        return None
+    limits = policy.numeric
+    claimed = {each.quantity: each for each in bind(claim.text, read_claim(claim.text).words, quantities)}
+    is_scaled = any(each.high >= 1000 or each.low <= -1000 for each in wanted if each.kind != "date")
+    work = Work(limits.timeout_s, clock=clock)
+    asked = Asked(claim, quantities, subject_of(claim, quantities), is_scaled, work)
+    findings: list[_Finding] = []
+    try:
+        asked, passages = _passages(asked, context, limits.max_source_checks)
+        often = list(compare_frequencies(asked, passages))
+        findings.extend(map(_of_frequency, often))
+        wanted = [each for each in wanted if not any(_lies_in(each, other.claimed) for other in often)]
+        findings.extend(
+            replace(_judge(asked, claimed[quantity], passages, context, limits), number=_number(quantity))
+            for quantity in wanted
+        )
+    except (WorkLimitExceeded, DeadlineExceeded) as limit:
+        alarms = [finding for finding in findings if finding.label in ("contradicted", "unsupported")]
+        return _combine(alarms, limits) or _cut_short(limit, len(wanted), limits)
+    return _combine([finding for finding in findings if finding.label], limits)
+
+
+def _number(quantity: Quantity) -> FlaggedNumber:
+    return FlaggedNumber(quantity.shown, quantity.kind, quantity.low)
+
+
+def _passages(asked: Asked, context: Context, limit: int) -> tuple[Asked, list[Read]]:
+    """Return the passages to check a claim against, read for it; the claim in their words where they have none of its.
+
+    A short context is checked whole, in whatever words.
+    """
+    candidates = _candidates(asked.claim, context, limit)
+    if not candidates:
+        asked, candidates = _in_other_words(asked, context, limit)
+    if len(context.passages) <= limit:
+        places = {passage.place for passage in candidates}
+        candidates += [passage for passage in context.passages if passage.place not in places]
+    return asked, [read(asked, passage, context) for passage in candidates]
+
+
+def _of_frequency(compared: Compared) -> _Finding:
+    cited, said = (compared.read.passage.cite(0.8, "numeric"),), compared.claimed.text
+    if compared.agrees:
+        return _Finding("supported", "exact", f"{said}: as stated.", 0.8, cited)
+    number = FlaggedNumber(said, "frequency", compared.claimed.low)
+    reason = f"{said} differs from {compared.stated.text}, which the source states."
+    return _Finding("contradicted", "mismatch", reason, 0.05, cited, "numeric_mismatch", number)
+
+
+def _lies_in(quantity: Quantity, frequency: Frequency) -> bool:
+    return frequency.start <= quantity.start and quantity.end <= frequency.end
+
+
+def is_enabled(quantity: Quantity, policy: NumericPolicy) -> bool:
+    """Whether the policy wants numbers of this kind checked."""
+    switches = {
+        "currency": policy.currency,
+        "percentage": policy.percentage,
+        "ratio": policy.ratio,
+        "date": policy.date,
+    }
+    return switches.get(quantity.kind, True)
+
+
+def _tolerance(kind: str, policy: NumericPolicy) -> float | None:
+    return dict(policy.tolerance or ()).get(kind)
+
+
+def _candidates(claim: Claim, context: Context, limit: int) -> list[Passage]:
+    """The passages nearest to the claim's words, the last third of them those nearest to its numbers alone."""
+    stems = content_stems(f"{claim.lead} {claim.text}")
+    by_words = context.nearest(stems, limit)
+    by_numbers = context.nearest([stem for stem in stems if stem[:1].isdigit()], limit)
+    kept = list(by_words[: limit - min(len(by_numbers), limit // 3)])
+    kept += [passage for passage in by_numbers if passage not in kept][: limit - len(kept)]
+    kept += [passage for passage in by_words if passage not in kept][: limit - len(kept)]
+    return kept
+
+
+def _in_other_words(asked: Asked, context: Context, limit: int) -> tuple[Asked, list[Passage]]:
+    """The question in the words that the sources have for it, where they have none of its own, and where they do."""
+    synonyms = frozenset().union(*map(same_meaning, asked.subject))
+    found = list(context.nearest(synonyms, limit))
+    told = synonyms & frozenset().union(*(passage.stems for passage in found))
+    return (replace(asked, subject=told) if told else asked), found
+
+
+def _judge(asked: Asked, mine: Binding, passages: Sequence[Read], context: Context, policy: NumericPolicy) -> _Finding:
+    """One quantity: stated, stated of something else, derived, contradicted or absent.
+
+    A date beside other quantities of the claim only says of which period they are.
+    """
+    quantity = mine.quantity
+    selects_period = quantity.kind == "date" and len(asked.quantities) > 1
+    tolerance = _tolerance(quantity.kind, policy)
+    stated = list(all_stated(mine, passages, tolerance))
+    if matching := [each for each in stated if each.relation.is_match]:
+        if selects_period:
+            return _matched(mine, max(matching, key=lambda each: (_stands_beside(each), each.rank)))
+        found = _of_matching(mine, matching, stated)
+        if found.label != "supported" and (decided := follow_limit(asked, mine, passages)):
+            return _follows(quantity, decided)
+        return found
+    if quantity.kind == "date" and (dated := _of_dates(quantity, stated)):
+        return dated
+    differing = [each for each in stated if _contests(each, mine)]
+    if _is_aside(asked, quantity) and not any(_is_about_it(each) for each in differing):
+        return _Finding(None, "", "", 0.0)
+    if verbatim := _verbatim(mine, passages) or _both_ends(quantity, stated, tolerance):
+        return verbatim
+    if followed := _followed(asked, mine, passages, context, tolerance):
+        return _follows(quantity, followed)
+    found = _of_no_match(mine, stated, _comparable(asked.claim, quantity, differing))
+    if found.method != "absent":
+        return found
+    if _is_aside(asked, quantity):
+        return _Finding(None, "", "", 0.0)
+    return _absent(quantity, _BESIDE_OTHERS) if _stands_elsewhere(asked, quantity, context) else found
+
+
+def _stands_elsewhere(asked: Asked, quantity: Quantity, context: Context) -> bool:
+    """Return whether a passage that was not read for the claim has the number."""
+    written = [word.stem for word in words(quantity.text) if word.is_number]
+    passages = context.nearest(written, _MOST_ELSEWHERE)
+    asked.work.spend(sum(len(passage.quantities) for passage in passages))
+    return any(compare(quantity, other).is_match for passage in passages for other in passage.quantities)
+
+
+def _followed(
+    asked: Asked, mine: Binding, passages: Sequence[Read], context: Context, tolerance: float | None
+) -> Following | None:
+    """How a number that no source states follows from those that they state, by the claim's words or by theirs."""
+    if mine.quantity.kind == "date":
+        return None
+    if mine.quantity.kind == "time":
+        return follow_limit(asked, mine, passages)
+    return (
+        follow_limit(asked, mine, passages)
+        or follow(asked, mine, passages, context, tolerance)
+        or follow_lapse(asked, mine, passages, context)
+        or follow_words(asked, mine, passages, context, tolerance)
+    )
+
+
+def _comparable(claim: Claim, quantity: Quantity, differing: Sequence[Stated]) -> list[Stated]:
+    """The differing values of passages that speak of a change, a share or a sum when the claim does."""
+    is_level = _TO_LEVEL.search(claim.text, max(0, quantity.start - 6), quantity.start)
+    spoken = frozenset() if is_level else cues(claim.text)
+    return [each for each in differing if each.relation is Relation.DIFFERENT and spoken <= cues(each.passage.text)]
+
+
+def _of_matching(mine: Binding, matching: Sequence[Stated], stated: Sequence[Stated]) -> _Finding:
+    """The number stands in a source: supported, unless something speaks against every such place."""
+    ranked = sorted(matching, key=lambda each: each.rank, reverse=True)
+    for each in sorted(ranked, key=_stands_beside, reverse=True)[:_MOST_MATCHES]:
+        if objection(each, stated) is None:
+            return _matched(mine, each)
+    found = ranked[0]
+    objected = objection(found, stated)
+    said = f"it says {objected.instead.value}" if objected and objected.instead else objected.says if objected else ""
+    cited = [objected.instead.cite()] if objected and objected.instead else []
+    cited += [] if found.cite() in cited else [found.cite()]
+    reason = f"{mine.quantity.text} stands in the source for something else; here {said}."
+    return _Finding("contradicted", "misattributed", reason, 0.1, tuple(cited), "misattributed")
+
+
+def _stands_beside(stated: Stated) -> bool:
+    """Whether a number stands in a passage, or with a word, of the claim."""
+    return stated.coverage > 0 or stated.scoped > 0
+
+
+def _matched(mine: Binding, best: Stated) -> _Finding:
+    asked, claimed = best.read.asked, mine.quantity
+    if asked.subject and not _stands_beside(best) and not _is_distinctive(claimed):
+        return _absent(claimed, _BESIDE_OTHERS)
+    if best.relation is Relation.UNSCALED:
+        reason = f"{claimed.text}: the digits are as stated, in a scale that the source leaves open."
+        return _Finding("supported", "exact", reason, 0.7, (best.cite(),))
+    said = "as stated" if best.relation is Relation.EXACT else f"{best.relation.value} from {best.value}"
+    score = 0.8 + 0.2 * min(1.0, best.coverage)
+    return _Finding("supported", best.relation.value, f"{claimed.text}: {said}.", score, (best.cite(),))
+
+
+def _contests(stated: Stated, mine: Binding) -> bool:
+    """Whether a different value is of the same dimension, so that it may be the true one."""
+    claimed, other = mine.quantity, stated.quantity
+    if stated.relation is not Relation.DIFFERENT and not _differs_but_for_bounds(stated):
+        return False
+    is_cell = stated.read.is_row
+    if is_cell and not speaks_of_column(stated.passage.text, other.start, stated.read.asked.spoken):
+        return False
+    if other.is_bare and claimed.kind == "quantity" and claimed.unit == "time" and not _names_time(stated):
+        return False  # how long something takes is no bare number
+    if claimed.kind == "date":
+        lengths = claimed.high - claimed.low, other.high - other.low
+        are_days = (
+            not max(lengths)
+            and "month-day" in (claimed.unit, other.unit)
+            and {claimed.unit, other.unit} <= {"", "month-day"}
+        )
+        return are_days or (claimed.unit == other.unit and max(lengths) <= 2 * min(lengths) + 1)
+    if claimed.kind != other.kind:
+        return is_cell and stated.passage.quantities[stated.place].is_bare and not claimed.nouns
+    scale = stated.read.scale if other.scale == 1.0 else 1.0
+    if other.is_bare and not 1e-4 < abs(claimed.low / (other.low * scale or 1.0)) < 1e4:
+        return False  # too far apart to be one thing, even with a slip of the scale
+    if claimed.kind == "quantity" and (
+        claimed.unit != other.unit or (claimed.unit == "time" and claimed.worth != other.worth)
+    ):
+        return False  # "three weeks" and "41 years" are hardly of one thing
+    if claimed.kind == "count" and other.is_bare and is_cell:
+        return claimed.is_bare or _is_counted_by(stated, claimed.nouns)
+    if claimed.is_bare and other.nouns:
+        return _counts_what_is_asked(stated)
+    if claimed.kind == "count":
+        return claimed.nouns[:1] == other.nouns[:1] and claimed.is_bare == other.is_bare
+    return True
+
+
+def _differs_but_for_bounds(stated: Stated) -> bool:
+    """Whether only "up to" or "more than" keeps the two values from excluding each other."""
+    claimed, other = stated.mine.quantity, stated.quantity
+    if stated.relation is not Relation.OPEN or not (claimed.bound or other.bound):
+        return False
+    return compare(claimed._replace(bound=""), other._replace(bound="")) is Relation.DIFFERENT
+
+
+def _is_counted_by(stated: Stated, nouns: Sequence[str]) -> bool:
+    """Whether a cell's column, or its row where the column has no name of words, counts what is counted."""
+    names = {concept(each) for each in stated.binding.own or stated.binding.shared}
+    return not nouns or concept(nouns[0]) in names
+
+
+def _names_time(stated: Stated) -> bool:
+    return any(read_unit(each, 0) is not None for each in cell_at(stated.passage.text, stated.quantity.start).split())
+
+
+def _is_about_it(stated: Stated) -> bool:
+    """Whether the passage speaks of what the claim speaks of, near enough to contradict it."""
+    return stated.coverage >= 0.5 and stated.shared and stated.fits_period is not False and stated.read.is_named
+
+
+def _counts_what_is_asked(stated: Stated) -> bool:
+    """Whether what the source counts is what the claim puts a bare number to: "its population is 60,000"."""
+    claimed, other = stated.mine.quantity, stated.quantity
+    asked = {concept(each) for each in stated.mine.scope}
+    return claimed.is_bare and bool(other.nouns) and concept(other.nouns[0]) in asked
+
+
+def _of_dates(claimed: Quantity, stated: Sequence[Stated]) -> _Finding | None:
+    """A day whose day and year stand apart in the sources; a quarter without a year that the sources leave open."""
+    near = [each for each in stated if each.relation is Relation.OPEN]
+    days = [each for each in near if each.quantity.unit]
+    years = [each for each in near if not each.quantity.unit]
+    if days and years and not claimed.unit:
+        cited = tuple(max(each, key=lambda each: each.rank).cite() for each in (days, years))
+        return _Finding("supported", "exact", f"{claimed.text}: as stated.", 0.8, cited)
+    if told := next((each for each in stated if _is_year_after(each, claimed)), None):
+        reason = f"{claimed.text} follows from the source: a year before {told.value}."
+        return _Finding("supported", "derived", reason, 0.8, (told.cite(),))
+    is_relative = claimed.unit in ("month", "quarter", "half") or (claimed.unit and near)
+    rivals = any(each.relation is Relation.DIFFERENT and each.quantity.unit == claimed.unit for each in stated)
+    return _Finding(None, "", "", 0.0) if is_relative and not rivals else None
+
+
+def _is_year_after(stated: Stated, claimed: Quantity) -> bool:
+    """Whether the source tells of the year before the date that it states, and the claim names it."""
+    days = stated.quantity.low - claimed.low, stated.quantity.high - claimed.high
+    is_year = not claimed.unit and not stated.quantity.unit and all(day in (365, 366) for day in days)
+    return is_year and _YEAR_BEFORE.search(stated.passage.text) is not None
+
+
+def _of_no_match(mine: Binding, stated: Sequence[Stated], differing: Sequence[Stated]) -> _Finding:
+    quantity = mine.quantity
+    about = [each for each in differing if _is_about_it(each)]
+    near = [each for each in stated if each.relation is Relation.OPEN and each.coverage >= 0.4]
+    of_period = [each for each in about if each.quantity.per == quantity.per > 0]
+    about = of_period or about
+    if about and (of_period or not near):
+        best = max(about, key=lambda each: each.rank)
+        reason = f"{quantity.shown} differs from {best.value}, which the source states."
+        return _Finding("contradicted", "mismatch", reason, 0.05, (best.cite(),), "numeric_mismatch")
+    if near:
+        best = max(near, key=lambda each: each.rank)
+        if best.value == quantity.shown:
+            return _absent(quantity, _BESIDE_OTHERS)
+        reason = f"The source says {best.value}, which neither states nor excludes {quantity.shown}."
+        return _Finding("unsupported", "mismatch", reason, 0.3, (best.cite(),), "numeric_mismatch")
+    return _absent(quantity, "was found in no source")
+
+
+def _absent(quantity: Quantity, why: str) -> _Finding:
+    named = _TRAILING.sub("", quantity.text)  # "half the": what it is of is not part of it
+    return _Finding("unsupported", "absent", f"{named} {why}.", 0.2, (), "numeric_mismatch")
+
+
+def _is_aside(asked: Asked, quantity: Quantity) -> bool:
+    """Whether a small count, or a few known periods ("over the three years"), may only say what is spoken of."""
+    is_span = quantity.kind == "quantity" and quantity.unit == "time" and quantity.low >= 86400.0
+    is_known = search_before(_KNOWN, asked.claim.text, quantity.start) is not None
+    return is_enumeration(quantity) or (is_span and is_known and not any(map(str.isdigit, quantity.text)))
+
+
+def _verbatim(mine: Binding, passages: Sequence[Read]) -> _Finding | None:
+    """The same digits in a passage about the claim where the grammar read no quantity, such as an item number."""
+    written = [word.stem for word in words(mine.quantity.text) if word.is_number]
+    for each in passages:
+        if each.coverage >= 0.3 and written and each.loose_numbers.issuperset(written):
+            cited = (each.passage.cite(each.coverage, "numeric"),)
+            return _Finding("supported", "exact", f"{mine.quantity.text}: as stated.", 0.8, cited)
+    return None
+
+
+def _both_ends(claimed: Quantity, stated: Sequence[Stated], tolerance: float | None) -> _Finding | None:
+    """A range whose ends are stated one by one."""
+    if claimed.low == claimed.high or claimed.kind == "date":
+        return None
+    found = []
+    for end in (claimed._replace(high=claimed.low), claimed._replace(low=claimed.high)):
+        at = [each for each in stated if compare(end, each.quantity, tolerance).is_match]
+        if not at:
+            return None
+        found.append(max(at, key=lambda each: each.rank).cite())
+    return _Finding("supported", "exact", f"{claimed.text}: as stated.", 0.8, tuple(dict.fromkeys(found)))
+
+
+def _follows(quantity: Quantity, found: Following) -> _Finding:
+    cited = tuple(passage.cite(0.8, "numeric") for passage in found.passages)
+    reason = f"{quantity.text} follows from the source: {found.formula}."
+    return _Finding("supported", "derived", reason, 0.8, cited)
+
+
+def _is_distinctive(quantity: Quantity) -> bool:
+    """Whether a number has digits enough, or a unit, that it hardly stands somewhere by chance."""
+    digits = sum(map(str.isdigit, quantity.text))
+    return digits >= 3 or (digits == 2 and quantity.kind == "quantity" and "." in quantity.text)
+
+
+def _cut_short(limit: Exception, extracted: int, policy: NumericPolicy) -> Verdict:
+    if isinstance(limit, WorkLimitExceeded):
+        method, reason = "work_limit", f"Checking its numbers takes more than {MAX_STEPS:,} steps."
+    else:
+        method, reason = "timeout", f"The numbers were not checked within {policy.timeout_s:g} s."
+    return Verdict("numeric", "not_checked", 0.0, method, reason, extracted=extracted)
+
+
+def _combine(findings: Sequence[_Finding], policy: NumericPolicy) -> Verdict | None:
+    """The worst finding speaks for the claim; all their evidence is kept."""
+    if not findings:
+        return None
+    order = ("contradicted", "unsupported", "supported")
+    worst = min(findings, key=lambda finding: (order.index(finding.label or "supported"), finding.score))
+    alike = [finding for finding in findings if finding.label == worst.label]
+    citations = tuple(dict.fromkeys(citation for finding in alike for citation in finding.citations))
+    flags = tuple(dict.fromkeys(finding.flag for finding in findings if finding.flag and policy.auto_flag))
+    return Verdict(
+        "numeric",
+        worst.label,  # type: ignore[arg-type]
+        round(worst.score, 4),
+        worst.method,
+        " ".join(dict.fromkeys(finding.reason for finding in alike)),
+        citations,
+        flags,
+        extracted=len(findings),
+        validated=sum(finding.label == "supported" for finding in findings),
+        numbers=tuple(finding.number for finding in findings if finding.number and finding.label != "supported"),
+    )
+
+
+_BESIDE_OTHERS = "stands in the sources only beside other things"
+_MOST_ELSEWHERE = 20  # passages in which a number is looked for that no passage about the claim has
+_MOST_MATCHES = 12  # places with the claimed number that are weighed against what else is stated
+_TRAILING = re.compile(r" (?:of|the)?$")
+_KNOWN = re.compile(r"\b(?:over|across) (?:the|these|those|both) (?:last |past )?$", re.IGNORECASE)
+_YEAR_BEFORE = re.compile(
+    r"\b(?:a|the|one) year (?:earlier|before|ago)|\b(?:prior|previous|preceding|last)[- ]year|\byear[- ]ago",
+    re.IGNORECASE,
+)
+_TO_LEVEL = re.compile(r"\bto [$€£]?$")

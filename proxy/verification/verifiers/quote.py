@@ -1,0 +1,282 @@
+"""Quotations: finds them in an answer and looks them up, word for word, in the sources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from proxy.errors import EvidenceGroundingError
+from proxy.types import Citation, Claim, Policy, QuoteCounts, QuotePolicy, Source, Verdict
+from proxy.verification.context.index import Context, cite
+from proxy.verification.folding import Folded, fold
+from proxy.verification.verifiers.differences import changes, changes_meaning
+from proxy.verification.verifiers.quotation import block_text, find_quotes, is_term
+from proxy.verification.words import Word, words
+
+_LETTER_IN_BRACKETS = re.compile(r"\[(\w)\](?=\w)")
+_ELISION = re.compile(r"\[[^\[\]\n]{0,80}\]|…|\.{3,}|(?:\. ){2,}\.")
+_STYLE = " \t\n\r.,;:!?-–—*_[](){}"
+_INNER_MARK = re.compile(r"(?<!\w)'|'(?!\w)")
+
+_FUZZY_CHARS, _FUZZY_WORDS = 20, 4
+_SHORT_WORDS = 4
+_MAX_FUZZY_STEPS = 1_000_000_000
+_DIAGNOSED_WORDS = 120
+_NEGATING_STARTS = ("un", "in", "im", "ir", "il", "non", "non-", "dis", "mis")
+_NEGATING_ENDS = ("less", "n't", "free", "-free")
+
+
+@dataclass(frozen=True, slots=True)
+class QuoteResult:
+    """The quotes of named evidence fields: those that stand in a source, in place, where they stand, and the counts.
+
+    `unchecked` are those that were not looked up, which the counts leave out.
+    """
+
+    accepted: dict[str, list[str]]
+    citations: dict[str, list[Citation]]
+    counts: QuoteCounts
+    unchecked: int = 0
+
+    @property
+    def all_rejected(self) -> bool:
+        """Whether quotes were given and none of them stands in a source."""
+        return self.counts.extracted > 0 and self.counts.validated == 0
+
+
+def is_field_quote(claim: Claim) -> bool:
+    """Return whether a claim is the text of an evidence field: a quotation and no statement of the answer."""
+    return claim.kind == "quote" and claim.pointer is not None
+
+
+def decides_alone(claim: Claim, policy: Policy) -> bool:
+    """Return whether only this verifier judges a claim."""
+    return is_field_quote(claim) and policy.quotes.enabled and "quote" in policy.verifiers
+
+
+def verify(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
+    """Whether the claim's quotations stand in the sources; None when it quotes nothing or quotes are not checked.
+
+    A run of one or two words, a title ("The Great Gatsby") or a question may be a term, a name, irony or what the user
+    asked: found, it counts as validated; not found, it is no false quotation and is passed over. A block
+    quote is a quotation whole.
+    """
+    if not policy.quotes.enabled:
+        return None
+    texts = [block_text(claim.text)] if claim.kind == "quote" else [quote.text for quote in find_quotes(claim.text)]
+    looked_up = [(text, _look_up(text, context, policy.quotes)) for text in texts]
+    checked = [(text, found) for text, found in looked_up if found or claim.kind == "quote" or not is_term(text)]
+    checked = [(text, found) for text, found in checked if found or words(text)]
+    if not checked:
+        return None
+    citations = tuple(citation for _, found in checked for citation in found)
+    rejected = [text for text, found in checked if not found]
+    validated = len(checked) - len(rejected)
+    if rejected:
+        reason = (
+            f'The quotation "{_shorten(rejected[0])}" does not stand in any source{_difference(rejected[0], context)}.'
+        )
+        return Verdict(
+            "quote", "unsupported", 0.0, "exact", reason, citations, ("quote_not_found",), len(checked), validated
+        )
+    fuzzy = any(citation.match == "fuzzy" for citation in citations)
+    score = min(citation.score for citation in citations)
+    reason = f"{'The quotation stands' if validated == 1 else 'All quotations stand'} in the sources"
+    reason += " but for small differences." if fuzzy else " word for word."
+    return Verdict(
+        "quote", "supported", score, "fuzzy" if fuzzy else "exact", reason, citations, (), validated, validated
+    )
+
+
+def check_quotes(
+    quotes: Mapping[str, Sequence[str]],
+    context: Context,
+    policy: QuotePolicy,
+    *,
+    fail_on_all_rejected: bool = False,
+    max_search: int | None = None,
+) -> QuoteResult:
+    """Look up the quotes of named evidence fields and keep, field by field and in order, those that are grounded.
+
+    Quotes that need more than `max_search` steps (see `_steps`) together are not looked up.
+    Raises EvidenceGroundingError when `fail_on_all_rejected` and quotes were looked up but none is grounded.
+    """
+    accepted: dict[str, list[str]] = {}
+    citations: dict[str, list[Citation]] = {}
+    rejected: dict[str, int] = {}
+    size = sum(len(source.text) for source in context.sources)
+    searched = checked = 0
+    for field, texts in quotes.items():
+        accepted[field], citations[field] = [], []
+        for text in texts:
+            searched += _steps(len(text), size, policy)
+            if max_search is not None and searched > max_search:
+                continue
+            checked += 1
+            if places := _look_up(text, context, policy):
+                accepted[field].append(text)
+                citations[field] += places
+            else:
+                rejected[field] = rejected.get(field, 0) + 1
+    lost = sum(rejected.values())
+    counts = QuoteCounts(checked, checked - lost, lost, tuple(rejected.items()))
+    result = QuoteResult(accepted, citations, counts, sum(map(len, quotes.values())) - checked)
+    if fail_on_all_rejected and result.all_rejected:
+        raise EvidenceGroundingError(lost)
+    return result
+
+
+def _steps(quote: int, sources: int, policy: QuotePolicy) -> int:
+    """Estimate the steps, of about a nanosecond each, of looking up so many characters in so many."""
+    return quote + sources * (5 + (12 + quote if policy.fuzzy else 0))
+
+
+def _look_up(text: str, context: Context, policy: QuotePolicy) -> tuple[Citation, ...]:
+    """Where the quotation stands: one citation per segment, all in one source; empty when it is not grounded."""
+    segments = _segments(text)
+    if not segments:
+        return ()
+    for source in context.sources:
+        if spans := _in_order(segments, context.folded(source)):
+            return tuple(cite(source, start, end, 1.0, "exact") for start, end in spans)
+    if not policy.fuzzy:
+        return ()
+    best = max(
+        (_fuzzy(text, source, context, policy.fuzzy_threshold) for source in context.sources), key=_score, default=None
+    )
+    return (best,) if best else ()
+
+
+def _score(citation: Citation | None) -> float:
+    return citation.score if citation else 0.0
+
+
+def _segments(text: str) -> list[str]:
+    """The folded pieces of a quotation between its omissions and insertions, without the punctuation of style."""
+    joined = _LETTER_IN_BRACKETS.sub(r"\1", text)
+    pieces: list[str] = []
+    position = 0
+    for match in _ELISION.finditer(joined):
+        if not _adds_meaning(match.group()):
+            pieces.append(joined[position : match.start()])
+            position = match.end()
+    pieces.append(joined[position:])
+    folded = (fold(piece).text.strip(_STYLE) for piece in pieces)
+    return [piece for piece in folded if piece]
+
+
+def _adds_meaning(insertion: str) -> bool:
+    """Whether brackets add to a quotation what an editor may not add: a negation, or a number among words."""
+    inside = words(insertion)
+    return any(word.is_negator for word in inside) or (len(inside) > 1 and any(word.is_number for word in inside))
+
+
+def _in_order(segments: Sequence[str], folded: Folded) -> list[tuple[int, int]]:
+    """Where the segments stand one behind the other, as spans of the original; empty when one of them does not."""
+    spans: list[tuple[int, int]] = []
+    position = 0
+    for segment in segments:
+        place = _find(segment, folded.text, position)
+        if place is None or (spans and _elides_negation(folded.text[position:place])):
+            return []
+        position = place + len(segment)
+        spans.append(folded.origin(place, position))
+    return spans
+
+
+def _find(segment: str, text: str, position: int) -> int | None:
+    """The first place of `segment` that cuts no word in a way that matters; inner quotation marks may swap."""
+    for needle in dict.fromkeys((segment, _INNER_MARK.sub('"', segment), segment.replace('"', "'"))):
+        place = text.find(needle, position)
+        tries = 0
+        while place >= 0 and tries < 200:
+            if not _cuts(needle, text, place):
+                return place
+            place = text.find(needle, place + 1)
+            tries += 1
+    return None
+
+
+def _cuts(needle: str, text: str, place: int) -> bool:
+    """Whether the match leaves out the rest of a number, a negating part of a word, or any part when it is short."""
+    end = place + len(needle)
+    head = _tail_of(text[max(0, place - 16) : place]) if needle[0].isalnum() else ""
+    tail = _head_of(text[end : end + 16]) if needle[-1].isalnum() else ""
+    if not head and not tail:
+        return False
+    if (head and needle[0].isdigit() and head[-1:] in "0123456789.,-") or (tail and needle[-1].isdigit()):
+        return True
+    short = len(words(needle)) < _SHORT_WORDS
+    return short or head in _NEGATING_STARTS or tail.startswith(_NEGATING_ENDS)
+
+
+_HEAD = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff]+(?:['-](?:free|t)\b)?|['-](?:free|t)\b|[.,]\d")
+_TAIL = re.compile(r"(?:[^\W\u3040-\u30ff\u3400-\u9fff]{1,16}-?|\d[.,])\Z")
+
+
+def _head_of(text: str) -> str:
+    match = _HEAD.match(text)
+    return match.group() if match else ""
+
+
+def _tail_of(text: str) -> str:
+    match = _TAIL.search(text)
+    return match.group() if match and (match.group()[-1] != "-" or match.group() == "non-") else ""
+
+
+def _elides_negation(gap: str) -> bool:
+    left_out = words(gap)
+    return 0 < len(left_out) <= 3 and any(word.is_negator for word in left_out)
+
+
+def _fuzzy(text: str, source: Source, context: Context, threshold: float) -> Citation | None:
+    """The best near match of the quotation in one source, unless a number, unit, negation or name differs."""
+    from rapidfuzz import fuzz  # 35 ms to import, for an option that is off by default
+
+    needle, folded = fold(text).text.strip(_STYLE), context.folded(source)
+    long_enough = len(needle) >= _FUZZY_CHARS and len(words(needle)) >= _FUZZY_WORDS
+    if not long_enough or not len(needle) <= len(folded.text) <= _MAX_FUZZY_STEPS / len(needle):
+        return None
+    found = fuzz.partial_ratio_alignment(needle, folded.text, score_cutoff=100 * threshold)
+    if found is None or found.dest_end <= found.dest_start:
+        return None
+    start, end = folded.origin(found.dest_start, found.dest_end)
+    start, end = _whole_words(source.text, start, end)
+    if changes_meaning(text, source.text[start:end]):
+        return None
+    return cite(source, start, end, found.score / 100, "fuzzy")
+
+
+def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
+    while start > 0 and (text[start - 1].isalnum() or text[start - 1] in "$€£¥₹-"):
+        start -= 1
+    while end < len(text) and (text[end].isalnum() or text[end] in "%°'’"):
+        end += 1
+    return start, end
+
+
+def _difference(text: str, context: Context) -> str:
+    """In words, the one change that separates a quotation from a passage that nearly has it; empty if none does."""
+    quoted = words(text)
+    if not 2 < len(quoted) <= _DIAGNOSED_WORDS:
+        return ""
+    for passage in context.nearest({word.stem for word in quoted if word.is_content}, 2):
+        window = context.around(passage)
+        near = passage.source.text[window[0].start : window[-1].end]
+        if len(near) > 8 * len(text) + 400:
+            continue
+        differing = changes(text, near)
+        if 0 < sum(max(len(change.quoted), len(change.found)) for change in differing) <= max(2, len(quoted) // 6):
+            ours, theirs = (_said(side) for side in (differing[0].quoted, differing[0].found))
+            return f": the source has {theirs} where it has {ours}"
+    return ""
+
+
+def _said(side: Sequence[Word]) -> str:
+    return f'"{" ".join(word.text for word in side)}"' if side else "nothing"
+
+
+def _shorten(text: str, limit: int = 80) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"

@@ -1,0 +1,253 @@
+"""Whether a number that a source states is stated of what the claim speaks of, or another number of the source is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from proxy.verification.alignment.vetoes import opposed
+from proxy.verification.context.cells import speaks_of_column
+from proxy.verification.numbers.binding import main_dates
+from proxy.verification.numbers.derived import way_of
+from proxy.verification.numbers.nearby import search_before
+from proxy.verification.numbers.tolerance import ends_just_after, fit_period
+from proxy.verification.text.lexicon import CONVERSE, FRAME_WORDS, LIGHT_WORDS, REFERENTS, concept
+from proxy.verification.verifiers.stated import CHANGES, Stated, is_enumeration
+from proxy.verification.words import content_stems, stem
+
+
+class Objection(NamedTuple):
+    """Why a matching number bears nothing out: `says` what the source says instead, `instead` where, if elsewhere."""
+
+    says: str
+    instead: Stated | None = None
+
+
+def objection(match: Stated, stated: Sequence[Stated]) -> Objection | None:
+    """What speaks against a matching number among all that is stated, the surest first."""
+    if match.read.asked.claim.text.strip(" \n|.") in match.passage.source.text[match.passage.start : match.passage.end]:
+        return None
+    if match.coverage >= 0.5 and (said := _opposite(match) or _other_way(match)):
+        return Objection(said)
+    match.read.asked.work.spend(len(stated))
+    rivals = [each for each in stated if _is_alike(match, each)]
+    return _of_other_period(match, rivals) or _outdone(match, rivals) or _of_other_subject(match, stated)
+
+
+def _opposite(match: Stated) -> str:
+    """The word beside the stated number that denies one beside the claimed one."""
+    if match.read.is_row:
+        return ""
+    mine, theirs = (binding.own - CHANGES - _SIDES for binding in (match.mine, match.binding))
+    for word in sorted(mine - theirs):
+        for other in sorted(theirs - mine):
+            if (opposed(word, other) and word not in CONVERSE) or {word, other} in _OPPOSITES:
+                return f'it says "{_written((other,), match)}"'
+    return ""
+
+
+def _other_way(match: Stated) -> str:
+    """The rise beside the stated number where the claim speaks of a fall, and the other way about."""
+    claim = match.read.asked.claim.text
+    way = way_of(claim, match.mine.quantity.start, match.mine.quantity.end)
+    if not way or match.mine.quantity.kind in ("date", "time") or match.read.is_row:
+        return ""
+    told = way_of(match.passage.text, match.quantity.start, match.quantity.end)
+    return f"it says {'rise' if told > 0 else 'fall'}" if told * way < 0 else ""
+
+
+def _is_alike(match: Stated, other: Stated) -> bool:
+    """Whether another number is of the same kind and unit as the matching one, so that it may be the true one."""
+    here, there, claimed = match.quantity, other.quantity, match.mine.quantity
+    if other.relation.is_match or here.low == there.low:
+        return False
+    if other.read.is_row and not speaks_of_column(other.passage.text, there.start, match.read.asked.spoken):
+        return False
+    if here.kind == "date" or there.kind == "date":
+        lengths = here.high - here.low, there.high - there.low
+        return here.kind == there.kind and here.unit == there.unit and max(lengths) <= 2 * min(lengths) + 1
+    if here.kind == "quantity" and here.unit == "time" and here.worth != there.worth:
+        return False  # "three weeks" and "14 years" are hardly of one thing
+    is_below = match.read.is_row and other.read.is_row and match.binding.own == other.binding.own != frozenset()
+    is_few = is_enumeration(claimed)
+    if claimed.kind == "count" and claimed.nouns and (is_few or not is_below) and not _counts(other, claimed.nouns):
+        return False
+    if here.kind == there.kind:
+        return here.unit == there.unit or here.kind == "currency"
+    return here.is_bare and match.read.is_row and other.read.is_row and there.kind in ("currency", "percentage")
+
+
+def _counts(stated: Stated, nouns: Sequence[str]) -> bool:
+    """Whether what the claim counts is what another number is of, as far as words tell."""
+    around = {*map(concept, stated.binding.own | stated.binding.shared), *map(concept, stated.quantity.nouns)}
+    return not around.isdisjoint(map(concept, nouns))
+
+
+def _of_other_period(match: Stated, rivals: Sequence[Stated]) -> Objection | None:
+    """The number is of another period than the claim says: as its column, or the words beside it, tell."""
+    if match.fits_period is not False:
+        return None
+    fitting = [each for each in rivals if each.fits_period and _is_near(each, match)]
+    if fitting:
+        return Objection("", max(fitting, key=lambda each: each.rank))
+    if ends_just_after(match.mine.dates, match.binding.dates):
+        return None
+    text = match.passage.text
+    dates = main_dates(text, [each for each in match.read.quantities if each.kind == "date"])
+    is_told = match.read.is_row or (match.binding.has_own_dates and fit_period(match.mine.dates, dates) is False)
+    return Objection(f"it is of {match.binding.dates[0].text}") if is_told else None
+
+
+def _is_near(other: Stated, match: Stated) -> bool:
+    """Whether another number is of the same thing: of the same row or sentence, or as well covered."""
+    if other.passage is match.passage:
+        return True
+    return other.coverage >= match.coverage and (other.scoped > 0 or other.coverage >= 0.5)
+
+
+def _outdone(match: Stated, rivals: Sequence[Stated]) -> Objection | None:
+    if match.read.is_row and is_enumeration(match.mine.quantity):
+        return None
+    better = [
+        each
+        for each in rivals
+        if each.fits_period is not False and (_is_main(each, match) or _is_named_better(each, match))
+    ]
+    return Objection("", max(better, key=lambda each: each.rank)) if better else None
+
+
+def _of_other_subject(match: Stated, stated: Sequence[Stated]) -> Objection | None:
+    """The number is said of another subject than the claim's, of which the sources state numbers elsewhere.
+
+    The subject of a claim are its names, or its first word where it has none.
+    """
+    asked, binding = match.read.asked, match.binding
+    named = asked.names or (frozenset({asked.first}) - REFERENTS - LIGHT_WORDS - FRAME_WORDS)
+    known = match.passage.stems | content_stems(match.passage.heading)
+    if match.read.before:
+        known |= match.read.before.stems if _PRONOUN.match(match.passage.text) else frozenset()
+    if match.read.is_row or not named or named & known or match.coverage < 0.3:
+        return None
+    if (
+        match.mine.quantity.kind in ("date", "time")
+        or is_enumeration(match.mine.quantity)
+        or match.quantity.unit == "time"
+    ):
+        return None
+    foreign = (binding.subject & match.read.names if asked.names else binding.subject) - asked.spoken
+    has_own = any(
+        each.passage is not match.passage
+        and named & each.binding.subject
+        and each.quantity.kind == match.quantity.kind
+        and not each.read.is_row
+        for each in stated
+    )
+    return Objection(f'it is said of "{_written(foreign, match)}"') if foreign and has_own else None
+
+
+def _written(stems: Collection[str], match: Stated) -> str:
+    """Return the first two words of a passage with these stems, as it has them."""
+    told = dict.fromkeys(word.text for word in match.passage.words if word.stem in stems)
+    return " ".join(list(told)[:2] or sorted(stems)[:2])
+
+
+def _is_main(other: Stated, match: Stated) -> bool:
+    """Whether the matching number is only what the other one is compared with, and the claim says nothing of that."""
+    if other.passage is not match.passage or match.read.is_row or match.quantity.kind == "time":
+        return False
+    text, claim = match.passage.text, match.read.asked.claim.text
+    aside = search_before(_PART, text, match.quantity.start) or search_before(REFERENCE, text, match.quantity.start)
+    if not aside or search_before(REFERENCE, text, other.quantity.start):
+        return False
+    if search_before(REFERENCE, claim, match.mine.quantity.start) or (match.fits_period and not other.fits_period):
+        return False
+    return not (_wanted(match) & _of_it(match.binding.own)) - _of_it(other.binding.subject)
+
+
+def _is_named_better(other: Stated, match: Stated) -> bool:
+    """Whether the words around the other number have all of the claim's that those around the matching one have, and
+    more, while the matching number's say something that the claim does not.
+    """
+    leave = frozenset() if _is_told_apart_by_way(other, match) else CHANGES
+    wanted, here, there = _wanted(match, leave), _around(match, leave), _around(other, leave)
+    gained, lost = (wanted & there) - here, (wanted & here) - there
+    if other.read.is_row and match.read.is_row and other.passage is not match.passage and _is_labelled(other, match):
+        return True
+    if not gained:
+        return False
+    if other.passage is match.passage and other.binding.has_subject:
+        lost -= _of_it(match.binding.shared, leave)  # it need not be said twice: "customers 12 years, technology 7"
+    is_beside = other.passage is match.passage or (other.read.is_row and match.read.is_row)
+    if lost:
+        return False
+    if not is_beside and not _is_elsewhere(other, match, gained):
+        return False
+    return bool(here - wanted - there) or not there - wanted - here
+
+
+def _is_labelled(other: Stated, match: Stated) -> bool:
+    """Whether the claim has the very label of the other row, and not that of the matching one: "sample B"."""
+    claim = match.read.asked.claim.text
+    here, there = (_LABEL.match(each.passage.text) for each in (match, other))
+    if not here or not there or other.binding.own != match.binding.own:
+        return False
+    if there["label"].isdigit() or _is_part(there["label"], here["label"]):
+        return False
+    return not _says(claim, here["label"]) and _says(claim, there["label"])
+
+
+def _is_part(label: str, other: str) -> bool:
+    stems = content_stems(label)
+    return bool(stems) and stems <= content_stems(other)
+
+
+def _says(claim: str, label: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(label)}(?!\w)", claim) is not None
+
+
+def _is_told_apart_by_way(other: Stated, match: Stated) -> bool:
+    """Whether the numbers of a sentence differ in what is said of them: "grew 16% and contributed 38%"."""
+    claim, claimed = match.read.asked.claim.text, match.mine.quantity
+    is_beside = other.passage is match.passage and not match.read.is_row
+    return is_beside and way_of(claim, claimed.start, claimed.end) != 0
+
+
+def _is_elsewhere(other: Stated, match: Stated, gained: frozenset[str]) -> bool:
+    """Whether another sentence is the one that the claim is about: by its name, or by far more of its words."""
+    if other.scoped <= match.scoped or (match.fits_period and not other.fits_period):
+        return False
+    if other.scoped == 1 and gained & _of_it(match.read.asked.names):
+        return True
+    return other.coverage >= max(0.6, match.coverage + (0.7 if match.quantity.kind == "date" else 0.3))
+
+
+def _wanted(match: Stated, leave: frozenset[str] = CHANGES) -> frozenset[str]:
+    """The concepts by which the claim says what its number is of."""
+    subject = match.read.asked.subject | (match.mine.subject & CHANGES)
+    return _of_it((match.mine.subject & subject) or subject, leave)
+
+
+def _around(stated: Stated, leave: frozenset[str] = CHANGES) -> frozenset[str]:
+    """The concepts of the words that say what a stated number is of."""
+    binding = stated.binding
+    around = binding.own | binding.shared if stated.read.is_row else binding.subject
+    if stated.read.before and _PRONOUN.match(stated.passage.text):
+        around |= stated.read.before.stems
+    return _of_it(around, leave)
+
+
+def _of_it(stems: frozenset[str], leave: frozenset[str] = CHANGES) -> frozenset[str]:
+    return frozenset([concept(each) for each in stems - leave])
+
+
+_PRONOUN = re.compile(r"(?:it|its|they|their|he|his|she|her|this|that|these|those|the same)\b", re.IGNORECASE)
+_LABEL = re.compile(r"(?:[^|:]{1,40}: )?(?P<label>\w[^|(]{0,60}?)(?: ?\([^|]*)?\s*\|")
+_PART = re.compile(r"\b(?:of (?:which|whom|these|those)|including|among (?:them|these)) (?:about |some )?[$€£]?$", re.I)
+_OPPOSITES = ({"incom", "los"}, {"surplu", "deficit"}, {"asset", "liability"}, {"inflow", "outflow"})
+_SIDES = frozenset((stem("before"), stem("after")))
+REFERENCE = re.compile(
+    r"\b(?:compared (?:with|to)|versus|vs\.?|against|from|than|after|instead of|in contrast to) "
+    r"(?:a |an |the |about |around |roughly |nearly |only |just |some )?[$€£]?$",
+    re.IGNORECASE,
+)

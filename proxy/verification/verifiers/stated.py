@@ -1,0 +1,394 @@
+"""What is asked of the sources about a claim's numbers, and every number of a source that can be held against one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from proxy.memo import memo
+from proxy.types import Citation, Claim
+from proxy.verification.context.cells import cell_at, is_in_name
+from proxy.verification.context.index import Context, Passage
+from proxy.verification.numbers.binding import Binding, bind
+from proxy.verification.numbers.currencies import CURRENCIES
+from proxy.verification.numbers.derived import direction
+from proxy.verification.numbers.grammar import Quantity
+from proxy.verification.numbers.headings import Given, as_given, given_by
+from proxy.verification.numbers.tolerance import Relation, compare, fit_period
+from proxy.verification.numbers.work import Work
+from proxy.verification.text.lexicon import REFERENTS, same_meaning
+from proxy.verification.text.reading import inside, read_claim
+from proxy.verification.words import STOPWORDS, content_stems, stem
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A claim with its quantities, the words of what they are about, and whether any is so large as to be scaled.
+
+    `work` counts the steps taken for it, `reads` keeps the passages that were read for it by their place.
+    """
+
+    claim: Claim
+    quantities: tuple[Quantity, ...]
+    subject: frozenset[str]
+    is_scaled: bool
+    work: Work = field(default_factory=Work, compare=False)
+    reads: dict[int, Read] = field(default_factory=dict, compare=False)
+
+    @cached_property
+    def is_counting(self) -> bool:
+        """Whether a few of something are counted."""
+        return any(is_enumeration(each) for each in self.quantities)
+
+    @cached_property
+    def cue_text(self) -> str:
+        """All that it says and leans on."""
+        return f"{self.claim.lead} {self.claim.text}"
+
+    @cached_property
+    def spoken(self) -> frozenset[str]:
+        """The stems of all that it says and leans on."""
+        return content_stems(self.cue_text)
+
+    @cached_property
+    def dates(self) -> tuple[Quantity, ...]:
+        """Its dates."""
+        return tuple(each for each in self.quantities if each.kind == "date")
+
+    @cached_property
+    def sides(self) -> tuple[frozenset[str], ...]:
+        """The stems on either side of its last "than"; none where it compares nothing."""
+        before, than, behind = self.claim.text.rpartition(" than ")
+        return (content_stems(before), content_stems(behind)) if than else ()
+
+    @cached_property
+    def first(self) -> str:
+        """The stem of its first content word, which is of its subject."""
+        told = read_claim(self.claim.text).words
+        return next((word.stem for word in told if word.is_content and not word.is_number), "")
+
+    @cached_property
+    def falls(self) -> bool:
+        """Whether it speaks of decline or loss, so that it writes what is negative without a sign."""
+        return direction(self.claim.text) < 0
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The stems of the proper names of the claim: what is said of another name contradicts nothing."""
+        return read_claim(self.claim.text).names(self.quantities)
+
+
+@dataclass(frozen=True)
+class Read:
+    """A passage that was looked at; what only few passages are asked is found out when they are.
+
+    `coverage` is the share of the claim's words that it has, `before` the passage before it in a text that runs on.
+    """
+
+    asked: Asked
+    passage: Passage
+    before: Passage | None
+    coverage: float
+
+    @cached_property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """Its quantities as the names around them mean them, with "one" as a count where the claim counts a few."""
+        found = self.passage.quantities
+        if self.is_row:
+            pairs = zip(found, self.given, strict=True)
+            return (
+                tuple([as_given(each, given) if given else each for each, given in pairs]) if any(self.given) else found
+            )
+        return _with_ones(self.passage.text, found) if self.asked.is_counting else found
+
+    @cached_property
+    def given(self) -> tuple[Given | None, ...]:
+        """For each quantity what its column or its row says of it; of several readings the one that the claim uses."""
+        return tuple(self._given(each) for each in self.passage.quantities)
+
+    @cached_property
+    def bindings(self) -> tuple[Binding, ...]:
+        """What each of its quantities measures."""
+        if self.quantities is self.passage.quantities:
+            return self.passage.bindings
+        return bind(self.passage.text, self.passage.words, self.quantities)
+
+    @property
+    def is_row(self) -> bool:
+        """Whether it is a row of a table or a record."""
+        return self.passage.is_row
+
+    @cached_property
+    def note(self) -> Given | None:
+        """What a note near it says of its bare numbers, such as "in millions of euros"."""
+        return self.passage.note if self.asked.is_scaled else None
+
+    @property
+    def scale(self) -> float:
+        """The factor that a note near it gives to its bare numbers."""
+        return self.note.scale if self.note else 1.0
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The stems of its proper names."""
+        if self.quantities is self.passage.quantities:
+            return self.passage.names
+        return self.passage.reading.names(self.quantities)
+
+    @cached_property
+    def loose_numbers(self) -> frozenset[str]:
+        """The numbers that are part of no quantity, of no identifier such as "c12" and of no name of a column."""
+        text, told = self.passage.text, self.passage.words
+        measured = inside(told, self.passage.quantities)
+        return frozenset(
+            word.stem
+            for place, word in enumerate(told)
+            if word.is_number
+            and place not in measured
+            and not text[word.start - 1 : word.start].isalpha()
+            and not text[word.end : word.end + 1].isalpha()
+            and not (self.is_row and is_in_name(text, word.start))
+        )
+
+    @cached_property
+    def is_named(self) -> bool:
+        """Whether it has a name that the claim has, or the claim has none."""
+        names = self.asked.names
+        if not names or not names.isdisjoint(self.passage.stems):
+            return True
+        near = self.before.stems if self.before else frozenset()
+        return not names.isdisjoint(near | content_stems(self.passage.heading))
+
+    def _given(self, quantity: Quantity) -> Given | None:
+        if quantity.kind not in ("count", "currency"):
+            return None
+        text = self.passage.text
+        column, colon, _ = text[text.rfind("|", 0, quantity.start) + 1 : quantity.start].rpartition(": ")
+        label = text.partition("|")[0]
+        readings = (given_by(column.strip()) if colon else ()) or (
+            given_by(label.strip()) if len(label) < quantity.start else ()
+        )
+        fitting = (each for each in readings if any(_is_in(each, asked) for asked in self.asked.quantities))
+        return next(fitting, readings[0] if readings else None)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A quantity of a source passage, the `place`th there, as it stands to the claimed one."""
+
+    mine: Binding
+    read: Read
+    place: int
+    relation: Relation
+
+    @property
+    def passage(self) -> Passage:
+        """The passage that states it."""
+        return self.read.passage
+
+    @property
+    def coverage(self) -> float:
+        """The share of the claim's words that the passage has."""
+        return self.read.coverage
+
+    @property
+    def quantity(self) -> Quantity:
+        """The quantity as the names around it mean it."""
+        return self.read.quantities[self.place]
+
+    @property
+    def binding(self) -> Binding:
+        """What it measures."""
+        return self.read.bindings[self.place]
+
+    @cached_property
+    def scoped(self) -> float:
+        """The share of the words that say what is measured that stand with this quantity alone."""
+        scope = self.mine.scope
+        return len(scope & self.binding.own) / len(scope) if scope else 0.0
+
+    @property
+    def shared(self) -> bool:
+        """Whether one of those words stands with it or is shared by all of the passage."""
+        scope = self.mine.scope
+        return bool(scope & (self.binding.own | self.binding.shared)) or (not scope and self.coverage >= 1)
+
+    @cached_property
+    def fits_period(self) -> bool | None:
+        """Whether it may be of the claim's period; None: no date to compare."""
+        return fit_period(self.mine.dates, self.binding.dates)
+
+    @property
+    def value(self) -> str:
+        """It as a person reads it: with its column where it has no unit of its own, and with its sign."""
+        quantity = self.passage.quantities[self.place] if self.read.is_row else self.quantity
+        sign = "−" if quantity.low < 0 and quantity.text[0] not in "-−–(" and "(" not in quantity.text else ""
+        if quantity.is_bare and self.read.is_row:
+            return cell_at(self.passage.text, quantity.start)
+        return sign + quantity.shown
+
+    @cached_property
+    def rank(self) -> tuple[bool, float, float, int]:
+        """How likely it is the one that is meant, the likeliest the greatest."""
+        return self.fits_period is not False, self.coverage + self.scoped, self.coverage, -self.passage.place
+
+    def cite(self) -> Citation:
+        """Its passage as a citation."""
+        return self.passage.cite(min(1.0, 0.5 + 0.5 * self.coverage), "numeric")
+
+
+def subject_of(claim: Claim, quantities: Sequence[Quantity]) -> frozenset[str]:
+    """The words of the claim apart from its numbers; those it leans on when it has hardly any."""
+    end = claim.text.find(", according to ")
+    told = [word for word in read_claim(claim.text).words if end < 0 or word.end <= end]
+    measured = inside(told, [each for each in quantities if each.kind != "date"])
+    spoken = frozenset(
+        word.stem for place, word in enumerate(told) if word.is_content and not word.is_number and place not in measured
+    )
+    spoken = (spoken - CHANGES - REFERENTS) or spoken
+    if len(spoken) >= 2:
+        return spoken
+    leaned_on = frozenset(each for each in content_stems(claim.lead) if not each[0].isdigit())
+    return spoken | ((leaned_on - CHANGES - _OPERATIONS) or leaned_on)
+
+
+def read(asked: Asked, passage: Passage, context: Context) -> Read:
+    """Return a passage read for a claim, once."""
+    known = asked.reads.get(passage.place)
+    if known is None:
+        asked.work.spend()
+        known = asked.reads[passage.place] = _read(asked, passage, context)
+    return known
+
+
+def _read(asked: Asked, passage: Passage, context: Context) -> Read:
+    before = None if passage.is_row else context.before(passage)  # the rows around a row name other things
+    missing = asked.subject - passage.stems
+    beside = len(missing & before.stems) if before else 0
+    covered = len(asked.subject) - len(missing) + 0.5 * beside
+    return Read(asked, passage, before, covered / max(1, len(asked.subject)))
+
+
+def all_stated(mine: Binding, passages: Iterable[Read], tolerance: float | None) -> Iterator[Stated]:
+    """Every quantity of the passages that can be held against the claimed one."""
+    for each in passages:
+        is_row = each.is_row
+        each.asked.work.spend(len(each.quantities))
+        for place, quantity in enumerate(each.quantities):
+            if is_row and quantity.kind != "date" and is_in_name(each.passage.text, quantity.start):
+                continue
+            relation = _compare(mine.quantity, quantity, each, place, tolerance)
+            if relation is not Relation.APART:
+                yield Stated(mine, each, place, relation)
+
+
+def is_enumeration(quantity: Quantity) -> bool:
+    """Whether a small bare count, as in "three main reasons", may only count what the answer itself lists."""
+    if quantity.kind != "count" or quantity.low != quantity.high or not 0 <= quantity.low <= 12:
+        return False
+    return quantity.low == int(quantity.low) and not quantity.is_bare
+
+
+def _compare(claimed: Quantity, stated: Quantity, read: Read, place: int, tolerance: float | None) -> Relation:
+    if read.asked.falls:  # "fell by 3%" for a growth of −3%
+        is_fall = stated.high < 0 <= claimed.low and stated.kind in _SIGNED
+        if is_fall or (stated.low > 0 and claimed.kind == stated.kind and _is_growth(stated, read)):
+            stated = stated._replace(low=-stated.high, high=-stated.low)
+    given = read.given[place] if read.is_row else None
+    relation = _by_what(_compare_scaled(claimed, stated, read, tolerance), claimed, stated, read)
+    if given and not relation.is_match and claimed.scale == 1.0 and _may_repeat(claimed, stated, given):
+        repeated = compare(claimed, read.passage.quantities[place], tolerance)
+        is_rounded = repeated is Relation.ROUNDED and is_enumeration(claimed)
+        return (
+            repeated if repeated.is_match and not is_rounded else relation
+        )  # the claim repeats the figure of a cell as it stands there
+    return relation
+
+
+def _by_what(relation: Relation, claimed: Quantity, stated: Quantity, read: Read) -> Relation:
+    """Return the relation of two amounts, less where they are counted by different things ("per dose", "per day")."""
+    if not relation.is_match or not (claimed.each or stated.each) or not (claimed.rate and stated.rate):
+        return relation
+    behind = content_stems(read.passage.text[stated.end :]), content_stems(read.asked.claim.text[claimed.end :])
+    if claimed.each & behind[0] or stated.each & behind[1]:
+        return relation
+    is_other = claimed.each and stated.each and not any(same_meaning(each) & stated.each for each in claimed.each)
+    is_open = bool(claimed.each) != bool(stated.each) and not (claimed.per and stated.per)
+    return Relation.DIFFERENT if is_other else Relation.OPEN if is_open else relation
+
+
+def _compare_scaled(claimed: Quantity, stated: Quantity, read: Read, tolerance: float | None) -> Relation:
+    """The comparison at the scale that a note gives; where none is told, the same digits at the claim's scale match."""
+    is_unscaled = stated.scale == 1.0 and (stated.is_bare or stated.kind == "currency")
+    scale = read.scale if is_unscaled else 1.0
+    stated = in_money(stated, read) if claimed.kind == "currency" else stated
+    relation = compare(claimed, stated, tolerance, scale)
+    if relation is Relation.APART:
+        return relation if scale == 1.0 or claimed.scale != 1.0 else compare(claimed, stated, tolerance)
+    if relation is Relation.DIFFERENT and scale == 1.0 and read.is_row and claimed.scale != 1.0 and is_unscaled:
+        same_digits = compare(claimed, stated, tolerance, claimed.scale).is_match
+        relation = Relation.UNSCALED if same_digits else relation
+    if stated.is_bare and not claimed.is_bare and relation is Relation.ROUNDED and not read.is_row:
+        relation = Relation.APART  # digits without a unit in prose are those of something else
+    if read.is_row and relation is Relation.ROUNDED and is_enumeration(claimed):
+        relation = Relation.APART  # what is counted is not rounded
+    if scale != 1.0 and claimed.scale == 1.0 and not relation.is_match:
+        relation = compare(claimed, stated, tolerance)
+    return relation
+
+
+def in_money(bare: Quantity, read: Read) -> Quantity:
+    """A bare number of a row in the currency that a note tells, or that its source writes and no other."""
+    if not bare.is_bare or bare.scale != 1.0 or not (read.is_row or read.note):
+        return bare
+    if read.note and read.note.kind == "currency":
+        return bare._replace(kind="currency", unit=read.note.unit)
+    written = _currencies_of(read.passage.source.text)
+    return bare._replace(kind="currency", unit=next(iter(written))) if len(written) == 1 and read.is_row else bare
+
+
+@memo(64, 2048, long_entries=64)
+def _currencies_of(text: str) -> frozenset[str]:
+    return frozenset(CURRENCIES[sign.lower()] for sign in _MONEY_SIGN.findall(text))
+
+
+def _may_repeat(claimed: Quantity, stated: Quantity, given: Given) -> bool:
+    """Whether a claim may write a cell's digits without what its names add: their unit, or the scale of money."""
+    return claimed.kind == "count" or (claimed.kind == "currency" == stated.kind and given.scale != 1.0)
+
+
+def _is_in(given: Given, claimed: Quantity) -> bool:
+    """Whether a claim is written in the unit that a name is read as."""
+    return given.kind == claimed.kind and given.unit == claimed.unit and given.worth == claimed.worth
+
+
+def _is_growth(stated: Quantity, read: Read) -> bool:
+    """Whether a cell tells a growth, so that it is a decline only with a minus sign."""
+    if not read.is_row or stated.kind not in _SIGNED:
+        return False
+    return not _GROWTH.isdisjoint(content_stems(cell_at(read.passage.text, stated.start)))
+
+
+def _with_ones(text: str, quantities: tuple[Quantity, ...]) -> tuple[Quantity, ...]:
+    """The quantities of a source with every "one tablet" in it as a count; a claim may mean one of several by it."""
+    if "one" not in text and "One" not in text and "single" not in text:
+        return quantities
+    taken = [(each.start, each.end) for each in quantities]
+    ones = [
+        Quantity(one.start(), one.end("one"), one["one"], "count", 1.0, 1.0, 0.5, is_spelled=True, nouns=(noun,))
+        for one in _ONE.finditer(text)
+        if (noun := stem(one["noun"])) not in STOPWORDS | _NOT_COUNTED
+        and not any(low < one.end() and one.start() < high for low, high in taken)
+    ]
+    return tuple(sorted((*quantities, *ones), key=lambda each: each.start)) if ones else quantities
+
+
+CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))  # which way a thing went is not what it is
+_ONE = re.compile(r"(?<![\w'-])(?P<one>one|a single) (?P<noun>[^\W\d_]{3,20})(?![\w'-])", re.IGNORECASE)
+_NOT_COUNTED = frozenset("day morn even night time side hand th way point part person reason exampl kind".split())
+_SIGNED = ("percentage", "currency", "count")
+_GROWTH = same_meaning(stem("rise")) | {stem("change")}
+_OPERATIONS = frozenset(map(stem, "change percentage percent difference ratio average sum between year".split()))
+_MONEY_SIGN = re.compile(r"US\$|[$€£¥₹₩]|\b(?:USD|EUR|GBP|JPY|CHF|CNY|RMB|SEK|NOK|DKK|INR)\b")

@@ -1,0 +1,136 @@
+"""Build the judge: an embedded encoder, or a language model with the encoder as its fallback."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import Thread
+
+import httpx
+
+from proxy.config import Settings
+from proxy.errors import ConfigError, UnknownModel
+from proxy.evidence.asking import Asking
+from proxy.evidence.estimator import Limits, Meter
+from proxy.evidence.judge_prompts import find_prompt_profile
+from proxy.evidence.language import ChatJudge, LanguageJudge, ServiceJudge
+from proxy.evidence.loading import load_judge
+from proxy.gateway.estimators import Asker
+from proxy.gateway.judging import LanguageJudges, OpenJudge
+from proxy.telemetry import Telemetry
+from proxy.types import Headers
+from proxy.upstream.openai import OpenAIUpstream
+from proxy.upstream.router import Route, Router
+from proxy.upstream.transport import AiohttpTransport
+from proxy.verification.judge import Judge
+from proxy.wiring.site import Estate, Site
+from proxy.wiring.upstreams import build_router
+
+
+def build_language_judges(site: Site, router: Router) -> LanguageJudges | None:
+    """Return the factory of the judging language model; None if the judge is an encoder or off.
+
+    Raises ConfigError when no upstream serves the model, or a profile or a secret is missing.
+    """
+    judge = site.settings.judge
+    if not judge.is_language:
+        return None
+    open_ = _service(site) if judge.by == "external" else _chat(site, router)
+    batch_size, at_once = site.settings.hallucination.batch_size, asyncio.Semaphore(judge.max_concurrent)
+    return LanguageJudges(open_, judge.timeout, at_once, batch_size, judge.max_chars, judge.by == "self")
+
+
+def _chat(site: Site, router: Router) -> OpenJudge:
+    judge, forms = site.settings.judge, dict[str, int]()
+    if judge.by != "self":
+        _check_model(router, judge.by)
+    if judge.profile is not None:
+        find_prompt_profile(judge.by, judge.profile)
+
+    def open_(asker: Asker, limits: Limits, meter: Meter) -> LanguageJudge:
+        route = router.choose(asker.model if judge.by == "self" else judge.by)
+        profile = find_prompt_profile(route.model, judge.profile)
+        asking = _asking(route, limits, meter, _credentials(route, asker, router), site.telemetry)
+        tells_logprobs = isinstance(route.upstream, OpenAIUpstream)
+        return ChatJudge(asking, route.model, profile, forms, tells_logprobs=tells_logprobs)
+
+    return open_
+
+
+def _check_model(router: Router, model: str) -> None:
+    try:
+        router.choose(model)
+    except UnknownModel as error:
+        raise ConfigError([f"judge.by: {error}"]) from error
+
+
+def _credentials(route: Route, asker: Asker, router: Router) -> Headers:
+    """Return the client's credentials, if its own request goes to the same upstream."""
+    try:
+        is_same = bool(asker.model) and router.choose(asker.model).upstream is route.upstream
+    except UnknownModel:
+        is_same = False
+    return asker.credentials if is_same else ()
+
+
+def _asking(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> Asking:
+    upstream = route.upstream
+    return Asking(
+        upstream.name, upstream.send, "/chat/completions", limits, meter, headers, telemetry, upstream.provider
+    )
+
+
+def _service(site: Site) -> OpenJudge:
+    judge = site.settings.judge
+    key = site.secret(judge.key_env, "judge.key_env") if judge.key_env else None
+    upstream = OpenAIUpstream("judge", judge.url or "", site.transport, key=key)
+
+    def open_(_: Asker, limits: Limits, meter: Meter) -> LanguageJudge:
+        return ServiceJudge(Asking("judge", upstream.send, "", limits, meter, (), site.telemetry, "custom", "estimate"))
+
+    return open_
+
+
+@contextmanager
+def open_judge(
+    settings: Settings,
+    environ: Mapping[str, str] = os.environ,
+    transport: httpx.AsyncBaseTransport | None = None,
+) -> Iterator[Judge]:
+    """Yield a judge for code without an event loop; a separate thread runs one to ask a language model.
+
+    Raises ConfigError as the server would, and for `self`: no model has answered here.
+    """
+    encoder = load_judge(settings.judge.encoder)
+    if settings.judge.by == "self":
+        raise ConfigError(["judge.by: self is the model that answered, which only the proxy knows; name a model"])
+    if not settings.judge.is_language:
+        yield encoder
+        return
+    site = Site(settings, environ, transport or AiohttpTransport(), Telemetry(), Estate(settings, None))
+    router = build_router(site)
+    judges = build_language_judges(site, router)
+    assert judges is not None  # noqa: S101 - it is a language model
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever, name="groundwire-judge", daemon=True)
+    thread.start()
+    try:
+        yield asyncio.run_coroutine_threadsafe(_blocking(judges, encoder), loop).result()
+    finally:
+        asyncio.run_coroutine_threadsafe(_close(site, router), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+        judges.waiting.close()
+
+
+async def _blocking(judges: LanguageJudges, fallback: Judge) -> Judge:
+    return judges.blocking(fallback, Asker())
+
+
+async def _close(site: Site, router: Router) -> None:
+    for upstream in router.upstreams:
+        await upstream.aclose()
+    await site.transport.aclose()

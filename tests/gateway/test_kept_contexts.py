@@ -1,0 +1,75 @@
+"""The evidence of exchanges, kept while there is room."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from gateway.exchanges import FACTS, exchange, sources
+
+from proxy.gateway.evidence import Evidence, EvidenceCache
+from proxy.types import Exchange, Source
+from proxy.verification.context.index import MAX_CHARS
+
+
+def never() -> bool:
+    return False
+
+
+def always() -> bool:
+    return True
+
+
+def is_same(one: Evidence, other: Evidence) -> bool:
+    """Return whether two were read only once."""
+    return one.context.passages is other.context.passages
+
+
+def test_the_same_exchange_is_read_once() -> None:
+    cache = EvidenceCache()
+    assert is_same(cache.of(exchange(), never), cache.of(exchange(), never))
+
+
+def test_every_answer_may_look_up_as_many_initialisms() -> None:
+    """A document that was asked about often gives the same verdicts as at first."""
+    cache, long = EvidenceCache(), exchange(FACTS * (MAX_CHARS // 12 // len(FACTS)))
+    for letter in "AB":
+        context = cache.of(long, never).context
+        found = [context.spelled_out(f"{letter}{number}", lambda _, text: {"a phrase"}) for number in range(40)]
+        assert found[:24] == ["a phrase"] * 24
+        assert found[-1] == ""
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        exchange(FACTS + " Grass is green."),
+        Exchange(exchange().messages, (Source("s1", "source", "Grass is green."),)),
+        replace(exchange(), messages=(replace(exchange().messages[0], role="user"),)),
+        replace(sources(), sources=(replace(sources().sources[0], labels=("2",)),)),
+    ],
+)
+def test_an_exchange_that_differs_anywhere_is_read_anew(other: Exchange) -> None:
+    cache = EvidenceCache()
+    known = [cache.of(exchange(), never), cache.of(sources(), never)]
+    found = cache.of(other, never)
+    assert not any(is_same(found, each) for each in known)
+    assert found.context.digest not in [each.context.digest for each in known]
+
+
+def test_what_was_cut_short_is_not_kept() -> None:
+    cache = EvidenceCache()
+    assert not cache.of(exchange(), always).context.is_complete
+    assert cache.of(exchange(), never).context.is_complete
+
+
+def test_memory_is_bounded_and_the_exchanges_used_last_stay() -> None:
+    cache = EvidenceCache(max_bytes=30_000)
+    texts = [f"The walrus number {at} lives in Oslo. " * 10 for at in range(20)]
+    first = cache.of(exchange(texts[0]), never)
+    second = cache.of(exchange(texts[1]), never)
+    for text in texts[2:]:
+        cache.of(exchange(text), never)
+        assert is_same(cache.of(exchange(texts[0]), never), first)
+    assert cache._recent.size <= 30_000
+    assert not is_same(cache.of(exchange(texts[1]), never), second)
