@@ -52,6 +52,7 @@ class Plan:
     minutes: float
     frozen: int
     seed: int
+    bf16: bool
     started: float
     start: Path | None
 
@@ -70,11 +71,24 @@ def main() -> None:
     parser.add_argument("--start", type=Path, help="weights to go on from")
     parser.add_argument("--frozen", type=int, default=0, help="layers that stay as they are, with the embeddings")
     parser.add_argument("--seed", type=int, default=0, help="another one draws other values and other public examples")
+    parser.add_argument(
+        "--bf16", action="store_true", help="multiply in bfloat16: three times as fast where the CPU can"
+    )
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     folders = given.claims, given.public, given.base, given.run
-    how = given.passes, given.rate, given.final, given.share, given.schemas, given.minutes, given.frozen, given.seed
+    how = (
+        given.passes,
+        given.rate,
+        given.final,
+        given.share,
+        given.schemas,
+        given.minutes,
+        given.frozen,
+        given.seed,
+        given.bf16,
+    )
     train(Plan(*folders, *how, time.time(), given.start))
 
 
@@ -137,7 +151,9 @@ def _one_pass(
         for group in optimizer.param_groups:
             group["lr"] = rate * min(1.0, (steps + 1) / _WARM_UP)
         batch = padded(examples)
-        loss = _loss(model, batch)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=plan.bf16):
+            label, token = model(batch.ids, batch.mask, batch.types)
+        loss = _loss(label.float(), token.float(), batch)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -155,10 +171,9 @@ def _one_pass(
     return steps
 
 
-def _loss(model: Judge, batch: Batch) -> torch.Tensor:
-    """Return the loss of a batch: of its labels, and of the tokens whose label is known."""
-    label, token = model(batch.ids, batch.mask, batch.types)
-    likely = functional.log_softmax(label.float(), dim=1)
+def _loss(label: torch.Tensor, token: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Return the loss of a batch's outputs: of its labels, and of the tokens whose label is known."""
+    likely = functional.log_softmax(label, dim=1)
     either = torch.logsumexp(likely[:, 1:], dim=1, keepdim=True)
     own = torch.cat([likely, either], dim=1).gather(1, batch.label[:, None]).squeeze(1)
     smooth = likely.mean(1)
@@ -168,7 +183,7 @@ def _loss(model: Judge, batch: Batch) -> torch.Tensor:
     if known.any():
         wrong = batch.wrong[known]
         weight = torch.where(wrong > 0, _WRONG_WEIGHT, 1.0)
-        loss = loss + _TOKEN_SHARE * functional.binary_cross_entropy_with_logits(token.float()[known], wrong, weight)
+        loss = loss + _TOKEN_SHARE * functional.binary_cross_entropy_with_logits(token[known], wrong, weight)
     return loss
 
 

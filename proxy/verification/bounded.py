@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable
+from contextlib import suppress
 from threading import Lock
 from typing import Generic, TypeVar
 
+from cachetools import LRUCache
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+_ENTRY_BYTES = 2_000  # of an entry without any text: its key, its place and the objects around its value
 
 
 class BoundedCache(Generic[K, V]):
@@ -18,31 +22,21 @@ class BoundedCache(Generic[K, V]):
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._bytes = 0
-        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._entries: LRUCache[K, tuple[V, int]] = LRUCache(max_bytes, getsizeof=lambda entry: _ENTRY_BYTES + entry[1])
         self._lock = Lock()
 
     @property
     def size(self) -> int:
-        """The estimated bytes of all values."""
-        return self._bytes
+        """The estimated bytes of all entries."""
+        return int(self._entries.currsize)
 
     def get(self, key: K) -> V | None:
         """Return the value under a key, if it is there."""
         with self._lock:
             entry = self._entries.get(key)
-            if entry is None:
-                return None
-            self._entries.move_to_end(key)
-            return entry[0]
+        return None if entry is None else entry[0]
 
     def put(self, key: K, value: V, size: int) -> None:
         """Store a value of about `size` bytes; those used longest ago give way. One too large for all is not stored."""
-        if size > self._max_bytes:
-            return
-        with self._lock:
-            self._bytes += size - self._entries.pop(key, (None, 0))[1]
+        with self._lock, suppress(ValueError):  # too large
             self._entries[key] = (value, size)
-            while self._bytes > self._max_bytes:
-                self._bytes -= self._entries.popitem(last=False)[1][1]

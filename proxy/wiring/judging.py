@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from threading import Thread
 
 import httpx
+from cachetools import LRUCache
 
 from proxy.config import Settings
 from proxy.errors import ConfigError, UnknownModel
@@ -28,6 +29,8 @@ from proxy.verification.judge import Judge
 from proxy.wiring.site import Estate, Site
 from proxy.wiring.upstreams import build_router
 
+_MAX_MODELS = 1024  # whose form of the question is remembered: with `self`, clients name the models
+
 
 def build_language_judges(site: Site, router: Router) -> LanguageJudges | None:
     """Return the factory of the judging language model; None if the judge is an encoder or off.
@@ -43,7 +46,7 @@ def build_language_judges(site: Site, router: Router) -> LanguageJudges | None:
 
 
 def _chat(site: Site, router: Router) -> OpenJudge:
-    judge, forms = site.settings.judge, dict[str, int]()
+    judge, forms = site.settings.judge, LRUCache[str, int](_MAX_MODELS)
     if judge.by != "self":
         _check_model(router, judge.by)
     if judge.profile is not None:

@@ -8,7 +8,7 @@ import pytest
 from gateway.exchanges import FACTS, exchange, sources
 
 from proxy.gateway.evidence import Evidence, EvidenceCache
-from proxy.types import Exchange, Source
+from proxy.types import Exchange, Message, Part, Source
 from proxy.verification.context.index import MAX_CHARS
 
 
@@ -73,3 +73,15 @@ def test_memory_is_bounded_and_the_exchanges_used_last_stay() -> None:
         assert is_same(cache.of(exchange(texts[0]), never), first)
     assert cache._recent.size <= 30_000
     assert not is_same(cache.of(exchange(texts[1]), never), second)
+
+
+def question(text: str) -> Exchange:
+    """An exchange without evidence."""
+    return Exchange((Message(0, "user", (Part(text),)),))
+
+
+def test_exchanges_without_evidence_are_bounded_too() -> None:
+    cache = EvidenceCache(30_000)
+    for number in range(30):
+        cache.of(question(f"Question {number}?"), never)
+    assert 0 < cache._recent.size <= 30_000

@@ -6,7 +6,7 @@ tests are skipped, and say so.
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -43,4 +43,13 @@ def postgresql() -> Iterator[Database]:
         try:
             yield Database(SERVER, schema)
         finally:
+            _drop(connection, schema)
+
+
+def _drop(connection: psycopg.Connection, schema: str) -> None:
+    """Drop a schema. A proxy that is still running may deadlock with it; PostgreSQL then ends one of the two."""
+    for _ in range(10):
+        with suppress(psycopg.errors.DeadlockDetected):
             connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+            return
+    raise RuntimeError(f"{schema} cannot be dropped")

@@ -15,7 +15,6 @@ from proxy.verification.words import content_stems
 
 _MAX_BYTES = 4 * 2**20  # for passages, and as much for sources
 _BYTES_PER_CHAR = 30  # of a text and all that is found in it, measured
-_OVERHEAD = 2_000
 _MAX_CHARS = 4_000  # a longer passage would push out too many others
 _MAX_SOURCE_CHARS = 2**16
 _SOURCE_BYTES_PER_CHAR = 15  # of a text in pieces, measured
@@ -72,7 +71,7 @@ def analyse(text: str) -> Analysis:
     found = _recent.get(text)
     if found is None:
         found = Analysis(text)
-        _recent.put(text, found, _OVERHEAD + len(text) * _BYTES_PER_CHAR)
+        _recent.put(text, found, len(text) * _BYTES_PER_CHAR)
     return found
 
 
@@ -92,5 +91,5 @@ def _cut_of(text: str) -> Cut:
     found = _cut.get(text)
     if found is None:
         found = Cut(text)
-        _cut.put(text, found, _OVERHEAD + len(text) * _SOURCE_BYTES_PER_CHAR)
+        _cut.put(text, found, len(text) * _SOURCE_BYTES_PER_CHAR)
     return found
