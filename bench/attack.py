@@ -27,6 +27,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import uvloop
@@ -563,11 +564,15 @@ def _summary(outcomes: Mapping[str, int]) -> str:
 def _flatness(looks: Sequence[Mapping[str, float]]) -> str:
     if len(looks) <= WARM_UP + 2:
         return "Too few rounds to say whether memory is flat."
-    kept = looks[-(ROUNDS - WARM_UP) :]
-    growth = kept[-1]["rss_mb"] / kept[0]["rss_mb"] - 1
-    told = "flat" if growth <= FLAT else "not flat"
-    rest = ", ".join(f"{name} {kept[0][name]} → {kept[-1][name]}" for name in ("files", "threads"))
-    return f"From the end of mixed round {WARM_UP} on: RSS {growth:+.1%} ({told}), {rest}."
+    first, second = looks[-(ROUNDS - WARM_UP) : -(ROUNDS - WARM_UP) // 2], looks[-(ROUNDS - WARM_UP) // 2 :]
+    before, after = (mean(look["rss_mb"] for look in half) for half in (first, second))
+    growth = after / before - 1
+    verdict = "flat" if growth <= FLAT else "not flat"
+    rest = ", ".join(f"{name} {first[0][name]} → {second[-1][name]}" for name in ("files", "threads"))
+    return (
+        f"After mixed round {WARM_UP}, mean of {len(first)} rounds and of the next {len(second)}: "
+        f"RSS {before:.0f} → {after:.0f} MB, {growth:+.1%} ({verdict}); {rest}."
+    )
 
 
 def main() -> None:

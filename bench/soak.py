@@ -1,9 +1,10 @@
 """Whether memory stays flat: requests and streams in great number, half of them left by their clients before the end.
 
-Runs Groundwire with verification off and then on, and looks at its resident memory and its open files after every
-twentieth of the load, once it has become quiet. The first fifth warms up: allocators and the bounded stores fill. What
-follows should neither grow nor shrink by more than 5 %. With verification on the load is a twentieth, since each answer
-is checked and told from every other, and the stores of verdicts and reports are small, so that they are full in time.
+Runs Groundwire with verification off, on, and on with a store, and looks at its resident memory and its open files
+after every twentieth of the load, once it has become quiet. The first fifth warms up: allocators and the bounded stores
+fill. What follows should neither grow nor shrink by more than 5 %. With verification on the load is a twentieth, since
+each answer is checked and told from every other, and the stores of verdicts and reports are small, so that they are
+full in time.
 
     python -m bench.soak                  200,000 requests and 20,000 streams; some minutes
     python -m bench.soak --share 0.1      a tenth of that
@@ -25,12 +26,13 @@ import uvloop
 
 from bench.client import Request
 from bench.overhead import await_quiet
-from bench.peers import OFF, SYNC, WORK, gateway, model_server
+from bench.peers import OFF, STORE, SYNC, WORK, gateway, model_server
 from bench.processes import Server
 from bench.report import heading, machine, markdown, write
 
 REQUESTS, STREAMS = 200_000, 20_000
 VERIFIED_SHARE = 0.05
+LOADS = {OFF: 1.0, SYNC: VERIFIED_SHARE, STORE: VERIFIED_SHARE}
 AT_ONCE = 24
 LOOKS = 20
 WARM_UP = 4  # looks that are not counted
@@ -136,13 +138,15 @@ def summed_up(looks: Sequence[Look], failures: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def run(share: float) -> dict[str, Any]:
+def run(share: float, only: str) -> dict[str, Any]:
     WORK.mkdir(exist_ok=True)
     found = {}
     with model_server() as upstream:
-        for name, part in ((OFF, share), (SYNC, share * VERIFIED_SHARE)):
+        for name, part in LOADS.items():
+            if only not in ("", name):
+                continue
             with gateway(name, upstream, SMALL_STORES) as server:
-                requests, streams = (max(LOOKS, round(number * part)) for number in (REQUESTS, STREAMS))
+                requests, streams = (max(LOOKS, round(number * share * part)) for number in (REQUESTS, STREAMS))
                 found[name] = summed_up(*uvloop.run(soaked(server, requests, streams)))
     return {"command": " ".join(["python -m bench.soak", *sys.argv[1:]]), "machine": machine(), "soaked": found}
 
@@ -170,11 +174,13 @@ def as_table(result: Mapping[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--share", type=float, default=1.0, help="of the whole load (default: 1)")
+    parser.add_argument("--only", choices=LOADS, default="", help="one gateway alone; nothing is written")
     given = parser.parse_args()
-    result = run(given.share)
+    result = run(given.share, given.only)
     table = as_table(result)
     print(table)
-    write("soak", result, table)
+    if not given.only:
+        write("soak", result, table)
 
 
 if __name__ == "__main__":

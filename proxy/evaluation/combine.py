@@ -43,7 +43,7 @@ from proxy.verification.entailment.combination import Combination
 from proxy.verification.entailment.signals import Signals
 from proxy.verification.judge import Judge
 
-_SIGNS = Signals(model=1.0, coverage=1.0, names=-1.0, derived=1.0, absent=-1.0, wrong=-1.0, words=1.0)
+_SIGNS = Signals(model=1.0, coverage=1.0, names=-1.0, derived=1.0, absent=-1.0, wrong=-1.0, words=1.0, vetoed=-1.0)
 _BARS = tuple(place / 50 for place in range(5, 46))
 
 

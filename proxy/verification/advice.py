@@ -1,4 +1,4 @@
-"""Advise which alarms to suppress, from reviewers' decisions; pure."""
+"""Advise which alarms to suppress, from the decisions of reviewers. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import sqrt
 
-_FEWEST = 20  # minimum number of decisions, with at least a quarter of either kind, for advice
-_Z = 1.96  # of the normal distribution, for an interval of 95 %
+_FEWEST = 20  # minimum decisions for advice; at least a quarter of this number must be right, and as many wrong
+_Z = 1.96  # standard deviations of a normal distribution: a two-sided 95 % interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Leaving out alarms of a flag and verifier whose score is `cut` or more would have changed these counts.
+    """The effect of suppressing the alarms of a flag and verifier with a score of `cut` or more.
 
-    `right` and `wrong` are all alarms that were decided on, `right_lost` and `wrong_saved` those at or over the cut.
+    `right` and `wrong` are the numbers of all decided alarms, `right_lost` and `wrong_saved` those at or above the cut.
     """
 
     flag: str
@@ -38,20 +38,20 @@ class Advice:
 
     @property
     def precision(self) -> float:
-        """The share (0–1) of all alarms that was right."""
+        """The share (0–1) of all alarms that were right."""
         return self.right / (self.right + self.wrong)
 
     @property
     def precision_then(self) -> float:
-        """The share (0–1) of the alarms below the cut that was right."""
+        """The share (0–1) of the alarms below the cut that were right."""
         return (self.right - self.right_lost) / (self.right + self.wrong - self.right_lost - self.wrong_saved)
 
 
 def advise(decisions: Iterable[Decision]) -> tuple[Advice, ...]:
-    """Advice on each flag of each verifier that has some, that which saves the most false alarms first.
+    """Return advice on each flag of each verifier for which there is any, most false alarms saved first.
 
-    There is some where a cut keeps nine in ten of the right alarms at least, and where it is beyond chance that it
-    makes the rest more often right (the lower bound of their precision is over the precision of all).
+    A cut is advised only if it keeps at least nine in ten of the right alarms, and if the lower bound (95 %) of the
+    precision of the remaining alarms is above the precision of all.
     """
     groups: dict[tuple[str, str], list[Decision]] = defaultdict(list)
     for each in decisions:
@@ -81,12 +81,12 @@ def _is_better(advice: Advice) -> bool:
 
 
 def _gain(advice: Advice) -> float:
-    """Youden's index: the share of false alarms saved less the share of right ones lost."""
+    """Return Youden's index: the share of false alarms saved less the share of right ones lost."""
     return advice.wrong_saved / advice.wrong - advice.right_lost / advice.right
 
 
 def _lower_bound(successes: int, n: int) -> float:
-    """Of Wilson's score interval for a share."""
+    """Return the lower bound of Wilson's score interval for a share."""
     p = successes / n
     middle, half = p + _Z**2 / (2 * n), _Z * sqrt(p * (1 - p) / n + _Z**2 / (4 * n**2))
     return (middle - half) / (1 + _Z**2 / n)

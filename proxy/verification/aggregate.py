@@ -1,4 +1,4 @@
-"""All judgements of an answer, added up into one report."""
+"""Summarise all judgements on an answer in one report."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ FLAGS = (
     "answer_truncated",
     "verifier_degraded",
 )
-"""Every flag that a report can carry, in the order in which it carries them."""
+"""Every flag that a report can have, in the order in which it lists them."""
 
 _CUT_SHORT = ("timeout", "overload", "error", "too_long", "work_limit", "context_limit", "rate_limited", "unavailable")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One choice read: its claims, the share of its text that was read (0–1), and how it keeps its prescribed shape.
+    """One choice split into claims, with the share of its text that was read (0–1) and its shape violations.
 
-    `unread` counts the claims beyond the cap, which makes it `truncated`. `quotes` and `violations` are None when no
-    shape was asked for.
+    `unread` is the number of claims beyond the limit; `truncated` is set if there are any. `quotes` and `violations`
+    are None if no shape was requested.
     """
 
     choice: Choice
@@ -76,7 +76,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """One choice read and judged, claim by claim."""
+    """One choice with a judgement for each of its claims."""
 
     reading: Reading
     judgements: tuple[Judgement, ...]
@@ -151,7 +151,7 @@ def summarise(
 def rate(report: Report, thresholds: Thresholds) -> Report:
     """Return the report with its risk, quality and recommendation, and a warning for each threshold that it misses.
 
-    A report that was rated before, and to which something was added since, is rated anew.
+    A report that is rated again has its earlier threshold warnings replaced.
     """
     rated = replace(report, risk=assess_risk(report), quality=quality(report))
     earlier = missed(report, thresholds)
@@ -174,7 +174,7 @@ def _with_confidence(
     temperature: float | None,
     consistency: Consistency | None,
 ) -> list[Examined]:
-    """Return the examined choices with the confidence in each verdict, from all that is known of the answer."""
+    """Return the choices with the confidence in each verdict."""
     agreement = {(choice, claim): value for choice, claim, value in consistency.agreement} if consistency else {}
     found: list[Examined] = []
     for each in examined:
@@ -189,7 +189,7 @@ def _with_confidence(
 
 
 def score(judgements: Iterable[Judgement]) -> float | None:
-    """Supported / checked, or None when nothing was checked."""
+    """Return the share (0–1) of supported claims among the checked ones, or None if none was checked."""
     labels = [judgement.verdict.label for judgement in judgements if judgement.verdict.label != "not_checked"]
     return labels.count("supported") / len(labels) if labels else None
 
@@ -258,7 +258,7 @@ def _flags(
 
 
 def _unread(prompt: PromptSize | None) -> tuple[str, ...]:
-    """Return a warning if the model has not read the whole prompt."""
+    """Return a warning if the model did not read the whole prompt."""
     if prompt is None or not prompt.is_truncated:
         return ()
     return (
@@ -268,7 +268,7 @@ def _unread(prompt: PromptSize | None) -> tuple[str, ...]:
 
 
 def _beyond_cap(readings: Sequence[Reading], policy: Policy) -> tuple[str, ...]:
-    """Return a warning where an answer has more claims than are read."""
+    """Return a warning if an answer has more claims than the policy's `max_claims`."""
     unread = sum(reading.unread for reading in readings)
     if not unread:
         return ()
@@ -276,7 +276,8 @@ def _beyond_cap(readings: Sequence[Reading], policy: Policy) -> tuple[str, ...]:
 
 
 def _quotes(examined: Sequence[Examined]) -> QuoteCounts | None:
-    """The quotations of evidence fields, counted field by field, and those in prose, counted by the quote verifier."""
+    """Return the counts of quotations in evidence fields, by field, and in prose, by the quote verifier; None if none.
+    """
     counted = [each.reading.quotes for each in examined if each.reading.quotes]
     prose = [j for each in examined for j in each.judgements if not is_field_quote(j.claim)]
     said = [verdict for verdict in _of(prose, "quote") if verdict.label != "not_checked"]
@@ -312,7 +313,7 @@ def _of(judgements: Iterable[Judgement], verifier: str) -> list[Verdict]:
 
 
 def _degraded(judgements: Sequence[Judgement]) -> tuple[tuple[str, str], ...]:
-    """Return the verifiers that failed or ran out of time, and why the judge's model was not asked, once each."""
+    """Return the distinct pairs of a failed or cut-short verifier, or the judge model, and the cause."""
     every = [verdict for judgement in judgements for verdict in (*judgement.verdicts, judgement.verdict)]
     cut = [(verdict.verifier or "all", verdict.method) for verdict in every if verdict.method in _CUT_SHORT]
     unheard = [("judge", verdict.degraded) for verdict in every if verdict.degraded]

@@ -1,4 +1,4 @@
-"""Self-consistency: the agreement of further answers to the same request with this one, claim by claim.
+"""Measure self-consistency: how far other answers to the same request agree with each claim of an answer.
 
 After SelfCheckGPT (Manakul, Liusie and Gales 2023), with the embedded verifier instead of a second model: facts that a
 model knows recur in samples, invented ones vary. The comparison is deterministic.
@@ -19,9 +19,9 @@ _VOTES: dict[Label, float] = {"supported": 1.0, "unsupported": 0.5, "contradicte
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The votes of samples on one claim, in order: 1 agreement, ½ no mention, 0 contradiction, None unknown.
+    """The votes of samples on one claim, in order: 1 agrees, ½ does not mention it, 0 contradicts it, None is unknown.
 
-    `variance` is their mean squared deviation from the claim (0–1), None without a vote.
+    `variance` is the mean squared difference of the votes from 1 (0–1), None if no vote is known.
     """
 
     claim: Claim
@@ -29,20 +29,20 @@ class Agreement:
 
     @property
     def variance(self) -> float | None:
-        """The variance of the samples about the claim."""
+        """The mean squared difference of the known votes from 1."""
         known = [vote for vote in self.votes if vote is not None]
         return sum((1.0 - vote) ** 2 for vote in known) / len(known) if known else None
 
 
 @dataclass(frozen=True, slots=True)
 class Consistency:
-    """The agreement of an answer with samples; `risk` is the mean variance of its claims, None when none has any."""
+    """The agreement of samples with each claim; `risk` is the mean variance of the claims, None if none has one."""
 
     claims: tuple[Agreement, ...]
 
     @property
     def risk(self) -> float | None:
-        """The risk that the answer is made up, for ranking (0–1)."""
+        """The risk (0–1) that the answer is invented. For ranking: it is not a calibrated probability."""
         known = [each.variance for each in self.claims if each.variance is not None]
         return sum(known) / len(known) if known else None
 
@@ -53,8 +53,9 @@ def compare_answers(
     policy: Policy,
     judge: Judge = Judge(),
 ) -> Consistency:
-    """Compare the claims of an answer with other answers to the same request; claims that assert nothing are
-    left out.
+    """Compare the claims of an answer with other answers to the same request.
+
+    Claims that assert nothing are left out.
     """
     contexts = [Context([Source("sample", "source", sample)]) for sample in samples]
     asserted = [claim for claim in claims if claim.skip_reason is None]

@@ -12,13 +12,13 @@ from cachetools import LRUCache
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-_ENTRY_BYTES = 2_000  # of an entry without any text: its key, its place and the objects around its value
+_ENTRY_BYTES = 2_000  # overhead of an entry, added to the size that the caller gives
 
 
 class BoundedCache(Generic[K, V]):
-    """The values used last, of `max_bytes` in all as their callers estimate it. Any thread may use it.
+    """A thread-safe LRU cache, bounded by the total size of its entries in bytes as estimated by the callers.
 
-    Two threads that miss the same key both compute its value, which therefore must depend on the key alone.
+    Two threads that miss the same key both compute its value, so the value must depend on the key alone.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -27,16 +27,16 @@ class BoundedCache(Generic[K, V]):
 
     @property
     def size(self) -> int:
-        """The estimated bytes of all entries."""
+        """The estimated size of all entries in bytes."""
         return int(self._entries.currsize)
 
     def get(self, key: K) -> V | None:
-        """Return the value under a key, if it is there."""
+        """Return the value of a key, or None."""
         with self._lock:
             entry = self._entries.get(key)
         return None if entry is None else entry[0]
 
     def put(self, key: K, value: V, size: int) -> None:
-        """Store a value of about `size` bytes; those used longest ago give way. One too large for all is not stored."""
+        """Store a value of about `size` bytes, evicting the least recently used. One too large to fit is dropped."""
         with self._lock, suppress(ValueError):  # too large
             self._entries[key] = (value, size)

@@ -1,4 +1,4 @@
-"""Confidence in a verdict and in a whole answer, as the weighted mean of four parts."""
+"""Compute the confidence in a verdict and in a whole answer, as the weighted mean of four parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from proxy.types import Choice, Confidence, ConfidenceParts, Judgement, Policy, 
 from proxy.verification.context.index import Context
 
 UNHEARD = 0.8
-"""The share of the confidence in a verdict that is left when a model was to be asked and did not answer in time."""
+"""The factor on the confidence in a verdict if a model was to be asked and gave no answer."""
 
 _LEVELS = ((0.9, "very_high"), (0.75, "high"), (0.6, "medium"), (0.4, "low"), (0.0, "very_low"))
 
@@ -23,8 +23,8 @@ def with_confidence(
 ) -> Judgement:
     """Return a judgement with the confidence in its verdict, from the parts that are known.
 
-    `extraction` (0–1) is the certainty of the answering model, `consistency` the agreement of the claim with earlier
-    answers. A claim that was not checked has no confidence.
+    `extraction` (0–1) is the certainty of the answering model, `consistency` (0–1) the agreement of the claim with
+    earlier answers. The confidence in an unchecked claim is 0, or None if the policy computes none.
     """
     verdict = judgement.verdict
     if verdict.label == "not_checked" or not policy.has_confidence:
@@ -43,10 +43,10 @@ def of_answer(
     extraction: float | None = None,
     consistency: float | None = None,
 ) -> Confidence | None:
-    """Return the confidence in an answer from the parts that are known, None when nothing was checked.
+    """Return the confidence in an answer from the parts that are known, None if nothing was checked.
 
-    `extraction` is the certainty of the answering model; `consistency` (0–1) is how far the answer agrees with earlier
-    ones of its subject. The recommendation is left open.
+    `extraction` (0–1) is the certainty of the answering model, `consistency` (0–1) the agreement of the answer with
+    earlier ones on its subject. The recommendation is left empty.
     """
     checked = [judgement.verdict for judgement in judgements if judgement.verdict.label != "not_checked"]
     if not checked or not policy.has_confidence:
@@ -63,7 +63,7 @@ def of_answer(
 
 
 def source_weight(verdict: Verdict, context: Context, policy: Policy) -> float:
-    """Return the weight of the most reliable source that a verdict cites, 1 when it cites none."""
+    """Return the weight of the most reliable source that a verdict cites, 1 if it cites none."""
     weights = dict(policy.source_weights)
     cited = {citation.source for citation in verdict.citations}
     kinds = {source.id: source.kind for source in context.sources if source.id in cited} if cited else {}
@@ -71,7 +71,7 @@ def source_weight(verdict: Verdict, context: Context, policy: Policy) -> float:
 
 
 def extraction(choices: Sequence[Choice], temperature: float | None) -> float | None:
-    """Return how certain the answering model was: its mean token probability, else 1 − temperature/2, else None."""
+    """Return the answering model's certainty: its mean token probability, else 1 − temperature/2, else None."""
     certainties = [choice.certainty for choice in choices if choice.certainty is not None]
     if certainties:
         return _mean(certainties)
@@ -79,7 +79,7 @@ def extraction(choices: Sequence[Choice], temperature: float | None) -> float | 
 
 
 def _combined(parts: ConfidenceParts, policy: Policy) -> float:
-    """Return the weighted mean of the known parts; the retrieval part alone where all weights are zero."""
+    """Return the weighted mean of the known parts, or the retrieval part if all weights are zero."""
     weights = dict(policy.confidence_weights)
     given = {field.name: getattr(parts, field.name) for field in fields(parts)}
     known = [(weights.get(name, 0.0), value) for name, value in given.items() if value is not None]

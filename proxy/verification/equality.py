@@ -57,10 +57,10 @@ def same_answer(one: str, other: str, question: str = "") -> bool:
 
 
 def is_other_proposition(one: str, other: str, question: str = "") -> bool:
-    """Return whether two texts of similar words cannot state the same, so that no likeness of wording may equate them.
+    """Return whether two texts of similar words state different things, whatever their similarity of wording.
 
-    So it is where polarity, modality or tense differ, where the same words change places ("Lee is Kim's boss."), and
-    where one is a bare name or value that `same_answer` does not find in the other. Symmetric.
+    They do if polarity, modality or tense differ, if the same words change places ("Lee is Kim's boss."), or if one is
+    a bare name or value that `same_answer` does not find in the other. Symmetric.
     """
     if same_answer(one, other, question):
         return False
@@ -74,12 +74,12 @@ def is_other_proposition(one: str, other: str, question: str = "") -> bool:
 
 
 def is_bare(answer: str) -> bool:
-    """Return whether an answer is a name, a single word or a value, which only its question makes a proposition."""
+    """Return whether an answer is a name, a single word or a value, which is a proposition only with its question."""
     return _Answer(answer).is_bare
 
 
 def same_quantity(one: Quantity, other: Quantity) -> bool:
-    """Return whether two quantities agree in value and dimension, either rounding the other."""
+    """Return whether two quantities agree in value and dimension; either may be a rounded form of the other."""
     return compare(one, other) in _SAME or compare(other, one) in _SAME
 
 
@@ -99,14 +99,14 @@ class _Answer:
 
     @cached_property
     def stems(self) -> list[str]:
-        """The stems of the words that carry content, in order, without those inside quantities."""
+        """The stems of the content words, in order, without those inside quantities."""
         spans = [(each.start, each.end) for each in self.quantities]
         kept = (word for word in self.words if not any(low <= word.start < high for low, high in spans))
         told = ((self._said(word), word.stem) for word in kept)
         return [_YES.get(word, stem) for word, stem in told if word not in _FILLERS | _COPULA_WORDS | _NEGATORS]
 
     def _said(self, word: Word) -> str:
-        """Return a word in lower case, unless it is a lone "A" within a sentence: a name or a choice, no article."""
+        """Return a word in lower case, but keep a lone "A" or one not at the start: it is a name or a choice."""
         is_letter = word.text == "A" and (word.start > 0 or word.end >= len(self.text.rstrip(".")))
         return word.text if is_letter else word.text.casefold().replace("\u2019", "'")
 
@@ -116,25 +116,25 @@ class _Answer:
 
     @property
     def is_negated(self) -> bool:
-        """Whether an odd number of its words deny it; "no" alone is an answer, not a negation."""
+        """Return whether it has an odd number of negators; "no" as the last word is an answer, not a negation."""
         denying = [word for word in self.words if word.lower in _NEGATORS or word.lower.endswith(("n't", "n\u2019t"))]
         leading = [word for word in self.words[:-1] if word.lower == "no"]
         return (len(denying) + len(leading)) % 2 == 1
 
     @property
     def is_modal(self) -> bool:
-        """Whether it states a possibility."""
+        """Return whether it states only a possibility."""
         return any(word.lower in _MODALS for word in self.words)
 
     @property
     def is_bare(self) -> bool:
-        """Whether it is a name, a single word or a value."""
+        """Return whether it is a name, a single word or a value."""
         told = [word for word in self.words if word.lower not in _FILLERS]
         return not self.splits and (len(self.stems) < 2 or all(word.text[0].isupper() for word in told))
 
     @cached_property
     def splits(self) -> tuple[_Split, ...]:
-        """The ways to divide a sentence at a copula that has content on both sides."""
+        """The ways to split a sentence at a copula that has content on both sides."""
         found: list[_Split] = []
         for copula in islice(_COPULA.finditer(self.text), _MAX_SPLITS):
             before, after = self.text[: copula.start()], self.text[copula.end() :]
@@ -168,7 +168,7 @@ def _same_sentence(one: _Answer, other: _Answer) -> bool:
 
 
 def _differs_in_tense(one: _Answer, other: _Answer) -> bool:
-    """Return whether one sentence is about the past or future only; the tense of a measured value says nothing."""
+    """Return whether two sentences differ in tense (past, present, future). Ignored if both contain quantities."""
     if not one.splits or not other.splits or (one.quantities and other.quantities):
         return False
     return one.splits[0].tense != other.splits[0].tense
@@ -195,7 +195,7 @@ def _completes(phrase: _Answer, sentence: _Answer, question: str) -> bool:
 
 
 def _is_asked(rest: _Answer, question: str) -> bool:
-    """Return whether a question asks about the rest of a sentence; without a question, any rest will do."""
+    """Return whether a question asks about the rest of a sentence; without a question, any rest matches."""
     asked = {stem for stem in _Answer(question).stems if stem not in _ASKING}
     told = set(rest.stems)
     return not asked or not told or told <= asked or asked <= told
@@ -214,7 +214,7 @@ def _same_quantities(mine: Sequence[Quantity], theirs: Sequence[Quantity]) -> bo
 
 
 def _undated(quantities: Sequence[Quantity], others: Sequence[Quantity]) -> Sequence[Quantity]:
-    """Return the quantities without their dates, unless both answers give as many or one gives nothing else."""
+    """Return the quantities without dates, unless both answers have equally many or one has only dates."""
     dates, theirs = (sum(each.kind == "date" for each in group) for group in (quantities, others))
     if dates == theirs or len(quantities) == dates or len(others) == theirs:
         return quantities

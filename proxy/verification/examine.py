@@ -1,6 +1,6 @@
-"""One answer examined from end to end: read into claims, judged claim by claim, and added up.
+"""Verify one answer end to end: extract its claims, judge each one, and summarise the judgements.
 
-`verify` does all of it in one call. The gateway calls the same parts one by one, so that it can cache and interleave.
+`verify` does all of it in one call. The gateway calls the parts separately, to cache and interleave them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from proxy.verification.verifiers.quote import check_quotes
 
 MAX_VIOLATIONS = 1000
 MAX_SEARCH = 1_000_000_000
-"""Maximum steps of searching the quotations in evidence fields of one answer: about a second of work."""
+"""Maximum steps of searching for the quotations in the evidence fields of one answer: about a second of work."""
 
 TOOL_CALL_POINTER = "/tool_calls/{}/function/arguments"
 
@@ -47,14 +47,14 @@ def verify(
     ask: Ask = Ask(),
     judge: Judge = Judge(),
 ) -> Report:
-    """Verify an answer against its context and return the proxy's report, in one pure call."""
+    """Verify an answer against its context and return the report. Pure, apart from calls to the model of `judge`."""
     readings = [read(choice, context, policy, ask) for choice in choices]
     examined = [Examined(reading, tuple(judge(reading.claims, context, policy))) for reading in readings]
     return summarise("", examined, context, policy)
 
 
 def read(choice: Choice, context: Context, policy: Policy, ask: Ask = Ask()) -> Reading:
-    """One choice as its claims, its evidence fields looked up and its schema validated."""
+    """Extract the claims of one choice, look up the quotations in its evidence fields and validate its JSON schema."""
     found = find_claims(choice.text, policy, ask.question)
     claims = list(_quoted(found.claims, choice.text, ask.evidence_fields) if ask.evidence_fields else found.claims)
     called = [find_claims(arguments, policy) for arguments in choice.arguments]
@@ -81,7 +81,7 @@ def _share(texts: Sequence[tuple[str, Claims]]) -> float:
 
 
 def _with_shape(reading: Reading, context: Context, policy: Policy, ask: Ask) -> Reading:
-    """Add the quotations of evidence fields and all violations. An answer without text has no shape to break."""
+    """Add the quotations of evidence fields and all violations. A choice without text is not checked for its shape."""
     if not reading.choice.text:
         return reading
     if ask.evidence_fields:
@@ -94,7 +94,7 @@ def _with_shape(reading: Reading, context: Context, policy: Policy, ask: Ask) ->
 
 
 def _with_evidence(reading: Reading, context: Context, policy: Policy, ask: Ask) -> Reading:
-    if reading.choice.unread:  # the start of a JSON text is none
+    if reading.choice.unread:  # a truncated JSON text cannot be parsed
         return replace(reading, warnings=("evidence_fields: the answer is too long to be searched for quotations",))
     try:
         answer: object = json.loads(reading.choice.text)
@@ -119,7 +119,7 @@ def with_schema(reading: Reading, result: SchemaResult | None) -> Reading:
 
 
 def _quoted(claims: Sequence[Claim], text: str, evidence_fields: Sequence[str]) -> Iterator[Claim]:
-    """Yield the claims of a JSON answer, those in evidence fields as quotations and nothing else."""
+    """Yield the claims of a JSON answer, with those in evidence fields marked as quotations or as `not_a_quotation`."""
     answer, pointers = parse_object(text), {_pointer(field) for field in evidence_fields}
     for claim in claims:
         is_label = claim.kind == "field" and claim.skip_reason == "heading"  # such as the id of an entry
@@ -132,12 +132,12 @@ def _quoted(claims: Sequence[Claim], text: str, evidence_fields: Sequence[str]) 
 
 
 def _pointer(field: str) -> str:
-    """Return the JSON pointer of a field that is named by it or by a key of the top level."""
+    """Return the JSON pointer of a field, which is given as a pointer or as a top-level key."""
     return field if field.startswith("/") else "/" + field.replace("~", "~0").replace("/", "~1")
 
 
 def _stands_in(claim: Claim, pointers: Set[str]) -> bool:
-    """Return whether a claim is within one of the fields at these pointers."""
+    """Return whether a claim lies inside one of the fields at these pointers."""
     pointer = claim.pointer or ""
     ends = (at for at, character in enumerate(pointer + "/") if character == "/")
     return any(pointer[:end] in pointers for end in ends)

@@ -1,4 +1,4 @@
-"""Folds text to the form in which quotations are compared, and remembers where every character came from."""
+"""Normalise text for the comparison of quotations, and map offsets in the result back to the original text."""
 
 from __future__ import annotations
 
@@ -40,14 +40,18 @@ _TYPOGRAPHY: dict[int, str | None] = {
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A folded text. `pieces` are `(place in text, start, end, whole)`: a piece that is not `whole` maps one to one."""
+    """A folded text with the mapping to its original.
+
+    Piece `i` begins at `places[i]` in `text`; `pieces[i]` is `(start, end, whole)` with its span in the original. A
+    piece that is `whole` maps as a unit, any other one character by character.
+    """
 
     text: str
     places: tuple[int, ...]
     pieces: tuple[tuple[int, int, bool], ...]
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """The span of the original that the non-empty span `[start, end)` of `text` came from."""
+        """Return the span of the original text that the non-empty span `[start, end)` of `text` came from."""
         first, last = bisect_right(self.places, start) - 1, bisect_right(self.places, end - 1) - 1
         began, _, whole = self.pieces[first]
         origin_start = began if whole else began + start - self.places[first]
@@ -56,10 +60,10 @@ class Folded:
 
 
 def fold(text: str) -> Folded:
-    """`text` under NFKC and case folding, with straight quotes and dashes, single spaces, no invisible characters.
+    """Return `text` under NFKC and case folding, with straight quotes, ASCII hyphens and single spaces.
 
-    Tags are dropped; those of block elements leave a space, because a reader sees a break there. Folding a folded text
-    changes nothing, except where removing a tag leaves another one behind. Linear in the text.
+    Invisible characters and tags are dropped; a tag of a block element leaves a space, as a reader sees a break there.
+    Folding is idempotent, except where removing a tag leaves another one behind. Linear in the length of the text.
     """
     if text.isascii() and "<" not in text and text.isprintable() and "  " not in text and text == text.strip():
         return Folded(text.lower(), (0,), ((0, len(text), False),))
@@ -76,7 +80,7 @@ def fold(text: str) -> Folded:
 
 
 class _Builder:
-    """Collects folded pieces and keeps white space single."""
+    """Collect folded pieces, with no two spaces in a row."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -85,7 +89,7 @@ class _Builder:
         self.length = 0
 
     def add(self, text: str, start: int, end: int, *, whole: bool) -> None:
-        """Appends the folded `text` that came from `[start, end)` of the original."""
+        """Append the folded `text` that came from `[start, end)` of the original."""
         if text.startswith(" ") and (not self.parts or self.parts[-1].endswith(" ")):
             text = text[1:]
         if not text:
@@ -100,7 +104,7 @@ class _Builder:
 
 
 def _add_unicode(builder: _Builder, run: str, start: int) -> None:
-    """Folds a run of characters outside ASCII, each together with the marks that combine with it."""
+    """Fold a run of non-ASCII characters, after at most one ASCII character, each with its combining marks."""
     straight = run.translate(_TYPOGRAPHY).casefold()
     if len(straight) == len(run) and is_normalized("NFKC", run) and is_normalized("NFKC", straight):
         builder.add(straight, start, start + len(run), whole=False)
@@ -116,7 +120,7 @@ def _add_unicode(builder: _Builder, run: str, start: int) -> None:
 
 @lru_cache(maxsize=4096)
 def _combines(char: str) -> bool:
-    """Whether `char` may merge with the one before it: a mark, a Hangul vowel or final, or something invisible."""
+    """Return whether `char` may combine with the one before it: a mark, a Hangul vowel or final, an invisible one."""
     return category(char)[0] == "M" or "\u1160" <= char <= "\u11ff" or char in "\uff9e\uff9f" or ord(char) in _VANISHING
 
 

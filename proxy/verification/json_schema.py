@@ -1,8 +1,8 @@
 """Validate JSON texts against JSON Schemas written by clients. This file imports nothing else of the package.
 
-Patterns are matched in linear time and no reference is ever fetched, but a schema can still ask for work that grows
-exponentially with its size, and the library holds the GIL meanwhile. So the proxy runs this file as a process that it
-can kill (`proxy.evidence.schema_process`); callers who trust their schemas use `validate` directly.
+Patterns are matched in linear time and no reference is ever fetched, but validation can still take time exponential in
+the size of the schema, and the library holds the GIL meanwhile. So the proxy runs this file as a process that it can
+kill (`proxy.evidence.schema_process`); callers who trust their schemas use `validate` directly.
 
 The process reads requests from its standard input: two lengths in network byte order, then a schema and a text in
 UTF-8. It answers each with two lines of JSON: `[outcome, reason]`, then a list of `[field, index, expected, found]`.
@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 Outcome = Literal["valid", "invalid", "not_checked"]
 Row = tuple[str, int | None, str, str]
-"""A violation: JSON pointer, index if it is an array's element, the rule that is broken, the type that was found."""
+"""A violation: JSON pointer, index if it is an array element, the rule that is broken, the type that was found."""
 
 HEADER = struct.Struct("!II")
 MAX_VIOLATIONS = 100
@@ -49,13 +49,13 @@ def json_type(value: object) -> str:
 
 
 class UnusableSchema(Exception):
-    """A schema that nothing can be validated against; the message completes "the JSON schema cannot be used: "."""
+    """Raised for a schema that cannot be applied; the message completes "the JSON schema cannot be used: "."""
 
 
 class Validation:
-    """A JSON text before a schema: first whether it is valid, then, at more cost, what it violates.
+    """The validation of a JSON text against a schema. `violations` costs more than `is_valid`.
 
-    Raises UnusableSchema.
+    Raises UnusableSchema on construction or on use.
     """
 
     def __init__(self, schema: str, text: str) -> None:
@@ -68,21 +68,21 @@ class Validation:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the text is JSON that obeys the schema."""
+        """Return whether the text is JSON that conforms to the schema."""
         try:
             return self._parsed and bool(self._schema.is_valid(self._value))
         except (UnicodeEncodeError, RecursionError) as error:
             raise UnusableSchema("the answer holds values that it cannot be applied to") from error
 
     def violations(self) -> list[Row]:
-        """Return the first hundred violations. They never quote the text."""
+        """Return at most 100 violations. They never contain parts of the text."""
         if not self._parsed:
             return [("", None, "JSON", "text")]
         return [_row(error) for error in islice(self._schema.iter_errors(self._value), MAX_VIOLATIONS)]
 
 
 def validate(schema: str, text: str) -> tuple[Outcome, str, list[Row]]:
-    """Return the outcome of validating a JSON text, why it was not checked ("" if it was), and its violations."""
+    """Return the outcome of validating a JSON text, the reason if it was not checked (else ""), and the violations."""
     try:
         validation = Validation(schema, text)
         if validation.is_valid:
@@ -93,7 +93,7 @@ def validate(schema: str, text: str) -> tuple[Outcome, str, list[Row]]:
 
 
 def reason_of(error: UnusableSchema) -> str:
-    """Return why an answer was not checked, as reports give it."""
+    """Return the reason for reports that an answer was not checked."""
     return f"the JSON schema cannot be used: {error}"
 
 
@@ -102,7 +102,7 @@ def _compiled(schema: str) -> Any:
     import jsonschema_rs
 
     try:
-        # formats are annotations in the current draft, and a client's schema must mean the same whatever its $schema
+        # formats are annotations in the current draft; treat them so in every draft
         return jsonschema_rs.validator_for(
             schema, pattern_options=jsonschema_rs.RegexOptions(), offline=True, validate_formats=False
         )
@@ -114,7 +114,7 @@ def _compiled(schema: str) -> Any:
 
 
 def _fault(error: Any) -> str:
-    """Return why a schema did not compile."""
+    """Return the reason that a schema did not compile."""
     where = _pointer(error.instance_path) or "its top level"
     if error.kind.name == "format" and error.kind.value == "regex":
         return (
@@ -149,9 +149,9 @@ def _pointer(path: Sequence[str | int]) -> str:
 
 
 def serve(cpu_seconds: float) -> None:
-    """Answer requests until the standard input ends. A request that takes more processor time ends the process."""
+    """Answer requests until the end of standard input. The process is killed if one takes more processor time."""
     _limit()
-    import jsonschema_rs  # noqa: F401 - before the first timer runs
+    import jsonschema_rs  # noqa: F401 - the import must not count towards the time of a request
 
     source, sink = sys.stdin.buffer, sys.stdout.buffer
 
@@ -174,13 +174,13 @@ def serve(cpu_seconds: float) -> None:
 
 
 def _set_timer(cpu_seconds: float) -> None:
-    """Let the operating system end the process after so much processor time; 0 stops the timer."""
+    """Have the operating system end the process after this much processor time; 0 stops the timer."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
 
 
 def _limit() -> None:
-    """Yield to the proxy, whose answers wait for a processor too, and use no more than `MAX_MEMORY` bytes."""
+    """Lower the priority of the process below the proxy's, and limit its memory to `MAX_MEMORY` bytes."""
     with suppress(ImportError, AttributeError, ValueError, OSError):  # not every system can
         import resource
 

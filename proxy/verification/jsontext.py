@@ -1,4 +1,4 @@
-"""JSON text read with the place of every value, so that what a field says can be cited in the text that carried it."""
+"""Parse JSON text with the span of every value, so that a field can be cited in the text that contains it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Scalar = str | int | float | bool | None
 class Value(NamedTuple):
     """One scalar: its path from the root (keys and indices), its decoded value, and its span in the text.
 
-    The span of a string lies inside its quotation marks.
+    The span of a string excludes its quotation marks.
     """
 
     path: tuple[str | int, ...]
@@ -42,11 +42,11 @@ class Value(NamedTuple):
 
 @dataclass(slots=True)
 class Node:
-    """A value inside a tree: a scalar, or a container with its `items`.
+    """A value in a tree: a scalar, or a container with its `items`.
 
-    `start` is where the value begins, or its key when it has one; the span of a string includes its quotation marks
-    and begins at `value_start`. `leaves` counts the scalars below it and `width` the code points that they are
-    written in.
+    `start` is the offset of the key, or of the value if it has none; `value_start` that of the value. Both and `end`
+    include the quotation marks of a string. `leaves` is the number of scalars below it, `width` their total length as
+    written.
     """
 
     key: str | int
@@ -61,7 +61,7 @@ class Node:
 
 
 def parse_object(text: str) -> dict[str, object] | list[object] | None:
-    """The JSON object or array that `text` is, or None when it is anything else."""
+    """Return the JSON object or array that `text` is, or None if it is anything else."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
@@ -72,7 +72,7 @@ def parse_object(text: str) -> dict[str, object] | list[object] | None:
 
 
 def scalars(text: str) -> Iterator[Value]:
-    """Every scalar of a JSON text that `parse_object` accepted, in order, with its span. Linear, never recursive."""
+    """Yield each scalar value of a JSON text that `parse_object` accepts, in order. Linear and not recursive."""
     path: list[str | int] = []
     in_object: list[bool] = []
     awaiting_key = False
@@ -108,27 +108,27 @@ def scalars(text: str) -> Iterator[Value]:
 
 
 class Misfit(NamedTuple):
-    """Text that is no JSON value, and how far it was read before that was clear."""
+    """Text that cannot be parsed; `end` is the offset at which parsing stopped."""
 
     end: int
 
 
 @dataclass(slots=True)
 class _Builder:
-    """The tree under construction: open containers, and the key that waits for its value."""
+    """A tree under construction: its open containers, and the key whose value comes next."""
 
     open: list[Node] = field(default_factory=list)
     key: str | None = None
     key_start: int = 0
 
     def start_of(self, position: int) -> tuple[str | int, int]:
-        """Key and start of a value that begins at `position`."""
+        """Return the key (or index) and the start of a value that begins at `position`."""
         if self.key is not None:
             return self.key, self.key_start
         return (len(self.open[-1].items or ()) if self.open else 0), position
 
     def close(self, node: Node, end: int) -> None:
-        """Ends `node` and hangs it into the container that is open now."""
+        """End `node` and append it to the innermost open container."""
         node.end = end
         self.key = None
         if self.open:
@@ -140,10 +140,10 @@ class _Builder:
 
 
 def read_tree(text: str, position: int = 0) -> Node | Misfit:
-    """The object or array that begins at `position`, as JSON or as Python writes it (`{'a': None}`), with its places.
+    """Parse the object or array at `position`, as JSON or as Python prints it (`{'a': None}`).
 
-    What is malformed, cut off, nested deeper than 64 levels or of more than 100,000 values is a `Misfit`. Linear, never
-    recursive.
+    Returns a `Misfit` for text that is malformed, cut off, nested deeper than 64 levels, or of more than 100,000
+    values. Linear and not recursive.
     """
     tree, expects, values = _Builder(), "value", 0
     while match := _TOKEN.match(text, position):
@@ -185,9 +185,9 @@ def read_tree(text: str, position: int = 0) -> Node | Misfit:
 
 
 def offsets_of(text: str, start: int, end: int) -> list[int] | None:
-    """For the string written in `text[start:end]` (quotes left out): where each decoded code point stands.
+    """Return the offset of each decoded code point of the string written in `text[start:end]` (without its quotes).
 
-    The list has one more entry for its end. None when nothing is escaped, so that each stands where it is written.
+    The list has one more entry, for the end. None if nothing is escaped, so that offsets are the same.
     """
     if text.find("\\", start, end) < 0:
         return None
@@ -219,7 +219,7 @@ def _decode(written: str) -> Scalar:
 
 
 def _unescaped(escape: re.Match[str]) -> str:
-    """The code point behind one escape of a Python string; an unknown escape stands for its own last character."""
+    """Decode one escape of a Python string; an unknown escape decodes to its last character."""
     code = escape.group()[1:]
     if code[0] in "ux" and len(code) > 1:
         return str(json.loads(f'"\\u00{code[1:]}"' if code[0] == "x" else f'"{escape.group()}"'))

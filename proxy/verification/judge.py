@@ -1,4 +1,4 @@
-"""Judge claims: exact checks first, then the entailment model, or words where there is no model."""
+"""Judge claims: exact checks first, then the entailment model, or lexical matching if there is no model."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from proxy.verification.entailment.combination import Combination
 from proxy.verification.entailment.evidence import Evidence, plain_text, select_evidence, select_sources
 from proxy.verification.entailment.model import Entailment, EntailmentModel, NoModel, Opinion, Question
 from proxy.verification.entailment.opinion import Objection, language_verdict
+from proxy.verification.entailment.signals import WordMatch
 from proxy.verification.entailment.verdict import exact_verdict, model_verdict
 from proxy.verification.verifiers import numeric, quote, statement
 from proxy.verification.verifiers.facts import settle
@@ -30,22 +31,23 @@ VERIFIERS: tuple[tuple[str, Verifier], ...] = (
     ("numeric", numeric.verify),
     ("statement", statement.verify),
 )
-"""Every verifier by name. It returns None about a claim that it does not apply to."""
+"""Every verifier by name. A verifier returns None for a claim that it does not apply to."""
 
 MAX_CHARS = 2000
-"""The length of a claim; alignment takes quadratic time where words recur, and no sentence is that long."""
+"""Maximum length of a claim. Alignment is quadratic where words repeat, and no real sentence is longer."""
 
 BATCH = 16
-"""Claims sent to the model at once, so that exchanges take turns."""
+"""Claims sent to the model in one call, to let concurrent exchanges take turns."""
 
 GRAVITY: dict[Label, int] = {"contradicted": 3, "unsupported": 2, "not_checked": 1, "supported": 0}
-"""The gravest of several labels decides."""
+"""The rank of each label: of several verdicts, the one with the highest rank decides."""
 
 _NO_CONTEXT = "The request holds nothing to check it against."
 _TOO_LONG = "It is too long to be read as one claim."
 _UNREAD = "The context is too long to be read to its end, and what was read does not state it."
 _NONE_APPLIES = "No enabled verifier applies to it."
 _TIMEOUT = "The time for checking this answer was over."
+_NO_WINDOW = 0.05  # the probability of support of a claim that shares no word with any passage
 _NOTHING = Verdict("statement", "not_checked", 0.0, "not_applicable", _NONE_APPLIES)
 
 UNANSWERED: Mapping[Cause, str] = {
@@ -55,10 +57,10 @@ UNANSWERED: Mapping[Cause, str] = {
     "unreachable": "unavailable",
     "error": "error",
 }
-"""The causes of missing judgements as named in reports; any other is `no_verdict`."""
+"""The cause of a missing model answer as named in reports; any other is `no_verdict`."""
 
 Timed = Callable[[str], AbstractContextManager[object]]
-"""Measure the time of the verifier with this name."""
+"""Return a context manager that measures the time of the verifier with this name."""
 
 
 def _never() -> bool:
@@ -71,9 +73,9 @@ def _untimed(_name: str) -> AbstractContextManager[object]:
 
 @dataclass(slots=True)
 class _Case:
-    """A claim on its way to a judgement: the verdicts so far, and the evidence where the model is to be asked.
+    """A claim being judged: the verdicts so far, and the evidence if the model is to be queried.
 
-    `read` is the claim as the model reads it.
+    `read` is the claim in the form that the model receives.
     """
 
     claim: Claim
@@ -85,7 +87,7 @@ class _Case:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Claims after the exact checks, and the questions to the model about undecided ones, in order."""
+    """Claims after the exact checks, and the questions to the model about the undecided ones, in order."""
 
     found: tuple[Judgement | _Case, ...]
     questions: tuple[Question, ...]
@@ -98,14 +100,14 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Judges claims against a context. It never raises: a failed verifier counts as not checked.
+    """Judge claims against a context. Never raises: the verdict of a failed verifier is `not_checked`.
 
     The entailment model replaces the verifier "statement" while it is ready, and decides together with "numeric".
-    `combination` joins its opinion with words, names and numbers.
+    `combination` combines its probabilities with evidence from words, names and numbers.
 
     With `max_chars`, the model is a language model: it reads that many characters of the sources and decides alone, and
     `fallback` judges the claims that it does not answer. `open` and `close` are the two halves of a call, for querying
-    a model without blocking in between.
+    a model asynchronously in between.
     """
 
     model: EntailmentModel = field(default_factory=NoModel)
@@ -122,7 +124,7 @@ class Judge:
         is_over: Callable[[], bool] = _never,
         timed: Timed = _untimed,
     ) -> list[Judgement]:
-        """Return a judgement for each claim, in order. Claims that are reached after `is_over` are not checked."""
+        """Return a judgement for each claim, in order. Claims reached after `is_over` returns True are not checked."""
         judgements: list[Judgement] = []
         for at in range(0, len(claims), BATCH):
             opened = self.open(claims[at : at + BATCH], context, policy, is_over, timed)
@@ -143,7 +145,7 @@ class Judge:
         is_over: Callable[[], bool] = _never,
         timed: Timed = _untimed,
     ) -> Opened:
-        """Return the claims as far as exact checks decide them, with the questions to the model about the rest."""
+        """Run the exact checks on the claims and return the questions to the model about the undecided ones."""
         found: list[Judgement | _Case] = []
         for claim in claims:
             over = unjudged(claim, "timeout", _TIMEOUT) if is_over() else None
@@ -154,7 +156,7 @@ class Judge:
     def close(
         self, opened: Opened, answers: Sequence[Opinion], context: Context, policy: Policy, timed: Timed = _untimed
     ) -> list[Judgement]:
-        """Return the judgements on opened claims, with the answers of the model to their questions."""
+        """Return the judgements on opened claims, given the answers of the model to their questions."""
         with timed("statement"):
             for case, answer in zip(opened.open, answers, strict=True):
                 if isinstance(answer, Unavailable):
@@ -168,7 +170,7 @@ class Judge:
     def _answers(self, questions: Sequence[Question]) -> Sequence[Opinion]:
         try:
             return self.model.entail(questions) if questions else []
-        except Exception:  # noqa: BLE001 - no fault of a model may cost a verdict; the model has logged it
+        except Exception:  # noqa: BLE001 - a failing model must not cost a verdict; the model logs it
             return [Unavailable("error")] * len(questions)
 
     def _question(self, case: _Case, context: Context) -> Question:
@@ -181,7 +183,7 @@ class Judge:
         return Question(text, lead, evidence.text, sources)
 
     def _begin(self, claim: Claim, context: Context, policy: Policy, timed: Timed) -> _Case:
-        """Return a claim after the exact checks, with its evidence if these left it to the model."""
+        """Run the exact checks on a claim and, if they leave it to the model, select its evidence."""
         if dated := _dated(claim, context, policy):
             return _Case(claim, [dated])
         case = _Case(claim, [])
@@ -215,7 +217,7 @@ class Judge:
             case.verdicts += found
 
     def _unanswered(self, case: _Case, cause: Cause, context: Context, policy: Policy) -> list[Verdict]:
-        """Return the verdicts of the fallback, or of words, on a claim that the model gave no answer on."""
+        """Return the verdicts of the fallback, or of lexical matching, on a claim that the model did not answer."""
         degraded = UNANSWERED.get(cause, "no_verdict")
         if self.fallback is not None:
             first, *rest = self.fallback.one(case.claim, context, policy).verdicts or (_NOTHING,)
@@ -225,8 +227,11 @@ class Judge:
         return [*(replace(each, degraded=degraded) for each in words), *([case.numeric] if case.numeric else [])]
 
     def _decided(self, case: _Case, answer: Entailment, context: Context, policy: Policy) -> Iterator[Verdict]:
-        """Yield the verdict of the model, and that on numbers where the two do not disagree."""
-        assert case.evidence is not None  # noqa: S101 - only such cases are asked about
+        """Yield the verdict of the model, and the verdict on numbers.
+
+        An objection by numbers takes the label of the model, and is dropped if the model supports the claim.
+        """
+        assert case.evidence is not None  # noqa: S101 - the model gets only such cases
         numbers = case.numeric
         words = _by_words(case.claim, context, policy)
         verdict = model_verdict(case.claim, case.evidence, answer, numbers, words, context, policy, self.combination)
@@ -238,20 +243,25 @@ class Judge:
             yield replace(numbers, label=verdict.label, score=verdict.score, reason=verdict.reason)
 
     def _degraded(self, verdict: Verdict) -> Verdict:
-        """Mark the verdict of words where a model was to give it."""
+        """Mark the verdict of lexical matching if a model should have given it."""
         state = self.model.state
         if state == "off":
             return verdict
         return replace(verdict, degraded="error" if state == "failed" else "loading")  # it may be ready by now
 
 
-def _by_words(claim: Claim, context: Context, policy: Policy) -> float:
-    """Return the probability that a claim is supported by words alone; even odds where these do not apply."""
+def _by_words(claim: Claim, context: Context, policy: Policy) -> WordMatch:
+    """Return the result of lexical matching for a claim; even odds if it does not apply."""
     try:
         found = statement.assess(claim, context, policy)
     except Exception:  # noqa: BLE001 - no fault of a verifier may reach an answer
-        return 0.5
-    return shipped().probability(found[1]) if found and found[0].window else 0.5 if found is None else 0.05
+        found = None
+    if found is None:
+        return WordMatch(0.5)
+    alignment, features = found
+    if not alignment.window:
+        return WordMatch(_NO_WINDOW)
+    return WordMatch(shipped().probability(features), statement.is_contradicted(alignment, policy))
 
 
 def _cited(claim: Claim, context: Context) -> set[str]:
@@ -260,8 +270,8 @@ def _cited(claim: Claim, context: Context) -> set[str]:
 
 
 def _judged(case: _Case, answer: Entailment, context: Context, policy: Policy) -> Iterator[Verdict]:
-    """Yield the verdict of a language model, and that on numbers with its label where these disagree."""
-    assert case.evidence is not None  # noqa: S101 - only such cases are asked about
+    """Yield the verdict of a language model, and the verdict on numbers, which takes the same label if it objects."""
+    assert case.evidence is not None  # noqa: S101 - the model gets only such cases
     numbers = case.numeric
     objections = list(_objections(case, context))
     verdict = language_verdict(case.claim, case.evidence, answer, objections, policy.name)
@@ -296,12 +306,12 @@ def _objections(case: _Case, context: Context) -> Iterator[Objection]:
 
 
 def _is_weighed(verdict: Verdict) -> bool:
-    """Return whether a verdict on numbers is one signal among others; values of a database decide alone."""
+    """Return whether a verdict on numbers is one signal among others; database values decide alone."""
     return verdict.label != "not_checked" and all(citation.match != "sql" for citation in verdict.citations)
 
 
 def _dated(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
-    """Return the verdict of a table of periods on the dates of a claim, if there is one."""
+    """Return the verdict on the dates of a claim from a table of periods, if there is one."""
     is_wanted = "numeric" in policy.verifiers and policy.numeric.date
     return check_period(claim, context) if is_wanted else None
 
@@ -316,7 +326,7 @@ def _exact(claim: Claim, context: Context, *, denials: bool) -> Verdict | None:
 
 
 def _denial(claim: Claim, context: Context) -> Verdict | None:
-    """Return the verdict on a claim that a source quotes in order to deny it."""
+    """Return the verdict on a claim that a source quotes in order to deny."""
     for source in context.sources:
         if place := find_denial(plain_text(claim.text), source, context):
             return exact_verdict("contradicted", cite(source, *place, 1.0, "exact"), source)
@@ -324,10 +334,10 @@ def _denial(claim: Claim, context: Context) -> Verdict | None:
 
 
 def _checked(name: str, verify: Callable[[], Verdict | None]) -> list[Verdict]:
-    """Return the verdict of a verifier, if it has one, in a list; `not_checked` where it raises."""
+    """Return the verdict of a verifier, if any, as a list; `not_checked` if it raises."""
     try:
         verdict = verify()
-    except Exception as error:  # noqa: BLE001 - no fault of a verifier may reach an answer
+    except Exception as error:  # noqa: BLE001 - a failing verifier must not cost the other verdicts
         return [Verdict(name, "not_checked", 0.0, "error", f"The verifier failed ({type(error).__name__}).")]
     return [] if verdict is None else [verdict]
 
@@ -344,7 +354,7 @@ def _unfit(claim: Claim, context: Context) -> Judgement | None:
 
 
 def _concluded(case: _Case, context: Context, policy: Policy) -> Judgement:
-    """Return the judgement that the verdicts on a claim amount to."""
+    """Combine the verdicts on a claim into one judgement."""
     verdicts = settle(case.claim, case.verdicts, context)
     if not context.is_complete:
         verdicts = tuple(map(_withheld, verdicts))
@@ -354,7 +364,7 @@ def _concluded(case: _Case, context: Context, policy: Policy) -> Judgement:
 
 
 def _withheld(verdict: Verdict) -> Verdict:
-    """Return the verdict; if it relies on a missing mention in a partly read context, return it as not checked."""
+    """Return the verdict, as `not_checked` if it is `unsupported`: part of the context was not read."""
     if verdict.label != "unsupported":
         return verdict
     return replace(
@@ -370,7 +380,7 @@ def _withheld(verdict: Verdict) -> Verdict:
 
 
 def _deciding(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return the gravest verdict, with the evidence and the reasons of all that agree with it."""
+    """Return the verdict of the highest rank, with the evidence and reasons of all that have the same label."""
     gravest = max(verdicts, key=lambda verdict: GRAVITY[verdict.label])
     agreeing = [verdict for verdict in verdicts if verdict.label == gravest.label]
     cited = [citation for verdict in reversed(agreeing) for citation in reversed(verdict.citations)]
@@ -380,7 +390,7 @@ def _deciding(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def unjudged(claim: Claim, method: str, reason: str) -> Judgement:
-    """Return a judgement that was not made, and why: `method` is timeout or overload, unless the claim is skipped."""
+    """Return a judgement for a claim that was not judged: skipped, or for the reason given by `method`."""
     if claim.skip_reason:
         return _not_checked(claim, "skipped", SKIP_REASONS[claim.skip_reason])
     return _not_checked(claim, method, reason)

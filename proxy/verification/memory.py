@@ -1,6 +1,6 @@
-"""The memory gate: decide whether to store a fact, and with which confidence, given its evidence.
+"""Decide whether to store a fact in the memory, and with which confidence, given its evidence.
 
-The evidence has to reach the fact's stated confidence, but no more than any estimate can reach.
+The evidence must reach the stated confidence of the fact, but at most the highest value that an estimate can reach.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ Grounding = Literal["grounded", "ungrounded", "unverified"]
 Rejection = Literal["fact_not_grounded", "below_min_confidence"]
 
 UNVERIFIED_SHARE = 0.5
-"""The share of the stated confidence that an unchecked fact keeps."""
+"""The factor on the stated confidence of a fact that could not be checked."""
 
 _UNGROUNDED = ("contradicted", "unknown_citation", "no_context")
 
 
 @dataclass(frozen=True, slots=True)
 class GatePolicy:
-    """The strictness of the gate: `min_confidence` (0–1) is the least share of the required bits for a fact to count as
-    grounded, and the least confidence of a stored grounded fact.
+    """The strictness of the memory gate.
 
-    A contradicted fact is never stored. An unsupported one is stored, and marked, only without `reject_unsupported`.
+    `min_confidence` (0–1) is the minimum share of the required bits for a fact to be grounded, and the minimum stated
+    confidence for a grounded fact to be stored. A contradicted fact is never stored. An unsupported one is stored, and
+    marked, only without `reject_unsupported`.
     """
 
     min_confidence: float = 0.5
@@ -52,10 +53,10 @@ class Admission:
 
 
 def admit(stated: float, budget: Budget, policy: GatePolicy = GatePolicy()) -> Admission:
-    """Decide on a fact with this stated confidence (0–1); the accepted one is min(stated, observed/required).
+    """Decide on a fact with this stated confidence (0–1); the accepted confidence is min(stated, observed/required).
 
-    A fact is grounded, or rejected, only if it is so for all probabilities in the observed intervals: an open question
-    is neither. No decision depends on clipping.
+    A fact is grounded, or ungrounded, only if it is so for all probabilities in the observed intervals; otherwise it is
+    unverified. No decision depends on clipping.
     """
     known = _shares(budget)
     if known is None:
@@ -85,11 +86,11 @@ def _shares(budget: Budget) -> tuple[float, float, float] | None:
 
 
 def _share(p1: float, p0: float, target: float) -> float:
-    """Return the share (0–1) of the way from p0 to the target, in bits, that p1 covers; it rises with p1, falls with
-    p0.
+    """Return the share (0–1) of the way from p0 to the target, in bits, that p1 covers.
 
-    At or above the target it is 1, also if p0 exceeds the target. Below it, evidence that lowers belief counts as 0;
-    with p0 above the target both bits are negative, and their ratio is meaningless.
+    It rises with p1 and falls with p0. At or above the target it is 1, also if p0 exceeds the target. Below it,
+    evidence that lowers belief gives 0; with p0 above the target both bits are negative, and their ratio is
+    meaningless.
     """
     if p1 >= target:
         return 1.0

@@ -1,4 +1,4 @@
-"""One score for the quality of an exchange, and the thresholds that it misses."""
+"""Compute the quality score of an answer, and the warnings for missed thresholds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _WEIGHTS = {"grounding": 0.5, "consistency": 0.2, "confidence": 0.3}
 
 
 def quality(report: Report) -> float | None:
-    """How good an answer is (0–1): the weighted mean of grounding, consistency and confidence as far as they are known.
+    """Return the quality of an answer (0–1): the weighted mean of its known grounding, consistency and confidence.
 
-    None when nothing was checked, whatever else is known: what was not looked at is neither good nor bad.
+    None if no claim was checked, whatever else is known.
     """
     if report.score is None:
         return None
@@ -21,7 +21,7 @@ def quality(report: Report) -> float | None:
 
 
 def missed(report: Report, thresholds: Thresholds) -> tuple[str, ...]:
-    """A warning for each figure of the report that is worse than its threshold."""
+    """Return a warning for each figure of the report that is worse than its threshold."""
     limits = {name: getattr(thresholds, name) for name in _WEIGHTS}
     warnings = [
         f"{name} is {value:.2f}, below {limits[name]:g}" for name, value in _measured(report) if value < limits[name]
@@ -32,12 +32,12 @@ def missed(report: Report, thresholds: Thresholds) -> tuple[str, ...]:
 
 
 def is_high_risk(report: Report, thresholds: Thresholds) -> bool:
-    """Whether the risk of an answer is above its threshold."""
+    """Return whether the risk of an answer is above its threshold."""
     return report.risk is not None and report.risk.score > thresholds.risk
 
 
 def _measured(report: Report) -> Iterator[tuple[str, float]]:
-    """The figures of a report that are known, by name."""
+    """Yield the name and value of each known figure of a report."""
     if report.score is not None:
         yield "grounding", report.score
     if report.consistency and report.consistency.score is not None:

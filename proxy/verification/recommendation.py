@@ -1,4 +1,4 @@
-"""The recommendation of a report: one sentence that follows from verdict, flags, risk and confidence together."""
+"""Derive the recommendation of a report: one sentence, from its verdict, flags, risk and confidence."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ _FLAG_GROUNDS: Mapping[str, str] = {
     "verifier_degraded": "not every check could be made",
     "low_confidence": "confidence in it is low",
 }
-"""Why an answer is not to be used unchecked, by flag, the gravest first; flags of single claims are told by labels."""
+"""The reason given for each flag, most serious first. Flags of single claims are absent: their labels give the reason.
+"""
 
 
 def recommend(report: Report) -> str:
-    """Return what to do with an answer, and why.
+    """Return one sentence that recommends how to use an answer, and why.
 
-    An answer is called usable only when all of its checked claims are supported, it has no flag, its risk is low and
-    its confidence is not. It is not to be used as it is when a source contradicts it, nothing supports it or its risk
-    is critical.
+    An answer can be used only if all of its checked claims are supported and at least as many as the unchecked ones, it
+    has no flag, its risk is low and its confidence is not. It must not be used as it is if a source contradicts it, no
+    checked claim is supported, all of its quotations were rejected or its risk is critical. At most two reasons are
+    given.
     """
     is_unusable = _is_unusable(report)
     if report.verdict == "not_applicable" and not report.flags and not is_unusable:
@@ -53,7 +55,7 @@ def _is_unusable(report: Report) -> bool:
 
 
 def _grounds(report: Report) -> list[str]:
-    """Return why an answer is not to be used unchecked, the gravest first."""
+    """Return the reasons not to use an answer unchecked, most serious first."""
     found = [*_claim_grounds(report)]
     found += [ground for flag, ground in _FLAG_GROUNDS.items() if flag in report.flags]
     if report.confidence and report.confidence.level in ("low", "very_low") and "low_confidence" not in report.flags:
@@ -80,7 +82,7 @@ def _count(report: Report, label: Label) -> int:
 
 
 def _unchecked(report: Report) -> int:
-    """Return how many claims assert something and were not checked."""
+    """Return the number of claims that assert something but were not checked."""
     return sum(
         judgement.verdict.label == "not_checked" and judgement.claim.skip_reason is None
         for choice in report.choices

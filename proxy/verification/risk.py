@@ -1,4 +1,4 @@
-"""The risk of acting on an answer, and its factors."""
+"""Compute the risk of acting on an answer, and list its factors."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from dataclasses import dataclass
 from proxy.types import Label, Report, Risk, Severity
 
 _WEIGHTS = {"grounding": 0.9, "consistency": 0.6, "self_consistency": 0.6, "confidence": 0.4, "prompt": 0.25}
-"""How much of its own risk each part can bring: only the sources can condemn an answer nearly alone."""
+"""The maximum contribution of each part to the risk; only grounding can make it critical alone."""
 
 _LEVELS: tuple[tuple[float, Severity], ...] = ((0.75, "critical"), (0.5, "high"), (0.3, "medium"), (0.0, "low"))
-_TOLD = 0.05  # a part that brings less than this is no factor
+_TOLD = 0.05  # smaller parts are not listed as factors
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one part brings to the risk (0–1), and in words why."""
+    """The contribution of one part to the risk (0–1), and its reason in words."""
 
     amount: float
     reason: str
 
 
 def assess_risk(report: Report) -> Risk | None:
-    """The risk of an answer, from what its report knows of grounding, consistency, confidence, self-consistency
-    and the prompt that the model read.
+    """Return the risk of an answer (0–1), or None if its report has no figure to compute it from.
 
-    None when nothing of it is known. The parts are taken as independent causes of harm, so their chances of doing none
-    multiply: no part makes up for another, and the risk never falls when one of them rises.
+    The parts are grounding, consistency, self-consistency, confidence, and the share of the prompt that the model read.
+    They are treated as independent causes of harm: risk = 1 − ∏(1 − part). No part compensates for another, and the
+    risk never falls when one of them rises.
     """
     parts = list(_parts(report))
     if not parts:
@@ -62,7 +62,7 @@ def _parts(report: Report) -> Iterator[_Part]:
 
 
 def _grounding(labels: Sequence[Label]) -> _Part | None:
-    """The share of the checked claims that are not borne out, contradicted ones counted twice."""
+    """Return the part for checked claims that are not supported; contradicted ones have double weight."""
     checked = sum(label != "not_checked" for label in labels)
     if not checked:
         return None

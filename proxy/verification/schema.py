@@ -1,4 +1,4 @@
-"""The shape of JSON answers: declared evidence fields, and the JSON schema of a request. Nothing is ever coerced."""
+"""Check the shape of JSON answers: declared evidence fields, and the JSON schema of a request. No value is coerced."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_JSON = Violation("", None, "JSON", "text")
 class SchemaResult:
     """The result of validating an answer against a JSON schema.
 
-    `not_checked` means that it could not be validated (`reason`), which is no fault of the answer.
+    `not_checked` means that validation was not possible, for the given `reason`; it is not a violation by the answer.
     """
 
     outcome: Outcome
@@ -29,10 +29,11 @@ TOO_LONG_ANSWER = SchemaResult("not_checked", reason="the answer is too long to 
 
 
 def read_evidence(answer: object, fields: Sequence[str]) -> tuple[dict[str, list[str]], tuple[Violation, ...]]:
-    """The quotes of each evidence field of a parsed JSON answer, and every violation of the declared shape.
+    """Return the quotations in each evidence field of a parsed JSON answer, and all violations of the declared shape.
 
-    A field is a name of the top level or a JSON pointer ("/result/quotes"). Missing or null is an empty list; strings
-    are trimmed, blanks dropped, duplicates removed in order. Whatever is not a list of strings is a violation.
+    A field is a top-level key or a JSON pointer ("/result/quotes"). A missing or null field gives an empty list.
+    Strings are stripped, empty ones dropped, and duplicates removed in order. Any value other than a list, and any
+    element other than a string, is a violation.
     """
     quotes: dict[str, list[str]] = {field: [] for field in fields}
     if not isinstance(answer, dict):
@@ -54,7 +55,7 @@ def read_evidence(answer: object, fields: Sequence[str]) -> tuple[dict[str, list
 
 
 def value_at(answer: Mapping[str, Any], field: str) -> object:
-    """The value of a field by its name or, when no key has that name, by its JSON pointer; None if missing."""
+    """Return the value of a key or, if there is no such key, at a JSON pointer (RFC 6901); None if missing."""
     if field in answer or not field.startswith("/"):
         return answer.get(field)
     value: object = answer
@@ -70,15 +71,15 @@ def value_at(answer: Mapping[str, Any], field: str) -> object:
 
 
 def validate_schema(text: str, json_schema: Mapping[str, Any]) -> SchemaResult:
-    """Validate a JSON text against a JSON schema in this process, which a hostile schema can keep busy for long.
+    """Validate a JSON text against a JSON schema in this process, which a hostile schema can block for a long time.
 
-    References outside the schema are never fetched. Violations give the place as a JSON pointer, the rule and the type
-    found, never the answer's text; the first hundred are kept.
+    References outside the schema are never fetched. A violation has the JSON pointer of the place, the rule that is
+    broken and the type found, never text of the answer. At most 100 violations are returned.
     """
     outcome, reason, rows = validate(json.dumps(json_schema), text)
     return SchemaResult(outcome, violations_of(rows), reason)
 
 
 def violations_of(rows: Iterable[Row]) -> tuple[Violation, ...]:
-    """Return rows of `json_schema` as violations."""
+    """Return rows of `json_schema.validate` as violations."""
     return tuple(Violation(*row) for row in rows)

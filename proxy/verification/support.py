@@ -1,4 +1,4 @@
-"""How likely it is that an answer is supported as a whole, from the judgements on its claims."""
+"""Estimate how well an answer is supported as a whole, from the judgements on its claims."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from proxy.types import Judgement
 
 
 def answer_support(judgements: Iterable[Judgement]) -> float | None:
-    """The support (0–1) of the answer's weakest claim, or None when none of its claims was checked.
+    """Return the support (0–1) of the weakest checked claim, or None if no claim was checked.
 
-    The weakest claim speaks for all, for one invention spoils an answer; claims of one answer fail together, so that
-    multiplying their probabilities would say too little of long answers.
+    The minimum is used because one invented claim spoils an answer. The claims of one answer tend to fail together, so
+    the product of their probabilities would be too low for long answers.
     """
     return min(map(support, filter(_is_checked, judgements)), default=None)
 
 
 def support(judgement: Judgement) -> float:
-    """The least support (0–1) that any verifier which checked the claim gives it."""
+    """Return the lowest score (0–1) among the verifiers that checked the claim, else the score of its verdict."""
     return min(
         (verdict.score for verdict in judgement.verdicts if verdict.label != "not_checked"),
         default=judgement.verdict.score,

@@ -1,4 +1,4 @@
-"""Words of a text with their places, and a light stem that lets inflections of one word meet."""
+"""Split a text into words with their offsets, and stem them so that inflections of one word compare equal."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ NEGATORS = frozenset(
 )
 
 
-LONGEST_WORD = 64  # characters of a word of which anything is cached
+LONGEST_WORD = 64  # in characters; results for longer words are not cached
 
 
 class Word(NamedTuple):
-    """One word: its span in the text, the word as written and in lower case, its stem, and what sort of word it is.
+    """One word: its span in the text, the word as written and in lower case, its stem, and its properties.
 
-    `is_content`: it is no function word; `is_number`: it is written in digits; `is_negator`: it denies what follows
-    ("not", "never", "isn't"); `carries_meaning`: it has content of its own, neither a function word nor a negator;
-    `is_capital`: it does so and begins with a capital, for whatever reason.
+    `is_content`: it is not a stop word; `is_number`: it starts with a digit; `is_negator`: it negates ("not", "never",
+    "isn't"); `carries_meaning`: it is neither a stop word nor a negator; `is_capital`: it carries meaning and starts
+    with a capital, for whatever reason.
     """
 
     start: int
@@ -54,7 +54,7 @@ class Word(NamedTuple):
 
 
 def words(text: str) -> tuple[Word, ...]:
-    """The words of `text` in order. Linear in its length."""
+    """Return the words of `text` in order, in linear time."""
     return tuple([_word((*match.span(), *_form_of(match.group()))) for match in _WORD.finditer(text)])
 
 
@@ -62,12 +62,12 @@ def _form_of(text: str) -> tuple[str, str, str, bool, bool, bool, bool, bool]:
     return _form(text) if len(text) <= LONGEST_WORD else _form.__wrapped__(text)
 
 
-_word: Callable[[tuple[object, ...]], Word] = partial(tuple.__new__, Word)  # what _make does, without its checks
+_word: Callable[[tuple[object, ...]], Word] = partial(tuple.__new__, Word)  # as `Word._make`, without its length check
 
 
 @lru_cache(maxsize=2**15)
 def _form(text: str) -> tuple[str, str, str, bool, bool, bool, bool, bool]:
-    """What every occurrence of a word has in common: the fields of `Word` from `text` on."""
+    """Return the fields of `Word` from `text` on, which are the same for every occurrence of a word."""
     lower, stemmed = text.lower(), stem(text)
     plain, is_content = lower.replace("\u2019", "'"), stemmed not in STOPWORDS
     is_negator = plain in NEGATORS or plain.endswith("n't")
@@ -76,15 +76,16 @@ def _form(text: str) -> tuple[str, str, str, bool, bool, bool, bool, bool]:
 
 
 def content_stems(text: str) -> frozenset[str]:
-    """The distinct stems of the content words of `text`."""
+    """Return the distinct stems of the content words of `text`."""
     return frozenset(map(stem, _WORD.findall(text))) - STOPWORDS
 
 
 @memo(2**15, LONGEST_WORD)
 def stem(word: str) -> str:
-    """A light English stem: case, possessive, plural, -ed, -ing and -ly go; numbers lose their separators.
+    """Return a light English stem: without case, possessive, plural, -ed, -ing, -ly and -ness.
 
-    It never merges words that differ in more than such an ending, so "profit" and "profitable" stay apart.
+    Numbers lose their commas. Words that differ in another ending keep different stems, such as "profit" and
+    "profitable".
     """
     lower = word.casefold().replace("\u2019", "'").removesuffix("'s")
     if lower[:1].isdigit():

@@ -1,1 +1,1 @@
-"""Claims: an answer cut into what it asserts, with what asserts nothing set aside."""
+"""Split an answer into claims, and mark the parts that assert nothing."""

@@ -1,4 +1,4 @@
-"""An answer cut into claims: Markdown blocks, then sentences, then clauses; or the fields of a JSON answer."""
+"""Split an answer into claims: Markdown blocks, then sentences, then clauses; or the fields of a JSON answer."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from proxy.verification.claims.prose import NUMBER_WORDS, Draft, prose
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The claims of one answer, in order, their spans disjoint.
+    """The claims of one answer, in order, with disjoint spans.
 
-    `total` counts those beyond the cap too, in texts longer than `_MAX_COUNTED` by line and sentence ends only.
-    `truncated` says that the cap cut some off; `examined` (0–1) is the share of the answer's characters, white space
-    aside, that was read.
+    `total` includes the claims beyond the limit; in texts longer than `_MAX_COUNTED` those are estimated by line and
+    sentence ends. `truncated` is set if there are any. `examined` is the share (0–1) of the answer's characters, except
+    white space, that was read.
     """
 
     claims: tuple[Claim, ...]
@@ -30,7 +30,7 @@ class Claims:
 
 
 _MAX_COUNTED = 2**18
-_MAX_KEPT = 2**14  # characters of an answer whose claims are kept for a while
+_MAX_KEPT = 2**14  # in characters; the claims of longer answers are not cached
 _LETTERS = re.compile(r"[^\W\d_]+")
 _UNTELLING = NUMBER_WORDS | frozenset(
     "the a an answer it is was would be will about approximately around roughly nearly one total of to and in cents "
@@ -41,10 +41,10 @@ _END = re.compile(r"[^\W_][^\w\s]*(?:\n|[.!?][^\w\s]*(?=\s|$)|$)")
 
 
 def find_claims(text: str, policy: Policy, question: str = "") -> Claims:
-    """The claims of the answer `text`, at most `policy.max_claims` of them; those that assert nothing say why.
+    """Return at most `policy.max_claims` claims of the answer `text`; those that assert nothing have a skip reason.
 
-    A JSON answer, fenced or not, gives the claims of its fields. A claim that is a bare number leans on the `question`
-    that it answers, which alone says what it is of. Any Unicode is accepted; linear in the length.
+    A JSON answer, fenced or not, gives the claims of its fields. A claim that is a bare number has the `question` as
+    its lead, as its subject is named only there. Accepts any Unicode; linear in the length.
     """
     find = _find_recent if len(text) + len(question) <= _MAX_KEPT else _find
     return find(text, policy.max_claims, policy.verify_hedged, question)
@@ -83,7 +83,7 @@ def _claim(number: int, draft: Draft, text: str, verify_hedged: bool, question: 
 
 
 def is_bare_number(text: str) -> bool:
-    """Whether a text holds a number and no word that says of what."""
+    """Return whether a text has no words but number words, units and fillers, so that its subject is not named."""
     return _UNTELLING.issuperset(_LETTERS.findall(text.lower()))
 
 
@@ -92,7 +92,7 @@ def _share(part: str, whole: str) -> float:
 
 
 def _joined_confidence(drafts: Iterator[Draft]) -> Iterator[Draft]:
-    """Hands a confidence that stands alone ("Confidence: 80%") to the piece before it."""
+    """Move a separate statement of confidence ("Confidence: 80%") to the piece before it."""
     waiting: Draft | None = None
     for draft in drafts:
         if draft.skip == "confidence" and draft.pointer is None and waiting is not None:

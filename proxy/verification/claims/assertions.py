@@ -1,8 +1,9 @@
-"""What in an answer asserts something, and how surely.
+"""Decide which parts of an answer assert something, and how confidently.
 
-A piece is skipped only where the answer itself declines to assert it. A modal alone ("may increase the risk") is how
-medicine, law and science state facts, so it lowers the stated confidence and leaves the piece checkable; so does a
-hedge that is attributed ("The study suggests that …"), or that stands in a side clause. The words are in `phrases`.
+A piece is skipped only if the answer itself declines to assert it. A modal alone ("may increase the risk") is a normal
+way to state facts in medicine, law and science, so it lowers the stated confidence and leaves the piece checkable. So
+does a hedge that is attributed ("The study suggests that …"), or that is in a side clause. The word lists are in
+`phrases`.
 """
 
 from __future__ import annotations
@@ -57,18 +58,18 @@ SKIP_REASONS = {
     "no_content": "It holds no content word of its own, such as a bare yes.",
     "not_a_quotation": "It stands in an evidence field and is no text; the report lists it as a violation.",
 }
-"""Every reason for which a piece of an answer is not checked, with what it says of the piece."""
+"""Every reason not to check a piece of an answer, with its explanation for the user."""
 
 
 class Stance(NamedTuple):
-    """Why a piece asserts nothing (a key of `SKIP_REASONS`, or None), and the confidence (0–1) it is stated with."""
+    """The reason that a piece asserts nothing (a key of `SKIP_REASONS`, or None), and its stated confidence (0–1)."""
 
     skip: str | None
     confidence: float
 
 
 _TAG_LENGTH = 40  # characters
-_READ = 600  # what a piece does shows in its first characters
+_READ = 600  # characters of a piece that are read; they suffice to classify it
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[,;:.()?!]")
 _PARTED = re.compile(r" ?' ?(?=(?:s|m|re|ve|ll|d|t)\b)|(?<=\w) (?=n't\b)")  # "it 's", "it ' s", "do n't"
 _LABEL = re.compile(r"\W*\*\*[^*\n]{1,60}+\*\*:?\s*")
@@ -119,7 +120,7 @@ _SOURCE_WORDS = frozenset("source sources reference references see and also cita
 
 
 def stance(text: str) -> Stance:
-    """What the answer does with one sentence or clause: whether it asserts it, and how surely."""
+    """Return whether and how confidently the answer asserts one sentence or clause."""
     if is_question(text):
         return Stance("question", PLAIN)
     text = text[:_READ]
@@ -127,7 +128,7 @@ def stance(text: str) -> Stance:
     opened = _opened(tokens)
     if says_not_told(opened):
         return Stance("not_in_context", PLAIN)
-    if _QUOTED.search(text):  # what stands in quotation marks is another's hedge or taste
+    if _QUOTED.search(text):  # a hedge or taste in quotation marks is somebody else's
         tokens = _tokens(_QUOTED.sub(" quoted ", text))
         opened = _opened(tokens)
     opened = _opened(_without_frame(opened))
@@ -137,8 +138,10 @@ def stance(text: str) -> Stance:
 
 
 def is_question(text: str) -> bool:
-    """Whether a sentence asks: it ends in a question mark outside quotations, and is neither "Did you know that …"
-    nor a statement with a tag ("It opened in 1990, didn't it?").
+    """Return whether a sentence is a question.
+
+    It ends in a question mark outside quotations, and is neither "Did you know that …" nor a statement with a tag ("It
+    opened in 1990, didn't it?").
     """
     if not text.rstrip(" \t*_)]!").endswith(("?", "？", "؟")) or _TELLING_QUESTION.match(text):
         return False
@@ -147,7 +150,9 @@ def is_question(text: str) -> bool:
 
 
 def is_lead_in(text: str) -> bool:
-    """Whether the sentence only introduces what follows its colon: it is short, announces, or stops at its verb."""
+    """Return whether a sentence only introduces the text after its colon: it is short, announces it, or ends in its
+    verb.
+    """
     if not text.rstrip(" \t*_").endswith((":", "：")):
         return False
     words = _without_frame(_tokens(text[:_READ]))
@@ -155,9 +160,9 @@ def is_lead_in(text: str) -> bool:
 
 
 def is_only_sources(text: str, bare: str) -> bool:
-    """Whether the sentence only names sources: marks, addresses, a footnote's text, a short list after "Sources:".
+    """Return whether a sentence only names sources: marks, addresses, a footnote, a short list after "Sources:".
 
-    `bare` is `text` with its citation marks blanked out.
+    `bare` is `text` with its citation marks replaced by spaces.
     """
     if _FOOTNOTE.match(text) or (len(text) <= 200 and _SOURCE_LIST.match(text)):
         return True
@@ -168,7 +173,7 @@ def is_only_sources(text: str, bare: str) -> bool:
 
 
 def _tokens(text: str) -> list[str]:
-    """Words and marks in lower case, contractions whole, without the bold label that an item may begin with."""
+    """Return words and marks in lower case, contractions whole, without a bold label at the beginning of an item."""
     if "*" in text[:3] and (label := _LABEL.match(text)) and label.end() < len(text):
         text = text[label.end() :]
     text = text.lower().replace("’", "'")
@@ -200,7 +205,7 @@ def _skip(text: str, tokens: list[str], opened: list[str], padded: str) -> str |
 
 
 def _opened(tokens: list[str]) -> list[str]:
-    """The tokens after what opens a sentence and says nothing: connectives, interjections, marks, "note that"."""
+    """Return the tokens after an opening without content: connectives, interjections, marks, "note that"."""
     place = 2 if tokens[:2] == ["of", "course"] else 0
     while place < len(tokens):
         token, following = tokens[place], tokens[place + 1 : place + 2]
@@ -214,12 +219,12 @@ def _opened(tokens: list[str]) -> list[str]:
 
 
 def _answers(word: str, following: str) -> bool:
-    """Whether an interjection stands before a sentence without a comma: "Yes he did", but "No man did"."""
+    """Return whether an interjection can precede a sentence without a comma: "Yes he did", but "No man did"."""
     return word in ANSWERING or (word == "no" and following in ANSWERED)
 
 
 def _without_frame(tokens: list[str]) -> list[str]:
-    """The tokens after "Based on the given passages," and its like, which assert, ask or decline what follows them."""
+    """Return the tokens after "Based on the given passages," and similar, which do not affect the stance."""
     if not tokens or tokens[0] not in _FRAMING or "," not in tokens[:_FRAME_WORDS]:
         return tokens
     comma = tokens.index(",")
@@ -229,7 +234,7 @@ def _without_frame(tokens: list[str]) -> list[str]:
 
 
 def _without_note(tokens: list[str]) -> list[str]:
-    """The tokens after "note that" and its like, which assert what follows them."""
+    """Return the tokens after "note that" and similar, which assert the rest of the sentence."""
     if not tokens or tokens[0] not in _NOTING:
         return tokens
     for note in NOTES:
@@ -240,7 +245,7 @@ def _without_note(tokens: list[str]) -> list[str]:
 
 
 def _opening(opened: list[str]) -> str | None:
-    """The reason that the way a piece opens gives."""
+    """Return the skip reason that the opening words of a piece give, if any."""
     plain = f" {' '.join(token for token in opened if token[0].isalnum())} "
     marked = f" {' '.join(opened).rstrip(' .!')} . "
     for reason, openings in OPENINGS:
@@ -250,7 +255,7 @@ def _opening(opened: list[str]) -> str | None:
 
 
 def _is_about_itself(words: list[str]) -> bool:
-    """Whether the piece speaks of the answer or its sources and holds no word that says what is in them."""
+    """Return whether the piece is about the answer or its sources and has no word about their content."""
     if SOURCE_WORDS.isdisjoint(words):
         return False
     named = (word for before, word in pairwise(words) if word.isdigit() and before in SOURCE_WORDS)
@@ -258,12 +263,12 @@ def _is_about_itself(words: list[str]) -> bool:
 
 
 def _is_attributed(text: str, padded: str) -> bool:
-    """Whether the piece reports what someone else says, or cites a source for it."""
+    """Return whether the piece reports the statement of somebody else, or cites a source for it."""
     return any(name in padded for name in ATTRIBUTIONS) or next(find_marks(text), None) is not None
 
 
 def _is_hedged(tokens: list[str]) -> bool:
-    """Whether the main clause is hedged; what follows its fifth word in a side clause does not count."""
+    """Return whether the main clause is hedged: the text up to the first side clause after its fifth token."""
     end = next((place for place, token in enumerate(tokens) if place >= 5 and token in _SIDE_CLAUSE), len(tokens))
     main = f" {' '.join(token for token in tokens[:end] if token[0].isalnum())} "
     return any(hedge in main for hedge in HEDGES) or _POSSIBLE.search(main) is not None

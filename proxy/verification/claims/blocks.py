@@ -1,8 +1,8 @@
-"""Markdown read line by line into blocks with exact offsets, so that each kind of text is read as what it is.
+"""Split Markdown into blocks with exact offsets, line by line.
 
-A scanner of our own: strictly linear in the text, with code-point offsets, and lenient where models write loose
-Markdown (bullets such as "•", under-indented sublists, fences that never close). It follows CommonMark and GitHub's
-tables otherwise. Lines end in LF, CRLF or CR.
+It is strictly linear in the text, uses code-point offsets, and is lenient where models write loose Markdown (bullets
+such as "•", under-indented sublists, fences that never close). It follows CommonMark and GitHub's tables otherwise.
+Lines end in LF, CRLF or CR.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ LEAD_LIMIT = 400
 class Block(NamedTuple):
     """A run of lines of one kind, without list, quote and heading markers at its edges.
 
-    `lead` is what the block leans on: the line ending in ":" (else the heading) above a list, followed by the parent
-    item; the header cells of a table row joined by " | ". It is at most `LEAD_LIMIT` characters long. `quoted` says
-    that it stands in a block quote, whose markers then remain inside `text[start:end]` at each further line.
+    `lead` is text needed to understand the block: the line ending in ":" (else the heading) above a list, followed by
+    the parent item; the header cells of a table row joined by " | ". It is at most `LEAD_LIMIT` characters long.
+    `quoted` means that the block is in a block quote; then `text[start:end]` still has the quote markers of all lines
+    but the first. `info` is the info string of a code fence.
     """
 
     kind: BlockKind
@@ -33,7 +34,10 @@ class Block(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A line without its margins: `text` is `answer[start:end]`, `indent` its column not counting quote markers."""
+    """A line without its margins: `text` is `answer[start:end]`.
+
+    `indent` is its column, not counting quote markers, and `depth` the number of these.
+    """
 
     text: str
     start: int
@@ -43,7 +47,7 @@ class _Line(NamedTuple):
 
 
 class _Item(NamedTuple):
-    """An open list item: the columns of its marker and of its content, and what its children lean on."""
+    """An open list item: the columns of its marker and of its content, and the lead of its children."""
 
     marker: int
     content: int
@@ -73,12 +77,12 @@ _MAX_NESTING = 16
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The blocks of `text` in order, their spans disjoint. Linear in the length of the text, whatever it holds."""
+    """Yield the blocks of `text` in order, with disjoint spans. Linear in the length of any text."""
     return _Scanner(text).scan()
 
 
 class _Scanner:
-    """One pass over the lines; the open list items and the last line that leads into something are its only memory."""
+    """A single pass over the lines, which keeps the open list items and the last lead-in and heading."""
 
     def __init__(self, text: str) -> None:
         self.lines = _lines(text)
@@ -149,7 +153,7 @@ class _Scanner:
             self.items.pop()
 
     def _open_item(self, place: int, marker: re.Match[str]) -> int:
-        """Opens the list item on this line and leaves what follows its marker to be read as a line of its own."""
+        """Open the list item on this line; the text after its marker replaces the line, to be read next."""
         line = self.lines[place]
         content = line.indent + marker.end()
         rest = line.text[marker.end() :]
@@ -161,7 +165,7 @@ class _Scanner:
             return place
         return place + 1
 
-    # Blocks of several lines: each finder gives the place after the last line of the block that opens at `place`
+    # Blocks of several lines: each finder returns the index after the last line of the block that begins at `place`
 
     def _fence_end(self, place: int, mark: str, _info: str) -> int:
         opening = self.lines[place]
@@ -213,7 +217,7 @@ class _Scanner:
         return len(self.lines), "paragraph"
 
     def _interrupts(self, place: int) -> bool:
-        """Whether this line opens a block of its own although no blank line stands before it."""
+        """Return whether this line begins a new block although there is no blank line before it."""
         line = self.lines[place]
         if not _may_start(line.text):
             return "|" in line.text and self._is_table(place)
@@ -247,7 +251,7 @@ class _Scanner:
             yield Block("heading", start, start + len(title), quoted=line.depth > 0)
 
     def _paragraph(self, place: int) -> Generator[Block, None, int]:
-        """Yields the paragraph (or underlined heading) that opens here; returns the place of the line after it."""
+        """Yield the paragraph (or underlined heading) that begins here; return the index of the line after it."""
         end, kind = self._paragraph_end(place)
         block = self._block(kind, place, end)
         last = self.lines[end - 1].text
@@ -264,7 +268,7 @@ class _Scanner:
         return end
 
     def _item_lead(self) -> str:
-        """What the text here leans on: in a list the lead-in and the parent item, never the item's own text."""
+        """Return the lead of the text here: in a list the lead-in and the parent item, never the item's text."""
         if not self.items:
             return self.lead_in
         return self.items[-2].lead if len(self.items) > 1 else self.lead_in or self.heading
@@ -298,21 +302,21 @@ class _Scanner:
 
 
 def _lines(text: str) -> list[_Line]:
-    # CRLF and CR become characters of the same width, so offsets stay true
+    # replace CRLF and CR by text of the same length, so that offsets stay valid
     if "\r" in text:
         text = text.replace("\r\n", " \n").replace("\r", "\n")
     breaks = text.count("\n")
     if breaks > _MOST_LINES and breaks * 4 > len(text):
-        text = text.replace("\n", " ")  # lines of a character or two, by the thousand, are no Markdown
+        text = text.replace("\n", " ")  # thousands of lines of a few characters are not Markdown
     lines: list[_Line] = []
     position = 0
     for raw in text.split("\n"):
         if not raw:
             lines.append(_BLANK)
-        elif raw[0] > " " and raw[0] != ">":  # the common case, made quick
+        elif raw[0] > " " and raw[0] != ">":  # fast path for the most common case
             bare = raw.rstrip()
             lines.append(_Line(bare, position, position + len(bare), 0, 0))
-        elif raw[:2] == "> " and raw[2:3] not in ("", " ", "\t", ">"):  # so is this
+        elif raw[:2] == "> " and raw[2:3] not in ("", " ", "\t", ">"):  # fast path for a quoted line
             bare = raw[2:].rstrip()
             lines.append(_Line(bare, position + 2, position + 2 + len(bare), 0, 1) if bare else _BLANK)
         else:
@@ -332,7 +336,7 @@ def _line(raw: str, start: int, column: int, depth: int) -> _Line:
         found = marks.group().count(">")
         inner = text[marks.end() :].lstrip()
         start += margin + len(text) - len(inner)
-        # each mark owns one space after it; what is left over indents the text inside the quote
+        # each marker includes one space after it; further spaces indent the text inside the quote
         column += max(0, len(text) - len(inner) - 2 * found)
         text = inner.rstrip()
         return _Line(text, start, start + len(text), column, depth + found)
@@ -342,12 +346,12 @@ def _line(raw: str, start: int, column: int, depth: int) -> _Line:
 
 
 def _may_start(text: str) -> bool:
-    """Whether a line could open anything but a paragraph or a table: a quick test before the exact ones."""
+    """Return whether a line could begin a block other than a paragraph or a table; a quick first test."""
     return text[0] in _STARTERS or text[1:2] == ")"
 
 
 def _fence(line: _Line) -> tuple[str, str] | None:
-    """The marks and the info string of the fence that this line opens."""
+    """Return the marks and the info string of the fence that this line opens, if it opens one."""
     if line.text[0] not in "`~" or not (fence := _FENCE.match(line.text)):
         return None
     return fence[1] or fence[3], (fence[2] or fence[4] or "").strip()
@@ -377,6 +381,6 @@ def _row(kind: BlockKind, line: _Line, lead: str) -> Block:
 
 
 def _join(lead: str, item: str) -> str:
-    """A lead-in and the item under it, each kept to half the limit."""
+    """Join a lead-in and the item under it, each cut to half the limit."""
     half = LEAD_LIMIT // 2
     return f"{lead[-half:]} {item[: half - 1]}".strip()

@@ -1,4 +1,4 @@
-"""How sure an answer says it is: a confidence stated in so many words, or inferred from hedges and boosters."""
+"""Estimate the confidence of an answer in its statements: stated explicitly, or inferred from hedges and boosters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection
 from proxy.verification.claims.phrases import BOOSTERS, CONFIDENCES, NO_HEDGES, telling_words
 
 PLAIN = 0.9
-"""The confidence with which a statement without hedge or booster is taken to be stated."""
+"""The stated confidence assumed for a statement without hedge or booster."""
 
 _STATED = re.compile(
     r"(?P<before>\d{1,3}(?:\.\d{1,3})?)[ \t]?%[ \t](?:confident|certain|sure|confidence|certainty|likely|probability)\b"
@@ -24,9 +24,9 @@ _SIGNALS = telling_words(phrase for _value, table in CONFIDENCES + BOOSTERS for 
 
 
 def confidence_of(text: str, words: Collection[str], padded: str) -> float:
-    """The confidence (0–1) of a piece: what it states, else the least that a hedge implies, else what a booster does.
+    """Return the confidence (0–1) of a piece: the stated one, else the lowest that a hedge implies, else a booster's.
 
-    `words` are its words in lower case and `padded` the same joined by blanks, with one before and after.
+    `words` are its words in lower case; `padded` has the same words joined by spaces, with one at each end.
     """
     if ("onfiden" in text or "ertain" in text or "%" in text) and (match := _STATED.search(text)):
         return _stated(match)
@@ -43,7 +43,7 @@ def confidence_of(text: str, words: Collection[str], padded: str) -> float:
 
 
 def is_only_confidence(text: str) -> bool:
-    """Whether the sentence says nothing but how sure the answer is, such as "Confidence: 80%"."""
+    """Return whether the sentence states only the confidence of the answer, such as "Confidence: 80%"."""
     if len(text) > 80 or not ("onfiden" in text or "ertainty" in text):
         return False
     match = _STATED.search(text)
@@ -51,7 +51,7 @@ def is_only_confidence(text: str) -> bool:
 
 
 def named_confidence(key: str, value: object) -> float | None:
-    """The confidence (0–1) that a field of a JSON answer states when its name says that it is one."""
+    """Return the confidence (0–1) in a JSON field whose key names it as one, else None."""
     if key.lower() not in _KEYS or isinstance(value, bool):
         return None
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Citations in the text of an answer: where they stand and which labels they name."""
+"""Find the citations in the text of an answer, with their spans and labels."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WORD_BEFORE = re.compile(r"([^\W\d_]+|\d)$")
 
 
 class Mark(NamedTuple):
-    """One citation mark: its span and the labels it names, in order, as `Source.labels` spells them."""
+    """One citation mark: its span and the labels in it, in order, in the form of `Source.labels`."""
 
     start: int
     end: int
@@ -45,10 +45,10 @@ class Mark(NamedTuple):
 
 
 def find_marks(text: str) -> Iterator[Mark]:
-    """The citation marks of `text` in order.
+    """Yield the citation marks of `text` in order.
 
-    Read are [1], [1, 2], [1-3], [^1], [doc-3], [[1]](url), 【4†source】, "(Source 2)", "Documents 2 and 3" and raised
-    digits after a word; not read are Markdown links, code, and raised digits of units (m²). Only the first `_READ`
+    Recognised are [1], [1, 2], [1-3], [^1], [doc-3], [[1]](url), 【4†source】, "(Source 2)", "Documents 2 and 3" and
+    superscript digits after a word; not Markdown links, code, or superscripts of units (m²). Only the first `_READ`
     characters are read.
     """
     text = text[:_READ]
@@ -67,17 +67,17 @@ def find_marks(text: str) -> Iterator[Mark]:
 
 
 def cited(text: str) -> tuple[str, ...]:
-    """The distinct labels that `text` cites, in order of appearance."""
+    """Return the distinct labels that `text` cites, in order of appearance."""
     return labels_of(find_marks(text))
 
 
 def labels_of(marks: Iterable[Mark]) -> tuple[str, ...]:
-    """The distinct labels of `marks`, in order of appearance."""
+    """Return the distinct labels of `marks`, in order of appearance."""
     return tuple(dict.fromkeys(label for mark in marks for label in mark.labels))
 
 
 def without(marks: Iterable[Mark], text: str) -> str:
-    """`text` with its marks blanked out; every place stays the same."""
+    """Return `text` with its marks replaced by spaces, so that offsets stay valid."""
     pieces: list[str] = []
     start = 0
     for mark in marks:
@@ -101,6 +101,6 @@ def _labels(match: re.Match[str]) -> tuple[str, ...]:
 
 
 def _is_exponent(text: str, place: int) -> bool:
-    """Whether a raised digit belongs to a unit or a formula: m², 10³, x²."""
+    """Return whether a superscript digit belongs to a unit or a formula: m², 10³, x²."""
     before = _WORD_BEFORE.search(text[max(0, place - 16) : place])
     return before is not None and (before[1].isdigit() or before[1].lower() in _UNITS)

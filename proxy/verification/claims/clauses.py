@@ -1,4 +1,4 @@
-"""Sentences cut into clauses that stand on their own, only where the cut is safe."""
+"""Split sentences into clauses that can be understood alone, only where the split is safe."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ _NAME = re.compile(r"[A-Z\d$€£]")
 
 
 def clauses(sentence: str) -> Iterator[tuple[int, int]]:
-    """Spans of the clauses of `sentence`, in order and covering every word of it; one span when no cut is safe.
+    """Yield the spans of the clauses of `sentence`, in order and covering every word; one span if no split is safe.
 
-    A cut is safe between two parts that each have a subject and a finite verb, where nothing in the first (a "that", an
-    "if", an "according to", a "not only") reaches over into the second. The conjunction opens the second part.
+    A split is safe between two parts that each have a subject and a finite verb, if no word of the first (a "that", an
+    "if", an "according to", a "not only") governs the second. The conjunction begins the second part.
     """
     start = 0
     for end, after, is_semicolon in _joints(sentence):
@@ -72,7 +72,7 @@ def clauses(sentence: str) -> Iterator[tuple[int, int]]:
 
 
 def halves(sentence: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Every way to cut the sentence in two where a conjunction may open a clause, whatever reaches over it."""
+    """Yield each way to split the sentence in two before a conjunction or after a semicolon, safe or not."""
     for end, after, _is_semicolon in _joints(sentence):
         words = _WORD.findall(sentence[after : after + 80])
         if len(words) > 3 and words[1].lower() not in _SAME_SUBJECT:
@@ -80,9 +80,9 @@ def halves(sentence: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
 
 
 def tells_a_fact(words: Sequence[str]) -> bool:
-    """Whether a "that" or "because" brings a clause with a subject and a verb: "I love that it takes place at sea".
+    """Return whether a "that", "because" or "since" begins a clause with a subject and a verb.
 
-    Who likes that something is so says that it is so. `words` are in lower case.
+    "I love that it takes place at sea" expresses an opinion, but also asserts a fact. `words` are in lower case.
     """
     for place, word in enumerate(words):
         if word in _BRINGING and words[place + 1 : place + 2] and words[place + 1] in _SUBJECTS - {"i", "we", "you"}:
@@ -91,7 +91,7 @@ def tells_a_fact(words: Sequence[str]) -> bool:
 
 
 def _joints(sentence: str) -> Iterator[tuple[int, int, bool]]:
-    """Where clauses may meet: the end of the first, the start of the second, and whether a semicolon parts them."""
+    """Yield the places where clauses may meet: the end of the first, the start of the second, if at a semicolon."""
     if len(sentence) > _LONGEST or not ("," in sentence or ";" in sentence or " but " in sentence):
         return
     kept: list[tuple[int, int]] | None = None
@@ -109,7 +109,7 @@ def _stands_alone(left: str, at_semicolon: bool) -> bool:
 
 
 def _opens_clause(right: str, at_semicolon: bool) -> bool:
-    """Whether what follows a joint has a subject first and a finite verb soon after it, at once after a bare noun."""
+    """Return whether the text after a joint begins with a subject and has a finite verb soon after it."""
     words = _WORD.findall(right[:160])
     if not at_semicolon or (words and words[0].lower() in ("and", "but", "while", "whereas", "yet", "however")):
         words = words[1:]
@@ -132,7 +132,7 @@ def _opens_clause(right: str, at_semicolon: bool) -> bool:
 
 
 def _acts(words: Sequence[str], place: int) -> bool:
-    """Return whether a word is a verb in the past with its object: "approved the plan", not "approved by the board"."""
+    """Return whether a word is a past-tense verb with its object: "approved the plan", not "approved by the board"."""
     return words[place].endswith("ed") and words[place + 1 : place + 2] != [] and words[place + 1] in _DETERMINERS
 
 

@@ -1,4 +1,4 @@
-"""The pieces of a JSON answer: what each field says, with the place of its value."""
+"""Split a JSON answer into claims: the content of each field, with the span of its value."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ _VALUE_WORDS = 5
 
 
 def json_of(text: str) -> str | None:
-    """The JSON text that the whole answer is, every place kept and a fence around it blanked out; or None."""
+    """Return the JSON text if the whole answer is one, with a fence around it replaced by spaces; else None."""
     inside = unfenced(text, "", "json") or text
     return None if parse_object(inside) is None else inside
 
 
 def fields(text: str) -> Iterator[Draft]:
-    """The pieces of a JSON answer: the sentences of its strings, and its numbers and truth values as "key: value"."""
+    """Yield the claims of a JSON answer: the sentences of its strings; its numbers and truth values as "key: value".
+
+    Fields with ids, types and the like are skipped as headings, stated confidences as confidences. Nulls are left out.
+    """
     root = parse_object(text)
     for value in scalars(text):
         if value.value is None:
@@ -65,7 +68,7 @@ def _string(text: str, value: Value, key: str, holder: object) -> Iterator[Draft
 
 
 def _holder(root: object, value: Value) -> object:
-    """The object or array that holds `value`."""
+    """Return the object or array that contains `value`."""
     for step in value.path[:-1]:
         if isinstance(root, dict) and isinstance(step, str):
             root = root.get(step)
@@ -75,7 +78,7 @@ def _holder(root: object, value: Value) -> object:
 
 
 def _record(holder: object, key: str) -> str:
-    """What names the record that a field belongs to: the first field of its object when that is a string."""
+    """Return a text that names the record of a field: the first field of its object, if that is a short string."""
     if not isinstance(holder, dict) or not holder:
         return ""
     name, first = next(iter(holder.items()))
@@ -83,7 +86,7 @@ def _record(holder: object, key: str) -> str:
 
 
 def _stated(holder: object) -> float:
-    """The confidence that an object states of itself in a field of that name."""
+    """Return the confidence that an object states for itself, in a field with such a key."""
     if isinstance(holder, dict):
         for key, value in islice(holder.items(), 40):
             if (stated := named_confidence(key, value)) is not None:

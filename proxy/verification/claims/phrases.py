@@ -1,6 +1,6 @@
-"""What people write when they do not assert: greetings, offers, refusals, hedges, boosters. Data.
+"""Phrases of pieces that assert nothing or only with reserve: greetings, offers, refusals, hedges, boosters. Data.
 
-Phrases are in lower case, parted by "|", and are compared with whole words joined by single blanks.
+Phrases are in lower case, separated by "|", and compared with whole words joined by single spaces.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 
 def phrases(table: str) -> tuple[str, ...]:
-    """The phrases of a table, each with a blank on both sides."""
+    """Return the phrases of a table, each with a space on both sides."""
     return tuple(f" {' '.join(phrase.split())} " for phrase in table.split("|"))
 
 
 def telling_words(table: Iterable[str]) -> frozenset[str]:
-    """The longest word of each phrase: a text without any of them holds none of the phrases."""
+    """Return the longest word of each phrase: a text without any of them contains none of the phrases."""
     return frozenset(max(phrase.split(), key=len) for phrase in table)
 
 
@@ -24,7 +24,7 @@ and but or so also however though additionally furthermore moreover therefore th
 unfortunately well then yet still instead similarly
 """.split()
 )
-"""They may open a sentence and say nothing of their own."""
+"""Words without content at the beginning of a sentence."""
 
 INTERJECTIONS = frozenset(
     """
@@ -33,13 +33,13 @@ wow oh ah aha hmm haha lol whoa gosh jeez oops yay thanks hello hi hey bye goodb
 agreed sorry
 """.split()
 )
-"""They stand alone or before a comma."""
+"""Interjections: alone, or before a comma."""
 
 ANSWERING = frozenset("yes yeah yea yep yup oh ok okay nope nah".split())
-"""Those of them that open a sentence without a comma too: "Yes he did"; a name seldom begins with one."""
+"""Interjections that also begin a sentence without a comma ("Yes he did"); few names begin with one."""
 
 ANSWERED = frozenset("i he she it we they you that this there it's he's she's they're i'm i've that's there's".split())
-"""What "no" stands before without a comma when it answers and does not count."""
+"""Words that may follow "no" without a comma where it is an answer and not a determiner."""
 
 BARE_ANSWERS = frozenset(
     """
@@ -55,7 +55,7 @@ have has had of to in on at for with by from and or but so as if not n't course 
 also very so here's they're you're what's don't isn't doesn't he's she's didn't wasn't weren't aren't haven't hasn't
 """.split()
 )
-"""Words that leave nothing to check when a piece holds no others."""
+"""Function words: a piece with no other words has nothing to check."""
 
 EVALUATIONS = frozenset(
     """
@@ -65,7 +65,7 @@ unbelievable neat sweet awful scary strange surprising movie film show thing gam
 most too bit little kind way
 """.split()
 )
-"""Words that with function words alone make a judgement of taste, such as "It was a great film"."""
+"""Words of taste: a piece with only these and function words is an opinion ("It was a great film")"""
 
 SMALL_TALK = frozenset(
     """
@@ -74,7 +74,7 @@ point question chat chatting talk talking speaking day time fine well glad pleas
 idea either even maybe i'd i'll i'm you'd we're again would could should can will might yet ever never all much lot
 """.split()
 )
-"""Words that with those of taste alone keep a conversation going: "I see", "That makes sense"."""
+"""Words that, with function words and words of taste alone, make small talk: "I see", "That makes sense"."""
 
 SOURCE_WORDS = frozenset(
     """
@@ -82,7 +82,7 @@ passage passages document documents context contexts text texts source sources a
 snippet snippets answer answers response summary overview conclusion information description explanation breakdown
 """.split()
 )
-"""Words for an answer and for what it is drawn from."""
+"""Words for an answer and for its sources."""
 
 DISCOURSE = SOURCE_WORDS | frozenset(
     """
@@ -98,7 +98,7 @@ third fourth last how what why when where let us let's look therefore thus hence
 into no can could may here there
 """.split()
 )
-"""Words that with those of taste alone say how the answer or a source is made, and nothing that a source says."""
+"""Words that, with words of taste alone, describe the answer or a source but none of its content."""
 
 OPENINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
@@ -212,14 +212,14 @@ to | it is a good idea to
         ),
     ),
 )
-"""How pieces begin that assert nothing, by reason; the first that fits decides."""
+"""Opening words of pieces that assert nothing, by skip reason; the first match decides."""
 
 OFFERING = phrases(
     """
 let me know | feel free | ask | i can | i'd be happy | i would be happy | i'll | happy to | reach out
 """
 )
-"""In a sentence that begins with "If", they make it an offer."""
+"""Phrases that make a sentence that begins with "If" an offer."""
 
 HEDGES = phrases(
     """
@@ -229,10 +229,10 @@ seems like | seems that | it is likely that | is likely that | it is possible th
 i believe | i guess | i'm not sure | i am not sure
 """
 )
-"""In the main clause, they leave it open whether it is so."""
+"""Phrases that, in the main clause, leave open whether the statement is true."""
 
 FAVOURITES = phrases("my favorite | my favourite | one of my favorites | one of my favourites")
-"""Wherever they stand, they make a taste of what is said."""
+"""Phrases that, anywhere in a piece, make it an opinion."""
 
 ATTRIBUTIONS = phrases(
     """
@@ -242,7 +242,7 @@ analysts | officials | police | believed | estimate | estimates | estimated | sa
 source | sources | evidence | argue | argues | argued | the text
 """
 )
-"""They say that the hedge is another's, and what another says can be checked."""
+"""Words that attribute a hedge to somebody else, whose statement can be checked."""
 
 CONFIDENCES: tuple[tuple[float, tuple[str, ...]], ...] = (
     (
@@ -315,14 +315,14 @@ NO_HEDGES = phrases(
 more likely | less likely | most likely to | as likely | how likely
 """
 )
-"""They hold a hedging word and do not hedge."""
+"""Phrases that contain a hedging word but do not hedge."""
 
 NOTES = phrases(
     """
 please note | note | please remember | remember | keep in mind | be aware | please be aware
 """
 )
-"""Before "that" or a colon they assert what follows."""
+"""Phrases that, before "that", a colon or a comma, assert the rest of the sentence."""
 
 IMPERATIVES = frozenset(
     """
@@ -338,7 +338,7 @@ strain submit switch take talk tap test thread tie toss touch transfer trim try 
 verify visit wait warm wash watch wear whisk wipe work wrap write
 """.split()
 )
-"""Verbs that open an instruction."""
+"""Verbs that begin an instruction."""
 
 ONLY_IMPERATIVES = frozenset(
     """
@@ -348,7 +348,7 @@ navigate preheat prepare put refrigerate remove replace rinse scroll seek serve 
 unplug upload verify visit wait whisk wipe
 """.split()
 )
-"""Those of them that at the beginning of a sentence are no noun or adjective."""
+"""Those of `IMPERATIVES` that at the beginning of a sentence are never a noun or an adjective."""
 
 AFTER_IMPERATIVE = frozenset(
     """
@@ -357,4 +357,4 @@ both one two three half sure aside until about around down back only not no well
 away through by and
 """.split()
 )
-"""What follows the others when they are verbs."""
+"""Words that follow the other `IMPERATIVES` if they are verbs."""

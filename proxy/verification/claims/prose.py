@@ -1,4 +1,4 @@
-"""The pieces of an answer in Markdown: blocks, then sentences, then clauses, each with what it does and leans on."""
+"""Split an answer in Markdown into claims: blocks, then sentences, then clauses, each with its stance and lead."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from proxy.verification.text.sentences import sentences
 
 
 class Draft(NamedTuple):
-    """A claim before it has its number. `text` None: the answer's own text at the span."""
+    """A claim without its id. If `text` is None, it is the answer's text in the span."""
 
     start: int
     end: int
@@ -65,7 +65,7 @@ _SOURCES_TITLE = re.compile(
 
 
 def prose(text: str) -> Iterator[Draft]:
-    """The pieces of an answer in Markdown, in order."""
+    """Yield the claims of an answer in Markdown, in order."""
     if opening := _REASONING.match(text):
         closing = f"</{opening[1]}>"
         found = text.find(closing, opening.end())
@@ -101,7 +101,7 @@ def _with_following(found: Iterator[Block]) -> Iterator[tuple[Block, Block | Non
 
 
 def _only_leads(own: str, block: Block, following: Block) -> bool:
-    """Whether an item is but the title of the sublist under it."""
+    """Return whether a list item is only the title of the sublist under it."""
     return (
         block.kind == following.kind == "list_item"
         and len(following.lead) > len(block.lead)
@@ -112,7 +112,7 @@ def _only_leads(own: str, block: Block, following: Block) -> bool:
 
 
 def _whole(text: str, block: Block) -> Iterator[Draft]:
-    """A block that is one piece: code, a heading, a row of a table; nothing when it holds no letter or digit."""
+    """Yield the one claim of a heading, a table row or a code block; none if it has no letter or digit."""
     own = text[block.start : block.end]
     if block.kind == "rule" or not _CONTENT.search(own):
         return
@@ -123,14 +123,14 @@ def _whole(text: str, block: Block) -> Iterator[Draft]:
     elif block.kind == "table_row":
         yield whole._replace(kind="table_row", skip=None)
     elif block.kind == "heading" and own.endswith(".") and own.count(" ") >= _SENTENCE_WORDS:
-        reading = stance(own)  # a statement set as a heading, or above a line of dashes
+        reading = stance(own)  # a statement formatted as a heading, or above a line of dashes
         yield whole._replace(kind=_kind(without(marks, own)), skip=reading.skip, confidence=reading.confidence)
     else:
         yield whole
 
 
 def _sentences(text: str, block: Block, previous: str) -> Iterator[Draft]:
-    """The claims of a block of running text, sentence by sentence; `previous` is the piece before the block."""
+    """Yield the claims of a block of running text, sentence by sentence; `previous` is the piece before the block."""
     reading = _reading(text[block.start : block.end], block)
     if not _CONTENT.search(reading):
         return
@@ -142,11 +142,11 @@ def _sentences(text: str, block: Block, previous: str) -> Iterator[Draft]:
         lead = previous if previous and _leans(sentence) else block.lead
         last = not _CONTENT.search(reading, end)
         for draft in _parts(sentence, lead, last):
-            if block.quoted and sentence[0] in "—–-":  # whose words they are
+            if block.quoted and sentence[0] in "—–-":  # the attribution of a quotation
                 draft = draft._replace(skip="citation_only")
             relays = block.kind == "list_item" or block.quoted or draft.cited or draft.kind == "numeric"
             if draft.skip == "instruction" and relays:
-                draft = draft._replace(skip=None)  # it relays how something is done: "Take two tablets a day"
+                draft = draft._replace(skip=None)  # it reports how something is done: "Take two tablets a day"
             kind: ClaimKind = "quote" if block.quoted else draft.kind
             yield draft._replace(
                 start=draft.start + block.start + start, end=draft.end + block.start + start, kind=kind
@@ -155,12 +155,13 @@ def _sentences(text: str, block: Block, previous: str) -> Iterator[Draft]:
 
 
 def _is_title(line: str) -> bool:
-    """Whether a paragraph is a single line in bold that ends without a full stop: a heading in all but name."""
+    """Return whether a paragraph is a single line in bold without a full stop at its end: in effect a heading."""
     return len(line) <= 90 and _BOLD_LINE.match(line) is not None and line.strip("*_:")[-1:] not in ".!?"
 
 
 def _reading(own: str, block: Block) -> str:
-    """The text of a block as it is read: markers of a block quote and HTML tags blanked out, every place kept."""
+    """Return the text of a block with HTML tags and quote markers replaced by white space, so that offsets stay valid.
+    """
     if block.quoted and "\n" in own:
         own = own.replace("\n> ", "\n  ")
         if ">" in own:
@@ -176,7 +177,7 @@ def _blank_tag(tag: re.Match[str]) -> str:
 
 
 def _parts(sentence: str, lead: str, last: bool) -> Iterator[Draft]:
-    """The claims of one sentence: itself, or its clauses; places count from the sentence's start."""
+    """Yield the claims of one sentence: itself, or its clauses. Offsets are relative to the sentence."""
     marks = list(find_marks(sentence))
     bare = without(marks, sentence)
     labels = labels_of(marks)
@@ -187,7 +188,7 @@ def _parts(sentence: str, lead: str, last: bool) -> Iterator[Draft]:
     parts = _clauses(sentence)
     first = sentence[: parts[0][1]][-LEAD_LIMIT:]
     for start, end, reading in parts:
-        if len(parts) > 1:  # a citation stands for all that precedes it in its sentence
+        if len(parts) > 1:  # a citation covers everything before it in its sentence
             later = [mark for mark in marks if mark.start >= start]
             labels = labels_of(mark for mark in later if mark.start < end) or labels_of(later[:1])
         lean = lead if start == 0 else first
@@ -195,7 +196,7 @@ def _parts(sentence: str, lead: str, last: bool) -> Iterator[Draft]:
 
 
 def _clauses(sentence: str) -> list[tuple[int, int, Stance]]:
-    """The clauses; a half that asserts is also parted from one that says what the answer cannot tell, or likes."""
+    """Return the clauses; an assertion is also split from a refusal, an opinion or a missing answer."""
     read = [(start, end, stance(sentence[start:end])) for start, end in clauses(sentence)]
     if len(read) == 1 and (whole := read[0][2].skip) in ("not_in_context", "refusal", "opinion"):
         for both in halves(sentence):
@@ -207,7 +208,7 @@ def _clauses(sentence: str) -> list[tuple[int, int, Stance]]:
 
 
 def _whole_skip(sentence: str, bare: str, last: bool) -> str | None:
-    """Why no part of a sentence is checked, when that shows in the sentence as a whole."""
+    """Return the reason to skip a sentence as a whole, if any."""
     if is_question(sentence):
         return "question"
     if is_only_confidence(sentence):
@@ -218,14 +219,14 @@ def _whole_skip(sentence: str, bare: str, last: bool) -> str | None:
 
 
 def _kind(bare: str) -> ClaimKind:
-    """What a text without its citation marks is: numeric when it holds a digit or a number word."""
+    """Return the kind of a text without citation marks: numeric if it has a digit or a number word, else statement."""
     return (
         "numeric" if _DIGIT.search(bare) or not NUMBER_WORDS.isdisjoint(_LETTERS.findall(bare.lower())) else "statement"
     )
 
 
 def _leans(sentence: str) -> bool:
-    """Whether a sentence opens with a word that stands for something said before it."""
+    """Return whether a sentence opens with an anaphor, a word that refers to earlier text."""
     introduction = _INTRODUCTION.match(sentence)
     places = (0, introduction.end()) if introduction else (0,)
     return any(_stands_for_something(opening) for place in places if (opening := _OPENING.match(sentence, place)))
@@ -237,7 +238,7 @@ def _stands_for_something(opening: re.Match[str]) -> bool:
 
 
 def unfenced(text: str, *languages: str) -> str | None:
-    """`text` with the fence around all of it blanked out; None when no fence of these languages encloses all of it."""
+    """Return `text` with a fence around all of it replaced by spaces; None without such a fence of these languages."""
     fence, end = _FENCE.match(text), text.rstrip()
     if fence is None or fence[1].lower() not in languages:
         return None

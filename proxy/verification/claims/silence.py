@@ -1,4 +1,4 @@
-"""Recognises the statement that the context does not tell: "The passages do not mention the price"."""
+"""Recognise statements that the context has no answer: "The passages do not mention the price"."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ _FURTHER_SIGNS = (" insufficient ", " lack", " nor ", " never ", " unknown ", " 
 
 
 def says_not_told(tokens: list[str]) -> bool:
-    """Whether a piece, in lower-case words and marks, says that the context does not tell; asides do not count."""
+    """Return whether a piece states that the context has no answer.
+
+    `tokens` are its words and marks in lower case. A match inside parentheses is ignored.
+    """
     joined = " ".join(tokens)
     padded = f" {joined} "
     if not any(sign in padded for sign in _SIGNS + _FURTHER_SIGNS):

@@ -1,1 +1,1 @@
-"""What a subject was told before, beside what it is told now. Pure: earlier answers come in as values."""
+"""Compare an answer with earlier answers about the same subject. Pure: earlier answers are passed in as values."""

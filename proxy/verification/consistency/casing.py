@@ -1,4 +1,4 @@
-"""Names in statements that are written in lower case: "the ceo of acme is maria lopez"."""
+"""Find names in statements that are written in lower case: "the ceo of acme is maria lopez"."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ _ENDINGS = ("ed", "ing", "ly", "ful", "ous", "able", "ible", "less", "ive", "ish
 
 
 def with_names_capitalised(text: str) -> str:
-    """Return a statement that has no capitals with the names in it capitalised, as far as its grammar shows them.
+    """Return a statement without capitals with its names capitalised, as far as grammar identifies them.
 
-    A name is recognised only where there can be but one: as holder of an office, as seat, founder or place of birth.
-    The length never changes. A text with a capital anywhere but at the beginning is returned as it is.
+    A name is recognised only as the holder of an office, the seat, the founder or the place of birth. The length never
+    changes. A text with a capital after its first character is returned unchanged.
     """
     if len(text) > _MAX_LENGTH or text[1:] != text[1:].lower():
         return text
@@ -73,7 +73,7 @@ _MAX_LENGTH = 1000
 
 
 def _found(text: str) -> Iterator[list[Word]]:
-    """The names in the slots of a text."""
+    """Yield the words of each name in a text."""
     for slots, may_be_common in ((_SLOTS, False), (_PLACES, True)):
         for slot in slots:
             for match in slot.finditer(text):
@@ -87,9 +87,10 @@ def _moved(word: Word, by: int) -> Word:
 
 
 def _is_name(parts: list[Word], *, may_be_common: bool) -> bool:
-    """Return whether words in the place of a name are one; a single word that general English knows is one as a place.
+    """Return whether the words in the place of a name are one.
 
-    Words that describe ("confident", "out sick") are none.
+    A single word of general English is a name only as a place. Words that describe ("confident", "out sick") are never
+    names.
     """
     if not parts or not all(map(_may_name, parts)):
         return False

@@ -1,6 +1,6 @@
-"""An answer beside earlier answers of its subject: what it says otherwise, how grave that is, and a score.
+"""Compare an answer with earlier answers about its subject: contradictions, their severity, and a score.
 
-The newest earlier answer that says anything about a claim speaks for all of them: what it took back is past.
+Only the newest earlier answer that has a statement on a claim counts: it supersedes those before it.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from proxy.verification.judge import Judge
 from proxy.verification.words import content_stems
 
 Ask = Callable[[str, str], Estimate]
-"""How likely a claim is, given a context: what a model may be asked where words do not decide."""
+"""Return the probability of a claim, given a context. A model for cases that word comparison does not decide."""
 
 _SEVERITIES: tuple[Severity, ...] = ("low", "medium", "high", "critical")
 _COSTS: dict[Severity, float] = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}
-_CANDIDATES = 12  # earlier statements that a claim is compared with, the nearest by their words
-_ASKED = 8  # questions to a model, at most, for one answer
-_ALIKE = 0.4  # the share of a claim's words that an earlier statement must have for a model to be asked
+_CANDIDATES = 12  # earlier statements that a claim is compared with, the most similar ones
+_ASKED = 8  # maximum questions to a model for one answer
+_ALIKE = 0.4  # minimum share of a claim's words in an earlier statement for a question to a model
 _DISBELIEVED = 0.1
 _MAX_ITEMS_TOLD = 5
-_UNSURE = 0.7  # a statement that is made with less confidence than this is not held to its word
+_UNSURE = 0.7  # below this stated confidence, a contradiction is less severe
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """An earlier answer of the subject: its exchange, when it was given (Unix seconds), and what was asked."""
+    """An earlier answer about the subject: the id of its exchange, its time (Unix seconds), and the question."""
 
     exchange: str
     at: float
@@ -44,7 +44,7 @@ class Earlier:
 
 
 class Past:
-    """The earlier answers of a subject, read into statements and ready to be searched. Linear in their text."""
+    """The earlier answers about a subject, parsed into statements and indexed. Linear in their text."""
 
     def __init__(self, history: Sequence[Earlier], policy: Policy = Policy()) -> None:
         newest_first = sorted(history, key=lambda each: -each.at)
@@ -54,7 +54,7 @@ class Past:
         self._context = Context(Source(str(at), "source", said.text) for at, said in enumerate(self.statements))
 
     def near(self, said: Said) -> list[Said]:
-        """The earlier statements that share most with one, the newest first."""
+        """Return the earlier statements that share most with this one, newest first."""
         found = self._context.nearest(content_stems(said.text), _CANDIDATES)
         places = sorted({int(passage.source.id) for passage in found})
         return [self.statements[place] for place in places]
@@ -69,10 +69,10 @@ def compare(
     question: str = "",
     ask: Ask | None = None,
 ) -> Consistency:
-    """What the claims of an answer, by choice, say otherwise than the history of its subject.
+    """Return the contradictions between the claims of an answer, by choice, and the history of its subject.
 
-    `at` is when the answer was given (Unix seconds). With `ask`, a model is asked about claims that an earlier answer
-    is near to and that words leave open; what it can not tell changes nothing.
+    `at` is the time of the answer (Unix seconds). With `ask`, a model is queried about claims that are similar to an
+    earlier statement and that word comparison leaves undecided; if it does not answer, nothing changes.
     """
     found: list[Contradiction] = []
     compared: list[tuple[int, str]] = []
@@ -103,7 +103,9 @@ def _read(earlier: Earlier, policy: Policy) -> list[Said]:
 
 
 def _heard(new: Said, near: Sequence[Said], policy: Policy) -> tuple[Opposition | bool | None, Said | None]:
-    """What the newest exchange that speaks of it says: how it opposes, True where it agrees; None: nothing."""
+    """Return whether the newest exchange with a statement on it opposes (how, by which) or agrees; None if there is
+    none.
+    """
     for _, group in groupby(near, key=lambda said: said.exchange):
         statements = list(group)
         opposed = {place: told for place, old in enumerate(statements) if (told := opposition(new, old))}
@@ -121,7 +123,7 @@ def _agrees(new: Said, old: Said, policy: Policy) -> bool:
 
 
 def _doubtful(new: Said, near: Sequence[Said]) -> Said | None:
-    """The newest earlier statement that is about the same, as far as a good part of the claim's words can tell."""
+    """Return the newest earlier statement that shares enough words with the claim to be about the same thing."""
     for old in near:
         told = sum(old.tells(new, place) for place in new.scope)
         is_open = may_be_of_one(new, old) and not is_superseded(new, old) and new.names <= old.names
@@ -131,7 +133,7 @@ def _doubtful(new: Said, near: Sequence[Said]) -> Said | None:
 
 
 def _asked(new: Said, old: Said, ask: Ask) -> Opposition | bool | None:
-    """What a model makes of both: a contradiction only where each is disbelieved for the other."""
+    """Return the result of a model: a contradiction only if it disbelieves each statement given the other."""
     beliefs = [ask(one.text, other.text) for one, other in ((new, old), (old, new))]
     known = [each for each in beliefs if isinstance(each, Probability)]
     if len(known) < len(beliefs):
@@ -144,7 +146,7 @@ def _asked(new: Said, old: Said, ask: Ask) -> Opposition | bool | None:
 def _lists(
     choice: int, said: Sequence[Said], judgements: Sequence[Judgement], history: Past
 ) -> Iterator[Contradiction]:
-    """The complete lists of an answer that do not match the newest earlier list of the same things."""
+    """Yield a contradiction for each complete list that differs from the newest earlier list of the same things."""
     judged = {judgement.claim.id: judgement for judgement in judgements}
     for mine in listings(said):
         old = next((each for each in history.listings if _are_of_same(mine, each)), None)
@@ -154,7 +156,7 @@ def _lists(
 
 
 def _difference(mine: Listing, old: Listing) -> Opposition | None:
-    """Return how two lists of the same things differ; a list that only gains or loses items differs least."""
+    """Return how two lists of the same things differ. The difference is low if items are only added or only removed."""
     added, missing = only_in(mine, old), only_in(old, mine)
     if not added and not missing:
         return None
@@ -191,7 +193,8 @@ def _contradiction(
 
 
 def _severity(judgement: Judgement, old: Said, told: Opposition) -> tuple[Severity, str]:
-    """How grave it is: by what differs, more where the sources deny it too, less where they state it."""
+    """Return the severity and its reasons: raised if the sources contradict the claim too, lowered if they support it.
+    """
     label, why, step = judgement.verdict.label, [told.reason], told.gravity
     if label == "contradicted":
         step += 1
@@ -206,7 +209,9 @@ def _severity(judgement: Judgement, old: Said, told: Opposition) -> tuple[Severi
 
 
 def _agreement(compared: Sequence[tuple[int, str]], found: Sequence[Contradiction]) -> Iterator[tuple[int, str, float]]:
-    """Yield how far each compared claim agrees with earlier answers (0–1): less by its gravest contradiction."""
+    """Yield the agreement (0–1) of each compared claim with earlier answers: 1 less the cost of its worst
+    contradiction.
+    """
     for choice, claim in dict.fromkeys(compared):
         costs = [_COSTS[each.severity] for each in found if (each.choice, each.claim) == (choice, claim)]
         yield choice, claim, 1.0 - max(costs, default=0.0)

@@ -1,4 +1,4 @@
-"""What was said of each name over time, for one subject."""
+"""Collect all statements about each name over time, for one subject."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proxy.verification.text.lexicon import CALENDAR, TITLES
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """One statement about an entity: in which exchange, at what time (Unix seconds), and in which words."""
+    """One statement about an entity: the id of its exchange, the time (Unix seconds), and the text."""
 
     exchange: str
     at: float
@@ -22,14 +22,14 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A name, as it was last written, with all that was said of it, oldest first."""
+    """A name as last written, with all statements that mention it, oldest first."""
 
     name: str
     mentions: tuple[Mention, ...]
 
 
 def entity_history(history: Sequence[Earlier], policy: Policy = Policy()) -> tuple[Entity, ...]:
-    """Every name in the earlier answers of a subject, the most mentioned first; a short name counts for itself."""
+    """Return every name in the earlier answers, most mentioned first. A short and a full name are separate entities."""
     written: dict[str, str] = {}
     mentions: dict[str, dict[Mention, None]] = {}
     for said in Past(history, policy).statements:
@@ -43,7 +43,7 @@ def entity_history(history: Sequence[Earlier], policy: Policy = Policy()) -> tup
 
 
 def _names(said: Said) -> dict[str, None]:
-    """The names in a statement, each as a whole."""
+    """Return the names in a statement, each as a whole."""
     reading = said.reading
     names: dict[str, None] = {}
     for place, word in enumerate(reading.words):

@@ -1,4 +1,4 @@
-"""Lists that answers give as complete, and whether two of them match."""
+"""Extract complete lists from answers, and compare two of them."""
 
 from __future__ import annotations
 
@@ -62,26 +62,26 @@ _COLLECTIVE = frozenset(
         ),
     )
 )
-_LONGEST_ITEM = 3  # content words; what is longer says something of its own
+_LONGEST_ITEM = 3  # content words; a longer item is a statement
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item of a list: the meanings that name it, and its text."""
+    """An item of a list: the concepts that name it, and its text."""
 
     meanings: frozenset[str]
     text: str
 
     def is_like(self, other: Item) -> bool:
-        """Return whether one names the other, perhaps with more words."""
+        """Return whether one of two items names the other, perhaps with more words."""
         return self.meanings <= other.meanings or other.meanings <= self.meanings
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A list that is given as complete: its subject as a statement, the claim that holds it, and its items.
+    """A list that is presented as complete: its subject as a statement, the claim that contains it, and its items.
 
-    `taken` says that it lists what a person takes or does not tolerate.
+    `taken` means that it lists medicines that a person takes, or substances that a person does not tolerate.
     """
 
     subject: Said
@@ -92,7 +92,7 @@ class Listing:
 
 
 def listings(statements: Sequence[Said]) -> Iterator[Listing]:
-    """The complete lists of one answer: in a sentence, or as items under a lead-in that ends in a colon."""
+    """Yield the complete lists of one answer: within a sentence, or as items under a lead-in that ends in a colon."""
     for said in statements:
         if said.claim.skip_reason is None and (found := _inline(said)):
             yield found
@@ -106,7 +106,7 @@ def listings(statements: Sequence[Said]) -> Iterator[Listing]:
 
 
 def only_in(one: Listing, other: Listing) -> tuple[str, ...]:
-    """Return the texts of the items that one list has and the other has not."""
+    """Return the texts of the items in one list that the other does not have."""
     return tuple(item.text for item in one.items if not any(map(item.is_like, other.items)))
 
 
@@ -123,9 +123,9 @@ def _inline(said: Said) -> Listing | None:
 
 
 def _is_complete(said: Said, found: re.Match[str], items: Sequence[str]) -> bool:
-    """Return whether a sentence gives a whole list, of things that form one: "the rooms are clean and quiet" does not.
+    """Return whether a sentence gives a complete list of things; "the rooms are clean and quiet" does not.
 
-    The medicines that a person takes, and the substances that a person does not tolerate, are given as a whole.
+    The medicines that a person takes, and the substances that a person does not tolerate, form a complete list.
     """
     if found["closed"]:
         return True
@@ -146,7 +146,7 @@ def _listing(subject: Said, claim: Claim, items: Sequence[str], text: str) -> Li
 
 
 def _named(item: str) -> frozenset[str]:
-    """Return the stems that name an item, without the dose or the frequency that is given with it."""
+    """Return the stems that name an item, without its dose and frequency."""
     spans = [(each.start, each.end) for each in find_quantities(item)]
     kept = [
         word.stem

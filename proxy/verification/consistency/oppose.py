@@ -1,7 +1,7 @@
-"""Whether two statements can not both be true, and in what they differ.
+"""Decide whether two statements contradict each other, and in what they differ.
 
-A contradiction is mutual: each statement speaks against the other. What is said of another thing or of another time,
-under another condition, or as a newer fact, contradicts nothing.
+A contradiction is mutual: each statement excludes the other. Statements about another thing, another time or under
+another condition do not contradict, nor does a newer fact.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ _VAGUE = frozenset("known current currently any apparent significant new".split(
 _MAX_CLAUSE = 80
 
 _SLIGHT, _GREAT, _OTHER_SCALE = 0.05, 0.25, 0.9
-"""Shares of the larger value: from here on two numbers differ more than slightly, greatly, by a slip of the scale."""
+"""Differences of two numbers, as shares of the larger one, from which they are slight, great, and a slip of scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opposition:
-    """In what two statements differ: of which kind, how grave by itself (0 low – 3 critical), and how."""
+    """A difference between two statements: its kind, its gravity by itself (0 low – 3 critical), and the reason."""
 
     kind: ContradictionKind
     gravity: int
@@ -79,7 +79,7 @@ class Opposition:
 
 
 def opposition(new: Said, old: Said) -> Opposition | None:
-    """Why what is said now can not be true beside what was said then; None where it can."""
+    """Return how the new statement contradicts the old one, None if both can be true."""
     if any(bool(mark.search(new.text)) != bool(mark.search(old.text)) for mark in _QUALIFIED):
         return None
     if is_superseded(new, old) or not may_be_of_one(new, old):
@@ -92,7 +92,7 @@ def opposition(new: Said, old: Said) -> Opposition | None:
 
 
 def _numbers(new: Said, old: Said) -> Opposition | None:
-    """Two values of one attribute, unless either statement has the other's value for it as well."""
+    """Compare two values of one attribute, unless either statement also has the other's value."""
     theirs = list(_values(old))
     for mine in _values(new):
         if any(compare(mine, each).is_match or compare(each, mine).is_match for each in theirs):
@@ -108,7 +108,7 @@ def _values(said: Said) -> Iterator[Quantity]:
 
 
 def _is_of_same(new: Said, mine: Quantity, old: Said, theirs: Quantity) -> bool:
-    """Whether two quantities are of one dimension, one attribute and one time."""
+    """Return whether two quantities have one dimension, one attribute and one time."""
     pair = ((new, mine), (old, theirs))
     if compare(mine, theirs) is Relation.APART or bool(mine.per) != bool(theirs.per):
         return False
@@ -116,7 +116,7 @@ def _is_of_same(new: Said, mine: Quantity, old: Said, theirs: Quantity) -> bool:
     if not is_countable or not are_of_one_time(new, old, (mine.start, theirs.start)):
         return False
     if any(len([each for each in _values(said) if said.in_piece(at.start, each.start)]) > 1 for said, at in pair):
-        return False  # each may be chosen by the other number: "six players earn over a million"
+        return False  # each may be selected by the other number: "six players earn over a million"
     ways = [[at for at in said.scope if said.reading.words[at].stem in CHANGES] for said in (new, old)]
     return is_same(new, old, (ways[0], ways[1]), (mine.start, theirs.start))
 
@@ -132,7 +132,7 @@ def _gravity(mine: Quantity, theirs: Quantity) -> int:
 
 
 def _dates(new: Said, old: Said) -> Opposition | None:
-    """Two dates of what happens only once, or two days in statements that are long and otherwise the same."""
+    """Compare two dates of a unique event, or two days in long statements that are otherwise the same."""
     for mine, theirs in product(*([each for each in said.quantities if each.kind == "date"] for said in (new, old))):
         if not _differ(mine, theirs) or not _happens_once(new, old, mine, theirs):
             continue
@@ -148,12 +148,12 @@ def _happens_once(new: Said, old: Said, mine: Quantity, theirs: Quantity) -> boo
 
 
 def _rest(said: Said, stated: Quantity) -> list[tuple[str, float, float]]:
-    """The other quantities of a statement."""
+    """Return the kinds and values of the other quantities of a statement."""
     return [(each.kind, each.low, each.high) for each in said.quantities if each != stated]
 
 
 def _names(new: Said, old: Said) -> Opposition | None:
-    """Two names where there can be one only: of an office, a seat, a founder."""
+    """Compare two names where only one is possible: of an office, a seat, a founder."""
     mine, theirs = _sole_name(new), _sole_name(old)
     if not mine or not theirs or _are_one(new, mine, old, theirs):
         return None
@@ -161,14 +161,14 @@ def _names(new: Said, old: Said) -> Opposition | None:
         len({said.reading.concepts[at] in NAME_CONCEPTS for said, run in ((new, mine), (old, theirs)) for at in run})
         > 1
     ):
-        return None  # a country, and what may lie in it
+        return None  # one is a country, in which the other may be located
     if not are_of_one_time(new, old) or not is_same(new, old, (mine, theirs)):
         return None
     return Opposition("entity", 2, _told(f'"{_text(new, mine)}"', f'"{_text(old, theirs)}"'))
 
 
 def _sole_name(said: Said) -> range | None:
-    """The last name that stands where there can be one only."""
+    """Return the last name in a position where only one is possible."""
     reading = said.reading
     for place in reversed(range(len(reading.words))):
         if not reading.words[place].is_capital or place in reading.measured or (place and not reading.is_name(place)):
@@ -198,7 +198,7 @@ def _text(said: Said, run: range) -> str:
 
 
 def _words(new: Said, old: Said) -> Opposition | None:
-    """Words that deny each other: a negation, an opposite, a quantifier, who did it and to whom."""
+    """Compare words that deny each other: a negation, an opposite, a quantifier, exchanged subject and object."""
     said, heard = (
         [veto for veto in find_vetoes(one.reading, other.reading) if veto.kind != "name"]
         for one, other in ((new, old), (old, new))
@@ -218,20 +218,21 @@ def _words(new: Said, old: Said) -> Opposition | None:
 
 
 def _is_of_the_rest(new: Said, old: Said) -> bool:
-    """Return whether either denies only what there is besides: "no other pool"."""
+    """Return whether either denies only a further one: "no other pool"."""
     return any(_NO_OTHER.search(said.text) for said in (new, old))
 
 
 def _was_so_once(new: Said, old: Said, told: Veto, *, is_of_new: bool) -> bool:
-    """Return whether one says in the past tense what the other says is so no longer: "worked", "no longer works"."""
+    """Return whether one states in the past tense the thing that has ended in the other: "worked", "no longer works".
+    """
     words = (new if is_of_new else old).reading.words
     return words[told.place].lower.endswith("ed") and any("no longer" in said.text.lower() for said in (new, old))
 
 
 def _sides_named(veto: Veto, *, is_of_new: bool) -> str:
-    """Return the reason of a veto, which speaks of an answer and its source, in words for an answer and an earlier one.
+    """Return the reason of a veto, reworded from answer and source to this answer and an earlier one.
 
-    `is_of_new` says that the new statement took the place of the answer.
+    `is_of_new` means that the new statement had the role of the answer.
     """
     answer, source = ("this answer", "an earlier one") if is_of_new else ("an earlier answer", "this one")
     reason = veto.reason.replace("the answer", answer).replace("the source", source)
@@ -239,10 +240,10 @@ def _sides_named(veto: Veto, *, is_of_new: bool) -> str:
 
 
 def _presence(new: Said, old: Said) -> Opposition | None:
-    """Return how one statement says that there is none of what the other one says there is.
+    """Compare a statement that there is none of a thing with one that there is some.
 
-    "Has no allergies" denies every allergy, so the other statement may say more of it, behind its verb; words before
-    the verb would make it a statement about somebody else.
+    "Has no allergies" denies every allergy, so the other statement may add words after its verb; words before the verb
+    would make it a statement about somebody else.
     """
     for none, some in ((new, old), (old, new)):
         denied, asserted = _NONE.search(none.text), _SOME.search(some.text)
@@ -264,7 +265,7 @@ def _presence(new: Said, old: Said) -> Opposition | None:
 
 
 def _divided(said: Said, verb: re.Match[str]) -> tuple[list[int], list[int]]:
-    """Return the places of the telling words before and behind a verb."""
+    """Return the places of the content words before and after a verb."""
     words = said.reading.words
     return (
         [place for place in said.scope if words[place].end <= verb.start()],
@@ -273,15 +274,15 @@ def _divided(said: Said, verb: re.Match[str]) -> tuple[list[int], list[int]]:
 
 
 def _clause(said: Said, verb: re.Match[str]) -> str:
-    """Return a statement from its verb on, shortened."""
+    """Return the statement from its verb on, shortened."""
     return shorten(said.claim.text[verb.start() :].rstrip(" .!"), _MAX_CLAUSE, placeholder=" …")
 
 
 def _is_of_some(new: Said, old: Said) -> bool:
-    """Whether either speaks of a part only: some do, and some do not."""
+    """Return whether either is only about some or a few: both may then be true."""
     return any(QUANTIFIERS.get(word.lower) in ("some", "few") for said in (new, old) for word in said.reading.words)
 
 
 def _are_two_times_of_day(new: Said, old: Said) -> bool:
-    """Whether each tells of a time of day: it opens at nine and closes at five."""
+    """Return whether each contains a time of day: it opens at nine and closes at five."""
     return all(any(each.kind == "time" for each in said.quantities) for said in (new, old))

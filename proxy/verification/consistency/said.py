@@ -1,4 +1,5 @@
-"""A statement in its setting: what was asked, when it was made, and of which time and which things it speaks."""
+"""Represent a statement with its background: the question, its time, and the dates, names and words that it is about.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +42,9 @@ _PERFECT = re.compile(r"\b(?:had|has|have) (?=(?:\w+ )?\w+(?:ed|en|t)\b)", re.IG
 
 @dataclass(frozen=True)
 class Said:
-    """A claim as it was made in an exchange at `at` (Unix seconds), in answer to `question`.
+    """A claim made in an exchange at time `at` (Unix seconds), in answer to `question`.
 
-    Its scope are the words that say of what it speaks and what it says, without those that any wording may exchange.
+    Its scope is the words that carry its meaning, without those that another wording may exchange freely.
     """
 
     claim: Claim
@@ -53,12 +54,12 @@ class Said:
 
     @cached_property
     def text(self) -> str:
-        """The statement without its markup and with its names capitalised, offsets unchanged."""
+        """The statement without its markup and with its names capitalised; offsets are unchanged."""
         return with_names_capitalised(without_markup(self.claim.text))
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
-        """The quantities that it states; the number in a name ("the Model 3") is none."""
+        """The quantities in it, except a number in a name ("the Model 3")."""
         found = find_quantities(self.text)
         return tuple(
             each
@@ -68,33 +69,35 @@ class Said:
 
     @cached_property
     def reading(self) -> Reading:
-        """Its words, read for what sets it apart from another text."""
+        """Its words, parsed for the comparison with another text."""
         return Reading(self.text, self.quantities)
 
     @cached_property
     def leans(self) -> bool:
-        """Whether what it speaks of is named before it: by "it", by a list's lead-in, or nowhere in itself."""
+        """Return whether its subject is named before it: it begins with "it", follows a list's lead-in, or is a table
+        row or field.
+        """
         lead = self.claim.lead.rstrip()
         return bool(_LEANING.match(self.text)) or lead.endswith(":") or self.claim.kind in ("table_row", "field")
 
     @cached_property
     def background(self) -> Reading:
-        """What stands before it: the lead that it leans on, and the question."""
+        """The text before it: the lead, if the statement needs it, and the question."""
         return Reading(f"{self.claim.lead if self.leans else ''}\n{self.question}")
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The proper names in it, as stems."""
+        """The stems of the proper names in it."""
         return _names(self.reading)
 
     @cached_property
     def background_names(self) -> frozenset[str]:
-        """The proper names in its background, as stems."""
+        """The stems of the proper names in its background."""
         return _names(self.background)
 
     @cached_property
     def scope(self) -> tuple[int, ...]:
-        """The places of the words that count; those of a quantity's period ("a month") belong to the quantity."""
+        """The places of the words that carry its meaning, except the words of a quantity's period ("a month")."""
         ends = [each.end for each in self.quantities if each.per]
         words = self.reading.words
         return tuple(
@@ -105,15 +108,15 @@ class Said:
 
     @property
     def is_past(self) -> bool | None:
-        """Whether it speaks of what was, and no longer of what is; None where its verbs do not tell."""
+        """Return whether it is about the past and no longer true; None if its verbs do not show it."""
         text = _PERFECT.sub("", self.text)
         past, present = bool(_PAST.search(text)), bool(_PRESENT.search(text))
         return None if past == present else past
 
     def dates(self, apart_from: Quantity | None = None, position: int | None = None) -> tuple[Quantity, ...]:
-        """The dates that it is of, in its own words or else in those before it; `apart_from` is what it states.
+        """Return the dates it refers to, from its text or else from its background; `apart_from` is excluded.
 
-        With a `position`, those of what is said there.
+        With a `position`, only those that apply to the text at this offset.
         """
         own = [each for each in self.quantities if each.kind == "date" and each != apart_from]
         before = self.background.text
@@ -125,16 +128,20 @@ class Said:
         )
 
     def _is_of(self, position: int, dated: Quantity) -> bool:
-        """Whether a date is of what is said at a position: not where something else is said of it behind that."""
+        """Return whether a date applies to the text at an offset.
+
+        A date in a later part of the sentence does not, if that part makes a statement without a value: in "Sales were
+        $5M, and it moved in 2020", 2020 is not the date of $5M.
+        """
         if dated.start < position or self.in_piece(position, dated.start):
             return True
         has_value = any(each.kind != "date" and self.in_piece(each.start, dated.start) for each in self.quantities)
         return has_value or not any(self.in_piece(self.reading.words[at].start, dated.start) for at in self.scope)
 
     def around(self, position: int) -> tuple[int, ...]:
-        """The part of the scope that stands with the character at `position`: its piece of the sentence, and the head.
+        """Return the part of the scope near an offset: the same part of the sentence, and the head.
 
-        The head is what the statement begins with, a whole name where it is one.
+        The head is the first word of the scope, or the whole name if it is part of one.
         """
         head = self.scope[:1]
         if head and self.reading.is_name(head[0]):
@@ -143,11 +150,11 @@ class Said:
         return tuple(dict.fromkeys((*head, *near)))
 
     def in_piece(self, one: int, other: int) -> bool:
-        """Whether two characters stand in one piece of the sentence: no comma or conjunction parts them."""
+        """Return whether no comma or conjunction separates two offsets."""
         return _PIECE.search(self.text, *sorted((one, other))) is None
 
     def tells(self, other: Said, place: int) -> bool:
-        """Whether the word of `other` at `place` stands here too, in whatever wording; of a name any part will do."""
+        """Return whether it has the word of `other` at `place` in any wording; for a name, any part of it is enough."""
         run = other.reading.name_run(place) if other.reading.is_name(place) else range(place, place + 1)
         return any(_has(self.reading, other.reading, at) or self._knows(other.reading, at) for at in run)
 
@@ -156,7 +163,7 @@ class Said:
 
 
 def lacks(one: Reading, other: Reading) -> Iterator[int]:
-    """The places of the telling words of `other` that `one` does not have."""
+    """Yield the places of the content words of `other` that `one` does not have."""
     return (place for place in _telling(other) if not _has(one, other, place))
 
 

@@ -1,6 +1,6 @@
-"""Whether two statements speak of the same thing at the same time, so that they may contradict each other.
+"""Decide whether two statements are about the same thing at the same time, so that they may contradict each other.
 
-Nothing is taken for the same that one side tells apart: a word that only one has makes of it another thing.
+Strict: a content word that only one of them has makes them different, apart from the words in dispute.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from proxy.verification.numbers.grammar import Quantity
 from proxy.verification.numbers.tolerance import fit_period
 
 MANY, _NEARLY_ALL = 6, 0.8
-"""How many words two long statements must share, and what share of each, to be one but for their wording."""
+"""Long statements with at least `MANY` shared words on each side may differ in a fifth of their words."""
 
 
 def may_be_of_one(new: Said, old: Said) -> bool:
-    """Whether what both lean on lets them be of one thing: the names and the words of what was asked.
+    """Return whether the backgrounds of two statements (lead and question) may be about one thing.
 
-    Two statements with a name in common that lean on nothing need nothing else to be understood.
+    Their names and the words of the questions decide. Two statements with a common name that need no lead are always
+    about one thing.
     """
     if new.names & old.names and not (new.leans or old.leans):
         return True
@@ -36,13 +37,13 @@ def may_be_of_one(new: Said, old: Said) -> bool:
 
 
 def are_of_one_time(new: Said, old: Said, near: tuple[int, int] | None = None) -> bool:
-    """Whether both are of no time in particular, or of times that overlap; `near` as for `is_same`."""
+    """Return whether both have no date, or dates that overlap; `near` as for `is_same`."""
     here, there = near or (None, None)
     return overlap(new.dates(position=here), old.dates(position=there))
 
 
 def overlap(mine: Sequence[Quantity], theirs: Sequence[Quantity]) -> bool:
-    """Whether what is of these dates may be of those: of none on either side, or of such that have days in common."""
+    """Return whether two sets of dates overlap; two empty ones do, an empty and a non-empty one do not."""
     if not mine and not theirs:
         return True
     return fit_period(mine, theirs) is True and fit_period(theirs, mine) is True
@@ -54,9 +55,9 @@ def is_same(
     at_issue: tuple[Collection[int], Collection[int]] = ((), ()),
     near: tuple[int, int] | None = None,
 ) -> bool:
-    """Whether each has every word of the other's scope, but for the words at issue (places in either).
+    """Return whether each statement has all words of the other's scope, except those `at_issue` (places in either).
 
-    `near` are positions in the two texts around which the scope is taken, where a sentence says more than one thing.
+    `near` are offsets in the two texts. With them, the scope is only the part of a sentence around each.
     """
     mine = new.scope if near is None else new.around(near[0])
     theirs = old.scope if near is None else old.around(near[1])

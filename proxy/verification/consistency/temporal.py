@@ -1,4 +1,4 @@
-"""What ended does not return, and what is newer does not contradict what is older."""
+"""Recognise changes over time: a newer state may replace an older one, but what has ended does not return by itself."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ _ENDINGS = frozenset(
 
 
 def is_superseded(new: Said, old: Said) -> bool:
-    """Whether what is said now tells that something changed, or is of a later time, so that it may replace the old."""
+    """Return whether the new statement mentions a change or an end that the old one does not, so that it may replace
+    it.
+    """
     told = {found.group().lower() for found in _CHANGE.finditer(new.text)}
     before = {found.group().lower() for found in _CHANGE.finditer(old.text)}
     if told - before:
@@ -84,17 +86,17 @@ def is_superseded(new: Said, old: Said) -> bool:
 
 
 def returns(new: Said, old: Said) -> str:
-    """Return the words by which the old statement ended what the new one says is going on, "" where there are none."""
+    """Return the words by which the old statement ended a thing that the new one presents as ongoing, else ""."""
     if _RESUMED.search(new.text):
         return ""
     return _activity_returns(new, old) or _medicine_returns(new, old) or _state_returns(new, old)
 
 
 def _activity_returns(new: Said, old: Said) -> str:
-    """Return the words that ended an activity which the new statement says somebody does: "stopped taking aspirin".
+    """Return the words that ended an activity which the new statement asserts, such as "stopped taking aspirin".
 
-    The new statement must have every word of the old one, and may add words behind the verb only: what it adds before
-    makes it one about somebody else.
+    The new statement must have every word of the old one, and may add words only after the verb: words before it would
+    make it about somebody else.
     """
     ended = _ENDED_ACTIVITY.search(old.text)
     if ended is None or _is_for_a_while(old) or _ENDED_ACTIVITY.search(new.text):
@@ -118,7 +120,7 @@ def _activity_returns(new: Said, old: Said) -> str:
 
 
 def _medicine_returns(new: Said, old: Said) -> str:
-    """Return the words that ended the use of what the new statement says somebody takes."""
+    """Return the words that ended the use of a thing that, by the new statement, somebody takes."""
     ended, taken = _ENDED_USE.search(old.text), _TAKEN.search(new.text)
     if ended is None or taken is None or _is_for_a_while(old) or _is_before(new, old):
         return ""
@@ -130,7 +132,8 @@ def _medicine_returns(new: Said, old: Said) -> str:
 
 
 def _activity(said: Said, activity: str) -> int | None:
-    """Return the place of the verb of an activity where it is in the present; using a thing is an activity of it."""
+    """Return the place of the verb of an activity in the present tense; "take", "use" and the like are interchangeable.
+    """
     for place, word in enumerate(said.reading.words):
         is_same_verb = word.stem == activity or (word.stem in _USING and activity in _USING)
         if is_same_verb and not word.lower.endswith(("ed", "en")):
@@ -148,7 +151,7 @@ def _is_for_a_while(said: Said) -> bool:
 
 
 def _is_before(new: Said, old: Said) -> bool:
-    """Return whether the new statement is of a time before the old one, or the old one of no time at all."""
+    """Return whether the new statement is dated before the old one, or only the new one is dated."""
     mine, theirs = new.dates(), old.dates()
     return bool(mine) and (not theirs or min(each.low for each in mine) < min(each.low for each in theirs))
 
@@ -168,12 +171,12 @@ def _state_returns(new: Said, old: Said) -> str:
 
 
 def _says_who(new: Said, old: Said) -> bool:
-    """Whether both name the office or the membership that ended: "resigned as CEO"."""
+    """Return whether both name the office or the membership that ended: "resigned as CEO"."""
     return any(old.tells(new, place) and not new.reading.is_name(place) for place in new.scope)
 
 
 def _ended(said: Said) -> re.Match[str] | None:
-    """By which words a statement says that something is over for good, unless it speaks of hours or seasons."""
+    """Return the match by which a statement declares a definite end, unless it is about hours or seasons."""
     if _RECURRING.search(said.text) or any(each.kind == "time" for each in said.quantities):
         return None
     found = _ENDED.search(said.text)

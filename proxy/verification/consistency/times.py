@@ -1,4 +1,4 @@
-"""Times that a text gives by "today" or "last year", as dates."""
+"""Convert relative times in a text ("today", "last year") to dates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STEPS = {"last": -1, "previous": -1, "yesterday": -1, "next": 1, "coming": 1, "
 
 
 def relative_dates(text: str, at: float) -> tuple[Quantity, ...]:
-    """The dates that a text gives relative to the time `at` (Unix seconds, read in UTC)."""
+    """Return the dates that a text gives relative to the time `at` (Unix seconds, interpreted in UTC)."""
     found = list(_RELATIVE.finditer(text))
     if not found:
         return ()
@@ -52,7 +52,7 @@ def _months(length: int) -> Callable[[date, int], tuple[date, date]]:
 
 
 def _first_of(year: int, month: int) -> date:
-    """The first day of a month that is counted from 0 and may lie beyond its year."""
+    """Return the first day of a month, which is counted from 0 and may be outside its year."""
     return date(year + month // 12, month % 12 + 1, 1)
 
 

@@ -13,7 +13,6 @@ from proxy.verification.entailment.signals import Signals
 
 _MODEL_ALONE = Signals(model=1.0)
 _BARS = {"strict": 0.6, "balanced": 0.5, "lenient": 0.35}
-_SUREST = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +37,6 @@ class Combination:
         """Return whether the evidence against a claim is a contradiction rather than a missing mention."""
         against = 1.0 - found.supported
         return against > 0 and found.contradicted / against >= self.contradicted
-
-
-def log_odds(probability: float) -> float:
-    """Return the log-odds of a probability, bounded: no model is surer than 1 in 500."""
-    bounded = min(1 - _SUREST, max(_SUREST, probability))
-    return math.log(bounded / (1 - bounded))
 
 
 def read_combination(text: str) -> Combination:

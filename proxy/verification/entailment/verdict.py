@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from proxy.types import Citation, Claim, Label, Policy, Source, Verdict
 from proxy.verification.context.index import Context, Passage
-from proxy.verification.entailment.combination import Combination, log_odds
+from proxy.verification.entailment.combination import Combination
 from proxy.verification.entailment.evidence import Evidence, plain_text
 from proxy.verification.entailment.model import Entailment
-from proxy.verification.entailment.signals import measure_signals
+from proxy.verification.entailment.signals import WordMatch, measure_signals
 from proxy.verification.words import content_stems
 
 _CITED = 3
@@ -21,16 +21,13 @@ def model_verdict(
     evidence: Evidence,
     found: Entailment,
     numeric: Verdict | None,
-    words: float,
+    by_words: WordMatch,
     context: Context,
     policy: Policy,
     combination: Combination,
 ) -> Verdict:
-    """Return the verdict of the model, combined with words, names and numbers.
-
-    `words` is the probability of support by words alone.
-    """
-    signals = measure_signals(claim, evidence, context, numeric, log_odds(found.supported), log_odds(words))
+    """Return the verdict of the model, combined with words, names and numbers."""
+    signals = measure_signals(claim, evidence, context, numeric, found.supported, by_words)
     score = combination.probability(signals)
     label: Label = "supported"
     if score < combination.bars[policy.name]:

@@ -161,6 +161,19 @@ def test_a_number_that_a_passage_about_the_same_states_otherwise_is_named_in_the
     assert verdict.reason == "5 million euros differs from 4 million euros, which the source states."
 
 
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("The wind farm is profitable.", "unsupported"),
+        ("The wind farm is not profitable, as its page says.", "supported"),
+        ("Norrin Energy operates the wind farm.", "supported"),
+    ],
+)
+def test_a_passage_that_denies_the_claim_counts_against_it(text: str, label: Label):
+    fitted = Combination(Signals(model=1.0, vetoed=-6.0))
+    assert judged(text, Fake(Entailment(0.9)), combination=fitted).label == label
+
+
 def test_an_alarm_about_numbers_that_is_not_upheld_raises_no_flag():
     claim = Claim("c1", "The operator paid 5 million euros for a harbour.", 0, 49)
     judgement = Judge(Fake(Entailment(0.999))).one(claim, CONTEXT, Policy())
@@ -178,7 +191,7 @@ SHARES = st.floats(0, 1)
 
 @given(SHARES, SHARES, SHARES)
 def test_more_support_by_the_model_never_lowers_the_score(one: float, other: float, coverage: float):
-    from proxy.verification.entailment.combination import log_odds
+    from proxy.verification.entailment.signals import log_odds
 
     low, high = sorted((one, other))
     combination = Combination(Signals(0.7, 0.4, -0.5, 0.3, -0.2, -1.0), 0.1)
