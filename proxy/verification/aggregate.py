@@ -276,8 +276,7 @@ def _beyond_cap(readings: Sequence[Reading], policy: Policy) -> tuple[str, ...]:
 
 
 def _quotes(examined: Sequence[Examined]) -> QuoteCounts | None:
-    """Return the counts of quotations in evidence fields, by field, and in prose, by the quote verifier; None if none.
-    """
+    """Return the counts of quotations in evidence fields, by field, and in prose; None if there are none."""
     counted = [each.reading.quotes for each in examined if each.reading.quotes]
     prose = [j for each in examined for j in each.judgements if not is_field_quote(j.claim)]
     said = [verdict for verdict in _of(prose, "quote") if verdict.label != "not_checked"]
@@ -313,7 +312,7 @@ def _of(judgements: Iterable[Judgement], verifier: str) -> list[Verdict]:
 
 
 def _degraded(judgements: Sequence[Judgement]) -> tuple[tuple[str, str], ...]:
-    """Return the distinct pairs of a failed or cut-short verifier, or the judge model, and the cause."""
+    """Return each verifier that failed or was cut short, and "judge" if its model gave no answer, with the cause."""
     every = [verdict for judgement in judgements for verdict in (*judgement.verdicts, judgement.verdict)]
     cut = [(verdict.verifier or "all", verdict.method) for verdict in every if verdict.method in _CUT_SHORT]
     unheard = [("judge", verdict.degraded) for verdict in every if verdict.degraded]

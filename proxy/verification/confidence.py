@@ -9,7 +9,7 @@ from proxy.types import Choice, Confidence, ConfidenceParts, Judgement, Policy, 
 from proxy.verification.context.index import Context
 
 UNHEARD = 0.8
-"""The factor on the confidence in a verdict if a model was to be asked and gave no answer."""
+"""The factor on the confidence in a verdict if a model was queried and gave no answer."""
 
 _LEVELS = ((0.9, "very_high"), (0.75, "high"), (0.6, "medium"), (0.4, "low"), (0.0, "very_low"))
 

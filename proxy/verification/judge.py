@@ -20,6 +20,7 @@ from proxy.verification.entailment.opinion import Objection, language_verdict
 from proxy.verification.entailment.signals import WordMatch
 from proxy.verification.entailment.verdict import exact_verdict, model_verdict
 from proxy.verification.verifiers import numeric, quote, statement
+from proxy.verification.verifiers.certainty import is_certain
 from proxy.verification.verifiers.facts import settle
 from proxy.verification.verifiers.periods import check_period
 from proxy.verification.verifiers.verbatim import find_denial, find_verbatim
@@ -205,6 +206,9 @@ class Judge:
     ) -> None:
         """Add the verdict of one verifier on a claim, or prepare the input of the model that replaces it."""
         if is_read and name == "statement":
+            if case.numeric and is_certain(case.claim, case.numeric, context):
+                case.verdicts.append(case.numeric)
+                return
             case.read = case.claim if self.max_chars else spell_out(case.claim, context)
             case.evidence = select_evidence(case.read.text, case.read.lead, context, _cited(case.read, context))
             return
@@ -254,7 +258,7 @@ def _by_words(claim: Claim, context: Context, policy: Policy) -> WordMatch:
     """Return the result of lexical matching for a claim; even odds if it does not apply."""
     try:
         found = statement.assess(claim, context, policy)
-    except Exception:  # noqa: BLE001 - no fault of a verifier may reach an answer
+    except Exception:  # noqa: BLE001 - a failing verifier must not cost the verdict
         found = None
     if found is None:
         return WordMatch(0.5)

@@ -150,8 +150,9 @@ def is_question(text: str) -> bool:
 
 
 def is_lead_in(text: str) -> bool:
-    """Return whether a sentence only introduces the text after its colon: it is short, announces it, or ends in its
-    verb.
+    """Return whether a sentence that ends in a colon only introduces the text after it.
+
+    It does if it is short, contains a word such as "following", or ends in a verb such as "are" or "includes".
     """
     if not text.rstrip(" \t*_").endswith((":", "：")):
         return False

@@ -65,7 +65,7 @@ unbelievable neat sweet awful scary strange surprising movie film show thing gam
 most too bit little kind way
 """.split()
 )
-"""Words of taste: a piece with only these and function words is an opinion ("It was a great film")"""
+"""Words of taste: a piece with only these and function words ("It was a great film") is an opinion."""
 
 SMALL_TALK = frozenset(
     """

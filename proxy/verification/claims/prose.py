@@ -160,8 +160,7 @@ def _is_title(line: str) -> bool:
 
 
 def _reading(own: str, block: Block) -> str:
-    """Return the text of a block with HTML tags and quote markers replaced by white space, so that offsets stay valid.
-    """
+    """Return the text of a block, offsets unchanged, with HTML tags and quote markers replaced by white space."""
     if block.quoted and "\n" in own:
         own = own.replace("\n> ", "\n  ")
         if ">" in own:

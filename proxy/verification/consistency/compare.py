@@ -21,7 +21,7 @@ from proxy.verification.judge import Judge
 from proxy.verification.words import content_stems
 
 Ask = Callable[[str, str], Estimate]
-"""Return the probability of a claim, given a context. A model for cases that word comparison does not decide."""
+"""Query a model for the probability of a claim, given a context."""
 
 _SEVERITIES: tuple[Severity, ...] = ("low", "medium", "high", "critical")
 _COSTS: dict[Severity, float] = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}
@@ -103,8 +103,10 @@ def _read(earlier: Earlier, policy: Policy) -> list[Said]:
 
 
 def _heard(new: Said, near: Sequence[Said], policy: Policy) -> tuple[Opposition | bool | None, Said | None]:
-    """Return whether the newest exchange with a statement on it opposes (how, by which) or agrees; None if there is
-    none.
+    """Compare a claim with the newest earlier exchange that has a statement on it.
+
+    Returns the opposition and the earlier statement, `(True, None)` if the exchange agrees, or `(None, None)` if there
+    is none.
     """
     for _, group in groupby(near, key=lambda said: said.exchange):
         statements = list(group)
@@ -193,8 +195,7 @@ def _contradiction(
 
 
 def _severity(judgement: Judgement, old: Said, told: Opposition) -> tuple[Severity, str]:
-    """Return the severity and its reasons: raised if the sources contradict the claim too, lowered if they support it.
-    """
+    """Return the severity and its reasons: higher if the sources contradict the claim too, lower if they support it."""
     label, why, step = judgement.verdict.label, [told.reason], told.gravity
     if label == "contradicted":
         step += 1
@@ -209,9 +210,7 @@ def _severity(judgement: Judgement, old: Said, told: Opposition) -> tuple[Severi
 
 
 def _agreement(compared: Sequence[tuple[int, str]], found: Sequence[Contradiction]) -> Iterator[tuple[int, str, float]]:
-    """Yield the agreement (0–1) of each compared claim with earlier answers: 1 less the cost of its worst
-    contradiction.
-    """
+    """Yield the agreement (0–1) of each compared claim with earlier answers, by its most severe contradiction."""
     for choice, claim in dict.fromkeys(compared):
         costs = [_COSTS[each.severity] for each in found if (each.choice, each.claim) == (choice, claim)]
         yield choice, claim, 1.0 - max(costs, default=0.0)

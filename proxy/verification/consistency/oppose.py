@@ -223,8 +223,7 @@ def _is_of_the_rest(new: Said, old: Said) -> bool:
 
 
 def _was_so_once(new: Said, old: Said, told: Veto, *, is_of_new: bool) -> bool:
-    """Return whether one states in the past tense the thing that has ended in the other: "worked", "no longer works".
-    """
+    """Return whether one is in the past tense and the other has "no longer": "worked", "no longer works"."""
     words = (new if is_of_new else old).reading.words
     return words[told.place].lower.endswith("ed") and any("no longer" in said.text.lower() for said in (new, old))
 

@@ -1,5 +1,4 @@
-"""Represent a statement with its background: the question, its time, and the dates, names and words that it is about.
-"""
+"""Represent a statement with its background: the question, its time, and its dates, names and content words."""
 
 from __future__ import annotations
 
@@ -74,9 +73,7 @@ class Said:
 
     @cached_property
     def leans(self) -> bool:
-        """Return whether its subject is named before it: it begins with "it", follows a list's lead-in, or is a table
-        row or field.
-        """
+        """Return whether its subject is named before it: it begins with "it", has a lead-in, or is a row or a field."""
         lead = self.claim.lead.rstrip()
         return bool(_LEANING.match(self.text)) or lead.endswith(":") or self.claim.kind in ("table_row", "field")
 

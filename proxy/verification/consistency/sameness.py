@@ -12,7 +12,7 @@ from proxy.verification.numbers.grammar import Quantity
 from proxy.verification.numbers.tolerance import fit_period
 
 MANY, _NEARLY_ALL = 6, 0.8
-"""Long statements with at least `MANY` shared words on each side may differ in a fifth of their words."""
+"""Two statements that share at least `MANY` words are the same if these are `_NEARLY_ALL` of each one's scope."""
 
 
 def may_be_of_one(new: Said, old: Said) -> bool:

@@ -74,9 +74,7 @@ _ENDINGS = frozenset(
 
 
 def is_superseded(new: Said, old: Said) -> bool:
-    """Return whether the new statement mentions a change or an end that the old one does not, so that it may replace
-    it.
-    """
+    """Return whether the new statement mentions a change or an end that the old one does not mention."""
     told = {found.group().lower() for found in _CHANGE.finditer(new.text)}
     before = {found.group().lower() for found in _CHANGE.finditer(old.text)}
     if told - before:
@@ -132,8 +130,7 @@ def _medicine_returns(new: Said, old: Said) -> str:
 
 
 def _activity(said: Said, activity: str) -> int | None:
-    """Return the place of the verb of an activity in the present tense; "take", "use" and the like are interchangeable.
-    """
+    """Return the place of an activity's verb in the present tense; "take", "use" and the like are interchangeable."""
     for place, word in enumerate(said.reading.words):
         is_same_verb = word.stem == activity or (word.stem in _USING and activity in _USING)
         if is_same_verb and not word.lower.endswith(("ed", "en")):

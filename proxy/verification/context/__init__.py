@@ -1,1 +1,1 @@
-"""Evidence: the sources of a request, cut into passages and indexed."""
+"""Collect the sources of a request, cut them into passages, and index these."""

@@ -1,4 +1,4 @@
-"""What is found in a text, kept for a while, as documents come again and sentences recur in them."""
+"""Analyse texts, with a cache: documents recur between requests, and sentences within them."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from proxy.verification.numbers.grammar import Quantity, find_quantities
 from proxy.verification.text.reading import Reading
 from proxy.verification.words import content_stems
 
-_MAX_BYTES = 4 * 2**20  # for passages, and as much for sources
-_BYTES_PER_CHAR = 30  # of a text and all that is found in it, measured
-_MAX_CHARS = 4_000  # a longer passage would push out too many others
+_MAX_BYTES = 4 * 2**20  # for each of the two caches, of passages and of sources
+_BYTES_PER_CHAR = 30  # measured, for a text with its whole analysis
+_MAX_CHARS = 4_000  # longer passages are not cached: each would evict too many others
 _MAX_SOURCE_CHARS = 2**16
-_SOURCE_BYTES_PER_CHAR = 15  # of a text in pieces, measured
+_SOURCE_BYTES_PER_CHAR = 15  # measured, for a text cut into pieces
 
 
 class Analysis:
-    """What is found in one text, each part when it is first asked for. It depends on nothing but the text."""
+    """The analysis of one text, each part computed on first use. It depends on the text alone."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     @cached_property
     def reading(self) -> Reading:
-        """The text read for its vetoes."""
+        """The text parsed into words."""
         return Reading(self._text)
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
-        """Its quantities, in order."""
+        """The quantities in the text, in order."""
         return find_quantities(self._text)
 
     @cached_property
     def bindings(self) -> tuple[Binding, ...]:
-        """What each of its quantities measures."""
+        """The words and dates that belong to each quantity."""
         return bind(self._text, self.reading.words, self.quantities)
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The stems of its proper names, as far as they lie in no quantity."""
+        """The stems of the proper names that are in no quantity."""
         return self.reading.names(self.quantities)
 
 
 class Cut:
-    """A source's text cut into pieces, and the stems of the content words of each."""
+    """The text of a source cut into pieces, with the stems of the content words of each."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -56,7 +56,7 @@ class Cut:
 
     @cached_property
     def folded(self) -> Folded:
-        """The text as quotations are compared with it."""
+        """The text as folded for the comparison of quotations."""
         return fold(self._text)
 
 
@@ -65,7 +65,7 @@ _recent: BoundedCache[str, Analysis] = BoundedCache(_MAX_BYTES)
 
 
 def analyse(text: str) -> Analysis:
-    """Return the analysis of a text, one that was made before where there is one."""
+    """Return the analysis of a text, from the cache if possible."""
     if len(text) > _MAX_CHARS:
         return Analysis(text)
     found = _recent.get(text)
@@ -76,14 +76,14 @@ def analyse(text: str) -> Analysis:
 
 
 def cut_source(text: str) -> Iterator[tuple[Piece, frozenset[str]]]:
-    """Yield the pieces of a source's text with the stems of each; those of a long text one by one."""
+    """Yield the pieces of a source's text with their stems; those of a long text lazily and without the cache."""
     if len(text) > _MAX_SOURCE_CHARS:
         return ((piece, content_stems(piece.text)) for piece in cut(text))
     return iter(_cut_of(text).pieces)
 
 
 def fold_source(text: str) -> Folded:
-    """Return a source's text as quotations are compared with it."""
+    """Return a source's text as folded for the comparison of quotations."""
     return fold(text) if len(text) > _MAX_SOURCE_CHARS else _cut_of(text).folded
 
 

@@ -1,4 +1,7 @@
-"""Cells of a row or a record as `tables.py` and `records.py` read them: `Estonia | GDP growth 2023: −3.0% | …`."""
+"""Parse the cells of a row or a record: `Estonia | GDP growth 2023: −3.0% | …`.
+
+`tables.py` and `records.py` write them.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +16,23 @@ _UNTELLING = (
     frozenset(map(stem, "value amount total number figure result quantity sum count score data year end".split()))
     | CALENDAR
 )
-_SAME_START = 4  # letters that an abbreviated name shares with the word it stands for
+_SAME_START = 4  # minimum length of a word and its abbreviation, of which one must begin with the other
 
 
 def cell_at(text: str, place: int) -> str:
-    """The cell that `place` lies in, with the name of its column."""
+    """Return the cell that contains the offset `place`, with the name of its column."""
     end = text.find("|", place)
     return text[text.rfind("|", 0, place) + 1 : end if end >= 0 else len(text)].strip()
 
 
 def is_in_name(text: str, place: int) -> bool:
-    """Whether `place` lies in the name of a column, not in what stands under it."""
+    """Return whether the offset `place` is in the name of a column, not in the value of a cell."""
     colon, end = text.find(": ", place), text.find("|", place)
     return colon >= 0 and (end < 0 or colon < end) and "|" in text
 
 
 def speaks_of_column(text: str, place: int, spoken: Collection[str]) -> bool:
-    """Whether the stems `spoken` name the column of the cell at `place`; a column without a telling name fits all."""
+    """Return whether the stems `spoken` name the column of the cell at `place`; an unspecific name always fits."""
     name = _column(text, place)
     if not name:
         return True
@@ -44,7 +47,7 @@ def _concepts(stems: frozenset[str]) -> frozenset[str]:
 
 @memo(1024, 2048, long_entries=1024)
 def _column(text: str, place: int) -> frozenset[str]:
-    """The telling stems of a column's name: those of a path that all fields of the record share are left out."""
+    """Return the specific stems of a column's name, without those that all columns of the row share."""
     name, colon, _ = cell_at(text, place).partition(": ")
     if not colon:
         return frozenset()
@@ -54,7 +57,7 @@ def _column(text: str, place: int) -> frozenset[str]:
 
 @memo(64, 2048, long_entries=64)
 def _in_all_names(text: str) -> frozenset[str]:
-    """The stems that the names of all columns of a row share, where it has several."""
+    """Return the stems that the names of all columns of a row share, if there are at least two."""
     names = [content_stems(cell.partition(": ")[0]) for cell in text.split("|") if ": " in cell]
     return frozenset.intersection(*names) if len(names) > 1 else frozenset()
 

@@ -1,4 +1,4 @@
-"""Gathers the evidence of an exchange: what it says about the world, from wherever it says it."""
+"""Collect the evidence in an exchange: explicit sources, tool results, documents and statements in messages."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from proxy.verification.context.templates import Block, take_apart
 
 MAX_COST = MAX_CHARS
 _LINE_COST = 80
-_LONGEST_KEPT = 2**18  # characters of a text whose parts are remembered for a while
+_LONGEST_KEPT = 2**18  # in characters; the blocks of longer texts are not cached
 
 
 def gather(exchange: Exchange) -> tuple[Source, ...]:
-    """Every source of an exchange: the explicit ones, then what its messages hold, in order.
+    """Return every source of an exchange: the explicit ones, then those in its messages, in order.
 
-    Tool results and documents are evidence whole; system and user messages without their questions and instructions;
-    earlier assistant turns never. Ids are unique: those given are kept, others name the place ("m3", "m3.d2", "m3.p1").
-    Of each source `text == original[offset:offset + len(text)]`. A database is a source also when it gave no values.
-    Beyond what a context reads, text is not taken apart.
+    Tool results and documents are sources as a whole; system and user messages are, without their questions and
+    instructions; earlier assistant turns never are. Ids are unique: given ones are kept, others name the place ("m3",
+    "m3.d2", "m3.p1"). For each source, `text == original[offset:offset + len(text)]`. A database is a source even if it
+    returned no values. Messages beyond the limit of a context (`MAX_COST`) are not parsed but included as they are.
     """
     found = [*map(_named, range(1, len(exchange.sources) + 1), exchange.sources)]
     room = MAX_COST - sum(map(_cost, (source.text for source in exchange.sources)))
@@ -36,7 +36,7 @@ def gather(exchange: Exchange) -> tuple[Source, ...]:
 
 
 def _cost(text: str) -> int:
-    """Return what reading a text takes, in characters of prose: a line or a tag costs as much as a sentence."""
+    """Return the cost of reading a text, in characters of prose: a line or a tag costs as much as a sentence."""
     return len(text) + _LINE_COST * (text.count("\n") + text.count("<"))
 
 
@@ -47,7 +47,10 @@ def _as_it_is(message: Message) -> Iterator[Source]:
 
 
 def question(exchange: Exchange) -> str:
-    """What was asked last: the labelled question of a template, else the last question, else the last request."""
+    """Return the question of the last user message, "" if there is none.
+
+    It is the labelled question of a template, else the last question, else the last request, else the last sentence.
+    """
     for message in reversed(exchange.messages):
         if message.role == "user":
             return next((asked for part in reversed(message.parts) if (asked := _asked(part))), "")
@@ -69,7 +72,7 @@ def _asked(part: Part) -> str:
 
 
 def _named(position: int, source: Source) -> Source:
-    """An explicit source with the labels that an answer may cite it by: its own, its title, its position."""
+    """Return an explicit source with the labels that an answer may cite: its labels, title and position."""
     labels = dict.fromkeys(filter(None, (*source.labels, source.title, str(position))))
     return replace(source, labels=tuple(labels))
 
@@ -88,7 +91,7 @@ def _of_message(message: Message) -> Iterator[Source]:
 
 
 def _of_tool(whole: Source) -> Iterator[Source]:
-    """A tool result, in pieces when it lists documents by number; nothing of it is left out."""
+    """Yield a tool result whole or, if it has at least two labelled documents, in pieces without gaps."""
     documents = [block for block in take_apart(whole.text) if block.kind == "document" and block.labels]
     if len(documents) < 2:
         yield whole
@@ -103,7 +106,7 @@ def _of_tool(whole: Source) -> Iterator[Source]:
 
 
 def _of_prompt(whole: Source, kind: SourceKind) -> Iterator[Source]:
-    """A system or user message: its documents, and those stretches of its prose that state something."""
+    """Yield the sources in a system or user message: its documents, and those runs of prose that state something."""
     for block in _blocks(whole.text):
         if block.kind == "document":
             yield _of_block(whole, block)
@@ -113,7 +116,7 @@ def _of_prompt(whole: Source, kind: SourceKind) -> Iterator[Source]:
 
 
 def _of_block(whole: Source, block: Block) -> Source:
-    """Return a document of a message, under the names that the message gives it."""
+    """Return a document in a message as a source, with the names that the message gives it."""
     found = _slice(whole, block.start, block.end)
     return replace(
         found, title=block.title or whole.title, labels=block.labels, label=block.label, url=block.url or whole.url
@@ -121,7 +124,7 @@ def _of_block(whole: Source, block: Block) -> Source:
 
 
 def _blocks(text: str) -> tuple[Block, ...]:
-    """A text taken apart: once for its evidence, and not again soon after for what it asks."""
+    """Parse a text into blocks, cached: both the evidence and the question are read from them."""
     return _lately(text) if len(text) <= _LONGEST_KEPT else tuple(take_apart(text))
 
 
@@ -135,7 +138,7 @@ def _slice(whole: Source, start: int, end: int) -> Source:
 
 
 def _statements(text: str, block: Block) -> Iterator[tuple[int, int]]:
-    """The runs of sentences of a prose block that neither ask nor instruct."""
+    """Yield the spans of consecutive sentences in a prose block that neither ask nor instruct."""
     start = end = -1
     for piece in _pieces(text, block):
         if is_request(piece.text):
@@ -154,7 +157,7 @@ def _pieces(text: str, block: Block) -> Iterator[Piece]:
 
 
 def _numbered(index: int, sources: Iterator[Source]) -> Iterator[Source]:
-    """Gives ids to the sources of message `index`: "m3.d2" to its documents, "m3" or "m3.p1" to the rest."""
+    """Give ids to the sources of message `index`: "m3.d2" to its documents, "m3" or "m3.p1" to the others."""
     found = list(sources)
     loose = sum(not source.id and source.kind != "document" for source in found)
     counts = {"d": 0, "p": 0}
@@ -169,7 +172,7 @@ def _numbered(index: int, sources: Iterator[Source]) -> Iterator[Source]:
 
 
 def _unique(sources: Iterator[Source]) -> Iterator[Source]:
-    """The sources with every id that is already taken given a number of its own."""
+    """Yield the sources with a number added to each id that is already taken."""
     taken: set[str] = set()
     copies: dict[str, int] = {}
     for source in sources:

@@ -1,4 +1,4 @@
-"""The context of an answer: its sources cut into passages and indexed, so that a claim finds its evidence anywhere."""
+"""Index the sources of an answer by passage, to find the evidence for a claim anywhere in them."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ _DENSITY_COST = 0.25
 _DENSITY_HALF = 20
 _FEW = 2
 _MOST_RUNS = 64
-_LOOK_EVERY = 64  # passages between two looks at the time
+_LOOK_EVERY = 64  # passages between two checks of the time limit
 _LONGEST_HEADING = 240
 MAX_CHARS, MAX_PASSAGES = 4_000_000, 60_000
-"""Of one context; a million tokens of prose, or short lines that take as long to read."""
-_MOST_SEARCHED = 2 * MAX_CHARS  # characters that are searched for initialisms
+"""Limits of one context: a million tokens of prose, or short lines that take as long to read."""
+_MOST_SEARCHED = 2 * MAX_CHARS  # maximum characters searched for initialisms in one context
 
 
 @dataclass(frozen=True)
 class Passage:
-    """The smallest piece of a source that is read on its own: a sentence, a table row, a JSON record.
+    """The smallest piece of a source that is read separately: a sentence, a table row, a JSON record.
 
-    `start` and `end` count into `source.text`. `text` is what is read: that slice, or for a row or a record the slice
-    together with its row and column names. `place` is the passage's position in `Context.passages`, `heading`
-    the heading, caption or title that it stands under ("" when there is none).
+    `start` and `end` are offsets into `source.text`. `text` is this slice or, for a row or a record, its rendering with
+    row and column names. `place` is the index in `Context.passages`; `heading` is the heading, caption or title above
+    it, "" if there is none.
     """
 
     source: Source
@@ -76,7 +76,7 @@ class Passage:
 
     @cached_property
     def reading(self) -> Reading:
-        """`text` read for its vetoes."""
+        """`text` parsed into words."""
         return self.analysis.reading
 
     @cached_property
@@ -101,35 +101,35 @@ class Passage:
 
     @cached_property
     def bindings(self) -> tuple[Binding, ...]:
-        """What each of its quantities measures, as they are written."""
+        """The words and dates that belong to each quantity of `text`."""
         return self.analysis.bindings
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The stems of its proper names, as far as they lie in no quantity."""
+        """The stems of the proper names of `text` that are in no quantity."""
         return self.analysis.names
 
     @cached_property
     def note(self) -> Given | None:
-        """What a note near it says of bare numbers, if it is a row or full of numbers: "in millions of euros"."""
+        """The unit and scale that a note nearby gives to bare numbers ("in millions"), for rows or several numbers."""
         if not self.is_row and len(self.quantities) <= _FEW:
             return None
         return note_near(self.text, self.source.text, self.start, self.end)
 
     @cached_property
     def is_row(self) -> bool:
-        """Whether it is a row of a table or a record."""
+        """Return whether it is a row of a table or a record."""
         return "|" in self.text or "\t" in self.text
 
     def cite(self, score: float, match: Match) -> Citation:
-        """This passage as a citation, its offsets in the original message text."""
+        """Return this passage as a citation, with offsets in the original message text."""
         return cite(self.source, self.start, self.end, score, match)
 
 
 def cite(source: Source, start: int, end: int, score: float, match: Match) -> Citation:
-    """The span `[start, end)` of `source.text` as a citation, its offsets in the original message text.
+    """Return the span `[start, end)` of `source.text` as a citation, with offsets in the original message text.
 
-    What comes from a database is marked so, however it matches.
+    The match of a citation of a database is always "sql".
     """
     match = "sql" if source.kind == "facts" else match
     text = source.text[start:end]
@@ -137,10 +137,9 @@ def cite(source: Source, start: int, end: int, score: float, match: Match) -> Ci
 
 
 class Context:
-    """The sources of one exchange, ready to be searched. Immutable once built; building is linear in the text.
+    """The sources of one exchange, indexed for search. Building it is linear in the text.
 
-    What is read is bounded by `MAX_CHARS` and `MAX_PASSAGES`, and ends when `is_over` says so; `examined` is the share
-    that was read.
+    Reading stops at `MAX_CHARS` characters, at `MAX_PASSAGES` passages, or when `is_over` returns True.
     """
 
     def __init__(self, sources: Iterable[Source], is_over: Callable[[], bool] = lambda: False) -> None:
@@ -166,14 +165,14 @@ class Context:
                 break
         self.passages = tuple(passages)
         self.examined = read / total if total else 1.0
-        """The share of the sources' characters that was read (0–1). All of it, unless a limit cut it off.
+        """The share (0–1) of the sources' characters that was read: 1 unless a limit was reached.
 
-        What lies in no passage is markup and rules, which say nothing, and the names of JSON containers, which the
-        readings below them carry.
+        Text in no passage counts as read: markup and rules, and the names of JSON containers, which the passages below
+        them repeat.
         """
 
     def _read_source(self, source: Source, passages: list[Passage], room: int, is_over: Callable[[], bool]) -> int:
-        """Add the passages of a source. Returns up to which character it was read."""
+        """Add the passages of a source, and return the offset up to which it was read."""
         end, by_stem = 0, self._by_stem
         for piece, stems in cut_source(source.text[:room]):
             place = len(passages)
@@ -189,12 +188,12 @@ class Context:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all of the sources was read, so that what was not found is not there."""
+        """Return whether all sources were read to their end, so that absence from the passages is absence."""
         return self.examined >= 1.0
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over all that every source is: two contexts with one digest give the same verdicts and citations."""
+        """The SHA-256 of the sources, as far as they were read: equal digests give equal verdicts and citations."""
         parts = hashlib.sha256()
         for source in self.sources:
             place = (source.message_index, source.part_index, source.offset, source.title, source.labels, source.label)
@@ -206,11 +205,11 @@ class Context:
         return parts.hexdigest()
 
     def nearest(self, stems: Collection[str], limit: int, among: Collection[str] | None = None) -> Sequence[Passage]:
-        """The `limit` passages that share most of `stems`, best first, earlier ones first among equals.
+        """Return the `limit` passages that share most of `stems`, best first, and earlier ones first among equals.
 
-        Rare-looking words weigh more than common ones, and of two that share the same the denser passage comes first.
-        `among` restricts the search to these source ids. The ranking of a passage depends on that passage alone, never
-        on what else the context holds, so padding a context does not change it.
+        Words that look rare weigh more than common ones, and of two passages that share the same words the shorter one
+        is first. `among` restricts the search to these source ids. The score of a passage depends on that passage
+        alone, so padding a context does not change the ranking.
         """
         shared: dict[int, float] = defaultdict(float)
         for stem in sorted(set(stems)):
@@ -227,12 +226,12 @@ class Context:
         return 1.0 - _DENSITY_COST * size / (size + _DENSITY_HALF)
 
     def around(self, passage: Passage, before: int = 1, after: int = 1) -> Sequence[Passage]:
-        """`passage` with its neighbours in the same source, in reading order."""
+        """Return `passage` with its neighbours in the same source, in reading order."""
         low, high = max(0, passage.place - before), passage.place + after + 1
         return [near for near in self.passages[low:high] if near.source is passage.source]
 
     def reading(self, run: Sequence[Passage]) -> Reading:
-        """Consecutive passages read as one text; the runs that were asked for last are kept."""
+        """Return consecutive passages parsed as one text, cached; the cache is emptied when it is full."""
         if len(run) == 1:
             return run[0].reading
         key = run[0].place, run[-1].place
@@ -244,12 +243,12 @@ class Context:
         return known
 
     def before(self, passage: Passage) -> Passage | None:
-        """The passage right before `passage` in the same source."""
+        """Return the passage directly before `passage` in the same source."""
         near = self.passages[passage.place - 1] if passage.place else None
         return near if near and near.source is passage.source else None
 
     def of_sources(self, *, documents: bool, facts: bool) -> Context:
-        """Return the context with only the facts of a database, or only with the rest."""
+        """Return the context with only the facts of a database, or only the other sources, as requested."""
         if documents and facts:
             return self
         if not documents and not facts:
@@ -261,7 +260,7 @@ class Context:
         return self._without_facts
 
     def spelled_out(self, initialism: str, find: Callable[[str, str], set[str] | None]) -> str:
-        """Return the one phrase that `find` returns for an initialism in the sources, else ""; looked up once."""
+        """Return the phrase that `find` returns for an initialism in the sources, "" unless it is unique. Cached."""
         known = self._spelled.get(initialism)
         if known is None and self._searched < _MOST_SEARCHED:
             self._searched += sum(min(len(source.text), MAX_CHARS) for source in self.sources)
@@ -272,22 +271,22 @@ class Context:
         return known or ""
 
     def renewed(self) -> Context:
-        """Return this context for another answer, without what bounds the work on one."""
+        """Return a copy for another answer, with the limits and caches that apply to one answer reset."""
         context = copy(self)
         context._spelled, context._searched = {}, 0
         context._facts_only = context._without_facts = None
         return context
 
     def folded(self, source: Source) -> Folded:
-        """The text of a source as quotations are compared with it, folded once."""
+        """Return the text of a source as folded for the comparison of quotations, cached."""
         if source.text not in self._folded:
             self._folded[source.text] = fold_source(source.text)
         return self._folded[source.text]
 
     def resolve(self, label: str) -> Source | None:
-        """The source that an answer means by the citation `label` ("1", "[1]", "Document 2", a title), or None.
+        """Return the source for the citation `label` ("1", "[1]", "Document 2", a title), or None.
 
-        An id goes before a label, a label of a later message before the same one of an earlier message.
+        Ids have precedence over labels, and labels of later messages over equal ones of earlier messages.
         """
         return next((self._by_label[form] for form in _forms(label) if form in self._by_label), None)
 
@@ -310,7 +309,7 @@ class Context:
 
 
 def _forms(label: str) -> tuple[str, ...]:
-    """What a citation may be called, plainest first: without brackets and case, then only its number."""
+    """Return the normal forms of a citation: without brackets and case, then only its number, if it has one."""
     plain = unicodedata.normalize("NFKC", label).strip(" \t\n[](){}【】<>\"'*^.,:;").split("†")[0].casefold().strip()
     number = _CITED_NUMBER.match(plain)
     return (plain, str(int(number[1]))) if number else (plain,)
@@ -318,7 +317,7 @@ def _forms(label: str) -> tuple[str, ...]:
 
 @memo(2**15, LONGEST_WORD)
 def _weight(stem: str) -> float:
-    """How much a shared word tells, from its looks alone: numbers and long words most, everyday words least."""
+    """Return the weight of a shared word by its form: high for numbers and long words, low for common ones."""
     if stem[:1].isdigit():
         return 1.5
     if stem in _COMMON:

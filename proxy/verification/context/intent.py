@@ -1,4 +1,4 @@
-"""The intent of a question, in a few broad kinds."""
+"""Classify the intent of a question into a few broad kinds."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _TASK = re.compile(
 
 
 def intent_of(question: str) -> Intent:
-    """Return what a question asks for: a lookup, a comparison, a count, a list, a reason, or something other.
+    """Return the intent of a question: a lookup, a comparison, a count, a list, a reason, or other.
 
     A task such as "Summarise the report" is other, as is a text that asks nothing. Only the end of a long text is read.
     """

@@ -1,8 +1,9 @@
-"""Cuts the text of a source into the passages that are read on their own.
+"""Cut the text of a source into the passages that are read separately.
 
-Prose gives sentences, at most about 80 words each; a line that stands alone (a list item, a heading, `key: value`) is
-never joined with its neighbours. Rows of tables (pipes, CSV, TSV, HTML) and JSON records read with their names, as
-`tables.py` and `records.py` say. Left out are only lines without a letter or digit, such as rules, and markup.
+Prose gives sentences; one of more than 400 characters and 100 words gives overlapping windows of 80 words. A line that
+is separate (a list item, a heading, `key: value`) is never joined with its neighbours. Rows of tables (pipes, CSV, TSV,
+HTML) and JSON records are rendered with their names, as described in `tables.py` and `records.py`. Only lines of
+punctuation, such as rules, and markup are left out.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _MOST_QUOTED_LINES = 50
 
 
 class Piece(NamedTuple):
-    """A span with its reading, and the heading that it stands under ("" when there is none)."""
+    """A span with its rendering, and the heading above it ("" if there is none)."""
 
     start: int
     end: int
@@ -50,9 +51,9 @@ class Piece(NamedTuple):
 
 
 def cut(text: str) -> Iterator[Piece]:
-    """The passages of `text` in reading order. Linear in its length, for any Unicode text.
+    """Yield the passages of `text` in reading order. Linear in its length, for any Unicode text.
 
-    The reading of prose is its slice, with tags and character references blanked out to the same length.
+    The rendering of prose is its slice, with tags and character references replaced by text of the same length.
     """
     position = 0
     for start, end in _html_tables(text):
@@ -66,7 +67,7 @@ def cut(text: str) -> Iterator[Piece]:
 
 
 def _html_tables(text: str) -> Iterator[Line]:
-    """The spans of outermost HTML tables that hold a row."""
+    """Yield the spans of outermost HTML tables that contain a row."""
     depth = start = 0
     for tag in _TABLE.finditer(text):
         if not tag[1]:
@@ -79,14 +80,14 @@ def _html_tables(text: str) -> Iterator[Line]:
 
 
 def _cut_lines(text: str, low: int, high: int) -> Iterator[Piece]:
-    """The passages of `text[low:high]`, which holds no HTML table."""
+    """Yield the passages of `text[low:high]`, which contains no HTML table."""
     clean = _without_markup(text[low:high])
     for piece in _Reader(clean).pieces():
         yield piece._replace(start=piece.start + low, end=piece.end + low) if low else piece
 
 
 def _without_markup(text: str) -> str:
-    """`text` at the same length with inline tags blanked out, other tags made line breaks, references characters."""
+    """Return `text` at the same length: inline tags as spaces, other tags as line breaks, references decoded."""
     if "<" not in text and "&" not in text:
         return text
     return _TAG.sub(_same_length, text)
@@ -100,14 +101,14 @@ def _same_length(match: re.Match[str]) -> str:
 
 
 class _Reader:
-    """Reads a text without HTML tables from top to bottom, and remembers the heading it is under."""
+    """Read a text without HTML tables from top to bottom, with the last heading as state."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.lines = _lines(text)
         self.heading = ""
-        self.unreadable_to = 0  # text before this place was tried as JSON and is none
-        self.untabled_to = 0  # the same for CSV
+        self.unreadable_to = 0  # up to this offset, parsing as JSON has failed
+        self.untabled_to = 0  # up to this offset, parsing as CSV has failed
 
     def pieces(self) -> Iterator[Piece]:
         index = 0
@@ -151,7 +152,7 @@ class _Reader:
         return "|" in self.text[slice(*self.lines[index])]
 
     def _separated(self, index: int) -> list[Row]:
-        """The rows of the CSV or TSV that begins at line `index`; none when these lines are no such thing."""
+        """Return the rows of the CSV or TSV that begins at line `index`; none if these lines are not a table."""
         start, end = self.lines[index]
         if start < self.untabled_to or index + 1 == len(self.lines):
             return []
@@ -168,14 +169,14 @@ class _Reader:
         return []
 
     def _are_pairs(self, lines: list[Line], delimiter: str) -> bool:
-        """Return whether lines with one delimiter each are a table of two columns: no prose, no list of numbers."""
+        """Return whether lines with one delimiter each are a table of two columns, not prose or a list of numbers."""
         shown = [self.text[start:end] for start, end in lines]
         if delimiter == "\t":
             return True
         return not any(f"{delimiter} " in line for line in shown) and not all(map(_ONE_NUMBER.fullmatch, shown))
 
     def _delimited_run(self, index: int, delimiter: str, count: int) -> int:
-        """The line after those that hold `count` delimiters as line `index` does, or stand in an open quotation."""
+        """Return the line after those with `count` delimiters, like line `index`, or inside an open quotation."""
         quoted = 0
         while index < len(self.lines) and quoted <= _MOST_QUOTED_LINES:
             start, end = self.lines[index]
@@ -189,7 +190,7 @@ class _Reader:
         return index
 
     def _caption(self, index: int) -> str:
-        """The line over the table at line `index`, when it is short and at most one empty line away."""
+        """Return the line above the table at line `index`, if it is short and at most one empty line away."""
         for above in range(index - 1, max(-1, index - 3), -1):
             start, end = self.lines[above]
             if end > start:
@@ -197,7 +198,7 @@ class _Reader:
         return ""
 
     def _paragraph_end(self, index: int) -> int:
-        """The line after the paragraph that begins at line `index`: as far as its lines are one wrapped text."""
+        """Return the line after the paragraph that begins at line `index`: the end of its wrapped lines."""
         while index + 1 < len(self.lines) and self._is_wrapped(self.lines[index], self.lines[index + 1]):
             index += 1
         return index + 1
@@ -225,7 +226,7 @@ class _Reader:
             yield Piece(start + low, start + high, self.text[start + low : start + high], self.heading)
 
     def _heading(self, index: int) -> str:
-        """What the line says when it is a heading: by its mark, or by being short and alone above a text."""
+        """Return the text of a heading: a line with a heading mark, or a short one alone above a text; else ""."""
         line = self.text[slice(*self.lines[index])]
         if len(line) > 120:
             return ""
@@ -244,7 +245,7 @@ class _Reader:
 
 
 def _lines(text: str) -> list[Line]:
-    """The spans of the lines of `text`, without the white space around them."""
+    """Return the spans of the lines of `text`, without the white space around them."""
     spans: list[Line] = []
     position = 0
     for line in text.split("\n"):
@@ -260,7 +261,7 @@ def _has_words(text: str, start: int, end: int) -> bool:
 
 
 def _like_a_table(rows: list[Row], delimiter: str) -> bool:
-    """Whether delimited lines are a table rather than prose with commas: short cells, names above, no sentences."""
+    """Return whether delimited lines are a table rather than prose: short cells, a head of names, no sentences."""
     if delimiter == "\t":
         return True
     cells = [cell for row in rows[:20] for cell in row.cells]
@@ -283,7 +284,7 @@ def _read_cell(text: str) -> Iterator[str]:
 
 
 def _sentences(text: str) -> Iterator[Line]:
-    """The spans of a paragraph's sentences: a mark such as "1." stays with what follows, long ones are windowed."""
+    """Yield the spans of a paragraph's sentences: "1." stays with the text after it, long ones give windows."""
     held = -1
     for low, high in pairwise(chain((0,), library_cuts(text), (len(text),))):
         sentence = text[low:high]

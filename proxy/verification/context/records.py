@@ -1,7 +1,7 @@
-"""JSON records read like the rows of a table: `price: 3 | address.city: Paris`, each value after its path.
+"""Render JSON records like the rows of a table: `price: 3 | address.city: Paris`, each value after its path.
 
-Small objects are one reading; larger ones are read in groups of neighbouring fields, and long strings as text of their
-own. `heading` carries where the record stands and what it is called.
+Small objects are one text; larger ones are split into groups of adjacent fields, and long strings become separate
+texts. `heading` has the path and the name of the record.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _MOST_FIELDS = 12
 _WIDEST = 600
 _LONG_STRING = 160
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|_+")
-_LONGEST_NAME, _LONGEST_PATH = 120, 240  # characters; every reading below repeats them
+_LONGEST_NAME, _LONGEST_PATH = 120, 240  # characters; every text below repeats them
 _NAMING_KEYS = ("name", "title", "label", "id", "key", "symbol", "date")
 
 
 class Reading(NamedTuple):
-    """A span of the JSON text with how it reads."""
+    """A span of the JSON text with its rendering."""
 
     start: int
     end: int
@@ -33,9 +33,9 @@ ReadText = Callable[[str], Iterator[tuple[int, int, str, str]]]
 
 
 def read_records(text: str, root: Node, read_text: ReadText) -> Iterator[Reading]:
-    """The readings of a tree; `read_text` cuts the strings that are long enough to be texts of their own.
+    """Yield the renderings of a tree; `read_text` cuts strings that are long enough to be separate texts.
 
-    Recursive to the depth of the tree, which `read_tree` bounds. Linear in its size.
+    Recursive to the depth of the tree, which `read_tree` limits. Linear in its size.
     """
     yield from _container(text, root, "", "", read_text)
 
@@ -75,7 +75,7 @@ def _large(text: str, item: Node, path: str, heading: str, read_text: ReadText) 
 
 
 def _group(text: str, group: list[Node], path: str, heading: str, naming: Node | None) -> Iterator[Reading]:
-    """Yield the reading of neighbouring fields, led by the field that names their record."""
+    """Yield the rendering of adjacent fields, preceded by the field that names their record."""
     if not group:
         return
     led = group if naming is None or naming in group else [naming, *group]

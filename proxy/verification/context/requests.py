@@ -1,7 +1,7 @@
-"""What in a message asks or instructs rather than tells: never evidence.
+"""Recognise sentences in a message that ask or instruct: they are never evidence.
 
-English only. A sentence is taken for a request when it plainly speaks to the assistant or asks something; what is in
-doubt stays evidence, for a fact that is dropped makes a true answer look unsupported.
+English only. A sentence is a request only if it clearly addresses the assistant or asks something. Doubtful sentences
+remain evidence, because a dropped fact makes a true answer look unsupported.
 """
 
 from __future__ import annotations
@@ -104,12 +104,12 @@ _LONGEST = 1500
 
 
 def is_question(sentence: str) -> bool:
-    """Whether the sentence asks something."""
+    """Return whether a sentence is a question."""
     return bool(_QUESTION_END.search(sentence[-12:]))
 
 
 def is_request(sentence: str) -> bool:
-    """Whether the sentence asks something or instructs the assistant, and so says nothing about the world."""
+    """Return whether a sentence asks something or instructs the assistant, and so asserts nothing."""
     plain = sentence[_mark_end(sentence) : _LONGEST].rstrip()
     if not plain or is_question(plain) or _LABELLED.match(plain) or _INTRODUCTION.match(plain):
         return True
@@ -119,7 +119,7 @@ def is_request(sentence: str) -> bool:
 
 
 def is_cue(sentence: str) -> bool:
-    """Whether the sentence is a bare label, such as "Helpful Answer:"."""
+    """Return whether a sentence is a bare label, such as "Helpful Answer:"."""
     labelled = _LABELLED.match(sentence)
     return bool(labelled and labelled.end() == len(sentence.rstrip()))
 
@@ -134,7 +134,7 @@ def _speaks_to_assistant(plain: str) -> bool:
 
 
 def _conditional_request(plain: str) -> bool:
-    """A request behind a clause: "If you don't know the answer, just say so." One of the first four commas ends it."""
+    """Return whether a request follows a condition, after one of the first four commas: "If unsure, just say so"."""
     if not _CONDITION.match(plain):
         return False
     clauses = plain.split(",", 4)

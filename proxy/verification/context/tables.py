@@ -1,11 +1,11 @@
-"""Rows of tables read together with the names of their row and columns.
+"""Render the rows of tables together with the names of their row and columns.
 
-A row reads as `Revenue (in millions) | 2024: 4.2 | 2023: 3.9`: cells joined by " | ", each as `column: value`. The
-first cell stands alone when its column has no name; the row group above it and the scale of the table follow it in
-brackets. A row without column names reads as its cells, `Revenue | 4.2 | 3.9`; a row of two as `Age: 30`.
+A row is rendered as `Revenue (in millions) | 2024: 4.2 | 2023: 3.9`: cells joined by " | ", each as `column: value`.
+The first cell has no prefix if its column has no name; the row group above it and the scale of the table follow it in
+brackets. A row without column names is rendered as its cells, `Revenue | 4.2 | 3.9`; a row of two as `Age: 30`.
 
-A reading is bounded: a wide row gives several, each with its first cell, and a long cell reads as text of its own.
-Names are clipped, so that what is read stays linear in the table.
+The length is limited: a wide row gives several texts, each with its first cell, and a long cell is a separate text.
+Names are clipped, so the total length is linear in the table.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _TABLE_TAG = re.compile(r"<(/?)(table|tr|td|th|caption)\b([^<>]*)>", re.IGNORECA
 _TAG = re.compile(r"<[/!a-zA-Z][^<>]*>")
 _COLSPAN = re.compile(r"colspan\s*=\s*[\"']?(\d{1,2})", re.IGNORECASE)
 _MOST_HEADER_ROWS = 3
-_HEAD_SIGHT = 8  # rows within which a head and a row below it are seen
+_HEAD_SIGHT = 8  # rows that are read to recognise a head
 MAX_FIELDS, MAX_READING = 24, 1200
-"""Cells and characters of one reading; what a row has beyond them is read on in a further one."""
+"""Maximum cells and characters of one text; further ones of the row go into another text."""
 MAX_NAME = 120
-"""Characters of a name of a row, a column or a group, which many readings repeat."""
+"""Maximum length of the name of a row, a column or a group, which many texts repeat."""
 
 
 class Row(NamedTuple):
-    """The cells of one row and its span; `named` when the markup says that it holds column names."""
+    """The cells of one row and its span; `named` if the markup marks them as column names."""
 
     start: int
     end: int
@@ -56,7 +56,7 @@ class Row(NamedTuple):
 
 
 class RowReading(NamedTuple):
-    """How one row, or a part of a wide one, reads; `group` is the row group above it."""
+    """The rendering of one row, or of a part of a wide one; `group` is the row group above it."""
 
     start: int
     end: int
@@ -65,12 +65,12 @@ class RowReading(NamedTuple):
 
 
 ReadText = Callable[[str], Iterator[str]]
-"""Cut a long cell into the texts that are read on their own."""
+"""Cut a long cell into texts that are read separately."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What a table's head says: a name per column, what spans them all, and the scale of its numbers."""
+    """The head of a table: a name per column, and the scale of its numbers."""
 
     columns: tuple[str, ...]
     scale: str
@@ -80,7 +80,7 @@ class _Names:
 
 
 def read_rows(rows: Sequence[Row], read_text: ReadText, caption: str = "") -> Iterator[RowReading]:
-    """Yield every row of a table as it reads, the rows of its heads as their bare cells. Linear in the table."""
+    """Yield the rendering of every row of a table; rows of its heads give their bare cells. Linear in the table."""
     rows = [row._replace(cells=_joined_signs(row.cells)) for row in rows]
     starts = [0, *(place for place in range(1, len(rows) - 2) if _begins_head(rows[place : place + _HEAD_SIGHT]))]
     for start, end in pairwise([*starts, len(rows)]):
@@ -88,7 +88,7 @@ def read_rows(rows: Sequence[Row], read_text: ReadText, caption: str = "") -> It
 
 
 def _read_block(rows: Sequence[Row], read_text: ReadText, caption: str) -> Iterator[RowReading]:
-    """Yield the rows under one head, with it."""
+    """Yield the renderings of one head and the rows under it."""
     head = _head_size(rows)
     titles = [row.cells[0] for row in rows[:head] if _is_title(row.cells)]
     names = _names([row for row in rows[:head] if not _is_title(row.cells)], " ".join([caption, *titles]))
@@ -106,7 +106,7 @@ def _read_block(rows: Sequence[Row], read_text: ReadText, caption: str) -> Itera
 
 
 def _begins_head(rows: Sequence[Row]) -> bool:
-    """Whether a table begins anew: one name that reaches over columns, and below it the names of the columns."""
+    """Return whether a new head begins: one name that spans columns, with the column names below it."""
     filled = [cell for cell in rows[0].cells if cell]
     if rows[0].cells[0] or len(filled) != 1 or not _looks_like_names(rows[0].cells):
         return False
@@ -115,7 +115,7 @@ def _begins_head(rows: Sequence[Row]) -> bool:
 
 def _readings(cells: Sequence[str], names: _Names, group: str, read_text: ReadText) -> Iterator[str]:
     if len(cells) > len(names.columns) == len([cell for cell in cells if cell]):
-        cells = [cell for cell in cells if cell]  # signs in cells of their own had pushed the numbers aside
+        cells = [cell for cell in cells if cell]  # currency signs in separate cells had shifted the numbers
     columns = [(names.of(column), cell) for column, cell in enumerate(cells) if cell]
     if not columns:
         return
@@ -135,7 +135,7 @@ def _readings(cells: Sequence[str], names: _Names, group: str, read_text: ReadTe
 
 
 def _joined_fields(lead: str, fields: Sequence[str], read_text: ReadText) -> Iterator[str]:
-    """Join the fields of a row behind its lead: all in one reading, or in as many as the bounds ask for."""
+    """Yield the fields of a row after its lead, in one text or in as many as the limits require."""
     size = len(lead) + sum(map(len, fields))
     if len(fields) <= MAX_FIELDS and size <= MAX_READING:
         yield " | ".join(filter(None, (lead, *fields)))
@@ -159,7 +159,7 @@ def _joined_fields(lead: str, fields: Sequence[str], read_text: ReadText) -> Ite
 
 
 def _joined_signs(cells: Sequence[str]) -> list[str]:
-    """Cells with a currency sign that fills one moved to the number after it, a lone `)` or `%` to the one before."""
+    """Return cells with a lone currency sign joined to the number after it, a lone `)` or `%` to the one before."""
     joined = [_spaced(cell) for cell in cells]
     for column, cell in enumerate(joined):
         if len(cell) > 2:
@@ -172,7 +172,7 @@ def _joined_signs(cells: Sequence[str]) -> list[str]:
 
 
 def _spaced(cell: str) -> str:
-    """Return a cell with single spaces, and none behind a currency sign."""
+    """Return a cell with single spaces, and none after a currency sign."""
     if cell.isalnum():
         return cell
     cell = " ".join(cell.split())
@@ -180,10 +180,10 @@ def _spaced(cell: str) -> str:
 
 
 def _head_size(rows: Sequence[Row]) -> int:
-    """How many rows at the top hold names: those marked so, else those that look unlike the rows below them.
+    """Return the number of rows at the top that contain names: those marked so, else those unlike the rows below.
 
-    Titles may stand above the names. Of several rows of names one has a name for the first column too, unless what
-    the others have are years.
+    Titles may be above the names. Of several rows of names only one may name the first column, unless the other cells
+    of the further ones are years.
     """
     named = 0
     while named < min(len(rows), _MOST_HEADER_ROWS) and rows[named].named:
@@ -201,14 +201,14 @@ def _head_size(rows: Sequence[Row]) -> int:
     if size == titles:
         return 0
     if size - titles > 1 and not any(_is_number(cell) for row in rows[size:][:_HEAD_SIGHT] for cell in row.cells[1:]):
-        size = titles + 1  # a table of words: only its first row is taken for its head
+        size = titles + 1  # a table of words: only the first row is the head
     if size == 1 and max(len(row.cells) for row in rows) == 2 and rows[0].cells[0]:
         return int(all(_is_number(row.cells[-1]) or row.cells[-1].isdigit() for row in rows[1:]))
     return size
 
 
 def _is_title(cells: Sequence[str]) -> bool:
-    """Whether only the first of several columns is filled."""
+    """Return whether only the first of several cells is filled."""
     return len(cells) > 1 and bool(cells[0]) and not any(cells[1:])
 
 
@@ -222,7 +222,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _names(head: Sequence[Row], caption: str) -> _Names:
-    """Column names from stacked head rows: a name reaches over the empty cells to its right, a lone one over all."""
+    """Return column names from stacked head rows: a name extends over empty cells to its right, a lone one over all."""
     width = max((len(row.cells) for row in head), default=0)
     columns = [""] * width
     for row in head:
@@ -240,7 +240,7 @@ def _names(head: Sequence[Row], caption: str) -> _Names:
     stated = " ".join([caption, *(cell for row in head for cell in row.cells)])
     scale = _SCALE.search(stated)
     shown = any(scale.group() in column for column in columns) if scale else True
-    columns = [column[:MAX_NAME].rstrip(" :").replace("_", " ") for column in columns]  # as the keys of records read
+    columns = [column[:MAX_NAME].rstrip(" :").replace("_", " ") for column in columns]  # as in the keys of records
     return _Names(tuple(columns), scale.group().strip(" ,()") if scale and not shown else "")
 
 
@@ -250,7 +250,7 @@ def _is_scale(name: str) -> bool:
 
 
 def _group_title(cells: Sequence[str]) -> str:
-    """The title of a row group: the only cell filled in its row, or one repeated in every cell."""
+    """Return the title of a row group: the only filled cell of its row, or the same text in at least three."""
     filled = [cell for cell in cells if cell]
     if len(cells) > 1 and filled and cells[0] and (len(filled) == 1 or (len(filled) > 2 and len(set(filled)) == 1)):
         return filled[0]
@@ -258,7 +258,7 @@ def _group_title(cells: Sequence[str]) -> str:
 
 
 def pipe_rows(text: str, lines: Sequence[tuple[int, int]]) -> list[Row]:
-    """The rows of lines whose cells stand between pipes, with or without a delimiter row under the head."""
+    """Return the rows of lines with cells separated by pipes, with or without a delimiter row under the head."""
     rows: list[Row] = []
     shown = [text[start:end].strip() for start, end in lines]
     opens, closes = (sum(line[place] == "|" for line in shown) * 4 >= len(shown) * 3 for place in (0, -1))
@@ -266,7 +266,7 @@ def pipe_rows(text: str, lines: Sequence[tuple[int, int]]) -> list[Row]:
         if "-" in line and _DELIMITER.issuperset(line):
             rows = [row._replace(named=True) for row in rows] if len(rows) <= _MOST_HEADER_ROWS else rows
             continue
-        if opens and line[0] == "|":  # else an empty first cell stands before it
+        if opens and line[0] == "|":  # otherwise the pipe ends an empty first cell
             line = line[1:]
         if opens and closes and line[-1:] == "|":
             line = line[:-1]
@@ -279,7 +279,7 @@ def _pipe_cells(line: str) -> list[str]:
 
 
 def separated_rows(text: str, lines: Sequence[tuple[int, int]], delimiter: str) -> list[Row]:
-    """The rows of CSV or TSV lines; a quoted cell may run over as many as 50 lines."""
+    """Return the rows of CSV or TSV lines; a quoted cell may continue over up to 50 further lines."""
     rows: list[Row] = []
     index = 0
     while index < len(lines):
@@ -298,7 +298,7 @@ def separated_rows(text: str, lines: Sequence[tuple[int, int]], delimiter: str) 
 
 
 def html_rows(text: str, start: int, end: int) -> tuple[list[Row], str]:
-    """The rows of an HTML table that stands in `text[start:end]`, and its caption. Unclosed cells and rows are read."""
+    """Return the rows and the caption of the HTML table in `text[start:end]`. Unclosed cells and rows are accepted."""
     rows: list[Row] = []
     cells: list[str] = []
     row_start = content = start

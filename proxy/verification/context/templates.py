@@ -1,8 +1,8 @@
-"""Takes a prompt apart: which stretches of a message are documents that a template put there, which are prose.
+"""Split a prompt into the documents that a template inserted, questions and prose.
 
-Read are XML-like tags, numbered blocks (`[1] …`, `Document 2: …`), fields (`Source: a.pdf` over `Content: …`), sections
-after an introduction (`Context:`, `Use the following pieces of context …`, as LangChain, LlamaIndex and Haystack word
-it), and rules or code fences around or between documents. Everything here is linear in the text.
+Recognised are XML-like tags, numbered blocks (`[1] …`, `Document 2: …`), fields (`Source: a.pdf` above `Content: …`),
+sections after an introduction (`Context:`, `Use the following pieces of context …`, as in LangChain, LlamaIndex and
+Haystack), and rules or code fences around or between documents. Linear in the text.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Line = tuple[int, int]
 
 
 class Block(NamedTuple):
-    """A stretch of a message: a document with the names an answer may cite it by, or prose outside all documents.
+    """A part of a message: a document with the names by which an answer may cite it, a question, or prose.
 
-    `label` is the id or name that the message gives a document.
+    `label` is the id or name that the message gives to a document.
     """
 
     start: int
@@ -171,9 +171,9 @@ _ENTRY = re.compile(r"['\"](\w{1,40})['\"]:\s?(?:'([^'\n]{0,300})'|\"([^\"\n]{0,
 
 
 def take_apart(text: str) -> list[Block]:
-    """The documents, questions and prose of one message, in order and without overlap.
+    """Return the documents, questions and prose of one message, in order and without overlap.
 
-    What lies in no block is template: tags, fences, examples, instructions in tags of their own, and blank space.
+    Text in no block belongs to the template: tags, fences, examples, instructions in separate tags, and white space.
     """
     blocks: list[Block] = []
     position = 0
@@ -187,7 +187,7 @@ def take_apart(text: str) -> list[Block]:
 
 
 def _trimmed(text: str, block: Block) -> Block | None:
-    """The block without white space around it, or None when it holds no letter or digit."""
+    """Return the block without white space around it, or None if it has no letter or digit."""
     slice_ = text[block.start : block.end]
     stripped = slice_.strip()
     if not any(map(str.isalnum, stripped)):
@@ -197,7 +197,7 @@ def _trimmed(text: str, block: Block) -> Block | None:
 
 
 def _with_ordinals(blocks: list[Block]) -> list[Block]:
-    """Gives documents their position as a label when no document of the message has a number of its own."""
+    """Add its position as a label to each document, unless a document of the message already has a number."""
     if any(label.isdigit() for block in blocks for label in block.labels):
         return blocks
     numbered, count = [], 0
@@ -224,12 +224,12 @@ class _Element(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Elements:
-    """The closed elements of a text that a template may have made, by start."""
+    """The closed elements of a text with known tags, in order of their start."""
 
     all: list[_Element]
 
     def outermost(self, low: int, high: int) -> Iterator[_Element]:
-        """The elements inside `[low, high)` that lie in no other such element."""
+        """Yield the elements inside `[low, high)` that are in no other such element."""
         position = low
         for index in range(_first_from(self.all, low), len(self.all)):
             element = self.all[index]
@@ -252,7 +252,7 @@ def _first_from(elements: Sequence[_Element], low: int) -> int:
 
 
 def _elements(text: str) -> _Elements:
-    """Every known tag with its closing tag; a tag without its partner is no element."""
+    """Find every known tag that has a closing tag; others are ignored."""
     waiting: dict[str, list[re.Match[str]]] = {}
     found: list[_Element] = []
     for tag in _TAG.finditer(text):
@@ -290,7 +290,7 @@ def _read_element(text: str, element: _Element, elements: _Elements, depth: int 
 
 
 def _attributes_of(text: str, element: _Element) -> dict[str, str]:
-    """Return what a document element says of itself, in its attributes and its first children."""
+    """Return the metadata of a document element, from its attributes and its first children."""
     said = {key.lower(): a or b or c for key, a, b, c in _ATTRIBUTE.findall(element.attributes[:2000])}
     head_end = min(element.inner_end, element.inner_start + 1000)
     for child in _CHILD.finditer(text, element.inner_start, head_end):
@@ -299,14 +299,14 @@ def _attributes_of(text: str, element: _Element) -> dict[str, str]:
 
 
 def _named_block(low: int, high: int, said: Mapping[str, str]) -> Block:
-    """Return a document with the title, the label, the URL and the names that its metadata gives."""
+    """Return a document with the title, the label, the URL and the names in its metadata."""
     title = next((said[key] for key in _TITLE_KEYS if key in said), None)
     labels = [said[key] for key in (*_ID_KEYS, *_TITLE_KEYS) if key in said]
     return Block(low, high, "document", title, tuple(dict.fromkeys(labels)), _label_in(said), _url_in(said))
 
 
 def _label_in(said: Mapping[str, str]) -> str | None:
-    """Return the id or name that metadata gives; a mere number only where there is nothing else."""
+    """Return the id or name in metadata; an `index` or `number` only if there is no other."""
     return next((said[key] for key in _LABEL_KEYS if key in said), None)
 
 
@@ -315,7 +315,7 @@ def _url_in(said: Mapping[str, str]) -> str | None:
 
 
 def _with_head(text: str, block: Block) -> Block:
-    """Return a document without names of its own with those in its first lines: metadata, a file name or a URL."""
+    """Return a document without a name, or with only a number, with the names in its first lines."""
     if block.kind != "document" or (block.label is not None and not block.label.isdecimal()):
         return block
     said: dict[str, str] = {}
@@ -336,7 +336,7 @@ def _with_head(text: str, block: Block) -> Block:
 
 
 def _written_documents(text: str, low: int, high: int) -> list[Block]:
-    """Return documents that are written as LangChain prints them: `page_content='…' metadata={'source': '…'}`."""
+    """Return documents in the form that LangChain prints: `page_content='…' metadata={'source': '…'}`."""
     blocks: list[Block] = []
     position = low
     while (begun := _WRITTEN.search(text, position, high)) is not None:
@@ -357,7 +357,7 @@ def _written_documents(text: str, low: int, high: int) -> list[Block]:
 
 
 class _Opening(NamedTuple):
-    """Where a section of documents begins, at which line, and the style of its items if it is known."""
+    """The start of a section of documents, its line, and the style of its items if known."""
 
     start: int
     line: int
@@ -367,7 +367,7 @@ class _Opening(NamedTuple):
 
 
 def _read_prose(text: str, low: int, high: int) -> list[Block]:
-    """The blocks of a stretch without known tags."""
+    """Return the blocks of a part without known tags."""
     if low >= high:
         return []
     if written := _written_documents(text, low, high):
@@ -391,7 +391,7 @@ def _read_prose(text: str, low: int, high: int) -> list[Block]:
 
 
 def _above(text: str, lines: Sequence[Line], low: int, high: int) -> list[Block]:
-    """Prose, or the document that its last lines speak of as "the article above"."""
+    """Return prose, or the document before a last line that refers to it as "the article above"."""
     for start, end in reversed(lines[-8:]):
         if start - low >= 80 and end - start < 500 and _ABOVE.search(text, start, end) and is_request(text[start:end]):
             return [Block(low, start, "document"), *_prose(text, lines, start, high)]
@@ -399,7 +399,7 @@ def _above(text: str, lines: Sequence[Line], low: int, high: int) -> list[Block]
 
 
 def _prose(text: str, lines: Sequence[Line], low: int, high: int) -> list[Block]:
-    """Prose, with what follows a "Question:" line in it told apart."""
+    """Return prose, with the text after a "Question:" line in it as a question."""
     for start, end in lines:
         if start >= high:
             break
@@ -418,7 +418,7 @@ def _ends_question(text: str, start: int, end: int) -> bool:
 
 
 def _section_header_end(text: str, start: int, end: int) -> int | None:
-    """Where the content of the section begins that this line opens, or None when it opens none."""
+    """Return the start of the content of the section that this line opens, None if it opens none."""
     content = _opens_with_header(text, start, end)
     return _introduced(text, start, end) if content is None else content
 
@@ -434,7 +434,7 @@ def _lines(text: str, low: int, high: int) -> list[Line]:
 
 
 def _without_example(text: str, lines: Sequence[Line]) -> tuple[int, range | None]:
-    """From which line on a template is looked for, and the lines of a worked example in the instructions, if any."""
+    """Return the line from which to look for a template, and the lines of a worked example, if any."""
     for index, (start, end) in enumerate(lines):
         if end - start < 2000 and _EXAMPLE.match(text, start, end):
             for last in range(index + 1, min(len(lines), index + 60)):
@@ -445,7 +445,7 @@ def _without_example(text: str, lines: Sequence[Line]) -> tuple[int, range | Non
 
 
 def _opening(text: str, lines: Sequence[Line], first: int) -> _Opening | None:
-    """The first line that begins a section of documents."""
+    """Return the first line that begins a section of documents."""
     for index in range(first, len(lines)):
         start, end = lines[index]
         if start == end:
@@ -468,7 +468,7 @@ def _opening(text: str, lines: Sequence[Line], first: int) -> _Opening | None:
 
 
 def _opens_with_header(text: str, start: int, end: int) -> int | None:
-    """Where the content of a section begins whose header is this line ("Context:", "## Documents")."""
+    """Return the start of a section's content if this line is its header ("Context:", "## Documents")."""
     header = _HEADER.match(text, start, end)
     if header is None or not (header["end"] or (header["mark"] and header.end() == end)):
         return None
@@ -476,7 +476,7 @@ def _opens_with_header(text: str, start: int, end: int) -> int | None:
 
 
 def _introduced(text: str, start: int, end: int) -> int | None:
-    """The end of a line that introduces material: it ends in a colon, or says that the material is below."""
+    """Return the end of a line that introduces material: it ends in a colon, or announces the material below."""
     tail = text[max(start, end - 300) : end].rstrip(" \t*_")
     if tail.endswith(":"):
         sentence = re.split(r"[.?!]\s", tail)[-1]
@@ -488,7 +488,7 @@ def _introduced(text: str, start: int, end: int) -> int | None:
 
 
 def _opened(text: str, lines: Sequence[Line], index: int, content: int) -> _Opening:
-    """The opening at line `index` whose content begins at `content`: a fence or the style of items may follow."""
+    """Return the opening at line `index` whose content begins at `content`, after a fence if there is one."""
     plural = "s" in text[lines[index][0] : content].rstrip(" :*\n")[-2:]
     following = index if text[content : lines[index][1]].strip() else index + 1
     while following < len(lines) and not text[slice(*lines[following])].strip():
@@ -502,12 +502,12 @@ def _opened(text: str, lines: Sequence[Line], index: int, content: int) -> _Open
 
 
 def _first_opening(marked: _Opening | None, soft: _Opening | None) -> _Opening | None:
-    """The opening that comes first; what is marked goes before what is only spoken of, when both are at one line."""
+    """Return the opening that comes first; at the same line, the marked one."""
     return soft if soft and (marked is None or soft.line < marked.line) else marked
 
 
 def _soft_opening(text: str, lines: Sequence[Line], first: int) -> _Opening | None:
-    """After an instruction that speaks of "the following context" with no colon: the first line that is no request."""
+    """Return the first line other than a request after an instruction with "the following context" but no colon."""
     for index in range(first, len(lines)):
         start, end = lines[index]
         if end - start > 1500 or not _SOFT.search(text, start, end) or not is_request(text[start:end]):
@@ -527,7 +527,7 @@ def _rough_sentences(line: str) -> list[str]:
 
 
 def _last_same(text: str, lines: Sequence[Line], index: int) -> int:
-    """The last line that is the same rule or fence as line `index`."""
+    """Return the last line with the same rule or fence as line `index`."""
     rule = _RULE.match(text, *lines[index])
     for last in range(len(lines) - 1, index, -1):
         other = _RULE.match(text, *lines[last])
@@ -537,7 +537,7 @@ def _last_same(text: str, lines: Sequence[Line], index: int) -> int:
 
 
 def _section_end(text: str, lines: Sequence[Line], opening: _Opening) -> int:
-    """The line that ends the section: a closing fence, the question at the end, or trailing instructions."""
+    """Return the line that ends the section: a closing fence, a final question, or trailing instructions."""
     if opening.fenced:
         return _last_same(text, lines, opening.line - 1)
     last = min(_last_question(text, lines, opening), _first_rules(text, lines, opening))
@@ -550,7 +550,7 @@ def _section_end(text: str, lines: Sequence[Line], opening: _Opening) -> int:
 
 
 def _first_rules(text: str, lines: Sequence[Line], opening: _Opening) -> int:
-    """The line of a header such as "## Instructions", under which mostly requests to the assistant follow."""
+    """Return the line of a header such as "## Instructions" that is followed mostly by requests to the assistant."""
     for index in range(opening.line + 1, len(lines)):
         start, end = lines[index]
         if end - start > 60 or not _TOLD_HEADER.match(text, start, end):
@@ -562,20 +562,20 @@ def _first_rules(text: str, lines: Sequence[Line], opening: _Opening) -> int:
 
 
 def _is_template_line(line: str) -> bool:
-    """Whether a line at the end of a section speaks to the assistant, or only waits for the answer."""
+    """Return whether a line at the end of a section addresses the assistant, or is only a cue for the answer."""
     if _ANSWER.match(line):
         return _is_cue(line) or (":" not in line[:60] and all(map(is_request, _rough_sentences(line))))
     return bool(_TOLD_HEADER.match(line)) or all(map(is_request, _rough_sentences(line)))
 
 
 def _is_cue(line: str) -> bool:
-    """Whether the line only waits for the answer ("Helpful Answer:")."""
+    """Return whether a line is only a cue for the answer ("Helpful Answer:")."""
     answer = _ANSWER.match(line[:500])
     return answer is not None and not answer["rest"].strip(" :*_")
 
 
 def _last_question(text: str, lines: Sequence[Line], opening: _Opening) -> int:
-    """The line of the template's own question: the last labelled one, unless an answer to it is given, as in an FAQ."""
+    """Return the line of the template's question: the last labelled one, unless it has an answer, as in an FAQ."""
     for index in range(len(lines) - 1, opening.line, -1):
         start, end = lines[index]
         if opening.style and _item(text, lines[index], opening.style):
@@ -592,7 +592,7 @@ def _last_question(text: str, lines: Sequence[Line], opening: _Opening) -> int:
 
 
 class _Item(NamedTuple):
-    """The head of one document in a section: where its content begins, and its label and title."""
+    """The head of one document in a section: the start of its content, and its label and title."""
 
     content: int
     label: str
@@ -600,7 +600,7 @@ class _Item(NamedTuple):
 
 
 def _item_style(text: str, lines: Sequence[Line], index: int) -> str:
-    """The style of the item that line `index` begins, or "". The first item's style says which lines begin others."""
+    """Return the style of the item that line `index` begins, or "". Items of one section have one style."""
     start, end = lines[index]
     if (marked := _MARKED.match(text, start, end)) and _is_marker(marked):
         return f"marked {marked['open']} {(marked['noun'] or '').lower().rstrip('s')}"
@@ -619,7 +619,7 @@ def _item_style(text: str, lines: Sequence[Line], index: int) -> str:
 
 
 def _begins_metadata(text: str, start: int, end: int) -> bool:
-    """Return whether a line begins lines of metadata as LlamaIndex writes them, of which an empty line is the end."""
+    """Return whether a line begins lines of metadata in the form of LlamaIndex, which end at an empty line."""
     keys: set[str] = set()
     for _ in range(_MAX_METADATA):
         found = _METADATA.match(text, start, min(end, start + 2000))
@@ -638,7 +638,7 @@ def _keys(text: str, lines: Sequence[Line]) -> set[str]:
 
 
 def _is_marker(marked: re.Match[str]) -> bool:
-    """Whether a number at the start of a line is the mark of a document: bracketed, or a noun with a separator."""
+    """Return whether a number at the start of a line marks a document: in brackets, or a noun with a separator."""
     if marked["open"] and marked["close"]:
         return marked["open"] != "(" and (marked["open"] != "<" or bool(marked["noun"]))
     return bool(marked["noun"]) and marked["sep"] is not None and not marked["open"]
@@ -649,7 +649,7 @@ def _is_name(name: str) -> bool:
 
 
 def _item(text: str, line: Line, style: str, previous: int = 0) -> _Item | None:
-    """The item of this style that `line` begins, or None."""
+    """Return the item of this style that `line` begins, or None. Bare numbers must follow `previous`."""
     start, end = line
     if style == "bare":
         bare = _BARE.match(text, start, end)
@@ -674,7 +674,7 @@ def _item(text: str, line: Line, style: str, previous: int = 0) -> _Item | None:
 
 
 def _title_after(rest: str) -> str | None:
-    """The title on the same line as a mark: `(Title: X)`, `(file_name=x.txt):` or a short line of its own."""
+    """Return the title on the same line as a mark: `(Title: X)`, `(file_name=x.txt):` or a short remainder."""
     rest = rest.strip(" \t*_=-")
     if bracketed := re.match(r"\((?:[\w ]{1,20}[:=]\s*)?([^()\n]{1,150})\)", rest):
         return bracketed[1].strip()
@@ -683,7 +683,7 @@ def _title_after(rest: str) -> str | None:
 
 
 def _documents(text: str, lines: Sequence[Line], low: int, high: int, opening: _Opening | None = None) -> list[Block]:
-    """The documents of a section: its items, else the stretches between its rules, else the section as one."""
+    """Return the documents of a section: its items, else the parts between its rules, else the whole section."""
     style = opening.style if opening else ""
     if not style:
         style = _first_style(text, lines, low, plural=opening is None or opening.plural or opening.fenced)
@@ -701,7 +701,7 @@ def _documents(text: str, lines: Sequence[Line], low: int, high: int, opening: _
 
 
 def _first_style(text: str, lines: Sequence[Line], low: int, plural: bool) -> str:
-    """The style of the first line of a section that holds words."""
+    """Return the style of the first line of a section that is neither empty nor a rule."""
     for index, line in enumerate(lines):
         if line[0] >= low and (content := text[slice(*line)].strip()) and not _RULE.match(content):
             if plural and (bare := _BARE.match(text, *line)) and bare["number"] == "1":

@@ -1,1 +1,1 @@
-"""The information budget: whether the cited evidence changes a model's belief in a claim."""
+"""Measure the information budget: whether the cited evidence changes a model's belief in a claim."""

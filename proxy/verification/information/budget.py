@@ -1,6 +1,6 @@
-"""The budget of a claim in bits, and the status that follows from two probabilities.
+"""Compute the budget of a claim in bits, and the status that follows from two probabilities.
 
-Bits are signed, so that evidence which lowers belief counts against the claim. Statuses and flags are decided on the
+Bits are signed, so evidence that lowers belief counts against the claim. Statuses and flags are decided on the
 intervals of the probabilities; only the reported bits are clipped, so no decision depends on the clipping.
 """
 
@@ -18,10 +18,13 @@ TARGET = 0.95
 """The belief that a claim must reach to count as entailed; its negation is entailed at `1 - TARGET`."""
 
 TARGETS: dict[Method, float] = {"logprobs": TARGET, "service": TARGET, "samples": 0.7, "verifier": 0.55}
-"""The target by how probabilities are known: samples would have to be 72 of one mind to reach that of logprobs, and
-the embedded verifier, whose calibrated scores lie between 0.2 and 0.85, calls a claim supported from even odds on."""
+"""The target for each way to obtain a probability.
 
-_LEAST_TARGET = 0.55  # above even odds: a fact that nobody stated is believed at even odds
+With samples, the target of logprobs would need 72 unanimous ones. The embedded verifier has calibrated scores between
+0.2 and 0.85, and labels a claim supported from even odds on.
+"""
+
+_LEAST_TARGET = 0.55  # above even odds, the belief in a fact without any evidence
 
 LABELS: dict[BudgetStatus, Label] = {
     "supported": "supported",
@@ -34,7 +37,7 @@ LABELS: dict[BudgetStatus, Label] = {
     "no_context": "not_checked",
     "unavailable": "not_checked",
 }
-"""The label for each status: an undecided claim is not checked, neither clean nor a false alarm."""
+"""The label for each status: an undecided claim is `not_checked`, not an alarm."""
 
 _Band = Literal["low", "middle", "high"]
 _BANDS: tuple[_Band, ...] = ("low", "middle", "high")
@@ -44,8 +47,10 @@ _STATUS: dict[_Band, dict[_Band, BudgetStatus]] = {
     "middle": {"low": "not_entailed", "middle": "not_entailed", "high": "not_entailed"},
     "high": {"low": "supported", "middle": "supported", "high": "prior_leak"},
 }
-"""The status by the band of p1, then by that of p0. A contradiction is support of the negation, so the corners mirror
-each other: a claim that is believed or disbelieved without the evidence is neither supported nor contradicted by it.
+"""The status by the band of p1, then by that of p0.
+
+A contradiction is support of the negation, so the corners mirror each other. A claim that is believed or disbelieved
+without the evidence is neither supported nor contradicted by it.
 """
 
 _REASONS: dict[BudgetStatus, str] = {
@@ -62,15 +67,15 @@ _REASONS: dict[BudgetStatus, str] = {
 
 
 def target_of(stated: float, method: Method) -> float:
-    """The belief that evidence must carry a fact to: its stated confidence, in the range that estimates can reach."""
+    """Return the belief that evidence must reach for a fact: its stated confidence, limited to the reachable range."""
     return min(max(stated, _LEAST_TARGET), TARGETS[method])
 
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """Belief in a claim `without` one of its citations, and with it `alone` of all of them.
+    """The belief in a claim `without` one of its citations, and with it `alone` of all of them.
 
-    The latter matters, and need be asked for, only where the former is like belief with all of them.
+    `alone` matters, and need be requested, only if `without` is in the same band as the belief with all citations.
     """
 
     without: Estimate
@@ -78,7 +83,7 @@ class Ablation:
 
 
 def kl_bits(p: float, q: float) -> float:
-    """KL(Ber(p)‖Ber(q)) in bits: p·log2(p/q) + (1−p)·log2((1−p)/(1−q)), at least 0; infinite where q excludes p."""
+    """Return KL(Ber(p)‖Ber(q)) in bits: p·log2(p/q) + (1−p)·log2((1−p)/(1−q)); infinite if q excludes p."""
     return max(0.0, _term(p, q) + _term(1.0 - p, 1.0 - q))
 
 
@@ -89,14 +94,12 @@ def _term(p: float, q: float) -> float:
 
 
 def signed_bits(p: float, q: float) -> float:
-    """Return the signed change of belief from `q` to `p` in bits: `kl_bits` with the sign of `p - q`. Monotone
-    in `p`.
-    """
+    """Return the change of belief from `q` to `p` in bits: `kl_bits` with the sign of `p - q`. Monotone in `p`."""
     return math.copysign(kl_bits(p, q), p - q) if p != q else 0.0
 
 
 def gap_bits(p0: float, p1: float, target: float) -> float:
-    """Return the bits missing to `target`: those required less those observed. Positive exactly when p1 < target."""
+    """Return the bits missing to `target`: required less observed bits. Positive exactly if p1 < target."""
     if p1 == target:
         return 0.0
     if p0 in (0.0, 1.0):
@@ -105,9 +108,9 @@ def gap_bits(p0: float, p1: float, target: float) -> float:
 
 
 def gap_bounds(p0: Probability | None, p1: Probability, target: float) -> tuple[float, float]:
-    """The least and the most bits that can be missing, anywhere in the intervals; p0 that is not known may be any.
+    """Return the minimum and maximum of missing bits anywhere in the intervals; an unknown p0 may be any.
 
-    The gap falls as p1 rises. As a function of p0 it turns once, at the middle of p1 and target.
+    The gap falls as p1 rises. As a function of p0 it has one turning point, the mean of p1 and the target.
     """
     ends = (0.0, 1.0) if p0 is None else (p0.lower, p0.upper)
 
@@ -119,14 +122,14 @@ def gap_bounds(p0: Probability | None, p1: Probability, target: float) -> tuple[
 
 
 def unasked(*, has_context: bool, unknown: Sequence[str] = ()) -> Budget | None:
-    """The budget of a claim about which no model need be asked, else None; `unknown` are its citations of nothing."""
+    """Return the budget of a claim that needs no model query, else None; `unknown` are its citations of no source."""
     if not has_context:
         return _decided("no_context", TARGET)
     return _decided("unknown_citation", TARGET) if unknown else None
 
 
 def needs_p0(p1: Estimate, target: float = TARGET, threshold_bits: float = 0.0) -> bool:
-    """Return whether a p0 could decide the status, or whether the gap exceeds a threshold, given p1."""
+    """Return whether p0 could decide the status, or whether the gap exceeds the threshold, given p1."""
     if isinstance(p1, Unavailable):
         return False
     bands = _bands(p1, target)
@@ -138,10 +141,10 @@ def needs_p0(p1: Estimate, target: float = TARGET, threshold_bits: float = 0.0) 
 def measure(
     p1: Estimate, p0: Estimate | None = None, ablations: Sequence[Ablation] = (), target: float = TARGET
 ) -> Budget:
-    """Return the budget of a claim from estimates; p0 None was not requested. `target` lies in (0.5, 1).
+    """Return the budget of a claim from estimates; p0 is None if it was not requested.
 
-    A status is decided only when every pair of probabilities in the intervals has it. `ablations` are those of its
-    citations in their order, and matter for a supported claim only.
+    A status is decided only if every pair of probabilities in the intervals has it. `ablations` are those of the
+    citations, in order, and used for a supported claim only. Raises ValueError for a `target` outside (0.5, 1).
     """
     if not 0.5 < target < 1.0:
         raise ValueError(f"a target is a probability above one half, not {target}")
@@ -156,7 +159,7 @@ def measure(
 
 
 def towards(budget: Budget, target: float) -> Budget:
-    """Return a budget of the same status whose bits count towards another target."""
+    """Return a budget with the same status and its bits relative to another target."""
     if target == budget.target:
         return budget
     missing = budget.missing
@@ -164,7 +167,7 @@ def towards(budget: Budget, target: float) -> Budget:
 
 
 def is_settled(probability: Probability, target: float = TARGET) -> bool:
-    """Return whether the whole interval lies in one band, so that a better estimate would not change the decision."""
+    """Return whether the whole interval lies in one band, so that a better estimate cannot change the decision."""
     return len(_bands(probability, target)) == 1
 
 
@@ -192,7 +195,7 @@ def _possible(of_p1: Sequence[_Band], of_p0: Sequence[_Band]) -> set[BudgetStatu
 
 
 def _bands(probability: Probability, target: float) -> tuple[_Band, ...]:
-    """The bands that the interval touches: up to `1 - target`, between, from `target`."""
+    """Return the bands that the interval touches: up to `1 - target`, between, from `target`."""
     first, last = (_band(bound, target) for bound in (probability.lower, probability.upper))
     return _BANDS[first : last + 1]
 
@@ -206,7 +209,7 @@ def _decorative(
 ) -> tuple[int, ...]:
     """Return the indices of citations that change nothing, neither when removed from all nor when left alone.
 
-    Two that state the same each support the claim alone, and so neither is decorative.
+    Two citations with the same content each support the claim alone, so neither is decorative.
     """
     return tuple(
         place

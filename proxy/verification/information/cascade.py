@@ -1,6 +1,6 @@
-"""The last stage of judging a claim: query a model if words leave it undecided, and apply its answer.
+"""Judge a claim in the last stage: query a model if lexical matching leaves it undecided, and apply the answer.
 
-Earlier decisions are never overruled by a missing answer: an undecided budget leaves the verdict unchanged.
+A missing answer never overrules an earlier decision: an undecided budget leaves the verdict unchanged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _UNCLEAR = "The model said neither yes nor no."
 
 
 def is_undecided(judgement: Judgement, policy: ModelPolicy) -> bool:
-    """Return whether a claim is undecided: no exact check decides it, and its probability of support is in the band."""
+    """Return whether no exact check decides a claim, and its probability of support is in the policy's band."""
     if judgement.verdict.label not in ("supported", "unsupported"):
         return False
     worded = next((each for each in judgement.verdicts if each.verifier == "statement"), None)
@@ -57,7 +57,7 @@ def is_undecided(judgement: Judgement, policy: ModelPolicy) -> bool:
 
 
 def cited_evidence(claim: Claim, context: Context) -> tuple[tuple[Citation, ...], tuple[str, ...]]:
-    """The sources that a claim cites, each as one citation of all its text, and the labels that name none."""
+    """Return the sources that a claim cites, each as one citation of its whole text, and the labels of no source."""
     named = {label: context.resolve(label) for label in claim.cited}
     sources = {source.id: source for source in named.values() if source}
     return tuple(map(_whole, sources.values())), tuple(label for label, source in named.items() if source is None)
@@ -71,9 +71,9 @@ def unknown_citations(claim: Claim, sources: Sequence[Source]) -> tuple[str, ...
 def joined(judgement: Judgement, budget: Budget, context: Context, policy: Policy) -> Judgement:
     """Add a measured budget to a judgement; a decided budget replaces its verdict.
 
-    A budget of the embedded verifier changes no label, because its verdict is known already, and none overrules a
-    contradiction by numbers, names or negations of a source: text in a source may persuade a model, but not these. If
-    there was no answer in time, the verdict keeps less confidence.
+    A budget of the embedded verifier changes no label, because its verdict is known already. None overrules a
+    contradiction by numbers, names or negations of a source: text in a source may persuade a model, but not these
+    checks. If there was no answer in time, the confidence in the verdict is reduced.
     """
     measured = replace(judgement, budget=budget)
     if policy.model.backend == "local" and budget.missing is None:
@@ -90,11 +90,11 @@ def joined(judgement: Judgement, budget: Budget, context: Context, policy: Polic
 
 
 def label_of(budget: Budget) -> Label:
-    """Return the label of a budget. A claim that is certainly not believed is unsupported, even if its status is
-    undecided.
+    """Return the label of a budget.
 
-    Disbelief may also mean that the context does not mention the claim. It is a contradiction only if a service reports
-    it, or if a model firmly believes the claim without the evidence.
+    A claim whose whole interval of p1 is below the target is unsupported, even if its status is undecided. Disbelief
+    may also mean that the context does not mention the claim. It is a contradiction only if a service or the embedded
+    verifier reports it, or if a model firmly believes the claim without the evidence.
     """
     if budget.status == "contradicted" and budget.p1 is not None and not _is_opposed(budget, budget.p1):
         return "unsupported"

@@ -1,4 +1,4 @@
-"""Derive a probability from token probabilities or from samples, as an interval."""
+"""Estimate a probability, with an interval, from token probabilities or from samples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from proxy.types import Estimate, Probability, Unavailable
 
 CONFIDENCE = 0.95
-"""The confidence of the interval of a sampled probability, two-sided."""
+"""The confidence level of the two-sided interval of a sampled probability."""
 
 _ROUNDING = 1e-6  # see `Probability.resolution`
 _BISECTIONS = 60
@@ -17,9 +17,9 @@ _BISECTIONS = 60
 
 @dataclass(frozen=True, slots=True)
 class Masses:
-    """Probability at one token: on YES, on NO, on other text, and on prefixes of YES or NO.
+    """The probability at one token of YES, of NO, of other text, and of prefixes of YES or NO.
 
-    The remainder to 1 was not returned, and may be any of them.
+    The server did not return the rest of the probability mass (up to 1), which may belong to any of them.
     """
 
     yes: float = 0.0
@@ -30,15 +30,15 @@ class Masses:
 
 
 def exactly(value: float) -> Probability:
-    """A probability that is known, such as that of the embedded verifier."""
+    """Return a probability known exactly, such as that of the embedded verifier."""
     return Probability(value, value, value, "verifier")
 
 
 def from_masses(seen: Masses) -> Estimate:
-    """P(YES | YES or NO), renormalised; the value is the middle of the bounds.
+    """Return P(YES | YES or NO), renormalised; the value is the middle of the bounds.
 
-    The bounds give all that was not shown to the one and to the other. Unavailable when something else is likelier
-    than YES and NO together: then the model did not answer.
+    For each bound, all mass that was not returned is assigned to one of the two. Unavailable if other text is likelier
+    than YES and NO together, since then the model did not answer.
     """
     decided = seen.yes + seen.no + seen.maybe_yes + seen.maybe_no
     if seen.yes + seen.no <= 0.0 or seen.other > decided:
@@ -55,9 +55,9 @@ def from_masses(seen: Masses) -> Estimate:
 def from_samples(yes: int, no: int, other: int = 0) -> Estimate:
     """Return the share of YES among YES and NO answers, with the Clopper–Pearson interval at `CONFIDENCE`.
 
-    That interval is exact: it never covers less than it promises, also near 0 and 1 where decisions are made (Clopper
-    and Pearson 1934; Brown, Cai and DasGupta 2001 on why the others do). The resolution is half a sample. Unavailable
-    without an answer, or when most answers are neither.
+    Unlike approximate intervals, it never covers less than its level, also near 0 and 1 where decisions are made
+    (Clopper and Pearson 1934; Brown, Cai and DasGupta 2001). The resolution is half a sample. Unavailable without an
+    answer, or if most answers are neither.
     """
     count = yes + no
     if count == 0:
@@ -71,14 +71,12 @@ def from_samples(yes: int, no: int, other: int = 0) -> Estimate:
 
 
 def unanimous_samples(target: float) -> int:
-    """Return the number of unanimous YES samples for which the whole interval is at or above `target` (0–1,
-    exclusive).
-    """
+    """Return the number of unanimous YES samples whose interval is entirely at or above `target` (0–1, exclusive)."""
     return math.ceil(math.log((1.0 - CONFIDENCE) / 2) / math.log(target) - 1e-9)
 
 
 def _at_most(successes: int, count: int, p: float) -> float:
-    """P(X <= successes) of a binomial variable with these parameters."""
+    """Return P(X ≤ successes) for a binomial variable with these parameters."""
     return math.fsum(math.comb(count, k) * p**k * (1.0 - p) ** (count - k) for k in range(successes + 1))
 
 

@@ -1,4 +1,4 @@
-"""The prompt for a model: given the context, is the claim true, YES or NO.
+"""Build the prompt for a model: given the context, is the claim true, YES or NO?
 
 Context and claims are quoted as JSON, each on one line, followed by the question in plain text. No content of a source
 or a claim can end its quotation, begin a line or form a control token of a chat template.
@@ -31,13 +31,13 @@ _TOKENS_OF_ONE, _TOKENS_OF_LINE = 4, 8
 _UNSAFE = re.compile(
     r"<(?=[|｜/a-zA-Z_<])"  # <|im_end|>, </s>, <start_of_turn>, <<SYS>>, <｜User｜>
     r"|\[(?=/?[A-Z_]{3,}\])"  # [INST], [/INST], [TOOL_CALLS]
-    r"|[\x7f-\x9f\u2028\u2029\ud800-\udfff]"  # line breaks, and characters that cannot be encoded
+    r"|[\x7f-\x9f\u2028\u2029\ud800-\udfff]"  # control characters, line breaks, lone surrogates
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One call to a model: its messages, how many claims it asks about (ids "1" to `count`), and tokens to allow."""
+    """One call to a model: its messages, the number of claims in it (ids "1" to `count`), and the token limit."""
 
     system: str
     user: str
@@ -46,25 +46,25 @@ class Probe:
 
 
 def ask(claim: Claim, sources: Sequence[Source]) -> Probe:
-    """The question about one claim, which is read with its lead."""
+    """Return the question about one claim, which is quoted together with its lead."""
     user = _laid_out(sources, CLAIM_HEADING, _claim(claim), _ONE)
     return Probe(_SYSTEM, user, 1, _TOKENS_OF_ONE)
 
 
 def ask_all(claims: Sequence[Claim], sources: Sequence[Source]) -> Probe:
-    """The question about several claims on one context in one call; claim n has the id "n", counted from 1."""
+    """Return one question about several claims on one context; claim n has the id "n", counted from 1."""
     numbered = [{"id": str(place), **_claim(claim)} for place, claim in enumerate(claims, 1)]
     user = _laid_out(sources, CLAIMS_HEADING, numbered, _SEVERAL)
     return Probe(_SYSTEM, user, len(claims), _TOKENS_OF_LINE * len(claims))
 
 
 def quote(value: object) -> str:
-    """A JSON text on one line, without anything that a tokenizer or a reader could take for more than text."""
+    """Return a JSON text on one line, with line breaks and control tokens of chat templates escaped."""
     return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def _laid_out(sources: Iterable[Source], heading: str, asked: object, question: str) -> str:
-    """The context first, so that servers that keep prefixes read it once for all claims."""
+    """Return the prompt, context first, so that servers with prefix caches process it once for all claims."""
     context = [_named(source) for source in sources]
     return "\n".join((CONTEXT_HEADING, quote(context), "", heading, quote(asked), "", question))
 

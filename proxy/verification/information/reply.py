@@ -1,4 +1,4 @@
-"""Parse a model's reply to a probe into probabilities. Anything but a plain YES or NO is unavailable, never a NO."""
+"""Parse a model's reply to a probe into probabilities. Any reply but a plain YES or NO is unavailable, never a NO."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _BLANK = " \t\n"
 _VERDICT = re.compile(r"[\s*_`\"'(\[]*(?P<word>yes|no)(?P<rest>[^\n]*)", re.IGNORECASE)
 _ENDS = re.compile(r"[*_`\"')\]]*\s*(?:$|[.,;:!])")
 _LINE = re.compile(r"[ \t*_`\-]*\[?(?P<id>\d{1,4})\]?[ \t]*[:.)][ \t*_`]*(?P<rest>.*)")
-_LEAST = -9999.0  # a logarithm as low as that is no probability
+_LEAST = -9999.0  # floor of log probabilities; OpenAI returns it for negligible ones
 _MOST = 1.01  # maximum sum of the probabilities of one token, allowing for rounding
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token that was chosen, its probability, and the likeliest others at its place with theirs (0–1)."""
+    """A chosen token, its probability, and the likeliest alternatives with theirs (0–1)."""
 
     text: str
     probability: float
@@ -40,9 +40,9 @@ class Reply:
 
 
 def from_openai(body: Mapping[str, Any]) -> tuple[Reply, ...]:
-    """The choices of a chat completion, with `logprobs.content` as OpenAI, vLLM, llama.cpp and Ollama's /v1 write it.
+    """Return the choices of a chat completion, with `logprobs.content` as in the OpenAI API.
 
-    A field that is missing or of the wrong type reads as one that is not there.
+    vLLM, llama.cpp and Ollama's /v1 use the same form. A field of the wrong type is treated as missing.
     """
     return tuple(
         Reply(_text(_get(choice, "message", "content")), _tokens(_get(choice, "logprobs", "content")))
@@ -51,7 +51,7 @@ def from_openai(body: Mapping[str, Any]) -> tuple[Reply, ...]:
 
 
 def read(reply: Reply) -> Estimate:
-    """The probability of YES in the answer about one claim."""
+    """Return the probability of YES in the answer about one claim."""
     found = _VERDICT.match(reply.text)
     if found is None or not _ENDS.match(found["rest"]):
         return Unavailable("no_verdict")
@@ -59,9 +59,9 @@ def read(reply: Reply) -> Estimate:
 
 
 def read_all(reply: Reply, count: int) -> tuple[Estimate, ...]:
-    """Return the probabilities of YES in the answer about `count` claims; ask again alone about unavailable ones.
+    """Return the probabilities of YES in the answer about `count` claims; query unavailable ones again, one by one.
 
-    A claim has a probability when exactly one line has its id and only YES or NO. An unexpected id means that the model
+    A claim has a probability if exactly one line has its id and only YES or NO. An unexpected id means that the model
     numbered the claims differently, so then none has one.
     """
     return tuple(
@@ -77,13 +77,13 @@ def says(reply: Reply) -> bool | None:
 
 
 def says_all(reply: Reply, count: int) -> tuple[bool | None, ...]:
-    """The same of each claim of a group; None where `read_all` would ask again."""
+    """Return the answer on each claim of a group: YES (True), NO (False), or None where `read_all` has no span."""
     places = _places(reply.text, count)
     return tuple(None if place is None else reply.text[slice(*place)].lower() == "yes" for place in places)
 
 
 def sampled(said: Sequence[bool | None]) -> Estimate:
-    """The probability of YES from repeated answers about one claim."""
+    """Return the probability of YES from repeated answers about one claim."""
     return from_samples(said.count(True), said.count(False), said.count(None))
 
 
@@ -113,9 +113,9 @@ def _place(line: re.Match[str]) -> tuple[int, int] | None:
 
 
 def _at(reply: Reply, start: int, end: int, *, is_first: bool) -> Estimate:
-    """Return the probability of YES at the word `[start, end)` of the answer, from its first token.
+    """Return the probability of YES at the word `[start, end)` of the answer.
 
-    As the first word of an answer it is only as certain as the text before it, blanks and markup.
+    For the first word of an answer, it is multiplied by the probability of the tokens before it: blanks and markup.
     """
     if reply.tokens is None:
         return Unavailable("no_logprobs")
@@ -189,7 +189,7 @@ def _token(entry: object) -> Token | None:
 
 
 def _weighed(entry: object) -> tuple[str, float] | None:
-    """A token with its probability; OpenAI writes −9999 for one that is out of reach."""
+    """Return a token with its probability, None if malformed; OpenAI writes −9999 for a negligible probability."""
     text, logprob = _get(entry, "token"), _get(entry, "logprob")
     if not isinstance(text, str) or isinstance(logprob, bool) or not isinstance(logprob, int | float):
         return None

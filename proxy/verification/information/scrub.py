@@ -1,4 +1,4 @@
-"""Remove the cited evidence from a context: cited spans are replaced by a marker, the structure around them stays."""
+"""Remove cited evidence from a context: cited spans are replaced by a marker, the structure around them remains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proxy.verification.words import words
 
 MARKER = "[EVIDENCE REMOVED]"
 
-_REPEATED_CHARS, _REPEATED_WORDS = 20, 4  # from which the same words elsewhere are the same evidence, not chance
+_REPEATED_CHARS, _REPEATED_WORDS = 20, 4  # minimum size of a copy; shorter repetitions may be chance
 
 _GAP = re.compile(r"[ \t]*")
 _CELL = re.compile(r"[^\n\r|\t]+")
@@ -24,7 +24,7 @@ _Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Two contexts about one citation: `without` it alone, and with it `alone`, all others scrubbed."""
+    """The sources for the ablation of one citation: `without` it, and with it `alone`, all others removed."""
 
     without: tuple[Source, ...]
     alone: tuple[Source, ...]
@@ -35,9 +35,9 @@ def scrub(
 ) -> tuple[Source, ...]:
     """Return the sources with every cited span replaced by `MARKER`, and everything else unchanged.
 
-    Spans that overlap or touch get one marker, lines and table cells one each. Copies of the cited words elsewhere, of
-    four words or more under the folding of quotations, are replaced as well: a copy is the same evidence. Spans of
-    `kept` stay in any case. A citation of an unknown source changes nothing.
+    Spans that overlap or touch get one marker; separate lines and table cells get one each. Copies elsewhere of at
+    least four cited words, as folded for quotations, are replaced as well, because they are the same evidence. Spans of
+    `kept` are never replaced. A citation of an unknown source changes nothing.
     """
     spans = [_cited(source, citations) for source in sources]
     evidence = [piece for source, own in zip(sources, spans, strict=True) for piece in _pieces(source, own)]
@@ -48,12 +48,12 @@ def scrub(
 
 
 def scrub_all(sources: Sequence[Source]) -> tuple[Source, ...]:
-    """The sources with nothing but their structure left: the context of p0 for a claim that cites nothing."""
+    """Return the sources with only their structure: the context of p0 for a claim that cites nothing."""
     return tuple(_without(source, [(0, len(source.text))], ()) for source in sources)
 
 
 def leave_one_out(sources: Sequence[Source], citations: Sequence[Citation]) -> tuple[LeftOut, ...]:
-    """Return the context without each citation, and with it alone, in order; the other citations stay, or go, whole."""
+    """Return the sources without each citation, and with it alone, in the order of the citations."""
     apart = [(each, [other for other in citations if other != each]) for each in citations]
     return tuple(
         LeftOut(scrub(sources, [each], kept=others), scrub(sources, others, kept=[each])) for each, others in apart
@@ -66,7 +66,7 @@ def _stands(citation: Citation, source: Source) -> bool:
 
 
 def _cited(source: Source, citations: Iterable[Citation]) -> list[_Span]:
-    """The cited spans of a source, counted into its text."""
+    """Return the cited spans of a source, relative to its text."""
     return [
         (each.start - source.offset, each.end - source.offset)
         for each in citations
@@ -99,7 +99,7 @@ def _without(source: Source, spans: Iterable[_Span], kept: Iterable[_Span]) -> S
 
 
 def _marked(cell: re.Match[str]) -> str:
-    """A line or cell with the marker for its words, and with its indent, bullet and trailing space."""
+    """Return a line or cell with the marker for its words, and with its indent, bullet and trailing space."""
     text = cell.group()
     lead = _LEAD.match(text)
     start, end = lead.end() if lead else 0, len(text.rstrip())
@@ -107,7 +107,7 @@ def _marked(cell: re.Match[str]) -> str:
 
 
 def _merged(text: str, spans: Iterable[_Span]) -> list[_Span]:
-    """The spans in order, those joined that overlap or have nothing but spaces between them."""
+    """Return the spans in order, merged if they overlap or have only spaces and tabs between them."""
     merged: list[_Span] = []
     for start, end in sorted(spans):
         if merged and (start <= merged[-1][1] or _GAP.fullmatch(text, merged[-1][1], start)):
@@ -118,7 +118,7 @@ def _merged(text: str, spans: Iterable[_Span]) -> list[_Span]:
 
 
 def _less(spans: Iterable[_Span], kept: Sequence[_Span]) -> Iterator[_Span]:
-    """The parts of the spans that lie in no kept span."""
+    """Yield the parts of the spans that lie in no kept span."""
     for start, end in spans:
         position = start
         for kept_start, kept_end in kept:

@@ -1,7 +1,7 @@
 """Judge one assertion with the embedded verifier and measure its budget, without calls to a model.
 
-Its label decides: the probabilities are its calibrated scores limited to the label's side of the target, and even odds
-if no source mentions the claim, because it has no knowledge of the world.
+The label decides: the probability is the calibrated score, limited to the label's side of the target, and even odds if
+no source mentions the claim, because the verifier has no knowledge of the world.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def assertion(text: str, id_: str = "c1", lead: str = "") -> Claim:
 
 
 def judge_assertion(claim: Claim, context: Context, policy: Policy, judge: Judge = Judge()) -> Judgement:
-    """Return one judgement on all statements of a claim: the gravest decides, and the evidence of all is kept."""
+    """Return one judgement on all statements of a claim: the most serious label, with all evidence for that label."""
     if claim.skip_reason:
         return unjudged(claim, "skipped", "")
     whole = replace(policy, verify_hedged=True)
@@ -55,9 +55,9 @@ def judge_assertion(claim: Claim, context: Context, policy: Policy, judge: Judge
 
 
 def targets_of(stated: float | None) -> Callable[[Method], float]:
-    """Return the belief that evidence must carry a claim to, by method: the stated confidence as far as it can reach.
+    """Return the belief that evidence must reach for a claim, by method: the stated confidence, limited to its range.
 
-    The embedded verifier reaches it where a source states the very words.
+    The embedded verifier reaches it if a source states the claim word for word.
     """
 
     def target(method: Method) -> float:
@@ -75,7 +75,7 @@ def prove(
     judge: Judge = Judge(),
     target: float = TARGET,
 ) -> Judgement:
-    """Judge a claim against the sources and measure its budget: p1 with them, p0 with only their structure left."""
+    """Judge a claim against the sources and measure its budget: p1 with the sources, p0 with only their structure."""
     context = Context(sources)
     return with_budget(
         judge_assertion(claim, context, policy, judge),

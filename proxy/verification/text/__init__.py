@@ -1,1 +1,1 @@
-"""English text: sentences, general vocabulary, and what the words of a text assert or deny."""
+"""Process English text: sentences, general vocabulary, and which words a text asserts or denies."""

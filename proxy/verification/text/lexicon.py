@@ -1,6 +1,6 @@
-"""What general English knows about words: irregular forms, synonyms, opposites, peoples. Data, and how to look it up.
+"""General English vocabulary: irregular forms, synonyms, opposites, nationalities. Data and its lookup functions.
 
-A word belongs to one synonym set only, so that meaning never drifts along a chain of near-synonyms.
+A word belongs to one synonym set only, so that meaning does not drift along a chain of near-synonyms.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ criterion criteria|phenomenon phenomena|bacterium bacteria|datum data|medium med
 bad worse worst|far further farther furthest
 """
 
-# Each group: words that a faithful paraphrase exchanges.
+# Each group: words that a faithful paraphrase may exchange.
 _SYNONYMS = """
 rise raise increase grow growth climb gain surge jump soar upturn escalate
 fall decrease decline drop plunge shrink reduction reduce diminish lower slump downturn lessen cut
@@ -89,7 +89,7 @@ thirty 30|forty 40|fifty 50|sixty 60|seventy 70|eighty 80|ninety 90|population i
 apology apologise apologize
 """
 
-# The same for names: months, peoples and their countries. Any other name stands for itself alone.
+# The same for names: months, nationalities and countries. Any other name has no synonym.
 _NAME_SYNONYMS = """
 usa us america american|uk britain british|eu europe european|un nations|january jan
 february feb|march mar|april apr|august aug|september sept sep
@@ -102,7 +102,7 @@ ukraine ukrainian|korea korean|vietnam vietnamese|thailand thai|philippines fili
 pakistan pakistani|afghanistan afghan|syria syrian|africa african|asia asian
 """
 
-# Each pair: what can not both be said of the same thing in the same respect.
+# Each pair: words that cannot both be true of the same thing in the same respect.
 _OPPOSITES = """
 rise fall|buy sell|begin end|start stop|win lose|big small|fast slow|strong weak|high low|hot cold|long short
 wide narrow|old young|old new|early late|earlier later|before after|more less|more fewer|most least
@@ -128,13 +128,13 @@ warmer cooler|wider narrower|heavier lighter|richer poorer|cheaper dearer|happie
 indoor outdoor|ahead behind|noon midnight|full part
 """
 
-# Words of an answer about its own sources: they assert nothing that a source could say.
+# Words of an answer about its sources, which no source could state.
 _FRAME = """
 according passage passages provided context document documents article text source sources excerpt information based
 given above below following summary overall conclusion yes sure okay ok oh well hello hi thanks mention mentioned
 """
 
-# Content words so common that finding or missing one says little.
+# Content words so common that their presence or absence means little.
 _LIGHT = """
 able about achieve across actually again almost along already also always among another any approach appear appears
 around aspect available because before between bit call called case certain come consider describe describes described
@@ -148,7 +148,7 @@ take term thing think though time type typically under until use useful usual us
 while whole with within without work yet
 """
 
-# Prepositions, conjunctions, pronouns and adverbs of place, time and degree, which another wording exchanges at will.
+# Prepositions, conjunctions, pronouns and adverbs of place, time and degree, which another wording may exchange freely.
 _GRAMMAR = """
 above after against ago although amid anybody anyone anything apart approximately away before behind below beneath
 beside besides between beyond despite down each either else elsewhere every everybody everyone everything except
@@ -157,7 +157,7 @@ somewhat somewhere though throughout today together tomorrow toward towards twic
 whenever whereas wherever whether whichever whoever yesterday
 """
 
-# Words that only point at the subject, or place a claim in the course of the answer: no source repeats them.
+# Words that only refer to the subject, or structure the answer: sources do not repeat them.
 _REFERENTS = """
 company firm organisation organization author writer narrator speaker user people person individual someone anybody
 report paper study researcher website webpage page story piece content section question answer statement claim topic
@@ -167,13 +167,13 @@ note state mention include provide describe explain indicate refer highlight emp
 addition other others etc term terms yet already still together
 """
 
-# What no source bears out unless it says so itself: evaluations.
+# Evaluations, which a source supports only if it states them itself.
 _EVALUATIVE = """
 good great excellent bad poor terrible successful unsuccessful impressive disappointing outstanding remarkable amazing
 wonderful awful perfect mediocre superb
 """
 
-# Behind a negator these make it no negation of what follows: "not only", "no more than", "no doubt".
+# After a negator, these words cancel the negation of the words that follow: "not only", "no more than", "no doubt".
 NOT_NEGATED = frozenset("such only just merely simply more less fewer later earlier doubt until mention".split())
 
 _TITLES = """
@@ -187,7 +187,7 @@ january february march april may june july august september october november dec
 sept oct nov dec monday tuesday wednesday thursday friday saturday sunday spring summer autumn fall winter
 """
 
-# Units and number words, of which one in place of another changes what is said.
+# Units and number words: replacing one by another changes the statement.
 _UNITS = """
 mg g kg mcg ug lb lbs oz ton tons tonne tonnes mm cm m km in inch inches ft foot feet yard yards mile miles ml l
 liter liters litre litres gallon gallons second seconds minute minutes hour hours day days week weeks month months
@@ -197,16 +197,16 @@ kw mw gw kwh mwh volt volts watt watts one two three four five six seven eight n
 third fourth fifth half quarter twice double triple
 """
 
-# Verbs that ascribe something to a subject.
+# Verbs that ascribe a property to a subject.
 LINKING = frozenset("is are was were be been being remains remain remained stays stayed became becomes seems".split())
 
-# Verbs that mean the same when their two names change places.
+# Verbs that mean the same if subject and object are exchanged.
 _SYMMETRIC = "meet marry merge play face debate join partner collaborate resemble equal date"
 
-# Opposites that tell one event from its two sides: what one sells another buys.
+# Verbs that describe one event from its two sides: the seller's and the buyer's.
 CONVERSE = frozenset("buy bought sell sold lend lent borrow give receiv import export".split())
 
-# What each quantifier says about how much of its noun it holds for.
+# The amount that each quantifier expresses.
 QUANTIFIERS = {
     word: amount
     for amount, quantifiers in {
@@ -219,7 +219,7 @@ QUANTIFIERS = {
     for word in quantifiers.split()
 }
 
-# What the source may not say of a noun of which the answer says the first.
+# The amounts in a source that contradict an amount in the answer.
 QUANTIFIER_CONFLICTS = {
     "all": frozenset(("some", "many", "few", "none")),
     "some": frozenset(("none",)),
@@ -240,7 +240,7 @@ def _groups(table: str) -> list[list[str]]:
 
 
 def _concepts() -> dict[str, str]:
-    """Every listed stem and the stem that stands for its meaning; the first group that lists a word has it."""
+    """Return the concept of every listed stem, itself a stem; the first group that lists a word determines it."""
     concepts: dict[str, str] = {}
     bases = {form: base for base, *forms in _groups(_IRREGULAR) for form in forms}
     for group in (*_groups(_SYNONYMS), *_groups(_NAME_SYNONYMS)):
@@ -251,13 +251,13 @@ def _concepts() -> dict[str, str]:
 
 
 def _with_forms(table: str) -> frozenset[str]:
-    """The stems of listed words and of their irregular forms."""
+    """Return the stems of listed words and of their irregular forms."""
     listed = {stem(word) for word in table.split()}
     return frozenset(listed.union(*(group for group in _groups(_IRREGULAR) if group[0] in listed)))
 
 
 def _ordinals() -> Iterable[tuple[str, str]]:
-    """Every two of the first twelve places in a row: what is third is not fourth."""
+    """Return every pair of the ordinals from first to twelfth, as opposites of each other."""
     names = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
     return permutations((_CONCEPTS.get(stem(name), stem(name)) for name in names), 2)
 
@@ -295,29 +295,29 @@ SYMMETRIC_CONCEPTS = frozenset(_CONCEPTS.get(stem(word), stem(word)) for word in
 
 
 def is_listed(word: str) -> bool:
-    """Return whether the stem `word` is one of general English that is listed here."""
+    """Return whether the stem `word` is in this vocabulary."""
     return word in _CONCEPTS or word in LIGHT_WORDS or word in REFERENTS or bool(opposites(word))
 
 
 def concept(word: str) -> str:
-    """The stem that stands for the meaning of the stem `word`: its base form's, or its synonym set's."""
+    """Return the concept of the stem `word`: the head of its synonym set, else its base form, else itself."""
     return _CONCEPTS.get(word, word)
 
 
 def same_meaning(word: str) -> frozenset[str]:
-    """Every stem that may stand for the stem `word` in a paraphrase, itself included."""
+    """Return every stem that may replace the stem `word` in a paraphrase, including itself."""
     return _MEMBERS.get(concept(word)) or frozenset((word,))
 
 
 @memo(4096, LONGEST_WORD)
 def opposites(word: str) -> frozenset[str]:
-    """Every stem that denies the stem `word` when it stands in its place."""
+    """Return every stem that is an opposite of the stem `word`."""
     return frozenset(stem for head in _OPPOSED.get(concept(word), ()) for stem in same_meaning(head))
 
 
 @memo(2**15, LONGEST_WORD)
 def root(word: str) -> str:
-    """The stem `word` without its derivational suffix: "organization" and "organize" share one."""
+    """Return the stem `word` without its derivational suffix: "organization" and "organize" have the same root."""
     for suffix in _SUFFIXES:
         if len(word) - len(suffix) >= 4 and word.endswith(suffix):
             return word[: -len(suffix)]

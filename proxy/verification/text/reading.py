@@ -1,4 +1,4 @@
-"""A text read word by word: what it denies, what it asserts, and which of its words are names."""
+"""Parse a text into words: which are negated, which are ascribed values, and which are names."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ _COMMON_OPENERS = frozenset(
     "when while whil if after before although because becaus since sinc however according accord many most all both "
     "former though unlike unlik despite despit two three one other another new".split()
 )
-_PRONOUNS = frozenset(("nothing", "nobody", "none", "neither", "nowhere"))  # deny the verb, not what follows
+_PRONOUNS = frozenset(("nothing", "nobody", "none", "neither", "nowhere"))  # they deny the verb, not the next words
 _NOBODY = frozenset(("nobody", "nothing"))
 _AUXILIARIES = frozenset("is are was were be been has have had can could will would should may might did does".split())
 _AFFIRMING = frozenset(("true", "yes"))
 _REFUTING = frozenset(("false", "no", "none", "never"))
 _LONGEST_NAME = 8  # words to either side within one name
-_REACH = 4  # how many words behind a negator, or an attribute, still belong to it
+_REACH = 4  # words; the reach of a negator, and of a linking verb to its attribute
 _NOWHERE: frozenset[int] = frozenset()
 
 
 class Reading:
-    """A text read for its vetoes: its words, which of them are negated, and where each meaning stands.
+    """A text parsed into words for the veto checks: which words are negated, and where each concept occurs.
 
-    `measured` are the places of words inside quantities and dates, which are judged by their value and not as words.
+    `measured` are the places of words inside quantities and dates, which are compared by value and not as words. A
+    place is an index into `words`.
     """
 
     def __init__(self, text: str, quantities: Sequence[Quantity] = ()) -> None:
@@ -48,19 +49,19 @@ class Reading:
         self.measured = inside(self.words, quantities)
 
     def measured_by(self, quantities: Sequence[Quantity]) -> Reading:
-        """The same text with `quantities` measured in it."""
+        """Return the same text with these quantities as `measured`."""
         reading = copy(self)
         reading.measured = inside(self.words, quantities)
         return reading
 
     @cached_property
     def concepts(self) -> tuple[str, ...]:
-        """The meaning of each word, in order."""
+        """The concept of each word, in order."""
         return tuple([concept(word.stem) for word in self.words])
 
     @cached_property
     def places(self) -> dict[str, list[int]]:
-        """Where each meaning stands, as places in `words`."""
+        """The places of each concept."""
         places: dict[str, list[int]] = defaultdict(list)
         for place, meaning in enumerate(self.concepts):
             places[meaning].append(place)
@@ -86,12 +87,12 @@ class Reading:
 
     @cached_property
     def denies(self) -> bool:
-        """Whether any word is a negator."""
+        """Return whether any word is a negator."""
         return any(word.is_negator for word in self.words)
 
     @cached_property
     def negated(self) -> frozenset[int]:
-        """The places of the words that a negator denies: the first content word behind it in its clause."""
+        """The places of the denied words: the first content word after each negator, `refuted` and `denied_of_all`."""
         asserted_otherwise = self.refuted | self.denied_of_all
         if not self.denies:
             return asserted_otherwise
@@ -100,7 +101,7 @@ class Reading:
 
     @cached_property
     def denied_of_all(self) -> frozenset[int]:
-        """The places of the verbs whose subject is "nobody" or "nothing": nobody else did it either."""
+        """The places of the verbs whose subject is "nobody", "nothing" or "no one"."""
         verbs: set[int] = set()
         for place in range(len(self.words) - 1) if self.denies else ():
             lower, after = self.words[place].lower, place + 1
@@ -114,12 +115,12 @@ class Reading:
 
     @cached_property
     def refuted(self) -> frozenset[int]:
-        """The places of attributes that are said not to hold: "refundable: false"."""
+        """The places of attributes with a negative value: "refundable: false"."""
         return self._fields_that_say(_REFUTING)
 
     @cached_property
     def affirmed(self) -> frozenset[int]:
-        """The places of attributes that are said to hold: "gift wrap: true"."""
+        """The places of attributes with a positive value: "gift wrap: true"."""
         return self._fields_that_say(_AFFIRMING)
 
     def _fields_that_say(self, values: frozenset[str]) -> frozenset[int]:
@@ -135,7 +136,7 @@ class Reading:
 
     @cached_property
     def attributes(self) -> tuple[tuple[int, int], ...]:
-        """`(name, value)` as places, wherever the text ascribes a value: "priority: high", "the priority is high"."""
+        """Pairs of places `(name, value)` where the text ascribes a value: "priority: high", "the priority is high"."""
         return tuple(self._ascribed())
 
     def _ascribed(self) -> Iterator[tuple[int, int]]:
@@ -154,18 +155,18 @@ class Reading:
         if not self.words[place].is_negator or self.words[place].lower in _PRONOUNS:
             return False
         if self.words[place].lower == "without" and self._denies_besides(place):
-            return False  # "no entry without a ticket": the ticket is asked for
+            return False  # "no entry without a ticket": a ticket is required
         return not (place + 1 < len(self.words) and self.words[place + 1].lower in NOT_NEGATED)
 
     def _denies_besides(self, place: int) -> bool:
-        """Whether the sentence has another negator."""
+        """Return whether the sentence has another negator."""
         return any(
             word.is_negator and at != place and not self._is_cut(*sorted((at, place)))
             for at, word in enumerate(self.words)
         )
 
     def head(self, place: int) -> int | None:
-        """The first content word behind `place` in its clause, within reach."""
+        """Return the place of the first content word after `place`, in its clause and at most `_REACH` words away."""
         for near in range(place + 1, min(place + 1 + _REACH, len(self.words))):
             word = self.words[near]
             if _CLAUSE_BREAK.search(self.text, self.words[near - 1].end, word.start) or word.text in _TURNS:
@@ -175,7 +176,7 @@ class Reading:
         return None
 
     def has_negator_near(self, place: int) -> bool:
-        """Whether anything in the word's neighbourhood, within its sentence, is denied."""
+        """Return whether there is a negator near the word, in its sentence."""
         near = range(max(0, place - 2 * _REACH), min(len(self.words), place + _REACH))
         return any(self.words[at].is_negator and not self._is_cut(*sorted((at, place))) for at in near)
 
@@ -183,14 +184,14 @@ class Reading:
         return bool(_SENTENCE_BREAK.search(self.text, self.words[first].end, self.words[last].start))
 
     def is_hypothetical(self, place: int) -> bool:
-        """Whether the words before it make of an assertion a possibility, a condition or a wish."""
+        """Return whether the words before it make it a possibility, a condition or a wish."""
         return any(
             self.words[near].lower in _HYPOTHETICAL and not self.words[near + 1].is_negator
             for near in range(max(0, place - _REACH), place)
         )
 
     def is_name(self, place: int) -> bool:
-        """Whether the word is a proper name by its writing: a capital where grammar asks for none."""
+        """Return whether the word is a proper name by its spelling: a capital where grammar requires none."""
         return place in self._named
 
     @cached_property
@@ -207,13 +208,13 @@ class Reading:
         return not self.starts_sentence(place) or self._in_name_run(place)
 
     def names(self, quantities: Sequence[Quantity]) -> frozenset[str]:
-        """The stems of the proper names that lie in none of `quantities`."""
+        """Return the stems of the proper names that are in none of `quantities`."""
         measured = inside(self.words, quantities)
         named = (self.words[place] for place in self._named - measured)
         return frozenset(word.stem for word in named if word.lower not in TITLES)
 
     def name_run(self, place: int) -> range:
-        """Return the places of the capitalised words adjacent to the one at `place`, at most `_LONGEST_NAME`."""
+        """Return the places of the capitalised words around `place`, at most `_LONGEST_NAME` to either side."""
         first, last = self._name_bounds
         low = first[place - 1] if place and first[place - 1] >= 0 else place
         high = last[place + 1] if place + 1 < len(self.words) and last[place + 1] >= 0 else place
@@ -221,7 +222,7 @@ class Reading:
 
     @cached_property
     def _name_bounds(self) -> tuple[list[int], list[int]]:
-        """For each word, the first and the last place of its run of capitalised words (-1: it is in none). Linear."""
+        """The first and the last place of each word's run of capitalised words; -1 if it is in none. Linear."""
         parts = [word.is_capital and word.lower not in TITLES for word in self.words]
         first, last = [-1] * len(parts), [-1] * len(parts)
         for place, is_part in enumerate(parts):
@@ -233,7 +234,7 @@ class Reading:
         return first, last
 
     def starts_sentence(self, place: int) -> bool:
-        """Whether the word opens a sentence, a quotation or a line, where anything is capitalised."""
+        """Return whether the word begins a sentence, a quotation or a line, where any word is capitalised."""
         if place == 0:
             return True
         before = self.words[place - 1]
@@ -253,12 +254,12 @@ class Reading:
 
 @memo(16, 4096, long_entries=2)
 def read_claim(text: str) -> Reading:
-    """The text of a claim, read once for all verifiers."""
+    """Parse the text of a claim, cached for all verifiers."""
     return Reading(text)
 
 
 def inside(text_words: Sequence[Word], quantities: Sequence[Quantity]) -> frozenset[int]:
-    """The places of the words that lie in `quantities`, which stand in order. Linear in both."""
+    """Return the places of the words inside `quantities`, which must be in order. Linear in both."""
     if not quantities:
         return _NOWHERE
     places: list[int] = []

@@ -1,7 +1,7 @@
-"""Sentences of one block of text: the library's boundaries, corrected where answers of models differ from plain prose.
+"""Split one block of text into sentences: the boundaries of the library, corrected for the answers of models.
 
-A citation after the full stop belongs to the sentence before it; nothing is cut inside a quotation, a parenthesis, code
-or a link; a line break ends a sentence where the line was not merely wrapped.
+A citation after the full stop belongs to the sentence before it. There is no boundary inside a quotation, a
+parenthesis, code or a link. A line break ends a sentence unless the line was merely wrapped.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from itertools import chain
 from sentencex import get_sentence_boundaries
 
 QUOTE_LIMIT = 600
-"""A quotation mark that is not closed within so many characters is taken as a stray one."""
+"""Maximum length of a quotation in characters; an opening mark without a closing one in this range is ignored."""
 
 _WINDOW = 4096
 _WRAPPED_LINE = 60
 
-# Marks over which the library's pairing takes quadratic time; pairs are our own affair (_KEEP), and so are CJK stops.
+# Marks that the library pairs in quadratic time (_KEEP pairs them instead), and CJK stops (see _CJK_END).
 _MASK = str.maketrans(
     dict.fromkeys("\"'`“”‘’«»‹›„‚「」『』《》〈〉【】", "*") | dict.fromkeys("。！？｡", "x") | {"\n": " "}
 )
@@ -40,11 +40,11 @@ _KEEP = re.compile(
 )
 _CJK_END = re.compile(r"[。！？｡]++(?:[」』”’\"）)]++(?!\w))?+")
 _CLOSED = re.compile(r"[.!?…][\"'”“’»*_)\]¹²³⁴-⁹]++(?=\s++[\"“‘*_(]*+[A-Z])")
-_PARTED = re.compile(r"(?<=[\w'\"] )[!?]++(?=\s)")  # "is it ? it is": text that was cut into words and joined again
+_PARTED = re.compile(r"(?<=[\w'\"] )[!?]++(?=\s)")  # "is it ? it is": text joined from tokens
 _CLOSERS = re.compile(r"[\"'”’»*_)\]]+")
 _CLOSING = frozenset("\"'”’»*_)]")
 _CITING = frozenset("[【(¹²³⁰⁴⁵⁶⁷⁸⁹")
-_ILL = re.compile(r"\bill\.\s(?=[A-Z])")  # no state: "Ill." has a capital
+_ILL = re.compile(r"\bill\.\s(?=[A-Z])")  # not the state, which is "Ill."
 _WORD = re.compile(r"[^\W_]")
 _GLUED = re.compile(
     r"[a-z]{2}\.(?!Com|Net|Org|Name)(?:[A-Z][a-z]{2,20}+(?=[\s,])|(?:It|In|He|We|If|As|At|On|To|A|I)\s)"
@@ -66,9 +66,9 @@ _LAST_WORD = re.compile(r"([^\W\d_]+)\.?$")
 
 
 def sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Spans `(start, end)` of the sentences of one block, without the white space around them.
+    """Yield the spans `(start, end)` of the sentences of one block, without the white space around them.
 
-    Every letter and digit of `text` lies in exactly one span. Any Unicode is accepted. Lazy, and linear in the length.
+    Every letter and digit of `text` is in exactly one span. Accepts any Unicode; lazy, and linear in the length.
     """
     start = 0
     for cut in chain(_cuts(text), (len(text),)):
@@ -83,7 +83,7 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _cuts(text: str) -> Iterator[int]:
-    """Where a new sentence begins, in order."""
+    """Yield the offsets at which a new sentence begins, in order."""
     cuts = heapq.merge(
         (cut for found in library_cuts(text) if (cut := _shift(text, found))),
         (match.end() for match in _CLOSED.finditer(text) if _closes_a_sentence(text, match)),
@@ -96,12 +96,12 @@ def _cuts(text: str) -> Iterator[int]:
 
 
 def kept_whole(text: str) -> list[tuple[int, int]]:
-    """Spans that are never cut: quotations, parentheses, brackets, code and addresses of bounded length."""
+    """Return the spans without boundaries: quotations, parentheses, brackets, code and URLs of bounded length."""
     return [match.span() for match in _KEEP.finditer(text)]
 
 
 def _outside(cuts: Iterable[int], spans: Iterator[tuple[int, int]]) -> Iterator[int]:
-    """The cuts that fall strictly inside none of the spans that are kept whole."""
+    """Yield the cuts that are strictly inside none of the spans."""
     start, end = next(spans, (0, 0))
     for cut in cuts:
         while end <= cut and end:
@@ -111,9 +111,10 @@ def _outside(cuts: Iterable[int], spans: Iterator[tuple[int, int]]) -> Iterator[
 
 
 def library_cuts(text: str) -> Iterator[int]:
-    """Where the library ends each sentence, in order; linear, and for any Unicode, which the library itself is not.
+    """Yield the offsets at which the library ends a sentence, in order.
 
-    It is asked window by window: a window ends at the last boundary found in it.
+    Unlike the library, it is linear and accepts any Unicode. The library is called on one window at a time; the next
+    window begins at the last boundary found in the one before.
     """
     start = 0
     while start < len(text):
@@ -123,7 +124,7 @@ def library_cuts(text: str) -> Iterator[int]:
             continue
         ends = [start + boundary["end_index"] for boundary in _boundaries(window)]
         if start + len(window) < len(text):
-            ends.pop()  # where the window ends no sentence need end
+            ends.pop()  # the end of the window need not end a sentence
         yield from ends
         start = ends[-1] if ends else start + len(window)
 
@@ -131,13 +132,13 @@ def library_cuts(text: str) -> Iterator[int]:
 def _boundaries(text: str) -> list[dict[str, int]]:
     try:
         found: list[dict[str, int]] = get_sentence_boundaries("en", text)
-    except UnicodeEncodeError:  # lone surrogates cannot reach the library
+    except UnicodeEncodeError:  # the library does not accept lone surrogates
         found = get_sentence_boundaries("en", re.sub("[\ud800-\udfff]", "x", text))
     return found
 
 
 def _shift(text: str, cut: int) -> int:
-    """Moves a boundary behind the closing marks and citations that belong to the sentence it ends; 0 drops it."""
+    """Move a boundary after the closing marks and citations that belong to its sentence; return 0 to drop it."""
     if cut >= len(text):
         return 0
     end = cut
@@ -164,24 +165,24 @@ def _shift(text: str, cut: int) -> int:
 
 
 def _closed(text: str, end: int) -> int:
-    """The end of the closing marks at `end` when white space or nothing follows them; else `end`."""
+    """Return the end of the closing marks at `end` if white space or nothing follows them; else `end`."""
     if end < len(text) and text[end] in _CLOSING and (closers := _CLOSERS.match(text, end)):
         return closers.end() if closers.end() == len(text) or text[closers.end()].isspace() else end
     return end
 
 
 def _follower(text: str, end: int) -> str:
-    """The first character after `end`, at most one space away."""
+    """Return the first character after `end`, at most one space away."""
     return text[end : end + 2].lstrip()[:1]
 
 
 def _is_one_name(text: str, cut: int) -> bool:
-    """Whether a full stop without a space after it stands inside a name such as "Node.Js"."""
+    """Return whether a full stop without a space after it is inside a name such as "Node.Js"."""
     return text[cut - 1] == "." and text[cut].isalnum() and not _GLUED.match(text, max(0, cut - 3))
 
 
 def _closes_a_sentence(text: str, match: re.Match[str]) -> bool:
-    """Whether the closing marks end a sentence: a parenthesis does only when it holds a sentence of its own."""
+    """Return whether closing marks end a sentence: a parenthesis only if it contains a whole sentence."""
     if ")" not in match.group():
         return True
     opening = text.rfind("(", max(0, match.start() - 300), match.start())
@@ -190,7 +191,11 @@ def _closes_a_sentence(text: str, match: re.Match[str]) -> bool:
 
 
 def _ends_line(text: str, newline: int) -> bool:
-    """Whether a line break ends a sentence: a hard break, or after a line that is short, not wrapped, and complete."""
+    """Return whether a line break ends a sentence.
+
+    It does after a hard break, sentence punctuation or an empty line, and after a short line unless that ends in a
+    comma or a function word.
+    """
     line = text[text.rfind("\n", 0, newline) + 1 : newline]
     bare = line.strip()
     if not bare or bare[-1] in _LINE_ENDS or line[-2:] == "  " or bare[-1] == "\\":

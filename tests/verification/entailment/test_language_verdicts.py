@@ -52,7 +52,7 @@ def test_its_answer_is_the_label(opinion: Entailment, label: Label) -> None:
 @given(
     supported=st.floats(0, 1),
     share=st.floats(0, 1),
-    text=st.sampled_from([OPEN, "Norrin Energy paid 5 million euros.", "Injuries have been reported so far."]),
+    text=st.sampled_from([OPEN, "Norrin Energy gladly paid 5 million euros.", "Injuries have been reported so far."]),
     name=st.sampled_from(["strict", "balanced", "lenient"]),
 )
 def test_only_a_model_that_finds_a_contradiction_likelier_than_silence_contradicts(
@@ -70,7 +70,7 @@ def test_only_a_model_that_finds_a_contradiction_likelier_than_silence_contradic
 @pytest.mark.parametrize(
     ("text", "objection"),
     [
-        ("Norrin Energy paid 5 million euros for the harbour.", "The check of numbers disagrees:"),
+        ("Norrin Energy gladly paid 5 million euros for the harbour.", "The check of numbers disagrees:"),
         ("Injuries have been reported so far.", 'The check of wording disagrees: the report denies "'),
     ],
 )
@@ -83,9 +83,15 @@ def test_a_rule_that_disagrees_lowers_confidence_and_is_named(text: str, objecti
 
 
 def test_a_wrong_number_that_the_model_calls_unmentioned_is_not_contradicted() -> None:
-    judgement = judged("Norrin Energy paid 5 million euros for the harbour.", Fake(SILENT))
+    judgement = judged("Norrin Energy gladly paid 5 million euros for the harbour.", Fake(SILENT))
     assert judgement.verdict.label == "unsupported"
     assert "numeric_mismatch" not in judgement.verdict.flags
+
+
+def test_a_number_that_alone_differs_is_settled_without_the_model() -> None:
+    model = Fake(STATED)
+    verdict = judged("Norrin Energy paid 5 million euros for the harbour.", model).verdict
+    assert (verdict.label, verdict.flags, model.asked) == ("contradicted", ("numeric_mismatch",), [])
 
 
 def test_the_very_words_of_a_source_are_not_asked_about() -> None:

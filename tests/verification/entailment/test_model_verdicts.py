@@ -153,9 +153,15 @@ def test_claims_that_are_reached_too_late_are_not_checked():
     assert [each.verdict.method for each in over] == ["model"] * BATCH + ["timeout"] * BATCH
 
 
+def test_a_number_that_alone_differs_from_a_passage_is_settled_without_the_model():
+    model = Fake(Entailment(0.99))
+    verdict = judged("The Harwick wind farm came into service in May 2018.", model)
+    assert (verdict.label, verdict.verifier, model.asked) == ("contradicted", "numeric", [])
+
+
 def test_a_number_that_a_passage_about_the_same_states_otherwise_is_named_in_the_reason():
     fitted = Combination(Signals(model=1.0, wrong=-6.0))
-    text = "The operator, Norrin Energy, paid 5 million euros for a harbour that serves the maintenance ships."
+    text = "The operator, Norrin Energy, gladly paid 5 million euros for a harbour that serves the maintenance ships."
     verdict = judged(text, Fake(Entailment(0.9)), combination=fitted)
     assert (verdict.label, verdict.method) == ("contradicted", "model")
     assert verdict.reason == "5 million euros differs from 4 million euros, which the source states."
@@ -175,7 +181,7 @@ def test_a_passage_that_denies_the_claim_counts_against_it(text: str, label: Lab
 
 
 def test_an_alarm_about_numbers_that_is_not_upheld_raises_no_flag():
-    claim = Claim("c1", "The operator paid 5 million euros for a harbour.", 0, 49)
+    claim = Claim("c1", "The operator gladly paid 5 million euros for a harbour.", 0, 56)
     judgement = Judge(Fake(Entailment(0.999))).one(claim, CONTEXT, Policy())
     assert judgement.verdict.label == "supported"
     assert [flag for verdict in judgement.verdicts for flag in verdict.flags] == []

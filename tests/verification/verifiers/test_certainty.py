@@ -1,0 +1,32 @@
+"""Numbers that settle a claim before a model is asked."""
+
+import pytest
+
+from proxy.types import Claim, Policy, Source
+from proxy.verification.context.index import Context
+from proxy.verification.verifiers import numeric
+from proxy.verification.verifiers.certainty import is_certain
+
+CONTEXT = Context(
+    [
+        Source("s1", "source", "Revenue was $4 million in 2023. The Oslo office employs 40 people."),
+        Source("s2", "source", "Region: Nord\nRevenue: 12 million euros"),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "settles"),
+    [
+        pytest.param("Revenue was $5 million in 2023.", True, id="the passage differs in the value alone"),
+        pytest.param("The Oslo office employs 45 people.", True, id="a count"),
+        pytest.param("The profitable Oslo office employs 45 people.", False, id="a further word of the claim"),
+        pytest.param("The Oslo office employs 40 people.", False, id="the right value"),
+        pytest.param("The Bergen office employs 40 people.", False, id="another subject"),
+        pytest.param("The Oslo office employs people.", False, id="no number"),
+    ],
+)
+def test_a_number_settles_a_claim_where_a_passage_states_all_the_rest(text: str, settles: bool) -> None:
+    claim = Claim("c1", text, 0, len(text))
+    verdict = numeric.verify(claim, CONTEXT, Policy())
+    assert (verdict is not None and is_certain(claim, verdict, CONTEXT)) is settles
