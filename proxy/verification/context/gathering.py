@@ -41,9 +41,31 @@ def _cost(text: str) -> int:
 
 
 def _as_it_is(message: Message) -> Iterator[Source]:
-    kind: SourceKind = message.role if message.role in ("system", "user", "tool") else "document"
-    for index, part in enumerate(message.parts):
-        yield Source(part.id or "", kind, part.text, message.index, index, title=part.title)
+    return (_whole(message, index, part) for index, part in enumerate(message.parts))
+
+
+def _whole(message: Message, index: int, part: Part) -> Source:
+    """Return a part of a message as one source with the names that the part has."""
+    labels = tuple(filter(None, (part.id, part.title)))
+    return Source(
+        part.id or "",
+        _kind(message, part),
+        part.text,
+        message.index,
+        index,
+        title=part.title,
+        labels=labels,
+        label=next(iter(labels), None),
+        url=part.url,
+    )
+
+
+def _kind(message: Message, part: Part) -> SourceKind:
+    if part.kind == "document":
+        return "document"
+    if part.kind == "tool_result" or message.role == "tool":
+        return "tool"
+    return "system" if message.role == "system" else "user"
 
 
 def question(exchange: Exchange) -> str:
@@ -79,15 +101,13 @@ def _named(position: int, source: Source) -> Source:
 
 def _of_message(message: Message) -> Iterator[Source]:
     for index, part in enumerate(message.parts):
-        whole = Source(part.id or "", "document", part.text, message.index, index, title=part.title)
-        labels = tuple(filter(None, (part.id, part.title)))
-        whole = replace(whole, labels=labels, label=next(iter(labels), None), url=part.url)
-        if part.kind == "document":
+        whole = _whole(message, index, part)
+        if whole.kind == "document":
             yield whole
-        elif part.kind == "tool_result" or message.role == "tool":
-            yield from _of_tool(replace(whole, kind="tool"))
+        elif whole.kind == "tool":
+            yield from _of_tool(whole)
         else:
-            yield from _of_prompt(whole, "system" if message.role == "system" else "user")
+            yield from _of_prompt(whole)
 
 
 def _of_tool(whole: Source) -> Iterator[Source]:
@@ -105,14 +125,14 @@ def _of_tool(whole: Source) -> Iterator[Source]:
         position = block.end
 
 
-def _of_prompt(whole: Source, kind: SourceKind) -> Iterator[Source]:
+def _of_prompt(whole: Source) -> Iterator[Source]:
     """Yield the sources in a system or user message: its documents, and those runs of prose that state something."""
     for block in _blocks(whole.text):
         if block.kind == "document":
-            yield _of_block(whole, block)
+            yield replace(_of_block(whole, block), kind="document")
         elif block.kind == "prose":
             for start, end in _statements(whole.text, block):
-                yield replace(_slice(whole, start, end), kind=kind)
+                yield _slice(whole, start, end)
 
 
 def _of_block(whole: Source, block: Block) -> Source:

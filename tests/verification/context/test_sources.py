@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.types import Exchange, Message, Part, Source
-from proxy.verification.context.gathering import gather, question
+from proxy.verification.context.gathering import MAX_COST, gather, question
 from proxy.verification.context.index import Context
 from proxy.verification.context.requests import is_request
 
@@ -184,3 +184,13 @@ def test_every_source_is_a_slice_of_its_part(messages: list[tuple[str, list[Part
         assert built[source.message_index].role != "assistant"
         original = built[source.message_index].parts[source.part_index].text
         assert source.text == original[source.offset : source.offset + len(source.text)]
+
+
+def test_a_message_beyond_the_limit_keeps_the_names_and_kinds_of_its_parts():
+    long = "The sky is blue. " * (MAX_COST // 16)
+    parts = (Part(long), Part("Grass is green.", "document", "d7", "Lawn", "https://a.example/lawn"))
+    found = gather(Exchange((Message(0, "user", parts),)))
+    assert [(each.kind, each.labels, each.label, each.url) for each in found] == [
+        ("user", (), None, None),
+        ("document", ("d7", "Lawn"), "d7", "https://a.example/lawn"),
+    ]
