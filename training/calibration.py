@@ -22,11 +22,11 @@ from training.example import SUPPORTED
 from training.schemas import read_schemas
 
 KINDS = {
-    "documents": ("documents_a", "documents_c", "documents_d"),
-    "meaning": ("meaning", "meaning_b", "minimal_pairs", "rules", "events"),
-    "assistants": ("assistants", "summaries"),
+    "documents": ("documents_a", "documents_c", "documents_d", "documents_e"),
+    "meaning": ("meaning", "meaning_b", "meaning_c", "minimal_pairs", "rules", "events"),
+    "assistants": ("assistants", "summaries", "summaries_b"),
     "prose": ("business", "people_society", "technology_science"),
-    "structured": ("structured", "structured_c", "structured_d"),
+    "structured": ("structured", "structured_c", "structured_d", "structured_e"),
 }
 """The files of schemas by kind."""
 

@@ -1,1 +1,1 @@
-"""Statements alongside their evidence: vetoes, features and the learned model of words."""
+"""Alignment of statements with their evidence: vetoes, features and the learned lexical model."""

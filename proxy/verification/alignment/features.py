@@ -1,7 +1,7 @@
-"""What a claim and its evidence look like in numbers: the input of the learned model.
+"""Features of a claim and its evidence: the input of the learned lexical model.
 
-Every feature is taken from the claim and from passages that share a good part of its words, never from how many or how
-long the sources are, so text that is beside the point changes none of them.
+All are computed from the claim and the passages that share many of its words, never from the number or length of the
+sources, so that text about something else does not change them.
 """
 
 from __future__ import annotations
@@ -18,20 +18,23 @@ from proxy.verification.text.reading import Reading, read_claim
 from proxy.verification.words import Word
 
 _SEEDS = 12
-_SHARED = 0.25  # of the claim's words, that a passage must have to count as being about the same thing
-_NEAR = 9  # words between two that still stand together
-_END = 3  # words
-_PLACES = 10  # of a word in the evidence that are looked at
+_SHARED = 0.25  # minimum share of the claim's words in a passage about the same subject
+_NEAR = 9  # maximum distance, in words, of neighbours that count as together
+_END = 3  # content words
+_PLACES = 10  # maximum occurrences of a word of the evidence that are compared
 
 
 class Features(NamedTuple):
-    """What speaks for a claim, then what speaks against it. Shares and signs are 0–1; `new_names` is ln(1 + count).
+    """Features that support a claim, then those against it. Shares and flags are 0–1; `new_names` is ln(1 + count).
 
-    `found` is the weighted share of its content in the evidence windows, `wording` the share of its word triples in the
-    best one, `together` the share of neighbouring content words that stand together in any passage about the same
-    thing, `verbatim` whether a source has all of it as it stands, `by_rule` whether the rules call it supported.
-    `new_names` stand in no such passage, `new_end` is the share of its last words that the best window lacks, for what
-    is invented is often appended. Numbers are not among them: they have a verifier of their own.
+    `found` is the weighted share of the claim's content in the evidence windows, `wording` the share of its word
+    triples in the best window, `together` the share of neighbouring content words that are together in a passage about
+    the same subject. `verbatim` is set if a source contains the whole claim word for word, `by_rule` if the rules find
+    it stated.
+
+    `new_names` are the names that no such passage contains. `new_end` is the share of the last three content words that
+    the best window lacks, because invented details are often appended. No feature compares the values of numbers; the
+    numeric verifier does.
     """
 
     found: float
@@ -44,13 +47,16 @@ class Features(NamedTuple):
 
 
 SIGNS = Features(1, 1, 1, 1, 1, -1, -1)
-"""Whether more of a feature speaks for a claim (1) or against it (−1)."""
+"""The direction of each feature: 1 if a higher value supports the claim, −1 if it counts against it."""
 
 
 def features(
     claim: Claim, found: float, passages: Sequence[Passage], context: Context, *, verbatim: bool, by_rule: bool
 ) -> Features:
-    """Return the features of a claim that is aligned with `passages`; `found` and the rest are those of `Features`."""
+    """Return the features of a claim that is aligned with `passages`.
+
+    `found`, `verbatim` and `by_rule` are copied into the result.
+    """
     reading = read_claim(claim.text)
     content = [
         place for place, word in enumerate(reading.words) if word.carries_meaning and word.stem not in FRAME_WORDS
@@ -71,7 +77,7 @@ def features(
 
 
 class _Text:
-    """Passages read one after the other, as one row of words."""
+    """A sequence of passages treated as one text."""
 
     def __init__(self, passages: Iterable[Passage]) -> None:
         self._readings = [passage.reading for passage in passages]
@@ -80,15 +86,14 @@ class _Text:
 
     @property
     def words(self) -> list[Word]:
-        """The words in order."""
         return [word for reading in self._readings for word in reading.words]
 
     def has(self, word: Word) -> bool:
-        """Whether the word stands here, in this or another form, or one of the same meaning."""
+        """Return whether the text contains the word, another form of it or a synonym."""
         return concept(word.stem) in self._concepts or root(word.stem) in self._roots
 
     def places(self, word: Word) -> Sequence[int]:
-        """The first places of the word, or of one of the same meaning."""
+        """Return the first positions of the word or its synonyms, at most `_PLACES`."""
         meaning = concept(word.stem)
         places: list[int] = []
         if meaning not in self._concepts:
@@ -102,7 +107,7 @@ class _Text:
 
 
 def _about(reading: Reading, content: Sequence[int], context: Context, window: Sequence[Passage]) -> list[Passage]:
-    """The window, and every near passage with a good part of the claim's words, with its neighbours, in order."""
+    """Return, in order, the window and all near passages with enough of the claim's words, with their neighbours."""
     stems = {reading.words[place].stem for place in content}
     least = max(2.0, _SHARED * len(stems)) if len(stems) > 2 else 1.0
     taken = {passage.place: passage for passage in window}

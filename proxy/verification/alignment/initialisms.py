@@ -1,4 +1,4 @@
-"""Initialisms of a claim ("NOI") in the words of the sources, where these spell one out and never use it."""
+"""Expand initialisms of a claim ("NOI") that the sources spell out and never use."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _INITIALISM = re.compile(r"(?<![\w&$€£.-])(?<!\d )[A-Z](?:&?[A-Z]){1,6}(?![\w
 _MOST = 4
 _LINKS = r"(?:(?:and|&|of|the|for|on|in|to) ){0,2}"
 _SHORT = 2
-_LONG = 5  # letters from which commas and function words may belong to what is spelled out
+_LONG = 5  # letters, from which on a spelled-out form may contain commas and any function words
 
 
 def spell_out(claim: Claim, context: Context) -> Claim:
-    """Return the claim with its initialisms in the words that all sources have for them, if they have any."""
+    """Return the claim with each initialism replaced by its spelled-out form, if the sources contain exactly one."""
     found = dict.fromkeys(match.group() for match in _INITIALISM.finditer(claim.text))
     spelled = {each: words for each in list(found)[:_MOST] if (words := context.spelled_out(each, _find))}
     if not spelled:
@@ -26,7 +26,7 @@ def spell_out(claim: Claim, context: Context) -> Claim:
 
 
 def _find(initialism: str, text: str) -> set[str] | None:
-    """Return the phrases of a text that spell an initialism, in lower case; None where the text has it itself."""
+    """Return the phrases of a text that spell out an initialism, in lower case; None if the text uses it."""
     if re.search(rf"(?<!\w){re.escape(initialism)}(?!\w)", text):
         return None
     letters = initialism.replace("&", "")
@@ -37,7 +37,7 @@ def _find(initialism: str, text: str) -> set[str] | None:
 def _pattern(initialism: str) -> str:
     letters = initialism.replace("&", "")
     gap = rf"(?:, |[ -]){_LINKS}" if len(letters) >= _LONG else rf"[ -]{_LINKS}"
-    is_cased = len(initialism) == _SHORT  # two small words meet by chance
+    is_cased = len(initialism) == _SHORT  # two lower-case words match by chance too often
     spelled = ""
     for place, letter in enumerate(initialism):
         if letter != "&":
@@ -48,6 +48,9 @@ def _pattern(initialism: str) -> str:
 
 
 def _is_phrase(phrase: str, size: int) -> bool:
-    """Return whether the words that spell the letters are content words; a longer phrase may have one "of"."""
+    """Return whether enough words of a phrase are content words.
+
+    One per letter is required; one less from four letters on, and one less if the phrase contains "on".
+    """
     told = [word for word in re.split(r"[ -]", phrase) if word != "on"]
     return sum(word not in STOPWORDS for word in told) >= size - (size > _SHORT + 1) - (len(told) < len(phrase.split()))

@@ -1,7 +1,7 @@
-"""The learned part of the statement verifier: a logistic regression whose weights are a data file of the package.
+"""The learned model of the statement verifier: a logistic regression with its weights in a data file of the package.
 
-`weights.json` holds the weights and, under "card", what they were fitted on, when, and how well they do.
-`groundwire calibrate` writes it.
+`weights.json` holds the weights and, under "card", their training data, date and accuracy. `groundwire calibrate`
+writes it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ FILE = "weights.json"
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """How sure the model must be to overrule the rules, as probabilities of support.
+    """Thresholds on the probability of support at which the model overrules the rules.
 
-    From `cleared` on, a claim is supported whatever the rules say; below `doubted` it is not.
+    From `cleared` on, a claim is supported although the rules do not find it stated, unless an essential part of it is
+    missing. Below `doubted`, a claim is unsupported although the rules do, unless a source states it word for word.
+    Neither overrules a veto.
     """
 
     cleared: float
@@ -32,10 +34,11 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """`probability` is that of a claim's being supported, where half of the answers are grounded.
+    """A logistic regression that estimates the probability that a claim is supported.
 
-    `bars` has one for each policy; `contradicted` is the probability of a claim against which a veto stands, `alarms`
-    that of a claim about which another verifier raises an alarm, by its name and the label it gives.
+    The probability assumes that half of all answers are grounded. `bars` holds the thresholds by policy. `contradicted`
+    is the maximum score of a claim with a veto. `alarms` maps the name of another verifier and the label it gives to
+    the probability of support of such a claim.
     """
 
     weights: Features
@@ -45,18 +48,21 @@ class Model:
     alarms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def probability(self, features: Features) -> float:
-        """How likely a claim with these features is supported (0–1)."""
+        """Return the probability (0–1) that a claim with these features is supported."""
         told = self.bias + sum(weight * value for weight, value in zip(self.weights, features, strict=True))
         return 1 / (1 + math.exp(-told))
 
 
 @cache
 def shipped() -> Model:
-    """The model of the package, read once."""
+    """Return the model shipped with the package, loaded once."""
     return read(json.loads(files("proxy.verification.alignment").joinpath(FILE).read_text(encoding="utf-8")))
 
 
 def read(stored: Mapping[str, Any]) -> Model:
-    """A model as `weights.json` stores it. KeyError, TypeError: it is none, or one of other features."""
+    """Parse a model in the format of `weights.json`.
+
+    Raises KeyError or TypeError if it is malformed or has other features.
+    """
     bars = {policy: Bar(**bar) for policy, bar in stored["bars"].items()}
     return Model(Features(**stored["weights"]), stored["bias"], bars, stored["contradicted"], stored["alarms"])

@@ -1,7 +1,7 @@
-"""What sets a claim apart from a passage with nearly all its words: negation, opposites, quantifiers, names, roles.
+"""Vetoes: differences between a claim and a passage that shares nearly all its words.
 
-Every veto presumes that claim and passage speak of the same thing; the caller sees to that. A veto names the words, so
-that a person can judge it.
+They concern negation, opposites, quantifiers, names and roles. Every veto assumes that claim and passage are about the
+same thing, which the caller ensures, and quotes the words at issue in its reason.
 """
 
 from __future__ import annotations
@@ -35,16 +35,19 @@ _CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
 _NUMBERED_FIELD = re.compile(r"[^|:.,\n]{0,40}: ?[-−+(]?[$€£]?\d")
 _NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis", "mis")
 _NO_PREFIX = frozenset("formation cover charg cours appoint patch creas".split())
-_MISSPELT = 0.7  # share of letters in order from which two names may be spellings of one
+_MISSPELT = 0.7  # minimum similarity ratio of two spellings of one name
 _NEXT = 2
-_MOST_PLACES = 12  # of one word that are looked at
-_MOST_NAMES = 40  # of a text that are compared
-_REACH = 4  # how many words away from its anchor a word still stands in the same place of the frame
+_MOST_PLACES = 12  # maximum occurrences of one word that are compared
+_MOST_NAMES = 40  # maximum occurrences of unknown names in a text that are compared
+_REACH = 4  # maximum distance, in words, of a neighbouring word that marks the same position in both texts
 
 
 @dataclass(frozen=True, slots=True)
 class Veto:
-    """Why a passage with the claim's words does not say what the claim says; `place` is the claim's word at issue."""
+    """A contradiction by a passage that has the claim's words.
+
+    `place` is the index of the claim's word at issue, or −1 if the whole claim is denied.
+    """
 
     kind: Literal["negation", "direction", "attribute", "quantifier", "name", "role"]
     place: int
@@ -62,13 +65,13 @@ _PARTS_OF_AN_ANSWER = frozenset(
 
 
 def opposed(one: str, other: str) -> bool:
-    """Whether two stems deny each other: "rise" and "fell", "effective" and "ineffective"."""
+    """Return whether two stems negate each other: "rise" and "fell", "effective" and "ineffective"."""
     return other in _denying(one)
 
 
 @memo(4096, LONGEST_WORD)
 def _denying(word: str) -> frozenset[str]:
-    """Every stem that denies another: its opposites, and itself with a negative prefix or without."""
+    """Return every stem that negates a stem: its opposites, and the stem with a negative prefix added or removed."""
     bare = (word.removeprefix(prefix) for prefix in _NEGATIVE_PREFIXES if word.startswith(prefix))
     plain = frozenset(each for each in bare if _takes_prefix(each))
     negative = frozenset(prefix + word for prefix in _NEGATIVE_PREFIXES if _takes_prefix(word))
@@ -80,12 +83,12 @@ def _takes_prefix(word: str) -> bool:
 
 
 def find_vetoes(claim: Reading, evidence: Reading) -> tuple[Veto, ...]:
-    """Every veto that `evidence` raises against `claim`, the surest kinds first."""
+    """Return all vetoes that `evidence` raises against `claim`, the most reliable kinds first."""
     return tuple(veto for find in (_negation, _direction, _quantifier, _name, _role) for veto in find(claim, evidence))
 
 
 def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
-    """The same word denied on one side and asserted on the other, and nowhere asserted or denied alike."""
+    """Yield vetoes for words that one text asserts and the other denies, unless some occurrences agree."""
     for place, meaning in enumerate(claim.concepts):
         found = evidence.places.get(meaning)
         if not found or not claim.words[place].carries_meaning or claim.places[meaning].index(place) >= _MOST_PLACES:
@@ -103,13 +106,13 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
                 if _same_place(claim, place, evidence, near, alone) or _turned_round(claim, place, evidence, near)
             ]
         if is_refuted and not denied and claim.has_negator_near(place):
-            continue  # "is not a member": "member: no"
+            continue  # "is not a member" agrees with "member: no"
         if not found or any((near in evidence.negated) == denied or evidence.is_hypothetical(near) for near in found):
             continue
         if any((near in claim.negated) != denied for near in claim.places[meaning]):
             continue
         if not is_refuted and (all(evidence.has_negator_near(near) for near in found) if denied else claim.denies):
-            continue  # both deny something here, each in its own way
+            continue  # both texts negate something near the word, in different wording
         word = claim.words[place].text
         says = f'the answer denies "{word}" and' if denied else f'the answer asserts "{word}" and'
         yield Veto(
@@ -120,7 +123,7 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
 
 
 def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
-    """A word of the claim that is missing, with its opposite in the same place of the frame."""
+    """Yield vetoes for words that the evidence lacks while it has an opposite between the same neighbouring words."""
     for place, word in enumerate(claim.words):
         if not word.is_content or _denying(word.stem).isdisjoint(evidence.stems):
             continue
@@ -132,8 +135,8 @@ def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
                 not _counts_off(claim, place)
                 and near not in evidence.negated
                 and not _NUMBERED_FIELD.match(evidence.text, other.end)  # "growth: −3%" is no growth
-                and evidence.text[max(0, other.start - 1) : other.start] != "-"  # dis-solvable
-                and claim.text[word.end : word.end + 1] != "-"  # first-year
+                and evidence.text[max(0, other.start - 1) : other.start] != "-"  # hyphenated: dis-solvable
+                and claim.text[word.end : word.end + 1] != "-"  # hyphenated: first-year
                 and _same_place(claim, place, evidence, near)
             ):
                 yield Veto("direction", place, f'the answer says "{word.text}" where the source says "{other.text}"')
@@ -146,7 +149,7 @@ def _first_places(reading: Reading, stems: frozenset[str]) -> list[int]:
 
 
 def _counts_off(claim: Reading, place: int) -> bool:
-    """Whether an ordinal only counts the parts of the answer: "Second, …", "the third step"."""
+    """Return whether an ordinal only counts the parts of the answer: "Second, …", "the third step"."""
     if claim.concepts[place] not in _ORDINALS:
         return False
     word, after = claim.words[place], claim.words[place + 1 : place + 2]
@@ -154,14 +157,14 @@ def _counts_off(claim: Reading, place: int) -> bool:
 
 
 def _lacks(evidence: Reading, claim: Reading, place: int) -> bool:
-    """Whether the evidence has neither the claim's word nor, unless it is a name, one that means the same."""
+    """Return whether the evidence has neither the claim's word nor a synonym. Most names have no synonyms."""
     if claim.is_name(place) and claim.concepts[place] not in NAME_CONCEPTS:
         return claim.words[place].stem not in evidence.stems
     return claim.concepts[place] not in evidence.places
 
 
 def _quantifier(claim: Reading, evidence: Reading) -> Iterator[Veto]:
-    """The same noun under quantifiers that exclude each other."""
+    """Yield vetoes for nouns that have mutually exclusive quantifiers in the two texts."""
     said = _quantified(evidence)
     for meaning, amounts in _quantified(claim).items():
         for amount, (place, word) in amounts.items():
@@ -173,7 +176,7 @@ def _quantifier(claim: Reading, evidence: Reading) -> Iterator[Veto]:
 
 
 def _quantified(reading: Reading) -> dict[str, dict[str, tuple[int, str]]]:
-    """For each noun: the amounts it stands under, with the word that says so and its place."""
+    """Map the concept of each noun to its quantifiers, each with the position and text of its word."""
     found: dict[str, dict[str, tuple[int, str]]] = defaultdict(dict)
     for place, word in enumerate(reading.words):
         amount = QUANTIFIERS.get(word.lower)
@@ -187,7 +190,7 @@ def _quantified(reading: Reading) -> dict[str, dict[str, tuple[int, str]]]:
 
 
 def _name(claim: Reading, evidence: Reading) -> Iterator[Veto]:
-    """A name of the claim that is missing, with another name in its place."""
+    """Yield vetoes for names that the evidence lacks while it has another name in the same position."""
     missing = list(islice(_unknown_names(claim, evidence), _MOST_NAMES))
     strangers = list(islice(_unknown_names(evidence, claim), _MOST_NAMES)) if missing else []
     for place in missing:
@@ -200,7 +203,7 @@ def _name(claim: Reading, evidence: Reading) -> Iterator[Veto]:
 
 
 def _unknown_names(reading: Reading, other: Reading) -> Iterator[int]:
-    """Yield the places of names that the other text lacks, a few places of each name."""
+    """Yield the positions of names that the other text lacks, at most `_NEXT` per name."""
     seen: dict[str, int] = defaultdict(int)
     for place in range(len(reading.words)):
         if _is_unknown_name(reading, place, other):
@@ -210,16 +213,20 @@ def _unknown_names(reading: Reading, other: Reading) -> Iterator[int]:
 
 
 def _is_unknown_name(reading: Reading, place: int, other: Reading) -> bool:
-    """Whether a name stands there that is not in the other text."""
+    """Return whether the word at `place` is a name that the other text lacks.
+
+    Titles and words of at most two letters do not count.
+    """
     if not reading.is_name(place) or place in reading.measured or reading.concepts[place] in other.places:
         return False
     return len(reading.words[place].text) > 2 and reading.words[place].lower not in TITLES
 
 
 def _replaces(claim: Reading, place: int, evidence: Reading, near: int) -> bool:
-    """Whether two names exclude each other: in one place of the frame; where both share a part, beside that part.
+    """Return whether the evidence has a different name in the position of the claim's name.
 
-    "Walsh" may be "Ed Walsh", while "John Miller" and "Anna Miller" are two people.
+    Names that share a part differ only if the words next to that part do: "Walsh" may be "Ed Walsh", while "John
+    Miller" and "Anna Miller" are two people.
     """
     mine, theirs = claim.name_run(place), evidence.name_run(near)
     if any(may_be_one(claim.words[place].text, evidence.words[part].text) for part in theirs):
@@ -240,10 +247,14 @@ def _replaces(claim: Reading, place: int, evidence: Reading, near: int) -> bool:
 
 
 def may_be_one(one: str, other: str) -> bool:
-    """Whether two names may be one: an acronym or a short form shares the first letter, a misspelling most letters."""
+    """Return whether two names may denote the same thing.
+
+    They must share the first letter and either the first three, as short forms do, be an acronym and a full form, or be
+    spelled similarly.
+    """
     if len(one) <= LONGEST_WORD and len(other) <= LONGEST_WORD:
         return _may_be_one(one, other)
-    return one[:3].lower() == other[:3].lower()  # comparing all letters would be quadratic
+    return one[:3].lower() == other[:3].lower()  # comparing all letters takes quadratic time
 
 
 @lru_cache(maxsize=4096)
@@ -261,8 +272,10 @@ def _may_be_one(one: str, other: str) -> bool:
 
 
 def _same_place(claim: Reading, place: int, evidence: Reading, near: int, alone: int = _REACH) -> bool:
-    """Whether the nearest content words beside `place` in the claim also stand beside `near` in the evidence, each on
-    its own side; one within `alone` words suffices where the other has no match in the evidence.
+    """Return whether `place` in the claim and `near` in the evidence have the same neighbouring words.
+
+    On each side, the nearest content word of the claim within `_REACH` that the evidence contains at all must also
+    appear on that side of `near`. If only one side has such a word, it must be within `alone` words.
     """
     held = [_anchored(claim, place, evidence, near, step, _REACH) for step in (-1, 1)]
     if None in held and alone < _REACH:
@@ -274,7 +287,10 @@ def _same_place(claim: Reading, place: int, evidence: Reading, near: int, alone:
 
 
 def _turned_round(claim: Reading, place: int, evidence: Reading, near: int) -> bool:
-    """Whether two and more words stand around `place` in the claim and all of them around `near`, on whatever side."""
+    """Return whether all content words around `place` in the claim, at least two, appear around `near`.
+
+    They may appear on either side of it.
+    """
     around = [
         claim.concepts[at]
         for at in range(max(0, place - _REACH), min(len(claim.words), place + _REACH + 1))
@@ -296,14 +312,17 @@ def _anchored(claim: Reading, place: int, evidence: Reading, near: int, step: in
 
 
 def _has_between(places: Sequence[int], near: int, end: int) -> bool:
-    """Return whether one of the sorted `places` lies beyond `near`, up to `end` on either side of it."""
+    """Return whether one of the sorted `places` lies between `near`, exclusive, and `end`, inclusive.
+
+    `end` may be on either side of `near`.
+    """
     low, high = (near + 1, end) if end > near else (end, near - 1)
     at = bisect_left(places, low)
     return at < len(places) and places[at] <= high
 
 
 def _role(claim: Reading, evidence: Reading) -> Iterator[Veto]:
-    """Two names around one verb that have changed places."""
+    """Yield vetoes for verbs whose two names have exchanged roles."""
     said = list(_actions(evidence))
     for verb, actor, target in _actions(claim):
         meaning = claim.concepts[verb]
@@ -320,7 +339,10 @@ def _role(claim: Reading, evidence: Reading) -> Iterator[Veto]:
 
 
 def _actions(reading: Reading) -> Iterator[tuple[int, frozenset[str], frozenset[str]]]:
-    """`(verb, actor, target)` wherever one content word stands closely between two names, given by meanings."""
+    """Yield `(verb, actor, target)` for each content word closely between two names.
+
+    The verb is an index, the names are sets of concepts. The preposition "by" exchanges the roles.
+    """
     content = [place for place, word in enumerate(reading.words) if word.carries_meaning]
     for at, (before, verb) in enumerate(pairwise(content)):
         ahead = content[at + 2 : at + 2 + _REACH - 1]  # "acquired the bakery chain Brotzeit"
@@ -339,5 +361,5 @@ def _actions(reading: Reading) -> Iterator[tuple[int, frozenset[str], frozenset[
 
 
 def _name_around(reading: Reading, place: int) -> frozenset[str]:
-    """The meanings of the capitalised words that stand together with the one at `place`."""
+    """Return the concepts of the capitalised words adjacent to the one at `place`."""
     return frozenset(reading.concepts[part] for part in reading.name_run(place))

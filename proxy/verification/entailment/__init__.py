@@ -1,1 +1,1 @@
-"""Entailment: does the evidence support, contradict or not mention a claim? Decided by a model that reads both."""
+"""Entailment: a model judges whether evidence supports, contradicts or does not mention a claim."""

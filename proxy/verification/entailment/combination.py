@@ -17,10 +17,11 @@ _BARS = {"strict": 0.6, "balanced": 0.5, "lenient": 0.35}
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """Weights of the signals, and the least probabilities at which a claim counts as supported, by policy.
+    """Weights of a logistic regression over `Signals`, and its decision thresholds.
 
-    `contradicted` is the share of contradiction among the evidence against a claim at and above which it is
-    `contradicted` rather than `unsupported`. The default uses the model's probability unchanged.
+    `bars` holds, by policy, the minimum probability at which a claim counts as supported. A claim that is not supported
+    is labelled `contradicted` if contradiction makes up at least the share `contradicted` of the probability against
+    it. By default the model's probability is used alone, within the bounds of `log_odds`.
     """
 
     weights: Signals = _MODEL_ALONE
@@ -34,13 +35,13 @@ class Combination:
         return 1 / (1 + math.exp(-total))
 
     def is_contradicted(self, found: Entailment) -> bool:
-        """Return whether the evidence against a claim is a contradiction rather than a missing mention."""
+        """Return whether a claim that is not supported is contradicted rather than not mentioned."""
         against = 1.0 - found.supported
         return against > 0 and found.contradicted / against >= self.contradicted
 
 
 def read_combination(text: str) -> Combination:
-    """Read a combination as `groundwire calibrate` writes it. Raises ValueError where it is none."""
+    """Parse a combination in the JSON that `groundwire calibrate` writes. Raises ValueError if it is malformed."""
     try:
         stored: Mapping[str, Any] = json.loads(text)
         weights = Signals(**stored["weights"])

@@ -13,12 +13,12 @@ from proxy.verification.text.lexicon import same_meaning
 from proxy.verification.words import words
 
 MAX_WORDS = 80
-"""The length of the evidence for one claim. A passage that alone is longer is taken whole."""
+"""Maximum length, in words, of the evidence for one claim. A single longer passage is used whole."""
 
 _CANDIDATES = 16
-_CHARS_PER_WORD = 8  # of English prose with spaces and punctuation, and some room
-_COVERED = 0.15  # the worth of a claim's word that another chosen passage already has
-_CITED = 1.5  # the worth of a passage in a source that the claim cites, relative to others
+_CHARS_PER_WORD = 8  # English prose, with spaces, punctuation and a margin
+_COVERED = 0.15  # weight of a word of the claim that a chosen passage already contains; a new word weighs 1
+_CITED = 1.5  # weight of a passage of a cited source; others weigh 1
 _MARKUP = re.compile(
     r"[*_`#>]+|\[(?=[^\[\]\n]*\]\()|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)|^\s*[-+•]\s+",
     re.M,
@@ -27,7 +27,7 @@ _MARKUP = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Passages in reading order, and their text with the headings that they appear under."""
+    """Passages in reading order, and their joined text under their headings."""
 
     passages: tuple[Passage, ...] = ()
     text: str = ""
@@ -41,11 +41,11 @@ def plain_text(text: str) -> str:
 def select_evidence(
     claim: str, lead: str, context: Context, cited: Collection[str] = (), limit: int = MAX_WORDS
 ) -> Evidence:
-    """Return the passages that share most with a claim and its lead, up to `limit` words.
+    """Return the passages that share most words with a claim and its lead, up to `limit` words.
 
     A context within the limit is used completely. Passages are chosen greedily for the claim's words that the chosen
-    ones lack; the remaining space goes to neighbours of the best. `cited` are the ids of the sources that the claim
-    cites.
+    ones lack; the remaining space goes to neighbours of the best ones. `cited` are the ids of the sources that the
+    claim cites.
     """
     passages = context.passages
     if len(passages) <= limit and sum(len(each.words) for each in passages) <= limit:
@@ -63,9 +63,9 @@ def select_evidence(
 def select_sources(
     claim: str, lead: str, context: Context, max_chars: int, cited: Collection[str] = ()
 ) -> tuple[Source, ...]:
-    """Return the sources of a context, or where they are longer than `max_chars` their parts that come closest.
+    """Return the sources of a context whole or, if they exceed `max_chars`, only the parts closest to the claim.
 
-    Parts that do not follow one another are separated by a line with an ellipsis.
+    Parts that are not adjacent are separated by a line with an ellipsis. Sources without text are left out.
     """
     if sum(len(each.text) for each in context.sources) <= max_chars:
         return tuple(each for each in context.sources if each.text)
@@ -87,7 +87,7 @@ def _content(text: str) -> frozenset[str]:
 def _cover(
     stems: frozenset[str], wider: frozenset[str], candidates: Sequence[Passage], cited: Collection[str], limit: int
 ) -> list[Passage]:
-    """Choose candidates, the one that adds most first, until none adds anything or the room is used up."""
+    """Choose candidates greedily by gain, until the best one adds nothing or does not fit. The first always fits."""
     chosen: list[Passage] = []
     remaining, covered, room = list(candidates), frozenset[str](), limit
     while remaining and room > 0:
@@ -104,7 +104,10 @@ def _cover(
 def _gain(
     passage: Passage, stems: frozenset[str], wider: frozenset[str], covered: frozenset[str], cited: Collection[str]
 ) -> float:
-    """Return the words that a passage adds: those of the claim, and by half their synonyms and those of the lead."""
+    """Return the weighted number of words that a passage adds.
+
+    A word of the claim weighs 1, a synonym or a word of the lead ½.
+    """
     own = passage.stems | passage.heading_stems
     new = len((own & stems) - covered) + 0.5 * len((own & wider) - stems - covered)
     known = _COVERED * len(own & stems & covered)
@@ -112,7 +115,7 @@ def _gain(
 
 
 def _with_neighbours(chosen: Sequence[Passage], context: Context, limit: int) -> list[Passage]:
-    """Add the passages next to the chosen ones, those of the best first, as long as there is room."""
+    """Add passages within two places of the chosen ones that fit the remaining space, the closest first."""
     found = {each.place: each for each in chosen}
     room = limit - sum(len(each.words) for each in chosen)
     for near in _neighbours(chosen, context):
@@ -131,7 +134,7 @@ def _neighbours(chosen: Sequence[Passage], context: Context) -> Iterator[Passage
 
 
 def _joined(passages: Sequence[Passage]) -> Evidence:
-    """Join passages; each run under one heading begins with it."""
+    """Join passages line by line, each heading before the first passage under it unless it would be repeated."""
     lines: list[str] = []
     heading = ""
     for each in passages:

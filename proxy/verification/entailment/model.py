@@ -1,4 +1,4 @@
-"""The port to an entailment model. Which model it is, and how it is run, is the business of `proxy.evidence`."""
+"""The interface of an entailment model. Implementations are in `proxy.evidence`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ State = Literal["ready", "loading", "failed", "off"]
 class Question:
     """A claim with its lead ("" for none) and the evidence to compare it with.
 
-    `sources` are the input of a language model instead of `evidence`: whole, or the parts closest to the claim.
+    A language model reads `sources` instead of `evidence`: the whole sources, or the parts closest to the claim.
     """
 
     claim: str
@@ -28,7 +28,7 @@ class Question:
 class Entailment:
     """The probabilities (0–1) that the evidence supports a claim, and that it contradicts it.
 
-    `doubted` are the phrases of the claim that the evidence does not state, where the model marks them.
+    `doubted` are the phrases of the claim that the evidence does not state; empty if the model does not mark any.
     """
 
     supported: float
@@ -37,11 +37,11 @@ class Entailment:
 
 
 Opinion = Entailment | Unavailable
-"""The opinion of a model on a claim, or the cause of its absence."""
+"""A model's opinion on a claim, or the reason why there is none."""
 
 
 class EntailmentModel(Protocol):
-    """Compares claims with their evidence. May be called from any thread."""
+    """A model that compares claims with evidence. It may be called from any thread."""
 
     @property
     def state(self) -> State:
@@ -52,10 +52,10 @@ class EntailmentModel(Protocol):
 
 
 class NoModel:
-    """The model where none is wanted."""
+    """A placeholder for a model that is switched off."""
 
     state: State = "off"
 
     def entail(self, questions: Sequence[Question]) -> list[Entailment]:
-        """Raise RuntimeError: there is nothing to ask."""
+        """Raise RuntimeError: there is no model to call."""
         raise RuntimeError("there is no entailment model")

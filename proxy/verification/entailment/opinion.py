@@ -1,4 +1,7 @@
-"""Convert a language model's opinion on a claim to a verdict. It decides alone; disagreeing rules are named."""
+"""Convert a language model's opinion on a claim to a verdict.
+
+The model alone decides on the label. A rule that disagrees lowers the score and is named in the reason.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from proxy.verification.entailment.model import Entailment
 from proxy.verification.entailment.verdict import explain
 
 BARS: Mapping[str, float] = {"strict": 0.6, "balanced": 0.5, "lenient": 0.35}
-"""The probability from which a claim counts as supported, by policy."""
+"""Minimum probability of support at which a claim counts as supported, by policy."""
 
-_DISAGREEMENT = 0.5  # the share of its certainty that a verdict keeps where a rule disagrees
+_DISAGREEMENT = 0.5  # factor on the distance of a score from the threshold if a rule disagrees
 
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """A rule that would have decided otherwise, and why."""
+    """A rule that disagrees with the model, and its reason."""
 
     rule: Literal["numbers", "wording"]
     reason: str
@@ -30,8 +33,8 @@ def language_verdict(
 ) -> Verdict:
     """Return the verdict of a language model.
 
-    A claim that is not supported is `contradicted` only where the model finds that likelier than silence. An objection
-    to a supported claim moves the score towards the threshold and never across.
+    A claim that is not supported is labelled `contradicted` only if the model finds that likelier than the evidence not
+    mentioning it. Objections to a supported claim halve the distance of its score from the threshold.
     """
     bar, score = BARS[policy_name], found.supported
     label: Label = "supported" if score >= bar else "contradicted" if _is_contradicted(found) else "unsupported"

@@ -17,11 +17,13 @@ _SUREST = 0.002
 class Signals(NamedTuple):
     """Features of a claim and its evidence, each 0–1 except the log-odds.
 
-    `model` are the model's log-odds of support. `coverage` is the share of the claim's content words that the evidence
-    has, `names` the share of its proper names that occur nowhere in the context. `derived` is 1 if all of the claim's
-    numbers are stated or follow from stated ones, `absent` 1 if one of them occurs nowhere, and `wrong` 1 if a passage
-    about the same subject states another value, or the value of something else. `words` are the log-odds of support by
-    words alone, and `vetoed` is 1 if the closest passage denies the claim in nearly its own words.
+    `model` is the model's log-odds of support. `coverage` is the share of the claim's content words in the evidence,
+    `names` the share of its proper names that occur nowhere in the context. `words` is the log-odds of support by the
+    lexical model, `vetoed` is 1 if a passage with nearly the same words contradicts the claim.
+
+    `derived`, `absent` and `wrong` are flags from the numeric verdict, whose method is that of the claim's least
+    certain number. `derived` is 1 if it is supported and that number was derived, converted or rounded, `absent` if no
+    passage about the claim has that number, `wrong` if the sources contradict it.
     """
 
     model: float
@@ -35,14 +37,14 @@ class Signals(NamedTuple):
 
 
 class WordMatch(NamedTuple):
-    """The opinion of words alone: the probability of support, and whether the closest passage denies the claim."""
+    """The result of the lexical model: the probability of support, and whether a veto contradicts the claim."""
 
     probability: float
     is_vetoed: bool = False
 
 
 def log_odds(probability: float) -> float:
-    """Return the log-odds of a probability, bounded: no model is surer than 1 in 500."""
+    """Return the log-odds of a probability, which is clipped to 0.002–0.998."""
     bounded = min(1 - _SUREST, max(_SUREST, probability))
     return math.log(bounded / (1 - bounded))
 
@@ -52,7 +54,7 @@ def measure_signals(
 ) -> Signals:
     """Return the signals of a claim.
 
-    `support` is the model's probability of support, `numeric` the verdict of the numeric check, if it gave one.
+    `support` is the model's probability of support, `numeric` the verdict of the numeric verifier, if it gave one.
     """
     found = words(plain_text(claim.text))
     content = {word.stem for word in found if word.carries_meaning}

@@ -1,4 +1,4 @@
-"""Turn a model's opinion, or an exact check, into a verdict with a reason that a person can check at a glance."""
+"""Convert a model's opinion or an exact match to a verdict with a reason and citations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from proxy.verification.words import content_stems
 
 _CITED = 3
 _QUOTED = 160  # characters of a passage in a reason
-_CLOSE = 0.25  # the share of the claim's words that a passage has, from which on it is worth showing
+_CLOSE = 0.25  # minimum share of the claim's words in a passage that is shown for an unsupported claim
 _PHRASES = 3
 
 
@@ -26,7 +26,7 @@ def model_verdict(
     policy: Policy,
     combination: Combination,
 ) -> Verdict:
-    """Return the verdict of the model, combined with words, names and numbers."""
+    """Return a verdict from the model's opinion combined with words, names and numbers."""
     signals = measure_signals(claim, evidence, context, numeric, found.supported, by_words)
     score = combination.probability(signals)
     label: Label = "supported"
@@ -45,7 +45,10 @@ def model_verdict(
 def explain(
     label: Label, claim: Claim, evidence: Evidence, score: float, doubted: tuple[str, ...] = ()
 ) -> tuple[str, tuple[Citation, ...]]:
-    """Return the reason for a label, and the passages closest to the claim; none where an unsupported one has none."""
+    """Return the reason for a label, and citations of the passages closest to the claim.
+
+    For an unsupported claim, passages with less than a quarter of its words are not cited.
+    """
     ranked = _ranked(claim, evidence)
     least = max(_CLOSE if label == "unsupported" else 0.0, ranked[0][1] / 2) if ranked else 0.0
     shown = [each for each, share in ranked if share >= least]
@@ -53,14 +56,14 @@ def explain(
 
 
 def exact_verdict(label: Label, citation: Citation, source: Source) -> Verdict:
-    """Return the verdict on a claim that a source has, or denies, word for word."""
+    """Return the verdict on a claim that a source states or denies word for word."""
     if label == "supported":
         return Verdict("statement", label, 1.0, "exact", f"{source.name} says exactly this.", (citation,), validated=1)
     return Verdict("statement", label, 0.02, "exact", f'{source.name} denies "{citation.text}".', (citation,))
 
 
 def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
-    """Return the passages of the evidence with the share of the claim's words that each has, the largest first."""
+    """Return each passage of the evidence with its share of the claim's words, the largest share first."""
     stems = content_stems(plain_text(claim.text))
     shares = [
         (each, len(stems & (each.stems | each.heading_stems)) / len(stems) if stems else 0.0)

@@ -1,1 +1,1 @@
-"""Numbers: their grammar, what they measure, and when two of them agree."""
+"""Numbers: how to parse, bind, derive and compare them."""

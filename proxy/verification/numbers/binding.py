@@ -1,4 +1,4 @@
-"""What a quantity measures: the words and the dates that stand with it."""
+"""Bind quantities to the words and dates of a text that describe them."""
 
 from __future__ import annotations
 
@@ -12,33 +12,36 @@ from proxy.verification.words import Word
 
 
 class Binding(NamedTuple):
-    """A quantity with the stems that stand with it alone, those that it shares, and the dates it is of.
+    """A quantity with the stems and the dates that describe it.
 
-    `own` lies between the neighbouring quantities, up to where the clause turns, with the subject of the verb before it
-    when another verb follows there ("Sales grew 5% and reached $3M"); `shared` stands before the first quantity, where
-    the subject of all of them usually is (a row's label, "Revenue and costs were …").
+    `own` are the stems between the neighbouring quantities, up to the clause boundary, with the subject of the
+    preceding verb if another verb follows ("Sales grew 5% and reached $3M"). `shared` are the stems before the first
+    quantity, which usually name the subject of all of them (the label of a row, "Revenue and costs were …").
     """
 
     quantity: Quantity
     own: frozenset[str]
     shared: frozenset[str]
     dates: tuple[Quantity, ...]
-    has_subject: bool = False  # words of its own stand before it: the shared subject is not meant
-    has_own_dates: bool = False  # its dates stand beside it
+    has_subject: bool = False  # own words precede it, so the shared subject does not apply
+    has_own_dates: bool = False  # its dates are from its own part of the text
 
     @property
     def subject(self) -> frozenset[str]:
-        """The words that may name what the quantity is of: not the shared ones where it has a subject of its own."""
+        """The stems that may name the subject of the quantity: without the shared ones if it has its own subject."""
         return self.own if self.has_subject else self.own | self.shared
 
     @property
     def scope(self) -> frozenset[str]:
-        """The words that say what the quantity measures: its own, or the shared ones when it has none."""
+        """The stems that describe the measured thing: its own, or the shared ones if it has none."""
         return self.own or self.shared
 
 
 def bind(text: str, words: Sequence[Word], quantities: Sequence[Quantity]) -> tuple[Binding, ...]:
-    """A binding for each quantity of a text, in order. Dates divide the text among dates, amounts among amounts."""
+    """Return a binding for each quantity of a text, in order.
+
+    Dates divide the text among dates, amounts among amounts.
+    """
     spans = [(each.start, each.end) for each in quantities]
     stems = _stems_outside(text, words, spans)
     dates = tuple(each for each in quantities if each.kind == "date")
@@ -58,13 +61,13 @@ def _bind(
     label_end = text.find("|", 0, group[0].start)
     first = label_end if label_end >= 0 else group[0].start
     shared = frozenset(stem for at, stem in stems if at < first)
-    if label_end >= 0:  # a row or a record: a number is of its own cell, and cells without numbers are of all
+    if label_end >= 0:  # row or record: a number has the words of its cell; cells without numbers are shared by all
         lows = [max(text.rfind("|", 0, each.start), 0) for each in group]
         highs = [high if high >= 0 else len(text) for high in (text.find("|", each.end) for each in group)]
         cells = list(zip(lows, highs, strict=True))
         shared = frozenset(stem for at, stem in stems if not any(low <= at < high for low, high in cells))
         if ": " not in text[:label_end]:
-            shared |= frozenset(stem for at, stem in stems if at < label_end)  # numbers in it are of the name
+            shared |= frozenset(stem for at, stem in stems if at < label_end)  # its numbers belong to the name
     leading = tuple(date for date in dates if date.start < first and not _names_column(text, date.end, label_end))
     subject: frozenset[str] = frozenset()
     for quantity, low, high in zip(group, lows, highs, strict=True):
@@ -76,18 +79,18 @@ def _bind(
         else:
             before = [stem for at, stem in stems if low <= at < quantity.start]
             is_linked = _LINKING.search(text, low, quantity.start)
-            subject = frozenset(before if is_linked else before[:-1])  # else the last is the verb
+            subject = frozenset(before if is_linked else before[:-1])  # otherwise the last word is the verb
         with_it = main_dates(text, [date for date in dates if low <= date.start < high])
         has_subject = low != lows[0] and any(low <= at < quantity.start for at, _ in stems)
         bindings.append(Binding(quantity, own, shared, with_it or leading, has_subject, bool(with_it)))
     for place, (part, whole) in enumerate(pairwise(bindings)):
         if _PART_OF.fullmatch(
             text, part.quantity.end, whole.quantity.start
-        ):  # of the same thing: "nine of the 20 acids"
+        ):  # part and whole of one thing: "nine of the 20 acids"
             bindings[place] = part._replace(own=part.own | whole.own)
         elif part.quantity.kind == whole.quantity.kind == "time" and _TO_END.fullmatch(
             text, part.quantity.end, whole.quantity.start
-        ):  # the two ends of one stretch: "from 10 am to 4 pm on Saturdays"
+        ):  # the two ends of one span: "from 10 am to 4 pm on Saturdays"
             bindings[place : place + 2] = (
                 each._replace(own=part.own | whole.own, has_subject=whole.has_subject) for each in (part, whole)
             )
@@ -97,7 +100,10 @@ def _bind(
 def _one_by_one(
     text: str, stems: Sequence[tuple[int, str]], bindings: list[Binding], dates: Sequence[Quantity]
 ) -> list[Binding]:
-    """The bindings of "5 and 6 in 2019 and 2018, respectively": the first value is of the first date or name."""
+    """Pair the listed values of a sentence with "respectively" with its listed dates or names.
+
+    In "5 and 6 in 2019 and 2018, respectively" the first value belongs to the first date.
+    """
     mark = _RESPECTIVELY.search(text)
     if mark is None or not bindings:
         return bindings
@@ -118,7 +124,7 @@ def _one_by_one(
 
 
 def _runs(text: str, quantities: Sequence[Quantity]) -> list[list[Quantity]]:
-    """The quantities in lists with nothing but commas and "and" between them."""
+    """Group quantities into lists, whose items are separated only by commas, conjunctions and short function words."""
     runs: list[list[Quantity]] = []
     for quantity in quantities:
         if runs and _LISTED.fullmatch(text, runs[-1][-1].end, quantity.start):
@@ -133,25 +139,28 @@ def _firsts(runs: Sequence[Sequence[Quantity]]) -> list[int]:
 
 
 def _listed_names(text: str, stems: Sequence[tuple[int, str]], low: int, high: int) -> list[frozenset[str]]:
-    """The words of each name of the list that begins a sentence: "Cash and debt were …"."""
+    """Return the stems of each name in the list that begins a sentence: "Cash and debt were …"."""
     ends = [*(joint.start() for joint in _JOINT.finditer(text, low, high)), high]
     starts = [low, *ends[:-1]]
     return [frozenset(stem for at, stem in stems if start <= at < end) for start, end in zip(starts, ends, strict=True)]
 
 
 def _names_column(text: str, place: int, label_end: int) -> bool:
-    """Whether what ends at `place` belongs to the name of the first cell's column."""
+    """Return whether the text that ends at `place` belongs to the column name of the first cell."""
     return label_end >= 0 and text.find(": ", place, label_end) >= 0
 
 
 def main_dates(text: str, dates: Sequence[Quantity]) -> tuple[Quantity, ...]:
-    """The dates without those that something is compared with, where there are others: "in 2019 compared to 2018"."""
+    """Return the dates other than those of a comparison ("in 2019 compared to 2018"), or all if none remain."""
     main = tuple(date for date in dates if not _COMPARED.search(text, max(0, date.start - 40), date.start))
     return main or tuple(dates)
 
 
 def _stems_outside(text: str, words: Sequence[Word], spans: Sequence[tuple[int, int]]) -> list[tuple[int, str]]:
-    """Place and stem of the content words that are no number nor part of one; a field may be named "total"."""
+    """Return the position and stem of each content word outside the quantities.
+
+    Numbers and connectives are left out, except a connective before a colon: a field may be named "total".
+    """
     kept: list[tuple[int, str]] = []
     rest = iter(spans)
     start, end = next(rest, (1 << 62, 1 << 62))
@@ -165,9 +174,9 @@ def _stems_outside(text: str, words: Sequence[Word], spans: Sequence[tuple[int, 
 
 
 def _cut(text: str, low: int, high: int, dates: Sequence[Quantity]) -> int:
-    """Where the words between two quantities pass from the first to the second: at the first turn of the clause.
+    """Return where the words between two quantities stop describing the first: at the first clause boundary, if any.
 
-    What joins two dates ("between 1991 and 2020") is no turn.
+    A conjunction between two dates ("between 1991 and 2020") is no boundary.
     """
     spans = [(first.end, second.start) for first, second in pairwise(dates) if second.start - first.end <= _JOINED]
     for turn in _TURN.finditer(text, low, high):
@@ -177,7 +186,7 @@ def _cut(text: str, low: int, high: int, dates: Sequence[Quantity]) -> int:
 
 
 def _goes_on(text: str, low: int, high: int) -> bool:
-    """Whether the words of a quantity begin with a verb, whose subject is that of the verb before it."""
+    """Return whether the words of a quantity begin with a verb that continues the preceding subject."""
     verb = _NEXT_VERB.match(text, low, high)
     return verb is not None and not _LINKING.search(text, verb.end(), high)
 
@@ -195,7 +204,7 @@ _NEXT_VERB = re.compile(
     r"made|paid|held|left|lost|won|sold|bought|spent|took|gave|became|came|went|saw|led|kept|ran|built|cost|sent|"
     r"shrank|contributes|represents|employs|serves|includes|contains|provides|remains|generates|operates|produces)\b"
 )
-_JOINED = 6  # characters at most: " and "
+_JOINED = 6  # maximum characters: " and "
 _RESPECTIVELY = re.compile(r"\brespectively\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.;] ")
 _LISTED = re.compile(r"(?:,|,? and|,? or)? (?:and |or |in |the |for |of |by |[$€£])*")
@@ -203,7 +212,7 @@ _JOINT = re.compile(r", and |, | and ")
 _COMPARED = re.compile(r"\b(?:compared (?:to|with)|versus|vs\.?|against|than in|than|over|from) (?:[a-z]+ ){0,3}$")
 _PART_OF = re.compile(r" (?:out )?of (?:the |its |their |these |those |all )?(?:total |first |top )?")
 _TO_END = re.compile(r" ?(?:to|until|till|and|[-\u2013\u2014]) ?")
-_LINKING = re.compile(r"\b(?:is|are|was|were)\b")  # "and adjusted profit was": no verb but an attribute
+_LINKING = re.compile(r"\b(?:is|are|was|were)\b")  # "and adjusted profit was": "adjusted" is no verb
 _STRONG_TURN = re.compile(r"[;|\t]|\b(?:but|while|whereas)\b", re.IGNORECASE)
 _CONNECTIVES = frozenset(
     "compar versus vs about approximat roughly near almost around over under than least up down total while but "

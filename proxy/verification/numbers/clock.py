@@ -1,4 +1,4 @@
-"""Times of day as they are written and spoken, and durations in hours, minutes and seconds between colons."""
+"""Parse times of day in digits and in words, and durations with colons between hours, minutes and seconds."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ NOON, DAY = 720.0, 1440.0  # minutes
 
 
 class ClockReading(NamedTuple):
-    """One time of day: its end in the text and its minutes since midnight; `other` is half a day later where the text
-    leaves open which half is meant.
+    """A time of day: its end in the text and its minutes since midnight.
+
+    `other` is the second possible time: 12 hours apart if the half of the day is not stated, 24:00 for midnight.
     """
 
     end: int
@@ -19,7 +20,7 @@ class ClockReading(NamedTuple):
 
 
 def read_clock(text: str, position: int) -> ClockReading | None:
-    """The time of day in digits that starts at `position`: "16:00", "4 pm", "8.30 a.m.", "10 in the morning"."""
+    """Parse a time of day in digits at `position`: "16:00", "4 pm", "8.30 a.m.", "10 in the morning"."""
     match = _CLOCK.match(text, position)
     if match is None:
         return None
@@ -30,7 +31,10 @@ def read_clock(text: str, position: int) -> ClockReading | None:
 
 
 def read_spoken_clock(text: str, position: int) -> ClockReading | None:
-    """The time of day in words at `position`: "noon", "half past three", "three o'clock", "at four" where it ends."""
+    """Parse a time of day in words at `position`: "noon", "half past three", "three o'clock".
+
+    A bare hour needs a word such as "at" before it and the end of a phrase after it.
+    """
     if named := _NAMED.match(text, position):
         at_midnight = named.group().lower() == "midnight"
         return ClockReading(named.end(), 0.0 if at_midnight else NOON, DAY if at_midnight else None)
@@ -44,7 +48,10 @@ def read_spoken_clock(text: str, position: int) -> ClockReading | None:
 
 
 def read_duration(text: str, position: int) -> tuple[int, float] | None:
-    """Where "2:24:37" at `position` ends and its seconds, when the word before it speaks of how long something took."""
+    """Parse a duration such as "2:24:37" at `position`; return its end and its seconds, or None.
+
+    The word before it must introduce a duration, such as "in" or "took".
+    """
     match = _DURATION.match(text, position)
     if match is None or not _LASTING.search(text, max(0, position - _LEAD), position):
         return None
@@ -52,7 +59,7 @@ def read_duration(text: str, position: int) -> tuple[int, float] | None:
 
 
 def may_begin_clock(word: str) -> bool:
-    """Whether a time of day in words may start with this lower-case word."""
+    """Return whether a time of day in words may start with this lower-case word."""
     return word in _STARTERS
 
 
@@ -65,7 +72,7 @@ def _half_of_day(match: re.Match[str]) -> str:
 
 
 def _spoken(match: re.Match[str]) -> ClockReading:
-    """ "half past three", "a quarter to five in the afternoon", "three o'clock"."""
+    """Convert a match such as "half past three", "a quarter to five in the afternoon" or "three o'clock"."""
     hour = _HOURS[(match["hour"] or match["full"]).lower()]
     past, to = (_MINUTES.get((match[name] or "").lower().replace("-", " "), 0.0) for name in ("minutes", "to"))
     half_day = (match["half"] or match["part"] or "").lower()
@@ -80,7 +87,7 @@ _HOURS = {
 _MINUTES = {"half": 30.0, "quarter": 15.0, "a quarter": 15.0, "five": 5.0, "ten": 10.0, "twenty": 20.0}
 _MINUTES |= {"twenty five": 25.0}
 _STARTERS = frozenset(_HOURS) | {"noon", "midday", "midnight", "half", "quarter", "a", "twenty", "twenty-five"}
-_LEAD = 32  # characters before a time that say what it is
+_LEAD = 32  # characters before a time that are searched for its meaning
 
 _CLOCK = re.compile(
     r"(?P<hour>[01]?\d|2[0-4])(?:(?:[:.](?P<minute>[0-5]\d)(?::[0-5]\d)?)?[ \u00a0]?"

@@ -1,4 +1,4 @@
-"""Currencies by their signs, names and codes."""
+"""Map signs, names and codes of currencies to ISO 4217 codes, or to "$" for a dollar of no stated country."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Dates read as intervals of days, so that a day lies in its quarter and a quarter in its year.
+"""Parse dates as intervals of days, so that a day lies in its quarter and a quarter in its year.
 
-A day is its proleptic Gregorian ordinal. Fiscal periods are read as the calendar periods of the same name, because
-their true bounds are rarely written beside them.
+A day is its proleptic Gregorian ordinal. Fiscal periods are treated as the calendar periods of the same name, because
+their true bounds are rarely stated.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 
 class DateReading(NamedTuple):
-    """One date: its end in the text, its first and last day, and the other reading of "12/01/2024" if there is one.
+    """A parsed date: its end in the text, and its first and last day.
 
-    `unit` is "" for a place on the calendar. A date without a year is "month-day" (low is 100 * month + day), "month",
-    "quarter" or "half" (low is its number).
+    `other` is the second interpretation of an ambiguous date such as "12/01/2024". `unit` is "" for a date on the
+    calendar. A date without a year has the unit "month-day" (`low` is 100 * month + day), "month", "quarter" or "half"
+    (`low` is its number).
     """
 
     end: int
@@ -27,20 +28,23 @@ class DateReading(NamedTuple):
 
 
 def read_date(text: str, position: int, *, at_digit: bool) -> DateReading | None:
-    """The longest date that starts at `position`, or None. Bare years are read by `read_year`."""
+    """Parse the date that starts at `position`, or return None. A bare year is not parsed."""
     if at_digit and not _ANY_AT_DIGIT.match(text, position):
         return None
     for pattern, build in _AT_DIGIT if at_digit else _AT_WORD:
         if match := pattern.match(text, position):
             try:
                 return build(match)
-            except ValueError:  # a 13th month, a 31st of February: no date
+            except ValueError:  # no such day or month, e.g. 31 February
                 continue
     return None
 
 
 def year_span(first: int, last: int | None = None) -> tuple[float, float]:
-    """The days from the start of year `first` to the end of year `last`. Years before our era are negative."""
+    """Return the days from the start of year `first` to the end of year `last`, by default the same year.
+
+    Years before our era are negative; outside the years 1–9999 the days are approximate.
+    """
     last = first if last is None else last
     if first < 1 or last > 9999:
         return first * 366.0, last * 366.0 + 365.0
@@ -48,28 +52,28 @@ def year_span(first: int, last: int | None = None) -> tuple[float, float]:
 
 
 def month_day(day: float) -> int:
-    """100 * month + day of an ordinal, to compare with a date whose year is not written; 0 off the calendar."""
+    """Return 100 * month + day of an ordinal, for comparison with a date without a year; 0 outside the calendar."""
     return _on_calendar(day, lambda when: 100 * when.month + when.day)
 
 
 def month(low: float, high: float) -> int:
-    """The number of the month that `low` to `high` lie in, or 0."""
+    """Return the number of the month that contains `low` to `high`, or 0."""
     first, last = month_day(low) // 100, month_day(high) // 100
     return first if first == last and high - low < 31 else 0
 
 
 def quarter(low: float, high: float) -> int:
-    """The number of the quarter that `low` to `high` is, or 0."""
+    """Return the number of the quarter that `low` to `high` covers, or 0."""
     return _on_calendar(low, lambda when: (when.month + 2) // 3) if 88 <= high - low <= 92 else 0
 
 
 def half(low: float, high: float) -> int:
-    """The number of the half-year that `low` to `high` is, or 0."""
+    """Return the number of the half-year that `low` to `high` covers, or 0."""
     return _on_calendar(low, lambda when: (when.month + 5) // 6) if 179 <= high - low <= 185 else 0
 
 
 def is_date_word(word: str) -> bool:
-    """Whether a date may start with this lower-case word."""
+    """Return whether a date may start with this lower-case word."""
     return word[:3] in _MONTHS or word in _STARTERS or (word[0] in "qhfc" and any(map(str.isdigit, word[1:5])))
 
 
@@ -92,7 +96,7 @@ def _month(match: re.Match[str]) -> int:
 
 
 def _ambiguous_day(match: re.Match[str]) -> DateReading:
-    """Day and month in either order; where both are possible, both readings are kept."""
+    """Parse day and month in either order; where both are possible, keep both interpretations."""
     year, first, second = _full_year(match["year"]), int(match["first"]), int(match["second"])
     days = [
         float(date(year, month, day).toordinal())
@@ -124,7 +128,7 @@ def _month_alone(match: re.Match[str]) -> DateReading:
 
 
 def _end_of_month(match: re.Match[str]) -> DateReading:
-    """The last day of a month; February ends on the 28th where no year is written."""
+    """Return the last day of a month. Without a year, February ends on the 28th."""
     month = _month(match)
     year = int(match["year"]) if match["year"] else 2023
     last = (date(year + month // 12, month % 12 + 1, 1)).toordinal() - 1
@@ -135,13 +139,13 @@ def _end_of_month(match: re.Match[str]) -> DateReading:
 
 
 def _part_of_year(match: re.Match[str]) -> DateReading:
-    """A quarter or a half, with its year or without."""
+    """Parse a quarter or a half, with or without its year."""
     number = int(_ORDINALS.get(match["number"].lower(), match["number"]))
     length = 3 if match["part"].lower()[0] == "q" else 6
     if not 1 <= number <= 12 // length:
         raise ValueError(match.group())
     if match["year"] is None:
-        if match["number"].lower() in ("last", "final"):  # "last quarter" is the one before now
+        if match["number"].lower() in ("last", "final"):  # "last quarter" may be the previous one
             raise ValueError(match.group())
         return DateReading(match.end(), number, number, unit="quarter" if length == 3 else "half")
     return _months(match, _full_year(match["year"]), (number - 1) * length + 1, length)
@@ -205,7 +209,7 @@ _MONTH = (
 _DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?(?![\d%])"
 _YEAR = r"(?P<year>[12]\d{3})(?![\d,.]\d|\d)"
 _SHORT_YEAR = r"(?P<year>[12]\d{3}|\d\d)(?!\w)"
-_TO_LATER_DAY = (  # "8 to Friday 19 September": the month stands behind the last day only
+_TO_LATER_DAY = (  # "8 to Friday 19 September": only the last day is followed by the month
     r"(?= ?(?:to|until|till|and|[-–]) ?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:the )?)?"
     r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
 )
@@ -229,7 +233,7 @@ def _compiled(
     return tuple((re.compile(pattern, re.IGNORECASE), build) for pattern, build in rules)
 
 
-# Longer forms first: the first rule that reads a date wins.
+# Longer forms first: the first rule that matches wins.
 _AT_DIGIT = _compiled(
     (r"(?P<year>[12]\d{3})([-/.])(?P<month>\d\d?)\2(?P<day>\d\d?)(?!\d)", _day),
     (r"(?P<first>\d\d?)([-/])(?P<second>\d\d?)\2(?P<year>\d{4}|\d\d)(?!\w|\2\w)", _ambiguous_day),
@@ -265,7 +269,7 @@ _AT_WORD = _compiled(
 
 
 def _any_of(rules: Iterable[tuple[re.Pattern[str], object]]) -> re.Pattern[str]:
-    """Return a pattern that matches wherever one of the rules does: separators need not be alike for it."""
+    """Return a pattern that matches wherever one of the rules does; it does not require equal separators."""
     plain = (re.sub(r"\(\?P<\w+>", "(?:", rule.pattern).replace(r"(?!\w|\2\w)", "") for rule, _ in rules)
     patterns = (pattern.replace(r"\2", "[-/.]") for pattern in plain)
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)

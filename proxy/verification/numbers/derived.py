@@ -1,4 +1,4 @@
-"""Numbers that follow from those that a source states: change, sum, share, average, ratio."""
+"""Derive numbers from stated ones: change, sum, product, share, average, ratio."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from proxy.verification.numbers.tolerance import Relation, compare
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """A computation from stated numbers: the formula as a person reads it, and the places of its operands."""
+    """A computation from stated numbers: its formula as text, and the indices of its operands."""
 
     formula: str
     operands: tuple[int, ...]
 
 
 class Operand(NamedTuple):
-    """A stated number to compute with: the last day of its period, and its `rank` in a comparison.
+    """A stated number to compute with.
 
-    The rank is 1 for what is compared, -1 for what it is compared with ("from 5", "than in 2021"), 0 where unknown.
-    A loss, a deficit or an outflow is written without a sign.
+    `day` is the last day of its period. `rank` is 1 for the value that is compared, −1 for the value that it is
+    compared with ("from 5", "than in 2021"), 0 if unknown. `is_loss` marks a loss, a deficit or an outflow, which is
+    written without a sign.
     """
 
     quantity: Quantity
@@ -34,14 +35,14 @@ class Operand(NamedTuple):
     is_loss: bool = False
 
     def may_follow(self, other: Operand) -> bool:
-        """Whether it may be the new value of which `other` is the old one."""
+        """Return whether this may be the new value in a change from `other`."""
         if self.day is not None and other.day is not None and self.day != other.day:
             return self.day > other.day
         return self.rank >= other.rank
 
 
 class Mention(NamedTuple):
-    """A stated number in the text that it stands in; near: that text speaks of what the claim speaks of."""
+    """A stated number and the text that contains it. `is_near` is set if that text is about the claim's subject."""
 
     quantity: Quantity
     text: str
@@ -49,10 +50,10 @@ class Mention(NamedTuple):
 
 
 def derive(claimed: Quantity, cue_text: str, operands: Sequence[Operand], tolerance: float | None) -> Derivation | None:
-    """How `claimed` follows from two to four of `operands` by an operation that `cue_text` names, or None.
+    """Derive `claimed` from two to four of `operands` by an operation that `cue_text` names, or return None.
 
-    Operands are combined only within one kind and unit; nothing is tried that no cue word asks for, because among
-    enough numbers some pair gives anything. At most the first `MAX_OPERANDS` operands are tried.
+    Only operations with a cue word are tried, because among enough numbers some pair yields any value. Except for
+    products and ratios, operands must have one kind and unit. At most the first `MAX_OPERANDS` operands are tried.
     """
     asked = cues(cue_text)
     if not asked:
@@ -75,7 +76,11 @@ def derive(claimed: Quantity, cue_text: str, operands: Sequence[Operand], tolera
 def derive_whole(
     claimed: Quantity, cue_text: str, values: Sequence[Quantity], tolerance: float | None
 ) -> Derivation | None:
-    """How `claimed` is the total or the average of all of `values`, as the words ask; an exact total needs no word."""
+    """Derive `claimed` as the total or the average of all of `values`, or return None.
+
+    A word of `cue_text` must name the operation, unless at least three values add up exactly to a number of at least
+    three digits.
+    """
     values = [_exact(each) for each in values if each.low == each.high]
     if len(values) < 2 or not all(are_alike(values[0], each) for each in values[1:]):
         return None
@@ -95,7 +100,7 @@ def derive_whole(
 
 @memo(512, 2048, long_entries=64)
 def cues(text: str) -> frozenset[int]:
-    """Which operations the words of `text` speak of, as places in a fixed list."""
+    """Return the indices in `_OPERATIONS` of the operations that the words of `text` name."""
     return frozenset(place for place, (cue, _) in enumerate(_OPERATIONS) if cue.search(text))
 
 
@@ -104,15 +109,16 @@ _Result = tuple[Quantity, str, tuple[int, ...]]
 
 
 def _exact(operand: Quantity) -> Quantity:
-    """A count of whole things is not rounded."""
+    """Remove the rounding slack from a count of whole things."""
     is_whole = operand.kind == "count" and operand.nouns and operand.slack == 0.5 and operand.low == int(operand.low)
     return operand._replace(slack=0.0) if is_whole else operand
 
 
 def agrees(claimed: Quantity, result: Quantity, tolerance: float | None) -> bool:
-    """Whether a computed value is the claimed one.
+    """Return whether a computed value matches the claimed one.
 
-    Operands are rounded themselves, so a result may miss the claim by a little of what their digits allow.
+    Operands are rounded themselves. A result that is too coarse to decide matches if its slack is at most twice the
+    claim's.
     """
     relation = compare(claimed._replace(bound="", other=None), result, tolerance)
     return relation.is_match or (relation is Relation.OPEN and result.slack <= 2 * claimed.slack)
@@ -124,14 +130,14 @@ def _way_asked(cue_text: str) -> int:
 
 
 def direction(cue_text: str) -> int:
-    """1 when the words speak of growth, -1 of decline, 0 of neither or of both."""
+    """Return 1 if the words express growth, −1 if they express decline, 0 for neither or both."""
     return bool(_UP.search(cue_text)) - bool(_DOWN.search(cue_text))
 
 
 def way_of(text: str, start: int, end: int) -> int:
-    """1 when the words that govern the quantity `text[start:end]` speak of a rise, -1 of a fall, 0 of neither.
+    """Return 1 if the words that govern the quantity `text[start:end]` express a rise, −1 for a fall, 0 for neither.
 
-    The last such word before it in its clause governs it, else one right behind it ("5% more").
+    The last such word before the quantity in its clause governs it, otherwise one right after it ("5% more").
     """
     low = max(
         (turn.end() for turn in _CLAUSE_TURN.finditer(text, max(0, start - 200), start)), default=max(0, start - 200)
@@ -144,12 +150,15 @@ def way_of(text: str, start: int, end: int) -> int:
 
 
 def _lasting(cue_text: str) -> int:
-    """1 when the words speak of more time, -1 of less, 0 of neither."""
+    """Return 1 if the words express more time, −1 if they express less, 0 for neither or both."""
     return bool(_LONGER.search(cue_text)) - bool(_SHORTER.search(cue_text))
 
 
 def _signs(claimed: Quantity, direction: int, value: float) -> float | None:
-    """The value as the claim would write it: "fell 5 %" writes a decline of five without its sign."""
+    """Return the value as the claim would write it: "fell 5 %" is a decline of five without its sign.
+
+    None if the sign of the value contradicts the direction.
+    """
     if direction == 0 or value == 0:
         return value
     if (value > 0) == (direction > 0):
@@ -158,7 +167,7 @@ def _signs(claimed: Quantity, direction: int, value: float) -> float | None:
 
 
 def _changes(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
-    """Difference of two amounts, or of two percentages in points; growth when a percentage is claimed."""
+    """Yield differences of two amounts, or of two percentages in points, and growth if a percentage is claimed."""
     for (i, later), (j, earlier) in permutations(operands, 2):
         new, old = later.quantity, earlier.quantity
         if later.is_loss != earlier.is_loss:
@@ -200,7 +209,7 @@ def _sums(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_R
 
 
 def _products(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
-    """So many things at so much each."""
+    """Yield products of a count and a price."""
     for i, j, count, price in _pairs(operands):
         if claimed.kind == "currency" == price.kind and count.kind == "count" and count.nouns:
             yield (
@@ -225,7 +234,7 @@ def _shares(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[
 
 
 def _ratios(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
-    """A quotient of two amounts: of one kind gives a ratio, else an amount per count."""
+    """Yield quotients of two amounts: a ratio if they are of one kind, otherwise an amount per count."""
     for i, j, above, below in _pairs(operands):
         if not below.low:
             continue
@@ -239,7 +248,7 @@ def _ratios(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[
 
 
 def are_alike(first: Quantity, second: Quantity) -> bool:
-    """Whether two numbers are of one kind and unit, or one is written without a unit."""
+    """Return whether two numbers have one kind and unit, or one has no unit. Dates and times of day never do."""
     return first.kind not in ("date", "time") and (
         (first.kind == second.kind and first.unit == second.unit)
         or (first.is_bare and second.kind in ("currency", "count", "quantity"))
@@ -248,12 +257,12 @@ def are_alike(first: Quantity, second: Quantity) -> bool:
 
 
 def point(like: Quantity, value: float, slack: float) -> Quantity:
-    """A computed value in the kind and unit of `like`."""
+    """Return a computed value in the kind and unit of `like`."""
     return like._replace(low=value, high=value, slack=slack, other=None, bound="", is_approximate=False)
 
 
 def percentage(value: float, slack: float) -> Quantity:
-    """A computed value in percent."""
+    """Return a computed value in percent."""
     return Quantity(0, 0, "", "percentage", value, value, slack, "%")
 
 
@@ -262,7 +271,7 @@ def _digits(quantity: Quantity) -> int:
 
 
 def as_written(operand: Quantity) -> str:
-    """An operand as it stands in a formula."""
+    """Return an operand as written, on one line."""
     return " ".join(operand.text.split())
 
 
@@ -298,7 +307,7 @@ _TOTAL = re.compile(
     r"from \d{4} to)",
     re.I,
 )
-_NOUNS_OF_CHANGE = re.compile(r"\b(?:loss(?:es)?|gains?|deficits?|increase ?/ ?\(?decrease\)?)\b", re.I)  # what changes
+_NOUNS_OF_CHANGE = re.compile(r"\b(?:loss(?:es)?|gains?|deficits?|increase ?/ ?\(?decrease\)?)\b", re.I)  # no direction
 _LONGER, _SHORTER = (
     re.compile(r"\b(?:slower|longer|later)\b", re.I),
     re.compile(r"\b(?:faster|shorter|quicker|earlier)\b", re.I),

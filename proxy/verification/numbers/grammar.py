@@ -1,7 +1,7 @@
-"""Finds quantities in text: money, percentages, ratios, dates, times of day, counts and measures, with their precision.
+"""Parse quantities: money, percentages, ratios, dates, times of day, counts and measures, with their precision.
 
-One pass: a tokenizer stops at words and digits, and small patterns anchored there read on. Every repetition in a
-pattern is bounded or consumes what it has read, so the time is linear in the text.
+In one pass, a tokenizer stops at words and digits, and small patterns anchored there parse the quantity. Every
+repetition in a pattern is bounded or consumes its input, so that the time is linear in the text.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ Bound = Literal["", "least", "most"]
 
 
 class Quantity(NamedTuple):
-    """A quantity as it is written at `text[start:end]`.
+    """A quantity as written at `text[start:end]`.
 
-    `low` and `high` are its value in the base unit (equal for a point, days for a date, minutes for a time of day), and
-    `slack` is half of the last digit that was written, in the base unit. `other` is a second reading where the text
-    allows two: day and month in the other order, or accounting brackets that are only brackets. `bound` says that the
-    value is a lower ("more than") or an upper ("up to") bound.
+    `low` and `high` are its value in the base unit (equal for a point; days for a date; minutes for a time of day), and
+    `slack` is half of the last significant digit, in the base unit. `other` is a second interpretation where the text
+    allows two: day and month in the other order, the other half of the day, or brackets that do not mark a negative
+    amount. `bound` marks a lower ("more than") or an upper ("up to") bound.
 
-    `unit` is a currency code ("$" when no country is named), "%" or "pp" (percentage points) or "bps" (in points), the
-    dimension of a measure such as "length", or a date's unit (see `DateReading`). `scale` is what a written scale word
-    multiplied, `worth` and `offset` what the unit is worth, `written` its name, `per` the seconds that an amount
-    is counted by ("a day"; 0: none said), `each` the stems of what else it is counted by ("per dose"), `rate` the words
-    that say so, `nouns` the stems of what is counted.
+    `unit` is a currency code ("$" if no country is named), "%", "pp" (percentage points) or "bps" (basis points, with
+    the value in points), "times", "share" or ":" for a ratio, the dimension of a measure such as "length", or the unit
+    of a date (see `DateReading`). `scale` is the factor of a written scale word. `worth` and `offset` convert the unit
+    to the base unit, `written` is the unit as written. `per` is the period in seconds that an amount is counted by ("a
+    day"; 0: none), `each` the stems of another divisor ("per dose"), `rate` the words for both, `nouns` the stems of
+    the counted things.
     """
 
     start: int
@@ -60,20 +61,20 @@ class Quantity(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The quantity with its bound and the words that say what it is counted by, on one line."""
+        """The quantity on one line, with its bound and its rate."""
         return _BOUNDS[self.bound] + " ".join((self.text + self.rate).split())
 
     @property
     def is_bare(self) -> bool:
-        """Whether nothing is written beside the digits: a table's header may give the unit and the scale."""
+        """Return whether the number has no unit and no noun, so that a table's header may give them."""
         return self.kind == "count" and not self.nouns and not self.is_spelled
 
 
 @memo(256, 512, long_entries=2)
 def find_quantities(text: str) -> tuple[Quantity, ...]:
-    """Every quantity of `text`, in order and without overlaps. Linear in its length.
+    """Return every quantity of `text`, in order and without overlaps, in linear time.
 
-    Invisible characters are read over, and a line may break between a number and its unit.
+    Invisible characters are ignored, and a line may break between a number and its unit.
     """
     plain = _LINE_BREAK.sub(" ", text)
     if not _INVISIBLE.search(plain):
@@ -105,7 +106,7 @@ def _find(text: str) -> tuple[Quantity, ...]:
 
 
 def _next_token(text: str, position: int) -> re.Match[str] | None:
-    """The first token from `position` on that a quantity may begin with."""
+    """Return the first token from `position` on that may begin a quantity."""
     for match in _TOKEN.finditer(text, position):
         kind = match.lastgroup
         if kind != "skip" and (kind != "word" or _may_begin(match.group())):
@@ -122,7 +123,7 @@ def _with_rate(text: str, quantity: Quantity) -> Quantity:
 
 @memo(16384, LONGEST_WORD)
 def _may_begin(word: str) -> bool:
-    """Whether anything that `_at_word` reads can begin with this word; most words are no such thing."""
+    """Return whether a quantity can begin with this word; with most words none can."""
     lower = word.lower()
     return (
         "-" in lower
@@ -135,7 +136,7 @@ def _may_begin(word: str) -> bool:
 
 
 class _Amount(NamedTuple):
-    """A number with its scale word, before its unit is known."""
+    """A parsed number with its scale, before its unit is known."""
 
     end: int
     value: float
@@ -143,14 +144,17 @@ class _Amount(NamedTuple):
     scale: float = 1.0
     is_spelled: bool = False
     is_plain: bool = False  # an integer in digits without separators or scale: may be a year or a citation
-    could_label: bool = False  # digits without thousands or scale: may be the number of a section or a figure
+    could_label: bool = False  # digits without thousands separators or scale: may number a section or a figure
 
     def times(self, factor: float) -> _Amount:
         return self._replace(value=self.value * factor, slack=self.slack * factor, scale=self.scale * factor)
 
 
 def _at_word(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
-    """What starts with a letter: a date, a spelled-out number, a fraction; or a prefix such as "mid-" before a date."""
+    """Parse a date, a time of day or a number in words; return the quantities and the next position.
+
+    A prefix such as "mid-" before a date is skipped.
+    """
     word = match.group().lower()
     if is_date_word(word) and (reading := read_date(text, match.start(), at_digit=False)):
         return [_date(text, match.start(), reading)], reading.end
@@ -171,7 +175,10 @@ def _at_word(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
 
 
 def _half_of_unit(text: str, match: re.Match[str], unit: Unit) -> tuple[list[Quantity], int]:
-    """ "half an hour", "an hour and a half", "three quarters of a mile"; "an hour" where it says how long."""
+    """Parse "half an hour", "an hour and a half" or "three quarters of a mile".
+
+    "An hour" alone is parsed only after a word of duration such as "takes".
+    """
     share = _SHARES_OF_UNIT[(match["share"] or "").lower().replace("-", " ").split(" ")[0]]
     if match["more"]:
         share += 0.5
@@ -183,7 +190,7 @@ def _half_of_unit(text: str, match: re.Match[str], unit: Unit) -> tuple[list[Qua
 
 
 def _multiplied(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
-    """ "doubled" or "twice as big", as a ratio of about two; what is doubled up or down is something else."""
+    """Parse "doubled" or "twice as big" as a ratio of about two, but not "doubled down"."""
     is_twice = match.group().lower() == "twice"
     if not _AS_MUCH.match(text, match.end()) if is_twice else _NO_MULTIPLE.match(text, match.end()):
         return [], match.end()  # "twice a day"
@@ -193,7 +200,7 @@ def _multiplied(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
 
 
 def _at_money(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
-    """A currency symbol or code, and the amount behind it."""
+    """Parse a currency sign or code and the amount after it."""
     opening = _AMOUNT_AHEAD.match(text, match.end())
     amount = _digits(text, opening.end(), is_money=True) if opening else None
     if opening is None or amount is None:
@@ -216,7 +223,7 @@ def _at_money(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
 
 
 def _at_digit(text: str, start: int) -> tuple[list[Quantity], int]:
-    """What starts with a digit: a date, a time of day, a ratio, or a number with its unit."""
+    """Parse a date, a time of day, a ratio, or a number with its unit, that starts with a digit."""
     before = text[start - 1 : start] if start else ""
     if reading := read_date(text, start, at_digit=True):
         is_timed = text[reading.end : reading.end + 1] == "T" and text[reading.end + 1 : reading.end + 2].isdigit()
@@ -232,12 +239,12 @@ def _at_digit(text: str, start: int) -> tuple[list[Quantity], int]:
         return _measured(text, start, _Amount(fraction.end(), value, 0.01 * value))
     amount = _digits(text, start)
     if amount is None or before in _IDENTIFIER_MARKS:
-        return [], _IDENTIFIER.match(text, start).end()  # type: ignore[union-attr]  # a digit stands there
+        return [], _IDENTIFIER.match(text, start).end()  # type: ignore[union-attr]  # a digit always matches
     return _measured(text, start, amount)
 
 
 def _measured(text: str, start: int, amount: _Amount) -> tuple[list[Quantity], int]:
-    """The quantity whose amount is read: what stands behind it (and before it) says of which kind."""
+    """Parse the unit after an amount, which determines the kind of the quantity."""
     amounts = _with_range_end(text, amount, start)
     end = amounts[-1].end
     sign = -1.0 if not amount.is_spelled and _is_negative(text, start) else 1.0
@@ -284,7 +291,7 @@ def _measured(text: str, start: int, amount: _Amount) -> tuple[list[Quantity], i
 
 
 def _compound(text: str, first: Quantity) -> Quantity:
-    """The quantity with what follows in smaller units: "3 hours 20 minutes", "5 ft 10 in", "2 years and six months"."""
+    """Extend a quantity by smaller units: "3 hours 20 minutes", "5 ft 10 in", "2 years and six months"."""
     while (joint := _AND_SMALLER.match(text, first.end)) is not None:
         position = joint.end()
         amount = _digits(text, position) if text[position].isdigit() else _spelled(text, position)
@@ -308,7 +315,7 @@ def _compound(text: str, first: Quantity) -> Quantity:
 
 
 def _counted(text: str, start: int, amounts: list[_Amount], sign: float) -> tuple[list[Quantity], int]:
-    """A number without a unit: a year, a ratio that a word before it announces, an identifier, or a count."""
+    """Parse a number without a unit: a label, a year, a citation, a ratio after a word such as "ratio", or a count."""
     amount, end = amounts[0], amounts[-1].end
     if amount.could_label and len(amounts) == 1 and _leads(text, start, _LABELS):
         return [], _MORE_LABELS.match(text, end).end()  # type: ignore[union-attr]  # may be empty
@@ -329,7 +336,7 @@ def _one(quantity: Quantity) -> tuple[list[Quantity], int]:
 def _quantity(
     text: str, start: int, end: int, kind: Kind, amounts: list[_Amount], sign: float, unit: str = ""
 ) -> Quantity:
-    """A quantity from one amount or the two ends of a range, with its sign, its bound and how exact it is meant."""
+    """Build a quantity from one amount or the two ends of a range, with its sign, its bound and its approximation."""
     low, high = sorted((sign * amounts[0].value, sign * amounts[-1].value))
     if len(amounts) == 2 and sign < 0:
         low, high = sign * amounts[0].value, sign * amounts[1].value
@@ -360,7 +367,7 @@ def _quantity(
 
 
 def _digits(text: str, start: int, *, is_money: bool = False) -> _Amount | None:
-    """The number in digits at `start` with its scale word or suffix; None when it is a version or an identifier."""
+    """Parse the number in digits at `start` with its scale word or suffix; None for a version or an identifier."""
     match = _NUMBER.match(text, start)
     parsed = _parse(match.group()) if match else None
     if match is None or parsed is None:
@@ -386,7 +393,7 @@ def _digits(text: str, start: int, *, is_money: bool = False) -> _Amount | None:
 
 
 def _scale(text: str, end: int, is_money: bool) -> tuple[float, int]:
-    """The factor of the scale words behind a number ("3.2 million", "5 lakh crore", "$4bn"), and where they end."""
+    """Return the factor of the scale words after a number ("3.2 million", "5 lakh crore", "$4bn"), and their end."""
     factor = 1.0
     while word := _SCALE_WORD.match(text, end):
         factor, end = factor * SCALES[word["scale"].lower()], word.end()
@@ -396,10 +403,10 @@ def _scale(text: str, end: int, is_money: bool) -> tuple[float, int]:
 
 
 def _parse(written: str) -> tuple[float, int, str] | None:
-    """Value, decimals and (for an integer) its digits of a number in digits; None when its separators make no number.
+    """Return the value, the number of decimals and, for an integer, its digits; None if the separators are invalid.
 
-    The last separator of two kinds is the decimal one; one kind alone groups thousands when all its groups have three
-    digits (or are Indian) and there is a comma or more than one dot. "1.234" is read as English writes it.
+    If both separators occur, the last one is the decimal separator. A single kind separates thousands if all its groups
+    have three digits (or are Indian) and it is a comma or occurs more than once. "1.234" is read as in English.
     """
     if len(written) > 40:
         return None
@@ -424,9 +431,9 @@ def _parse(written: str) -> tuple[float, int, str] | None:
 
 
 def _integer_slack(digits: str) -> float:
-    """Half of the last digit that an integer means: three and more trailing zeros are rounding, else none are.
+    """Return half of the last significant digit of an integer: only three or more trailing zeros count as rounding.
 
-    One leading digit alone ("4,000") is trusted to one more digit than it shows.
+    With a single leading digit ("4,000") the first zero is significant, too.
     """
     significant = digits.lstrip("0").rstrip("0")
     zeros = len(digits) - len(digits.rstrip("0"))
@@ -436,7 +443,7 @@ def _integer_slack(digits: str) -> float:
 
 
 def _spelled(text: str, start: int) -> _Amount | None:
-    """A number in words at `start`: "twenty-one", "two and a half million", "a dozen", "one hundred and five"."""
+    """Parse a number in words at `start`: "twenty-one", "two and a half million", "a dozen", "one hundred and five"."""
     total = current = 0.0
     end, seen, scale = start, False, 1.0
     position = start
@@ -477,7 +484,7 @@ def _spelled(text: str, start: int) -> _Amount | None:
 
 
 def _with_range_end(text: str, first: _Amount, start: int, *, is_money: bool = False) -> list[_Amount]:
-    """The amount alone, or both ends of a range such as "3–5", "3 to 5 million", "between 3 and 5"."""
+    """Return the amount alone, or both ends of a range such as "3–5", "3 to 5 million", "between 3 and 5"."""
     second = _range_end(text, first, start, is_money)
     if second is None:
         return [first]
@@ -492,7 +499,7 @@ def _range_end(text: str, first: _Amount, start: int, is_money: bool) -> _Amount
     if word == "and" and not _leads(text, start, _BETWEEN):
         return None
     if word == "to" and _leads(text, start, _FROM):
-        return None  # "from 3 to 5" is where it was and where it went
+        return None  # "from 3 to 5" is a change and no range
     position = joint.end()
     at_digit = text[position : position + 1].isdigit()
     second = _digits(text, position, is_money=is_money) if at_digit else _spelled(text, position)
@@ -500,13 +507,13 @@ def _range_end(text: str, first: _Amount, start: int, is_money: bool) -> _Amount
         return None
     scaled = first.value * (second.scale if first.scale == 1.0 else 1.0)
     if first.is_plain and second.is_plain and 1900 <= first.value <= 2100 and 1900 <= second.value <= 2100:
-        return None  # two years, each on its own
+        return None  # two separate years
     is_date = at_digit and read_date(text, position, at_digit=True) is not None
     return second if second.value > scaled and not is_date else None
 
 
 def _is_negative(text: str, start: int) -> bool:
-    """Whether a minus sign stands right before `start` and is neither a hyphen nor a range's dash."""
+    """Return whether a minus sign precedes `start` that is neither a hyphen nor a range's dash."""
     if text[start - 1 : start] not in _MINUS or not start:
         return False
     before = text[start - 2 : start - 1] if start > 1 else ""
@@ -514,7 +521,7 @@ def _is_negative(text: str, start: int) -> bool:
 
 
 def _is_cell(text: str, start: int, end: int) -> bool:
-    """Whether the span fills a table cell, up to a currency sign, so that its brackets mean a negative."""
+    """Return whether the span fills a table cell, except for a currency sign, so that its brackets mark a negative."""
     before, after = text[max(0, start - 4) : start].rstrip(" $€£"), text[end : end + 3].lstrip(" %")
     is_open = not before or before[-1] in "|\t\n:,"
     return (
@@ -525,13 +532,13 @@ def _is_cell(text: str, start: int, end: int) -> bool:
 
 
 def _is_citation(text: str, start: int, end: int, amount: _Amount) -> bool:
-    """Whether a small integer alone in brackets marks a citation or a list item."""
+    """Return whether a small integer alone in brackets marks a citation or a list item."""
     in_brackets = text[start - 1 : start] == "(" and text[end : end + 1] == ")" and start > 0
     return amount.is_plain and in_brackets and amount.value < 100 and not _is_cell(text, start - 1, end + 1)
 
 
 def _is_year(text: str, start: int, end: int, value: float) -> bool:
-    """Whether a plain four-digit integer is a year: from its size, the word before it and what follows."""
+    """Return whether a plain four-digit integer is a year, by its size and the words before and after it."""
     if end - start != 4 or not 1000 <= value <= 2100:
         return False
     if text[start - 1 : start] in ("(", "\u2013", "\u2014", "-") and start and value >= 1500:
@@ -543,7 +550,7 @@ def _is_year(text: str, start: int, end: int, value: float) -> bool:
 
 
 def _qualified(text: str, start: int, end: int) -> tuple[Bound, bool]:
-    """The bound and the approximation that the words around a quantity give it."""
+    """Return the bound of a quantity and whether it is approximate, by the words around it."""
     phrases = _lead_in(text, start)
     is_approximate = not _ABOUT.isdisjoint(phrases)
     if negated := _NOT_BEYOND.search(text, max(0, start - 40), start):
@@ -556,13 +563,13 @@ def _qualified(text: str, start: int, end: int) -> tuple[Bound, bool]:
 
 
 def _leads(text: str, start: int, phrases: frozenset[str]) -> bool:
-    """Whether one of `phrases` stands right before `start`."""
+    """Return whether one of `phrases` directly precedes `start`."""
     return not phrases.isdisjoint(_lead_in(text, start))
 
 
-@memo(8, 4096, long_entries=8)  # asked several times of one place, by whatever tries to read it
+@memo(8, 4096, long_entries=8)  # each rule that tries to parse a place calls it
 def _lead_in(text: str, start: int) -> tuple[str, ...]:
-    """The last word, two and three words before `start` in lower case, without articles and signs between."""
+    """Return the last one, two and three words before `start` in lower case, without articles and signs."""
     last = text[max(0, start - 32) : start].lower().rstrip("$€£ -").translate(_SIGNS_BETWEEN).split()[-4:]
     if last and last[-1] in ("a", "an", "the"):
         last.pop()
@@ -570,7 +577,7 @@ def _lead_in(text: str, start: int) -> tuple[str, ...]:
 
 
 def _nouns(text: str, end: int) -> tuple[str, ...]:
-    """The stems of up to three words behind a count, as far as they may name what is counted."""
+    """Return the stems of up to three words after a count that may name the counted things."""
     match = _NOUNS.match(text, end)
     stems = []
     for word in match.group().replace("-", " ").split() if match else ():
@@ -595,28 +602,26 @@ def _date(text: str, start: int, reading: DateReading) -> Quantity:
 
 
 def _time_of_day(text: str, start: int, reading: ClockReading) -> Quantity:
-    """A time of day in minutes."""
     other = None if reading.other is None else (reading.other, reading.other)
     written = text[start : reading.end]
     return Quantity(start, reading.end, written, "time", reading.minutes, reading.minutes, other=other)
 
 
 def _duration(text: str, start: int, end: int, seconds: float) -> Quantity:
-    """A length of time that is written as a clock shows it."""
     bound, is_approximate = _qualified(text, start, end)
     read = Quantity(start, end, text[start:end], "quantity", seconds, seconds, 0.5, "time", None, bound, is_approximate)
     return read._replace(written="seconds")
 
 
 def _ratio(text: str, match: re.Match[str]) -> Quantity:
-    """ "3:1" as the quotient of its sides."""
+    """Convert "3:1" to the quotient of its sides."""
     first, second = float(match["first"]), float(match["second"])
     value = first / second
     return Quantity(match.start(), match.end(), match.group(), "ratio", value, value, 0.005 * value, ":")
 
 
 def _fraction(text: str, match: re.Match[str]) -> Quantity:
-    """A spelled-out share: "two-thirds", "a quarter of", "half of"."""
+    """Convert a share in words: "two-thirds", "a quarter of", "half of"."""
     count = 1.0 if match["count"] is None else _SPELLED.get(match["count"].lower(), 1.0)
     value = count / _PARTS[(match["part"] or match["half"] or match["by"] or "half").lower().rstrip("s")]
     _, is_approximate = _qualified(text, match.start(), match.end())
@@ -642,7 +647,7 @@ def _part(match: re.Match[str]) -> float:
 
 
 def _whole(text: str, match: re.Match[str]) -> _Amount | None:
-    """The whole of "2 in 5" or "two out of five"; a year behind "in" is none."""
+    """Parse the whole in "2 in 5" or "two out of five"; a year after "in" is none."""
     position = match.end()
     whole = _digits(text, position) if text[position : position + 1].isdigit() else _spelled(text, position)
     if whole is None or whole.value <= 0 or _PERCENT.match(text, whole.end) or _WORD_CHARACTER.match(text, whole.end):
@@ -653,7 +658,7 @@ def _whole(text: str, match: re.Match[str]) -> _Amount | None:
 
 
 def _money(name: str, amount: _Amount) -> str | None:
-    """The currency that a word or code behind an amount names; "pounds" are money only behind a scale word."""
+    """Return the currency that a word or code after an amount names; "pounds" are money only after a scale word."""
     if name.lower() in ("pound", "pounds") and amount.scale == 1.0:
         return None
     code = CURRENCIES.get(name.lower())
@@ -711,7 +716,7 @@ _TOKEN = re.compile(
 )
 _NUMBER = re.compile(
     r"\d{1,3}(?:[\u00a0\u202f\u2009]\d{3}){1,6}(?!\d)(?:[.,]\d{1,6}(?!\d))?|\d{1,3}(?: \d{3}){1,4},\d{1,2}(?!\d)"
-    r"|\d{1,3}(?: \d{3}){2,4}(?![\d ,.]\d|\d)|\d{4,}(?=,\d{4})|\d+(?:[.,'’]\d+)*|\.\d+"  # "2023,5000000" is two
+    r"|\d{1,3}(?: \d{3}){2,4}(?![\d ,.]\d|\d)|\d{4,}(?=,\d{4})|\d+(?:[.,'’]\d+)*|\.\d+"  # "2023,5000000" is two numbers
 )
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3}){1,8}|\d{1,2}(?:,\d{2}){1,6},\d{3}")
 _SPACES = re.compile(r"[ \u00a0\u202f\u2009]")
@@ -727,7 +732,7 @@ _PERCENT = re.compile(
 _MONEY_BEHIND = re.compile(
     r"[ \u00a0-]?(?:US |U\.S\. |American )?(?P<name>[€£¥₹₩₽₺₪¢]|[$](?!\d)|[^\W\d_]{3,8}(?![^\W_]))"
 )
-_HEADS_COLUMN = re.compile(  # "2019 €m" is a year over a column
+_HEADS_COLUMN = re.compile(  # "2019 €m" is a year in a column name
     rf" (?:US[$]|[$€£¥₹]|RMB|{'|'.join(CODES)}) ?['’]?(?:(?:thousand|million|billion)s?|mn?|bn|k|000s?)(?!\w)", re.I
 )
 _TRAILING_CODE = re.compile(rf" ?(?P<code>{'|'.join(CODES)})\b")

@@ -1,4 +1,4 @@
-"""The unit and the scale that a name gives to the numbers under it: "mass (g)", `capacity_mw`, "$ in thousands"."""
+"""Parse the unit and scale that a name states for the numbers under it: "mass (g)", `capacity_mw`, "$ in thousands"."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from proxy.verification.numbers.units import names_of_units, read_unit
 
 
 class Given(NamedTuple):
-    """What a name says of numbers: their kind, their unit and what one is worth in the base unit, and their scale."""
+    """The kind, unit and scale that a name states for numbers.
+
+    `worth` and `offset` convert the unit to the base unit, `written` is the unit as written.
+    """
 
     kind: Kind
     unit: str = ""
@@ -26,10 +29,10 @@ class Given(NamedTuple):
 
 @memo(4096, 256, long_entries=16)
 def given_by(name: str) -> tuple[Given, ...]:
-    """The readings of the unit that `name` states, likeliest first; none when it states none.
+    """Return the interpretations of the unit that `name` states, the likeliest first; none if it states no unit.
 
-    A unit stands in brackets, behind "in", alone, or as a part of an identifier, where lower case hides whether `mw`
-    is mega or milli.
+    A unit appears in brackets, after "in", alone, or as a part of an identifier, where lower case does not show whether
+    `mw` is mega or milli.
     """
     if _PER_UNIT.search(_EXCEPT.split(name)[0]) or _IS_RESULT.search(name):
         return ()
@@ -44,7 +47,10 @@ def given_by(name: str) -> tuple[Given, ...]:
 
 
 def note_near(text: str, source: str, start: int, end: int) -> Given | None:
-    """What the nearest note says of the bare numbers of `text`, which reads `source[start:end]`: "in millions"."""
+    """Return the unit and scale that the nearest note, such as "in millions", states for the bare numbers of `text`.
+
+    `text` is the passage at `source[start:end]`. A note within it takes precedence over the source around it.
+    """
     nearest = _SCALE_NOTE.search(text) or _SCALE_ASIDE.search(text)
     if nearest is None:
         text = source
@@ -60,7 +66,7 @@ def note_near(text: str, source: str, start: int, end: int) -> Given | None:
 
 
 def as_given(number: Quantity, given: Given) -> Quantity:
-    """A number of a cell as its names mean it: a bare one gets their unit and scale, an amount of money their scale."""
+    """Return a number with the unit and scale of its name if it is bare, or with the scale only if it is money."""
     if number.kind == "currency" and given.kind in ("currency", "count"):
         return _scaled(number, given.scale)
     if not number.is_bare or number.scale != 1.0:
@@ -95,7 +101,7 @@ def _times(ends: tuple[float, float], factor: float) -> tuple[float, float]:
 
 
 def _read(phrase: str) -> Given | None:
-    """The unit that a whole phrase is: "g", "in years", "US$’000", "millions of euros", "€m", "percent"."""
+    """Parse a whole phrase as a unit: "g", "in years", "US$’000", "millions of euros", "€m", "percent"; else None."""
     plain = _EXCEPT.split(phrase.removeprefix("in ").removeprefix("In "))[0].strip()
     if not plain or len(plain) > 40:
         return None
@@ -122,7 +128,10 @@ def _scale_of(written: str | None) -> float:
 
 
 def _of_identifier(name: str) -> Iterator[Given]:
-    """What a part of `output_gwh_2021` or "price eur" states; a word that is a unit in full counts in the plural."""
+    """Yield the units that parts of a name such as `output_gwh_2021` or "price eur" state.
+
+    A part of four or more letters counts as a measure only in the plural.
+    """
     parts = [part for part in _PARTS.split(name) if part and not part.isdigit()]
     if len(parts) < 2 or name != name.lower():
         return
@@ -158,7 +167,7 @@ _COMPACT_MONEY = re.compile(rf"(?P<before>m|mn|k|b|bn)?(?P<currency>{_CODE})(?P<
 _OF_WHAT = re.compile(r" (?:of |CO2)\S{1,20}", re.IGNORECASE)
 _PARTS = re.compile(r"[\s_.\-/]+")
 _NO_UNITS = frozenset("min max mean bar in at to by no id us day hour minute second year month week cup a".split())
-_REACH = 4000  # characters between a note and what it is of
+_REACH = 4000  # maximum characters between a note and its numbers
 _CLAUSE_END = re.compile(r"[\n.;,|()]|: ")
 _NOTED = {"thousands": 1e3, "millions": 1e6, "billions": 1e9}
 _SCALE_NOTE = re.compile(
@@ -166,7 +175,7 @@ _SCALE_NOTE = re.compile(
     r"|(?P<millions>\bmillions\b|[$€£] ?(?:mm?|mn|million)\b)|(?P<billions>\bbillions\b|[$€£] ?(?:billion|bn)\b)",
     re.IGNORECASE,
 )
-_SCALE_ASIDE = re.compile(  # what a table's head says of all its numbers stands in brackets behind the row's label
+_SCALE_ASIDE = re.compile(  # a note of a table's header on all its numbers, in brackets after the label of the row
     r"\((?:[^()|\d]{0,60}[^()|\d\w])?(?:(?P<thousands>thousand|k)|(?P<millions>million|mio|mln|mn|mm|m)|(?P<billions>billion|bn))"
     r"(?: [^()|]{0,40})?\)",
     re.IGNORECASE,

@@ -1,6 +1,6 @@
-"""Numbers that the words around stated ones say how to compute: a rest, a discounted price, a rate over time.
+"""Derive numbers by operations that the surrounding words describe: a rest, a discounted price, a rate over time.
 
-Nothing is computed that no word asks for: among enough numbers some pair gives anything.
+An operation is tried only if a word asks for it, because among enough numbers some pair yields any value.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from proxy.verification.words import content_stems
 
 
 class Question(NamedTuple):
-    """A claimed number, the claim with what it leans on, its other numbers, and the texts that may tell."""
+    """A claimed number with its context.
+
+    `text` is the claim with its lead, `others` are the other quantities of the claim, `told` are the texts to search.
+    """
 
     claimed: Quantity
     text: str
@@ -38,7 +41,7 @@ _Operation = Callable[[Question, Sequence[Mention]], Iterator[_Result]]
 
 
 def implied(asked: Question, mentions: Sequence[Mention], tolerance: float | None) -> Derivation | None:
-    """How the claimed number follows from one or two of `mentions`, which stand in the order of their text."""
+    """Derive the claimed number from one or two of `mentions`, which are in the order of their text, or return None."""
     points = [each for each in mentions if each.quantity.low == each.quantity.high][:_MOST_MENTIONS]
     kept = [place for place, each in enumerate(mentions) if each.quantity.low == each.quantity.high]
     for operation in _OPERATIONS:
@@ -49,7 +52,7 @@ def implied(asked: Question, mentions: Sequence[Mention], tolerance: float | Non
 
 
 def _compared(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
-    """What a stated number is compared with: "64 people, 9 more than a year before" had been 55."""
+    """Yield the value with which a number is compared: "64 people, 9 more than a year before" implies 55."""
     for j, more in enumerate(mentions):
         told = _MORE_THAN.match(more.text, more.quantity.end)
         if told and any(cue.search(told["than"]) and cue.search(asked.text) for cue in (_EARLIER, _EXPECTED)):
@@ -58,7 +61,7 @@ def _compared(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]
 
 
 def _discounted(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
-    """A price after a stated discount in percent."""
+    """Yield prices after a stated discount in percent."""
     if not _REDUCED.search(asked.text):
         return
     for j, off in enumerate(mentions):
@@ -73,7 +76,7 @@ def _discounted(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Resul
 
 
 def _halved(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
-    """Half of a stated price, for whom the text says so in words that the claim has too."""
+    """Yield half of a stated price if a clause with a half-price rule shares words with the claim."""
     if asked.claimed.kind != "currency":
         return
     spoken = content_stems(asked.text)
@@ -85,7 +88,7 @@ def _halved(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
 
 
 def _rest(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
-    """What is left of a whole, or of a hundred percent, when the stated part is taken away."""
+    """Yield the remainder of a whole, or of a hundred percent, without the stated part."""
     for i, j in _parts(mentions):
         part, whole = _in_unit(mentions[i].quantity, mentions[j].quantity), mentions[j].quantity
         if _asks_rest(asked, mentions[i]):
@@ -103,7 +106,7 @@ def _rest(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
 
 
 def _portions(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
-    """The share of a stated part in its whole: "418 of the 523" is about four in five."""
+    """Yield the share of a stated part in its whole: "418 of the 523" is about four in five."""
     if asked.claimed.kind in ("percentage", "ratio") and not _is_negated(asked.text):
         for i, j in _parts(mentions):
             part, whole = _in_unit(mentions[i].quantity, mentions[j].quantity), mentions[j].quantity
@@ -112,7 +115,7 @@ def _portions(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]
 
 
 def _over_time(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
-    """An amount a month over a year, or over another time that the claim or the text tells."""
+    """Yield an amount per period multiplied by the time that the claim or the text states."""
     spans = [_PERIODS[_period_name(told)] for told in _SPAN.finditer(asked.text)]
     spans += [each.low for each in asked.others if each.unit == "time"]
     if _WHOLE_TIME.search(asked.text):
@@ -128,7 +131,7 @@ def _over_time(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result
 
 
 def _for_several(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
-    """So many of what costs so much each."""
+    """Yield a stated price per item multiplied by a count of the claim."""
     for i, price in enumerate(mentions):
         if not price.is_near or not are_alike(price.quantity, asked.claimed) or not _is_each(price):
             continue
@@ -138,7 +141,7 @@ def _for_several(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Resu
 
 
 def _parts(mentions: Sequence[Mention]) -> Iterator[tuple[int, int]]:
-    """Part and whole that stand side by side: "two of the nine", "60 of 64 GB", "Of 240, 180", "64, 38 of them"."""
+    """Yield indices of adjacent parts and wholes: "two of the nine", "60 of 64 GB", "Of 240, 180", "64, 38 of them"."""
     for i, (first, second) in enumerate(pairwise(mentions)):
         one, other, text = first.quantity, second.quantity, first.text
         if second.text is not text or not (are_alike(one, other) or one.is_bare):
@@ -152,12 +155,15 @@ def _parts(mentions: Sequence[Mention]) -> Iterator[tuple[int, int]]:
 
 
 def _in_unit(part: Quantity, whole: Quantity) -> Quantity:
-    """The part in the unit of its whole: "60 of 64 GB"."""
+    """Convert the part to the unit of its whole if it has none: "60 of 64 GB"."""
     return part._replace(low=part.low * whole.worth, high=part.high * whole.worth) if part.is_bare else part
 
 
 def _asks_rest(asked: Question, part: Mention) -> bool:
-    """Whether the claim speaks of the others, by its words or as those of whom the text says that they are the rest."""
+    """Return whether the claim is about the remainder.
+
+    It may use a word such as "others", a negation that the text lacks, or words by which the text names the rest.
+    """
     if not part.is_near:
         return False
     if _OTHERS.search(asked.text) or (_is_negated(asked.text) and not _is_negated(part.text)):
@@ -177,13 +183,13 @@ def _combined(mentions: Sequence[Mention], i: int | None, j: int, sign: int) -> 
 
 
 def _before(mentions: Sequence[Mention], place: int, like: Quantity | None = None) -> int | None:
-    """The nearest mention before the one at `place` that is of its sort, or of the sort of `like`."""
+    """Return the nearest mention before the one at `place` that has its kind, or the kind of `like`."""
     like = like or mentions[place].quantity
     return next((i for i in range(place - 1, -1, -1) if are_alike(mentions[i].quantity, like)), None)
 
 
 def _share(quantity: Quantity) -> float | None:
-    """A percentage or a fraction as a share of one; None for anything else."""
+    """Return a percentage or a fraction as a share of one; None for other quantities."""
     if quantity.kind == "percentage" and quantity.unit == "%":
         return quantity.low / 100
     return quantity.low if quantity.kind == "ratio" and quantity.unit == "share" else None
@@ -202,7 +208,7 @@ def _scaled(quantity: Quantity, factor: float) -> Quantity:
 
 
 def _period(rate: Mention) -> float:
-    """The seconds of the period that an amount is counted by, as the words behind it or its column tell; 0: none."""
+    """Return the period in seconds that an amount is counted by, from the words after it or its column; 0 for none."""
     text, start = rate.text, rate.quantity.start
     column = text[text.rfind("|", 0, start) + 1 : start]
     told = _PER.match(text, rate.quantity.end) or (_PER_COLUMN.search(column) if ": " in column else None)
@@ -235,7 +241,7 @@ def _is_negated(text: str) -> bool:
 
 
 _MOST_MENTIONS = 16
-_CALENDAR = 0.005  # a year is a little more than 52 weeks
+_CALENDAR = 0.005  # relative; a year is slightly more than 52 weeks
 _PERIODS = {"day": 86400.0, "week": 604800.0, "month": 2629800.0, "quarter": 7889400.0, "year": 31557600.0}
 _MORE_THAN = re.compile(
     r"(?: [^\W\d_]+)?? (?:(?P<more>more|higher|above|greater)|fewer|less|lower|below|under)(?: [^\W\d_]+)?? than "

@@ -1,4 +1,4 @@
-"""Lapses of time between two moments that the sources state: dates, times of day, and lengths before an event."""
+"""Derive lengths of time between two stated moments: dates, times of day, and durations before or after an event."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from proxy.verification.words import content_stems
 
 
 def elapsed(claimed: Quantity, cue_text: str, moments: Sequence[Mention]) -> Derivation | None:
-    """How a claimed length of time, which `cue_text` states, lies between two of `moments`, one of them near.
+    """Derive a claimed length of time from two of `moments`, or return None.
 
-    The ends of a stated range ("from 9 am to 9 pm") need no word for it, other moments one such as "after". "Less
-    than" and "more than" hold as inequalities, up to half as much again. At most the first 12 moments are tried.
+    One of them must be near the claim's subject. The ends of a stated range ("from 9 am to 9 pm") need no cue word in
+    `cue_text`, other moments need one such as "after". "More than" accepts up to 50 % more and "less than" up to 50 %
+    less. At most the first `_MOST_MOMENTS` are tried.
     """
     if claimed.kind != "quantity" or claimed.unit != "time":
         return None
@@ -37,14 +38,14 @@ def elapsed(claimed: Quantity, cue_text: str, moments: Sequence[Mention]) -> Der
 
 
 def is_moment(quantity: Quantity, text: str) -> bool:
-    """Whether a quantity says when something was: a date, a time of day, or "45 minutes before departure"."""
+    """Return whether a quantity is a moment: a date, a time of day, or "45 minutes before departure"."""
     if quantity.kind == "date":
         return quantity.unit in ("", "month-day")
     return quantity.kind == "time" or _side(quantity, text) != ""
 
 
 def _seconds(claimed: Quantity, cue_text: str, first: Mention, second: Mention, is_range: bool) -> Iterator[float]:
-    """The lengths of time, in seconds, that may lie between two moments of one sort."""
+    """Yield the possible lengths of time, in seconds, between two moments of one kind."""
     one, other = first.quantity, second.quantity
     if one.kind == other.kind == "date" and claimed.worth >= _DAY:
         yield from _between_dates(claimed, one, other, is_range)
@@ -59,14 +60,14 @@ def _seconds(claimed: Quantity, cue_text: str, first: Mention, second: Mention, 
 
 
 def _named(cue_text: str, moments: Sequence[Mention]) -> list[Mention]:
-    """The moments of the event that the claim counts from: "four years after her return"."""
+    """Return the moments whose text is about the event from which the claim counts: "four years after her return"."""
     event = _FROM_EVENT.search(cue_text)
     stems = content_stems(cue_text[event.end() :]) if event else frozenset()
     return [each for each in moments if stems & content_stems(each.text)]
 
 
 def _between_dates(claimed: Quantity, one: Quantity, other: Quantity, is_range: bool) -> Iterator[float]:
-    """Days count from the first to the last, those of a range also with both; years by their number."""
+    """Yield lengths in seconds: days from the first to the last, in a range also including both, and calendar years."""
     first, last = _on_calendar(one, other), _on_calendar(other, one)
     if first is None or last is None or first == last:
         return
@@ -79,13 +80,13 @@ def _between_dates(claimed: Quantity, one: Quantity, other: Quantity, is_range: 
 
 
 def _on_calendar(dated: Quantity, other: Quantity) -> float | None:
-    """The first day of a date; one without a year is of the year of the other, if that has one."""
+    """Return the first day of a date. A date without a year takes the year of the other one, if that has a year."""
     if not dated.unit:
         return dated.low if 1 <= dated.low <= date.max.toordinal() else None
     year = date.fromordinal(int(other.low)).year if not other.unit and other.low > 0 else _SOME_YEAR
     try:
         return float(date(year, int(dated.low) // 100, int(dated.low) % 100).toordinal())
-    except ValueError:  # the 29th of February
+    except ValueError:  # 29 February
         return None
 
 
@@ -99,14 +100,17 @@ def _holds(claimed: Quantity, seconds: float) -> bool:
 
 
 def _allowed(claimed: Quantity) -> float:
-    """Days and hours are counted, weeks may miss a day, and months and years are of no fixed length."""
+    """Return the tolerance in seconds.
+
+    Days and hours are exact, weeks may deviate by a day, months and years by a day and 2 %.
+    """
     if claimed.worth <= _DAY:
         return 0.01 * claimed.worth
     return _DAY + (0.02 * claimed.low if claimed.worth > 2 * 7 * _DAY else 0.0)
 
 
 def is_stretch(text: str, first: Quantity, second: Quantity) -> bool:
-    """Whether two moments of a text are the ends of one stretch: "between 02:10 and 03:45", "8 to 19 September"."""
+    """Return whether two moments are the ends of one span: "between 02:10 and 03:45", "8 to 19 September"."""
     joint = _JOINT.fullmatch(text, first.end, second.start)
     return joint is not None and (
         joint["and"] is None or _BEFORE_AND.search(text, max(0, first.start - _LEAD), first.start) is not None
@@ -114,7 +118,7 @@ def is_stretch(text: str, first: Quantity, second: Quantity) -> bool:
 
 
 def _side(quantity: Quantity, text: str) -> str:
-    """ "before" or "after" where a length of time is counted from an event: "45 minutes before departure"."""
+    """Return "before", "after" or a synonym if a duration counts from an event, else an empty string."""
     if quantity.kind != "quantity" or quantity.unit != "time":
         return ""
     match = _SIDE.match(text, quantity.end)
@@ -139,7 +143,7 @@ def _written(moment: Mention) -> str:
 _DAY, _YEAR, _MINUTES_A_DAY = 86400.0, 31557600.0, 1440.0
 _SOME_YEAR = 2023  # without a leap day
 _MOST_MOMENTS = 12
-_REACH = 0.5  # how much more than "more than" says a lapse may be, as a share
+_REACH = 0.5  # maximum deviation from a bound such as "more than", as a share
 _NEARLY = 0.1
 _LEAD = 24
 _BETWEEN = re.compile(

@@ -1,4 +1,4 @@
-"""A case that a claim puts to a limit that a source states: "a drone of 200 grams" where 250 make the rule."""
+"""Compare a case in a claim with a limit that a source states: "a drone of 200 grams" with a limit of 250."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from proxy.verification.numbers.nearby import search_before
 
 
 def decided_case(claim: str, claimed: Quantity, source: str, stated: Quantity, until: Quantity | None) -> str | None:
-    """How a stated limit, or a range from `stated` to `until`, bears out what the claim says of its own number.
+    """Explain how a stated limit supports the claim about its number, or return None if it does not.
 
-    The number must be such that `may_be_case` holds.
-
-    Inside the limit both texts must affirm or both deny, outside one must deny what the other affirms. The answer is
-    the comparison as a person reads it; None: the claim puts no such case, or the limit decides otherwise.
+    The limit is a bound or a range, from `stated` to `until` if that is given. A case within it is supported if both
+    texts affirm or both deny, a case outside if one denies what the other affirms. A bound in the claim is supported by
+    the opposite bound of the same value if only one of the texts denies. `may_be_case` must hold for the number.
     """
     if claimed.bound:
         is_line = claimed.low == stated.low and {claimed.bound, stated.bound} == {"least", "most"}
@@ -31,12 +30,12 @@ def decided_case(claim: str, claimed: Quantity, source: str, stated: Quantity, u
 
 
 def range_end(text: str, first: Quantity, second: Quantity) -> Quantity | None:
-    """The second of two times of day when a stated stretch runs from the first to it."""
+    """Return the second of two times of day if the text states a span from the first to it."""
     return second if first.kind == second.kind == "time" and is_stretch(text, first, second) else None
 
 
 def _ends(claimed: Quantity, stated: Quantity, until: Quantity | None) -> tuple[float, float] | None:
-    """From where to where a limit reaches, in the unit of the claimed number; None where they are not comparable."""
+    """Return the ends of a limit in the unit of the claimed number; None if they are not comparable."""
     is_age = claimed.unit == "time" and claimed.written.startswith("year") and stated.kind == "count"
     if not is_age and (claimed.kind, claimed.unit) != (stated.kind, stated.unit):
         return None
@@ -49,7 +48,7 @@ def _ends(claimed: Quantity, stated: Quantity, until: Quantity | None) -> tuple[
 
 
 def may_be_case(claim: str, claimed: Quantity) -> bool:
-    """Return whether the number is a bound or describes some case: "a drone of 200 grams", "if it starts in a week"."""
+    """Return whether the number is a bound or describes a case: "a drone of 200 grams", "if it starts in a week"."""
     if claimed.bound:
         return True
     if claimed.kind == "currency" or claimed.kind == "count":
@@ -58,7 +57,7 @@ def may_be_case(claim: str, claimed: Quantity) -> bool:
 
 
 def _denies(text: str, limit: Quantity) -> bool:
-    """Whether a sentence denies something, other than by the words of the limit itself ("not longer than 3 m")."""
+    """Return whether a sentence has a negation outside the words of the limit itself ("not longer than 3 m")."""
     bound = search_before(_OF_BOUND, text, limit.start)
     around = text[: bound.start()] + text[limit.start :] if bound else text
     return _NEGATION.search(around) is not None

@@ -1,4 +1,4 @@
-"""Rates: what an amount is counted by, such as "per month" or "per dose"."""
+"""Parse rates: the periods or things that an amount is counted by, such as "per month" or "per dose"."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECONDS = {
     "year": 31557600.0,
     "annum": 31557600.0,
 }
-"""The length of each period."""
+"""The length of each period, in seconds."""
 ADVERBS = {
     "hourly": 3600.0,
     "daily": DAY,
@@ -32,11 +32,11 @@ ADVERBS = {
     "yearly": 31557600.0,
     "annually": 31557600.0,
 }
-"""The length of the period of each adverb."""
+"""The length, in seconds, of the period that each adverb names."""
 
 
 class Rate(NamedTuple):
-    """What an amount is counted by: `per` in seconds (0: no period), the stems of `each` ("dose"), and its end."""
+    """A parsed rate: `per` is its period in seconds (0: none), `each` the stems of another divisor ("dose")."""
 
     per: float
     each: frozenset[str]
@@ -44,7 +44,10 @@ class Rate(NamedTuple):
 
 
 def read_rate(text: str, position: int, *, counts: bool = False) -> Rate | None:
-    """Return what the amount that ends at `position` is counted by; `counts`: the things counted may stand between."""
+    """Parse the rate after the amount that ends at `position`, or return None.
+
+    With `counts`, the counted things may come in between.
+    """
     start = position
     if counts and (between := _COUNTED.match(text, position)):
         position = between.end()

@@ -1,4 +1,4 @@
-"""Words and suffixes that make a number a thousand, a million times as large."""
+"""Scale words and suffixes of numbers, with their factors."""
 
 from __future__ import annotations
 

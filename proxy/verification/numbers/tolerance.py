@@ -1,4 +1,4 @@
-"""Whether a quantity that is claimed is the quantity that a source states."""
+"""Compare a claimed quantity with a stated one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from proxy.verification.words import stem
 
 
 class Relation(Enum):
-    """How a claimed quantity stands to a source's.
+    """The relation of a claimed quantity to a stated one.
 
-    UNSCALED is the same digits where the source does not tell its scale. OPEN means that the source does not decide:
-    it is coarser than the claim ("$4.2M" for "$4.23M"), or only a bound.
-    APART means another dimension or unit: nothing follows from either value.
+    UNSCALED: the digits are equal, and the source does not state its scale. OPEN: the source does not decide, because
+    it is coarser than the claim ("$4.2M" for "$4.23M") or only a bound. APART: the dimensions or units differ, so that
+    neither value implies anything about the other.
     """
 
     EXACT = "exact"
@@ -29,16 +29,16 @@ class Relation(Enum):
 
     @property
     def is_match(self) -> bool:
-        """Whether the source states what is claimed."""
+        """Return whether the source states the claimed value."""
         return self in (Relation.EXACT, Relation.ROUNDED, Relation.CONVERTED, Relation.UNSCALED)
 
 
 def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None, scale: float = 1.0) -> Relation:
-    """How `claimed` stands to `stated`, with `scale` the factor that a table's header gives to bare numbers.
+    """Return the relation of `claimed` to `stated`. `scale` is the factor that a table's header gives to bare numbers.
 
-    Without a `tolerance` a claim may round what the source states and may not add digits to it: 4,187,332 supports
-    "$4.2M", while "$4.2M" leaves "$4.23M" open and differs from "$4.3M". A `tolerance` is a share of the stated value,
-    or days for dates.
+    Without a `tolerance`, a claim may round the stated value but not add digits to it: 4,187,332 supports "$4.2M",
+    while "$4.2M" leaves "$4.23M" open and differs from "$4.3M". A `tolerance` is a share of the stated value, or days
+    for dates.
     """
     if claimed.kind == "date" or stated.kind == "date":
         return _compare_dates(claimed, stated, tolerance)
@@ -47,7 +47,7 @@ def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None,
     factors = _common(claimed, stated)
     if factors is None:
         is_copied = {claimed.kind, stated.kind} == {"time", "quantity"} and claimed.text == stated.text
-        return Relation.EXACT if is_copied else Relation.APART  # "2:24:37" as a time of day and as a length
+        return Relation.EXACT if is_copied else Relation.APART  # "2:24:37" as a time of day and as a duration
     if claimed.per and stated.per:
         scale *= claimed.per / stated.per  # "$12 a month" is "$144 a year"
     factor, offset, is_conversion = factors
@@ -70,7 +70,10 @@ def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None,
 
 
 def _compare_rates(claimed: Quantity, stated: Quantity, tolerance: float | None, scale: float) -> Relation | None:
-    """Compare quantities whose periods do not convert: "5% a month" and "a year", "three days" and "a week"."""
+    """Compare quantities whose periods do not convert: "5% a month" and "a year", "three days" and "a week".
+
+    Return None for all other quantities.
+    """
     is_span = claimed.kind == stated.kind == "quantity" and claimed.unit == stated.unit == "time"
     is_span = is_span and bool(claimed.per) != bool(stated.per)
     is_share = claimed.kind == stated.kind == "percentage" and claimed.per != stated.per and claimed.per and stated.per
@@ -81,9 +84,9 @@ def _compare_rates(claimed: Quantity, stated: Quantity, tolerance: float | None,
 
 
 def fit_period(claimed: Sequence[Quantity], stated: Sequence[Quantity]) -> bool | None:
-    """Whether what is of the dates `stated` may be of the dates `claimed`; None when either has no date.
+    """Return whether a value for the dates `stated` may be for the dates `claimed`; None if either is empty.
 
-    Dates of one sort are compared with one another where both have some: a quarter without its year with such ones.
+    Dates are compared with those of the same unit, if any: a quarter without a year with other such quarters.
     """
     if not claimed or not stated:
         return None
@@ -96,7 +99,7 @@ def fit_period(claimed: Sequence[Quantity], stated: Sequence[Quantity]) -> bool 
 
 
 def ends_just_after(claimed: Sequence[Quantity], stated: Sequence[Quantity]) -> bool:
-    """Whether what is stated is of a business year that ends in the first weeks after the year that is claimed."""
+    """Return whether a stated date is the end of a business year, up to five weeks after the end of a claimed year."""
     years = [each for each in claimed if not each.unit and each.high - each.low in (364, 365)]
     ends = [each for each in stated if not each.unit and each.low == each.high]
     return any(0 < end.low - year.high <= _FIRST_WEEKS for year in years for end in ends)
@@ -108,13 +111,16 @@ _NO_DIGIT = re.compile(r"\D")
 
 
 def _readings(quantity: Quantity) -> tuple[tuple[float, float], ...]:
-    """The two ends of a quantity, and those of its other reading where it has one."""
+    """Return the two ends of a quantity, and those of its second interpretation if it has one."""
     ends = quantity.low, quantity.high
     return (ends, quantity.other) if quantity.other else (ends,)
 
 
 def _common(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool] | None:
-    """Factor and offset that bring `stated` to the unit of `claimed`, and whether that converts; None if apart."""
+    """Return the factor and offset from the unit of `stated` to that of `claimed`, and whether they are a conversion.
+
+    None if the units are not comparable.
+    """
     if claimed.kind == stated.kind:
         if claimed.unit == stated.unit:
             return 1.0, 0.0, bool(claimed.written) and claimed.written.rstrip("s") != stated.written.rstrip("s")
@@ -123,7 +129,7 @@ def _common(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool] | 
         if claimed.kind == "percentage":
             return (1.0, 0.0, True) if "bps" in (claimed.unit, stated.unit) else None
         if claimed.kind == "quantity" and {claimed.unit, stated.unit} == {"angle", "temperature"}:
-            return _as_written(claimed, stated)  # "375 degrees" may be warm
+            return _as_written(claimed, stated)  # "375 degrees" may be a temperature
         return (1.0, 0.0, False) if claimed.kind == "ratio" else None
     if _are_points(claimed, stated) or _are_points(stated, claimed):
         return 1.0, 0.0, False
@@ -141,25 +147,25 @@ def _common(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool] | 
 
 
 def _are_points(count: Quantity, points: Quantity) -> bool:
-    """Whether "1.1 points" stands for so many percentage points."""
+    """Return whether a count such as "1.1 points" may mean percentage points."""
     return points.unit == "pp" and count.nouns[:1] == ("point",)
 
 
 def _worth_of_counted(count: Quantity, span: Quantity) -> float:
-    """Return the worth of the unit that "25 paid days" counts where the other is "25 days"; else 0."""
+    """Return the worth of the unit in "25 paid days" if the other quantity is a time span in that unit; else 0."""
     adjective, unit = (*count.nouns, "", "")[:2]
     is_span = count.kind == "count" and span.unit == "time" and adjective in _ADJECTIVES
     return span.worth if is_span and unit == stem(span.written) else 0.0
 
 
 def _as_written(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool]:
-    """Digits are compared with digits: what is stated is read in the unit that the claim is written in."""
+    """Return the factor and offset that interpret the stated digits in the unit in which the claim is written."""
     factor = claimed.worth / stated.worth
     return factor, claimed.offset - stated.offset * factor, False
 
 
 def _is_one_currency(first: str, second: str) -> bool:
-    """ "$" alone may be any dollar."""
+    """Return whether two units may be one currency: "$" alone may be any dollar."""
     dollars = {"$", "USD", "AUD", "CAD", "NZD", "HKD", "SGD"}
     return "$" in (first, second) and {first, second} <= dollars
 
@@ -173,7 +179,7 @@ def _compare_values(
     tolerance: float | None,
     is_conversion: bool,
 ) -> Relation:
-    """Points and ranges in one unit. Each end of a claimed range must meet an end of what is stated."""
+    """Compare points and ranges in one unit. Each end of a claimed range must match an end of the stated one."""
     if {claimed.bound, stated.bound} == {"least", "most"}:
         least, most = (mine, theirs) if claimed.bound == "least" else (theirs, mine)
         return Relation.OPEN if least[0] < most[1] else Relation.DIFFERENT
@@ -193,25 +199,25 @@ def _compare_values(
 
 
 def _allowed(claimed: Quantity, theirs: tuple[float, float], tolerance: float | None) -> float:
-    """How far from what is stated a claim may lie: half of its last digit, more when it says "about"."""
+    """Return the allowed distance from the stated value: half of the claim's last digit, more if approximate."""
     if tolerance is not None:
         return tolerance * abs(theirs[0])
     if claimed.is_approximate:
-        is_rough = len(_NO_DIGIT.sub("", claimed.text).strip("0")) <= 2  # "about 3,500", and what is spelled out
+        is_rough = len(_NO_DIGIT.sub("", claimed.text).strip("0")) <= 2  # "about 3,500", and numbers in words
         return max(2 * claimed.slack, 0.05 * abs(claimed.low) if is_rough else 0.0, _last_digit(claimed.low) / 2)
     return claimed.slack
 
 
 def _last_digit(value: float) -> float:
-    """The worth of the last digit before the trailing zeros of an integer, at most a tenth of the value."""
+    """Return the value of the last non-zero digit of an integer, at most a tenth of the integer."""
     written = f"{abs(value):.0f}"
     return min(10.0 ** (len(written) - len(written.rstrip("0"))), 0.1 * abs(value)) if value else 0.0
 
 
 def _is_within_bound(claimed: Quantity, mine: float, theirs: tuple[float, float]) -> bool:
-    """Whether a stated value bears out "more than" or "up to": on the right side, and not so far that it is no news.
+    """Return whether a stated value supports "more than" or "up to": it is on the right side of the bound and near it.
 
-    A stated bound bears out no other one: who may return goods within 30 days may not do so within 40.
+    Callers exclude stated bounds, which support no other one: a limit of 30 days is none of 40.
     """
     if not claimed.bound:
         return False
@@ -222,7 +228,10 @@ def _is_within_bound(claimed: Quantity, mine: float, theirs: tuple[float, float]
 
 
 def _is_open(claimed: Quantity, stated: Quantity, mine: tuple[float, float], theirs: tuple[float, float]) -> bool:
-    """Whether both can be true at once: a value inside a range, or beyond a bound; two bounds say where the line is."""
+    """Return whether both can be true: one value is inside the other's range or beyond its bound.
+
+    Two bounds of one kind cannot, because both state the exact limit.
+    """
     if claimed.bound and claimed.bound == stated.bound:
         return False
     if stated.bound == "least" or claimed.bound == "most":
@@ -234,7 +243,10 @@ def _is_open(claimed: Quantity, stated: Quantity, mine: tuple[float, float], the
 
 
 def _compare_dates(claimed: Quantity, stated: Quantity, tolerance: float | None) -> Relation:
-    """A claimed period may hold the stated one ("in 2024" for a day of 2024); a stated period leaves its days open."""
+    """Compare dates: a claimed period may contain the stated one ("in 2024" for a day of 2024).
+
+    A stated period leaves open which of its days is meant.
+    """
     if claimed.kind != stated.kind:
         written = {claimed.text.strip(), stated.text.strip()}
         return Relation.EXACT if len(written) == 1 and len(claimed.text) == 4 else Relation.APART
@@ -257,7 +269,7 @@ def _compare_dates(claimed: Quantity, stated: Quantity, tolerance: float | None)
 
 
 def _compare_without_year(claimed: Quantity, stated: Quantity) -> Relation:
-    """Where one date has no year, only month and day, the quarter or the half are compared."""
+    """Compare two dates of which at least one has no year, by day and month, month, quarter or half."""
     units = {claimed.unit, stated.unit}
     if units == {"month", "month-day"}:
         months = [each.low // 100 if each.unit == "month-day" else each.low for each in (claimed, stated)]
@@ -276,7 +288,7 @@ def _compare_without_year(claimed: Quantity, stated: Quantity) -> Relation:
 
 
 def _without_year(unit: str, dated: Quantity) -> int:
-    """The quarter, the half or the day of the year that `dated` is, or 0 when it is longer or shorter than that."""
+    """Return the quarter, half, month or day of the year that `dated` is, or 0 if its length is another one."""
     if unit == "month-day":
         return month_day(dated.low) if dated.low == dated.high else 0
     return {"month": month, "quarter": quarter, "half": half}[unit](dated.low, dated.high)

@@ -1,4 +1,7 @@
-"""Units of measurement, converted to one base unit per dimension by a table of our own (pint is too slow to import)."""
+"""Units of measurement, with their factors to one base unit per dimension.
+
+The tables replace `pint`, which is too slow to import.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import NamedTuple
 
 
 class Unit(NamedTuple):
-    """What one unit is worth: `value * factor + offset` is the value in the dimension's base unit."""
+    """A unit: `value * factor + offset` is a value of it in the base unit of the dimension."""
 
     dimension: str
     factor: float
@@ -16,14 +19,14 @@ class Unit(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A unit read from text: it ends before `end`."""
+    """A parsed unit, and the position after it."""
 
     unit: Unit
     end: int
 
 
 def read_unit(text: str, position: int) -> Reading | None:
-    """The unit that stands at `position`, such as "kg", "square feet", "km/h" or "miles per hour", or None."""
+    """Parse the unit at `position`, such as "kg", "square feet", "km/h" or "miles per hour", or return None."""
     match = _UNIT.match(text, position)
     if match is None:
         return None
@@ -34,7 +37,7 @@ def read_unit(text: str, position: int) -> Reading | None:
     if power > 1:
         unit = Unit(f"{unit.dimension}^{power}", unit.factor**power)
     other = _named(match["other"]) if match["other"] else None
-    if other is None or (other.dimension == "time" and other.factor >= _DAY):  # "400 mg a day"
+    if other is None or (other.dimension == "time" and other.factor >= _DAY):  # "400 mg a day" is a mass
         return Reading(unit, match.end("exponent") if match["exponent"] else match.end("name"))
     if match["below"]:
         below = _EXPONENTS[match["below"]]
@@ -43,18 +46,18 @@ def read_unit(text: str, position: int) -> Reading | None:
 
 
 def names_of_units(name: str) -> tuple[Unit, ...]:
-    """The units that a name in lower case may stand for: "mw" is the megawatt and the milliwatt."""
+    """Return the units that a name in lower case may denote: "mw" is the megawatt and the milliwatt."""
     return _BY_LOWER_CASE.get(name.lower(), ())
 
 
 def _named(name: str) -> Unit | None:
-    """Symbols count as written ("m" is not "M"); names of three letters and more count in any case."""
+    """Look up a unit. Symbols are case-sensitive ("m" is not "M"), names of three and more letters are not."""
     name = name.replace(" ", "-") if len(name) > 4 or name == "mm Hg" else name.replace(" ", "")
     return _UNITS.get(name) or (_UNITS.get(name.lower()) if len(name) > 2 else None)
 
 
-# One line per unit: dimension, worth in the base unit, its names. Areas and volumes are powers of a length and speeds
-# are a length by a time, so that "m2", "square metres" and "acres" meet.
+# One line per unit: dimension, factor to the base unit, names. Areas and volumes are powers of a length and speeds
+# are a length per time, so that "m2", "square metres" and "acres" are comparable.
 _TABLE = """
 length 1000 KM Km kms
 length .01 CM cms
@@ -138,8 +141,8 @@ sound 1 dB decibel decibels dBA
 angle 1 ° degree degrees
 international-unit 1 IU
 """
-# The same for units that take prefixes: dimension, worth, the prefixes that are in use, symbols, names in the singular.
-# A "-" before a symbol says that it is written with a prefix only, because alone it means something else.
+# The same for units with SI prefixes: dimension, factor, prefixes in use, symbols, names in the singular.
+# A "-" before a symbol: it is valid only with a prefix, because alone it means something else.
 _SI_TABLE = """
 length 1 numcdk m metre,meter
 length 3.0857e16 kMG -pc parsec
@@ -191,7 +194,7 @@ _PREFIXES = {
 
 
 def _with_prefixes(row: list[str]) -> Iterator[tuple[str, Unit]]:
-    """Every name of a row of the table of units that take prefixes, with its unit."""
+    """Yield every name in a row of `_SI_TABLE`, with its unit."""
     dimension, worth, prefixes, symbols, names = row
     for symbol in symbols.split(","):
         bare = symbol.removeprefix("-")

@@ -1,4 +1,4 @@
-"""A bound on the work that one claim may cause, counted in steps so that no verdict depends on the machine's speed."""
+"""Limit the work on one claim, counted in steps so that no verdict depends on the machine's speed."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import time
 from collections.abc import Callable
 
 MAX_STEPS = 5_000
-"""Comparisons and computations for the numbers of one claim: at most some 0.07 s; ordinary claims need under 1,000."""
+"""Maximum comparisons and computations for the numbers of one claim: about 0.07 s; ordinary claims need under 1,000."""
 
-_LOOK_EVERY = 256  # steps between two looks at the clock
+_LOOK_EVERY = 256  # steps between two checks of the clock
 
 
 class WorkLimitExceeded(Exception):
-    """More steps were needed than a claim may take."""
+    """Raised if a claim needs more steps than allowed."""
 
 
 class DeadlineExceeded(Exception):
-    """The time for a claim is over; a safeguard, for steps end the work first on any usual machine."""
+    """Raised if the time for a claim is over: a safeguard, because the step limit usually applies first."""
 
 
 class Work:
-    """A count of the steps taken for one claim, which ends at `max_steps` or after `timeout_s` seconds of `clock`."""
+    """A counter of the steps for one claim, limited to `max_steps` and to `timeout_s` seconds of `clock`."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Work:
         self._next_look = 0
 
     def spend(self, steps: int = 1) -> None:
-        """Count `steps`. Raises WorkLimitExceeded, DeadlineExceeded."""
+        """Count `steps`. Raises WorkLimitExceeded or DeadlineExceeded beyond a limit."""
         self.steps += steps
         if self.steps > self._max_steps:
             raise WorkLimitExceeded

@@ -1,1 +1,1 @@
-"""The checks of a claim against a context: quotations, numbers, statements, values of a database."""
+"""Verifiers, which check a claim against a context: quotations, numbers, statements, values of a database."""

@@ -1,4 +1,4 @@
-"""How two nearly equal texts differ, word by word, and whether a difference changes what is said."""
+"""Compare two nearly equal texts word by word, and judge whether their differences change the meaning."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from proxy.verification.words import Word
 
 
 def changes_meaning(quoted: str, found: str) -> bool:
-    """Whether two nearly equal texts differ in a number, unit, negation, name, date or opposite."""
+    """Return whether two nearly equal texts differ in a number, unit, negation, name, date or opposite."""
     return any(matters(change) for change in changes(quoted, found))
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Words of the quotation and the words of the source that stand in their place."""
+    """Words of a quotation, and the words of the source in their place. `named` is set if either has a name."""
 
     quoted: tuple[Word, ...]
     found: tuple[Word, ...]
@@ -25,9 +25,9 @@ class Change:
 
 
 def changes(quoted: str, found: str) -> list[Change]:
-    """The differences between a quotation and the text around its place, word by word.
+    """Return the differences between a quotation and the text around its place in a source, word by word.
 
-    What `found` has before or behind the quotation is no difference.
+    Text of `found` before or after the quotation is no difference.
     """
     from difflib import SequenceMatcher
 
@@ -48,7 +48,7 @@ def changes(quoted: str, found: str) -> list[Change]:
 
 
 def _comparable(reading: Reading) -> list[str]:
-    """The words as they are compared, a symbol or sign of a number with its number."""
+    """Return the words as they are compared: case-folded, and numbers with their sign or symbol."""
     compared: list[str] = []
     for word in reading.words:
         sign = reading.text[max(0, word.start - 1) : word.start] if word.is_number else ""
@@ -58,7 +58,7 @@ def _comparable(reading: Reading) -> list[str]:
 
 
 def matters(change: Change) -> bool:
-    """Whether a difference changes what is said: a number, unit, negation, name, date or opposite."""
+    """Return whether a difference changes the meaning: a number, unit, negation, name, date or opposite."""
     both = change.quoted + change.found
     if change.named or any(word.is_number or word.is_negator or word.stem in CALENDAR for word in both):
         return True

@@ -1,8 +1,8 @@
-"""Values from a database as evidence for the numbers of a claim.
+"""Database values as evidence for the numbers of a claim.
 
-Each value is a sentence in a source of a separate kind, so that it is read, bound and compared as any other number. A
-query that failed or gave nothing leaves a source without text, and a value that is NULL a sentence which says so: what
-a database does not return makes no claim false.
+Each value becomes a sentence of a separate source, so that it is parsed and compared like any other number. A query
+that failed or returned nothing leaves a source without text, and NULL becomes a sentence that the value is unknown: a
+missing value does not make a claim false.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GENERIC = frozenset(map(stem, "rate ratio number total amount value percentage 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value of a database: of what, the number as written (None: NULL), in which unit and of which period."""
+    """A database value: its label, the number as written (None for NULL), its unit and its period."""
 
     label: str
     value: str | None
@@ -34,7 +34,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A row of a table of periods: its name, and its first and last day as they are written."""
+    """A row of a table of periods: its name, and its first and last day as written."""
 
     label: str
     start: str
@@ -42,17 +42,16 @@ class Period:
 
 
 def facts_source(name: str, values: Iterable[Value | Period]) -> Source:
-    """Return what one query gave as a source, a sentence for each row; without text when it gave none."""
+    """Return the result of one query as a source with a sentence for each row, or without text if it is empty."""
     text = "\n".join(map(_sentence, values))
     return Source(f"facts.{name}", "facts", text, title=name, labels=(name,))
 
 
 def settle(claim: Claim, verdicts: Sequence[Verdict], context: Context) -> tuple[Verdict, ...]:
-    """Return the verdicts on a claim, those that rest on what a database does not say as not checked.
+    """Return the verdicts on a claim, changed to `not_checked` if they rest on missing database values.
 
-    A value contradicts only a claim that has all words which say what it is of. A number that a query without values,
-    or a value that is NULL, might have supported is not called unsupported, whatever the other sources say; nor is
-    anything where there are only values to check against.
+    A value contradicts only a claim that has all the words that describe the value. No claim is unsupported if it has
+    numbers and a query returned nothing or a matching NULL, or if the context holds only database values.
     """
     facts = [source for source in context.sources if source.kind == "facts"]
     if not facts:
@@ -64,7 +63,7 @@ def settle(claim: Claim, verdicts: Sequence[Verdict], context: Context) -> tuple
 
 
 def _missing(claim: Claim, facts: Sequence[Source], *, only_facts: bool) -> str:
-    """Return why a database may know what it does not say of a claim; "" when it does not."""
+    """Return the reason why database values may be missing for a claim; "" if they are not."""
     if find_quantities(claim.text):
         if any(not source.text for source in facts):
             return _NO_DATABASE
@@ -86,7 +85,7 @@ def _settled(claim: Claim, verdict: Verdict, values: set[str], missing: str) -> 
 
 
 def _is_of(claim: Claim, sentence: str) -> bool:
-    """Return whether a claim has every word, in whatever wording, that says what the value of a sentence is of."""
+    """Return whether a claim has every word, or a synonym of it, that describes the value in a sentence."""
     read = words(sentence)
     measured = inside(read, find_quantities(sentence))
     naming = {word.stem for place, word in enumerate(read) if word.is_content and place not in measured}
@@ -96,7 +95,7 @@ def _is_of(claim: Claim, sentence: str) -> bool:
 
 
 def _sentence(value: Value | Period) -> str:
-    """ "Occupancy rate in Q3 2024 is 93.5%.", "Fiscal Q3 2024 is from 2024-02-01 to 2024-04-30." """
+    """Format a row as a sentence, such as "Occupancy rate in Q3 2024 is 93.5%." for a value."""
     if isinstance(value, Period):
         return f"{' '.join(value.label.split())} is from {value.start} to {value.end}."
     unit = value.unit.strip()

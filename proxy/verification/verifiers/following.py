@@ -1,4 +1,4 @@
-"""A claimed number that follows from those that the sources state in passages, rows and columns of tables."""
+"""Derive a claimed number from numbers that the sources state in passages and in rows and columns of tables."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from proxy.verification.words import content_stems, stem
 
 
 class Following(NamedTuple):
-    """How a number follows, as a person reads it, and the passages that state what it follows from."""
+    """A derivation for the reader: its formula, and the passages that state its operands."""
 
     formula: str
     passages: tuple[Passage, ...]
 
 
 class _Value(NamedTuple):
-    """A stated number to compute with, at the scale that the claim writes."""
+    """A stated number to compute with, at the scale of the claim."""
 
     quantity: Quantity
     binding: Binding
@@ -48,7 +48,7 @@ class _Value(NamedTuple):
 def follow(
     asked: Asked, mine: Binding, passages: Sequence[Read], context: Context, tolerance: float | None
 ) -> Following | None:
-    """The number computed from the best passages one by one and together, then from whole rows and columns."""
+    """Derive a number from the best passages, one by one and together, then from whole rows and columns."""
     ranked = sorted((each for each in passages if _may_tell(asked, each)), key=lambda each: -each.coverage)
     groups = [[each] for each in ranked[:3]] + ([ranked[:4]] if len(ranked) > 1 else [])
     for group in groups:
@@ -65,7 +65,7 @@ def follow(
 
 
 def follow_lapse(asked: Asked, mine: Binding, passages: Sequence[Read], context: Context) -> Following | None:
-    """A time between two moments that the likeliest passages, or those around them, state."""
+    """Derive a length of time between two moments in the likeliest passages and those around them."""
     if mine.quantity.kind != "quantity" or mine.quantity.unit != "time":
         return None
     told = [
@@ -82,7 +82,7 @@ def follow_lapse(asked: Asked, mine: Binding, passages: Sequence[Read], context:
 def follow_words(
     asked: Asked, mine: Binding, passages: Sequence[Read], context: Context, tolerance: float | None
 ) -> Following | None:
-    """What the words around the numbers of the likeliest passages, or of those around them, say how to compute."""
+    """Derive a number by an operation that the words around the numbers of the likeliest passages describe."""
     if not any(each.coverage for each in passages):
         return None
     story = _story(mine, passages, context)
@@ -99,7 +99,7 @@ def follow_words(
 
 
 def follow_limit(asked: Asked, mine: Binding, passages: Sequence[Read]) -> Following | None:
-    """What a stated limit says of a number that the claim puts to it."""
+    """Return how a stated limit decides the case that the claim describes."""
     claim = asked.claim.text
     if not may_be_case(claim, mine.quantity):
         return None
@@ -118,7 +118,7 @@ def follow_limit(asked: Asked, mine: Binding, passages: Sequence[Read]) -> Follo
 
 
 def _story(mine: Binding, passages: Sequence[Read], context: Context) -> list[tuple[Read, bool]]:
-    """The likeliest passages in the order of their text, with those beside them in prose; and whether it is likely."""
+    """Return the likeliest passages in text order, with their neighbours in prose, and whether each is likely."""
     covering = [each for each in passages if each.coverage > 0] or passages
     likely = sorted(covering, key=lambda each: -_promise(each, mine))[:_FIRST_LOOK]
     near = {each.passage.place: each for each in likely}
@@ -141,13 +141,13 @@ def _following(found: Derivation, values: Sequence[_Value]) -> Following:
 
 
 def _may_tell(asked: Asked, read: Read) -> bool:
-    """Whether a passage has enough of the claim; a row need only be that of one of the names in it."""
+    """Return whether a passage has enough of the claim's words; a row that has one of its names needs fewer."""
     least = 0.2 if read.is_row and read.is_named else 0.3
     return read.coverage >= least and bool(asked.subject & read.passage.stems)
 
 
 def _values(mine: Binding, read: Read) -> Iterator[_Value]:
-    """The numbers of a passage, without those in the names of columns."""
+    """Yield the numbers of a passage outside column names, without dates and times of day."""
     for place, binding in enumerate(read.bindings):
         quantity = binding.quantity
         if quantity.kind not in ("date", "time") and not is_in_name(read.passage.text, quantity.start):
@@ -155,7 +155,7 @@ def _values(mine: Binding, read: Read) -> Iterator[_Value]:
 
 
 def _at_scale(stated: Quantity, read: Read, place: int, claimed: Quantity) -> Quantity:
-    """A cell's number at the scale of its table; as it stands when the claim repeats such figures without a scale."""
+    """Return a number at the scale of its table or note, or as written if the claim has no scale word."""
     given = read.given[place] if read.is_row else None
     stated = in_money(stated, read) if claimed.kind == "currency" else stated
     if claimed.scale == 1.0 and given and given.scale != 1.0:
@@ -168,7 +168,7 @@ def _at_scale(stated: Quantity, read: Read, place: int, claimed: Quantity) -> Qu
 
 
 def _is_of_claim(asked: Asked, mine: Binding, value: _Value) -> bool:
-    """Whether a number may be of what the claim speaks of: by its words, or its unit and period."""
+    """Return whether a number may concern the claim's subject, by its words or by its unit and period."""
     fits = fit_period(asked.dates, value.binding.dates) if len(asked.dates) > 1 else None
     if fits is False:
         return False
@@ -177,7 +177,7 @@ def _is_of_claim(asked: Asked, mine: Binding, value: _Value) -> bool:
     if value.read.is_row or not value.binding.own - _JOINING:
         return True
     if search_before(_SWING, value.read.passage.text, value.binding.quantity.start, 200):
-        return True  # "swung from an outflow of 48 to an inflow of 17": both of what swung
+        return True  # "swung from an outflow of 48 to an inflow of 17": one subject
     subject = set(map(concept, asked.subject))
     if not subject.isdisjoint(map(concept, value.binding.subject)):
         return True
@@ -185,7 +185,7 @@ def _is_of_claim(asked: Asked, mine: Binding, value: _Value) -> bool:
 
 
 def _is_of_other_column(mine: Binding, value: _Value) -> bool:
-    """Whether the claim counts what another column of the row counts: "12 points ahead"."""
+    """Return whether the claim counts the things of another column of the row ("12 points ahead")."""
     counted = set(map(concept, mine.quantity.nouns[:1]))
     named = [each for each in value.read.bindings if counted & set(map(concept, each.own))]
     return bool(named) and value.binding not in named
@@ -199,7 +199,10 @@ def _operand(asked: Asked, mine: Binding, value: _Value) -> Operand:
 
 
 def _rank(asked: Asked, value: _Value) -> int:
-    """Whether a number is compared or compared with: by the word before it, or its side of "than"."""
+    """Return 1 for a compared value, −1 for a reference value, 0 if unknown.
+
+    The word before it determines this, or its side of "than".
+    """
     if not value.read.is_row and search_before(REFERENCE, value.read.passage.text, value.binding.quantity.start):
         return -1
     if not asked.sides:
@@ -212,7 +215,7 @@ def _rank(asked: Asked, value: _Value) -> int:
 
 
 def _lists(asked: Asked, mine: Binding, ranked: Sequence[Read], context: Context) -> Iterator[list[_Value]]:
-    """What may be added up as a whole: the values of a row or a sentence in the claim's period, and columns."""
+    """Yield lists of values that may be added up: a row or a sentence in the claim's period, and columns."""
     for each in ranked[:3]:
         values = [value for value in _values(mine, each) if _is_within(asked, value)]
         if len(values) > 1:
@@ -227,7 +230,7 @@ def _lists(asked: Asked, mine: Binding, ranked: Sequence[Read], context: Context
 
 
 def _with_one_name(values: Sequence[_Value]) -> Iterator[list[_Value]]:
-    """Those of a row's values that stand under columns of one name, but for the period."""
+    """Yield the values of a row whose columns have the same name apart from the period."""
     names: dict[frozenset[str], list[_Value]] = defaultdict(list)
     for value in values:
         names[value.binding.own].append(value)
@@ -235,14 +238,14 @@ def _with_one_name(values: Sequence[_Value]) -> Iterator[list[_Value]]:
 
 
 def _is_within(asked: Asked, value: _Value) -> bool:
-    """Whether a value is of the span of time between the claim's dates."""
+    """Return whether a value lies in the time span of the claim's dates."""
     days = [day for each in asked.dates if not each.unit for day in (each.low, each.high)]
     dates = [date for date in value.binding.dates if not date.unit]
     return not days or not dates or any(min(days) <= date.low and date.high <= max(days) for date in dates)
 
 
 def _rows_around(read_row: Read, context: Context) -> list[Read]:
-    """The rows of the table that a row stands in, at most `_MOST_ROWS` on either side."""
+    """Return the rows of the table that contains a row, at most `_MOST_ROWS` on either side."""
     near = context.around(read_row.passage, _MOST_ROWS, _MOST_ROWS)
     here = next(place for place, each in enumerate(near) if each is read_row.passage)
     low = high = here
@@ -256,7 +259,10 @@ def _rows_around(read_row: Read, context: Context) -> list[Read]:
 
 
 def _columns(asked: Asked, mine: Binding, rows: Sequence[Read]) -> Iterator[list[_Value]]:
-    """The columns that the claim may speak of: all of their rows, those that are no totals, those that it names."""
+    """Yield the values of columns that the claim may mean.
+
+    For each column: the rows that are no totals, those that the claim names, and those under one heading.
+    """
     columns: dict[str, list[_Value]] = defaultdict(list)
     for row in rows:
         for value in _values(mine, row):
@@ -276,7 +282,7 @@ def _columns(asked: Asked, mine: Binding, rows: Sequence[Read]) -> Iterator[list
 
 
 def _label(row: Read) -> str:
-    """The label of a row, without the name of its column and what stands in brackets behind it."""
+    """Return the label of a row, without the name of its column and any text in brackets."""
     return row.passage.text.partition("|")[0].partition(" (")[0].rpartition(": ")[2].strip()
 
 
@@ -289,7 +295,7 @@ def _is_of_column(read: Read, quantity: Quantity) -> bool:
 
 
 def _promise(read: Read, mine: Binding) -> float:
-    """The most that a quantity of the passage can rank by, known before any is read (see `Stated.rank`)."""
+    """Return the maximum rank of a passage's quantities, which is known before they are parsed (see `Stated.rank`)."""
     return read.coverage + (len(mine.scope & read.passage.stems) / len(mine.scope) if mine.scope else 0.0)
 
 
@@ -297,11 +303,11 @@ _SWING = re.compile(r"\bfrom\b[^.;]{1,80} to (?:an? |the )?(?:[^\W\d_]+ ){0,3}[$
 _LOSS = re.compile(
     r"\b(?:loss|deficit|outflow|shortfall)(?: of)?(?: about| around)? ?[$€£]?$|\blost (?:about )?[$€£]?$", re.I
 )
-_JOINING = frozenset(map(stem, "after before earlier previously".split()))  # they name nothing
-_FIRST_LOOK = 3  # passages; most claims find all their numbers in one
+_JOINING = frozenset(map(stem, "after before earlier previously".split()))  # these name no subject
+_FIRST_LOOK = 3  # passages; one is enough for most claims
 _BESIDE = 2
 _SPEAKS_OF_IT = 0.4
 _MOST_ROWS = 40
 _MOST_CITED = 8
-_MOST_OPERATIONS = 100  # steps that trying every operation on the first dozen numbers counts as
+_MOST_OPERATIONS = 100  # steps charged for trying every operation on the first dozen numbers
 _TOTAL_LABEL = re.compile(r"\s*(?:[^|:]{0,40}: )?(?:(?:grand |sub)?total\b|all\b|sum\b|\()", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""How often something happens by a claim ("twice daily", "every 8 hours"), against what the sources state."""
+"""Compare the frequencies of a claim ("twice daily", "every 8 hours") with those that the sources state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proxy.verification.words import content_stems
 
 
 class Frequency(NamedTuple):
-    """How often something happens, `low` to `high` times a day, as `text[start:end]` has it."""
+    """A frequency at `text[start:end]`: `low` to `high` times a day."""
 
     start: int
     end: int
@@ -23,12 +23,12 @@ class Frequency(NamedTuple):
     high: float
 
     def agrees(self, other: Frequency) -> bool:
-        """Return whether both may be the same; a month is four weeks here."""
+        """Return whether both may be equal, within 10 %, so that a month may be four weeks."""
         return self.low <= other.high * _NEAR and other.low <= self.high * _NEAR
 
 
 class Compared(NamedTuple):
-    """A frequency of a claim beside the one that a source states of the same thing."""
+    """A frequency of a claim, and the one that a source states for the same thing."""
 
     claimed: Frequency
     stated: Frequency
@@ -42,7 +42,7 @@ class Compared(NamedTuple):
 
 @memo(1024, 1024, long_entries=2)
 def find_frequencies(text: str) -> tuple[Frequency, ...]:
-    """Return how often `text` says that something happens, in order and without overlaps. Linear in its length."""
+    """Return the frequencies in `text`, in order and without overlaps, in linear time."""
     return tuple(_frequencies(text))
 
 
@@ -54,7 +54,7 @@ def _frequencies(text: str) -> Iterator[Frequency]:
 
 
 def _times(found: re.Match[str]) -> tuple[float, float]:
-    """Return how many times a day, from the least to the most."""
+    """Return the least and the greatest number of times a day."""
     if adverb := found["adverb"]:
         return (DAY / ADVERBS[adverb.lower()],) * 2
     if code := found["code"]:
@@ -75,7 +75,7 @@ def _number(written: str | None) -> float:
 
 
 def compare_frequencies(asked: Asked, passages: Sequence[Read]) -> Iterator[Compared]:
-    """Yield each frequency of a claim that a passage about the same thing states, or states otherwise."""
+    """Yield each frequency of a claim with the one that a passage states for the same thing, equal or not."""
     text = asked.claim.text
     for claimed in find_frequencies(text):
         subject = _subject(text, (claimed.start, claimed.end))
@@ -86,9 +86,10 @@ def compare_frequencies(asked: Asked, passages: Sequence[Read]) -> Iterator[Comp
 
 
 def _frequency_of(asked: Asked, subject: frozenset[str], read: Read) -> Frequency | None:
-    """Return the frequency that a passage gives to a subject, if it has most of its words, or some and its amount.
+    """Return the frequency that a passage states for a subject, or None.
 
-    Of several it is the one before which words of the subject stand that stand before no earlier one.
+    The passage must have most of the subject's words, or some of them and a measure of the claim. Of several
+    frequencies, the last one is used that follows words of the subject not yet mentioned.
     """
     found, start = None, 0
     known: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""The numeric verifier: every number of a claim against what the sources state for the same thing."""
+"""The numeric verifier: checks each number of a claim against the numbers that the sources state for the same thing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from proxy.verification.words import content_stems, words
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """What came of one quantity of the claim; None as a label: it is no claim about a source."""
+    """The result for one quantity of the claim. `label` is None if the quantity asserts nothing about a source."""
 
     label: str | None
     method: str
@@ -50,10 +50,10 @@ class _Finding:
 def verify(
     claim: Claim, context: Context, policy: Policy, clock: Callable[[], float] = time.thread_time
 ) -> Verdict | None:
-    """The verdict on the numbers of `claim`, or None when it has none of an enabled kind.
+    """Return the verdict on the numbers of `claim`; None if it has none of an enabled kind.
 
-    At most `max_source_checks` passages are read, and the steps that this takes are bounded, so that the verdict does
-    not depend on the machine. `timeout_s` of `clock` (the processor's seconds) is a safeguard beyond that bound.
+    At most `max_source_checks` passages are read and a bounded number of steps is taken, so that the verdict does not
+    depend on the machine. `timeout_s` of `clock` (by default seconds of processor time) is an additional safeguard.
     """
     if decides_alone(claim, policy):
         return None
@@ -91,9 +91,9 @@ def _number(quantity: Quantity) -> FlaggedNumber:
 
 
 def _passages(asked: Asked, context: Context, limit: int) -> tuple[Asked, list[Read]]:
-    """Return the passages to check a claim against, read for it; the claim in their words where they have none of its.
+    """Return the claim and the passages to check it against, parsed for it.
 
-    A short context is checked whole, in whatever words.
+    If no passage has a word of the claim, its subject is replaced by synonyms. A short context is checked completely.
     """
     candidates = _candidates(asked.claim, context, limit)
     if not candidates:
@@ -118,7 +118,7 @@ def _lies_in(quantity: Quantity, frequency: Frequency) -> bool:
 
 
 def is_enabled(quantity: Quantity, policy: NumericPolicy) -> bool:
-    """Whether the policy wants numbers of this kind checked."""
+    """Return whether the policy enables checks of numbers of this kind."""
     switches = {
         "currency": policy.currency,
         "percentage": policy.percentage,
@@ -133,7 +133,7 @@ def _tolerance(kind: str, policy: NumericPolicy) -> float | None:
 
 
 def _candidates(claim: Claim, context: Context, limit: int) -> list[Passage]:
-    """The passages nearest to the claim's words, the last third of them those nearest to its numbers alone."""
+    """Return the passages nearest to the claim's words; up to a third of them are the nearest to its numbers alone."""
     stems = content_stems(f"{claim.lead} {claim.text}")
     by_words = context.nearest(stems, limit)
     by_numbers = context.nearest([stem for stem in stems if stem[:1].isdigit()], limit)
@@ -144,7 +144,7 @@ def _candidates(claim: Claim, context: Context, limit: int) -> list[Passage]:
 
 
 def _in_other_words(asked: Asked, context: Context, limit: int) -> tuple[Asked, list[Passage]]:
-    """The question in the words that the sources have for it, where they have none of its own, and where they do."""
+    """Replace the claim's subject by its synonyms in the sources, and return the passages that contain them."""
     synonyms = frozenset().union(*map(same_meaning, asked.subject))
     found = list(context.nearest(synonyms, limit))
     told = synonyms & frozenset().union(*(passage.stems for passage in found))
@@ -152,9 +152,9 @@ def _in_other_words(asked: Asked, context: Context, limit: int) -> tuple[Asked, 
 
 
 def _judge(asked: Asked, mine: Binding, passages: Sequence[Read], context: Context, policy: NumericPolicy) -> _Finding:
-    """One quantity: stated, stated of something else, derived, contradicted or absent.
+    """Judge one quantity: stated, stated for something else, derived, contradicted or absent.
 
-    A date beside other quantities of the claim only says of which period they are.
+    A date of a claim with other quantities only determines their period.
     """
     quantity = mine.quantity
     selects_period = quantity.kind == "date" and len(asked.quantities) > 1
@@ -185,7 +185,7 @@ def _judge(asked: Asked, mine: Binding, passages: Sequence[Read], context: Conte
 
 
 def _stands_elsewhere(asked: Asked, quantity: Quantity, context: Context) -> bool:
-    """Return whether a passage that was not read for the claim has the number."""
+    """Return whether any passage of the context has the number."""
     written = [word.stem for word in words(quantity.text) if word.is_number]
     passages = context.nearest(written, _MOST_ELSEWHERE)
     asked.work.spend(sum(len(passage.quantities) for passage in passages))
@@ -195,7 +195,7 @@ def _stands_elsewhere(asked: Asked, quantity: Quantity, context: Context) -> boo
 def _followed(
     asked: Asked, mine: Binding, passages: Sequence[Read], context: Context, tolerance: float | None
 ) -> Following | None:
-    """How a number that no source states follows from those that they state, by the claim's words or by theirs."""
+    """Derive a number that no source states, by the words of the claim or of the sources, or return None."""
     if mine.quantity.kind == "date":
         return None
     if mine.quantity.kind == "time":
@@ -209,14 +209,14 @@ def _followed(
 
 
 def _comparable(claim: Claim, quantity: Quantity, differing: Sequence[Stated]) -> list[Stated]:
-    """The differing values of passages that speak of a change, a share or a sum when the claim does."""
+    """Return the differing values whose passages mention a change, a share or a sum if the claim does."""
     is_level = _TO_LEVEL.search(claim.text, max(0, quantity.start - 6), quantity.start)
     spoken = frozenset() if is_level else cues(claim.text)
     return [each for each in differing if each.relation is Relation.DIFFERENT and spoken <= cues(each.passage.text)]
 
 
 def _of_matching(mine: Binding, matching: Sequence[Stated], stated: Sequence[Stated]) -> _Finding:
-    """The number stands in a source: supported, unless something speaks against every such place."""
+    """Return the finding on a number that a source states: supported, unless every match has an objection."""
     ranked = sorted(matching, key=lambda each: each.rank, reverse=True)
     for each in sorted(ranked, key=_stands_beside, reverse=True)[:_MOST_MATCHES]:
         if objection(each, stated) is None:
@@ -231,7 +231,7 @@ def _of_matching(mine: Binding, matching: Sequence[Stated], stated: Sequence[Sta
 
 
 def _stands_beside(stated: Stated) -> bool:
-    """Whether a number stands in a passage, or with a word, of the claim."""
+    """Return whether a number's passage, or the words bound to it, share a word with the claim."""
     return stated.coverage > 0 or stated.scoped > 0
 
 
@@ -248,7 +248,7 @@ def _matched(mine: Binding, best: Stated) -> _Finding:
 
 
 def _contests(stated: Stated, mine: Binding) -> bool:
-    """Whether a different value is of the same dimension, so that it may be the true one."""
+    """Return whether a different value has a comparable kind and unit, so that it may be the true one."""
     claimed, other = mine.quantity, stated.quantity
     if stated.relation is not Relation.DIFFERENT and not _differs_but_for_bounds(stated):
         return False
@@ -256,7 +256,7 @@ def _contests(stated: Stated, mine: Binding) -> bool:
     if is_cell and not speaks_of_column(stated.passage.text, other.start, stated.read.asked.spoken):
         return False
     if other.is_bare and claimed.kind == "quantity" and claimed.unit == "time" and not _names_time(stated):
-        return False  # how long something takes is no bare number
+        return False  # a bare number is no duration
     if claimed.kind == "date":
         lengths = claimed.high - claimed.low, other.high - other.low
         are_days = (
@@ -269,11 +269,11 @@ def _contests(stated: Stated, mine: Binding) -> bool:
         return is_cell and stated.passage.quantities[stated.place].is_bare and not claimed.nouns
     scale = stated.read.scale if other.scale == 1.0 else 1.0
     if other.is_bare and not 1e-4 < abs(claimed.low / (other.low * scale or 1.0)) < 1e4:
-        return False  # too far apart to be one thing, even with a slip of the scale
+        return False  # too different for one thing, even at a wrong scale
     if claimed.kind == "quantity" and (
         claimed.unit != other.unit or (claimed.unit == "time" and claimed.worth != other.worth)
     ):
-        return False  # "three weeks" and "41 years" are hardly of one thing
+        return False  # "three weeks" and "41 years" rarely describe one thing
     if claimed.kind == "count" and other.is_bare and is_cell:
         return claimed.is_bare or _is_counted_by(stated, claimed.nouns)
     if claimed.is_bare and other.nouns:
@@ -284,7 +284,7 @@ def _contests(stated: Stated, mine: Binding) -> bool:
 
 
 def _differs_but_for_bounds(stated: Stated) -> bool:
-    """Whether only "up to" or "more than" keeps the two values from excluding each other."""
+    """Return whether the values would exclude each other without a bound such as "up to" or "more than"."""
     claimed, other = stated.mine.quantity, stated.quantity
     if stated.relation is not Relation.OPEN or not (claimed.bound or other.bound):
         return False
@@ -292,7 +292,7 @@ def _differs_but_for_bounds(stated: Stated) -> bool:
 
 
 def _is_counted_by(stated: Stated, nouns: Sequence[str]) -> bool:
-    """Whether a cell's column, or its row where the column has no name of words, counts what is counted."""
+    """Return whether the counted noun is in the name of a cell's column, or of its row if that name has no words."""
     names = {concept(each) for each in stated.binding.own or stated.binding.shared}
     return not nouns or concept(nouns[0]) in names
 
@@ -302,19 +302,23 @@ def _names_time(stated: Stated) -> bool:
 
 
 def _is_about_it(stated: Stated) -> bool:
-    """Whether the passage speaks of what the claim speaks of, near enough to contradict it."""
+    """Return whether a passage is close enough to the claim's subject to contradict it."""
     return stated.coverage >= 0.5 and stated.shared and stated.fits_period is not False and stated.read.is_named
 
 
 def _counts_what_is_asked(stated: Stated) -> bool:
-    """Whether what the source counts is what the claim puts a bare number to: "its population is 60,000"."""
+    """Return whether the source counts the noun that the claim gives a bare number: "its population is 60,000"."""
     claimed, other = stated.mine.quantity, stated.quantity
     asked = {concept(each) for each in stated.mine.scope}
     return claimed.is_bare and bool(other.nouns) and concept(other.nouns[0]) in asked
 
 
 def _of_dates(claimed: Quantity, stated: Sequence[Stated]) -> _Finding | None:
-    """A day whose day and year stand apart in the sources; a quarter without a year that the sources leave open."""
+    """Return a finding on a date that no source states as a whole, or None.
+
+    Its day and its year may be stated separately, or it may be a year before a stated date. A date without a year that
+    the sources do not contradict asserts nothing.
+    """
     near = [each for each in stated if each.relation is Relation.OPEN]
     days = [each for each in near if each.quantity.unit]
     years = [each for each in near if not each.quantity.unit]
@@ -330,7 +334,7 @@ def _of_dates(claimed: Quantity, stated: Sequence[Stated]) -> _Finding | None:
 
 
 def _is_year_after(stated: Stated, claimed: Quantity) -> bool:
-    """Whether the source tells of the year before the date that it states, and the claim names it."""
+    """Return whether the claimed date is a year before a stated one, and the passage mentions the year before."""
     days = stated.quantity.low - claimed.low, stated.quantity.high - claimed.high
     is_year = not claimed.unit and not stated.quantity.unit and all(day in (365, 366) for day in days)
     return is_year and _YEAR_BEFORE.search(stated.passage.text) is not None
@@ -356,19 +360,19 @@ def _of_no_match(mine: Binding, stated: Sequence[Stated], differing: Sequence[St
 
 
 def _absent(quantity: Quantity, why: str) -> _Finding:
-    named = _TRAILING.sub("", quantity.text)  # "half the": what it is of is not part of it
+    named = _TRAILING.sub("", quantity.text)  # not the last word of "half the"
     return _Finding("unsupported", "absent", f"{named} {why}.", 0.2, (), "numeric_mismatch")
 
 
 def _is_aside(asked: Asked, quantity: Quantity) -> bool:
-    """Whether a small count, or a few known periods ("over the three years"), may only say what is spoken of."""
+    """Return whether a small count, or a span in words ("over the three years"), may only describe the subject."""
     is_span = quantity.kind == "quantity" and quantity.unit == "time" and quantity.low >= 86400.0
     is_known = search_before(_KNOWN, asked.claim.text, quantity.start) is not None
     return is_enumeration(quantity) or (is_span and is_known and not any(map(str.isdigit, quantity.text)))
 
 
 def _verbatim(mine: Binding, passages: Sequence[Read]) -> _Finding | None:
-    """The same digits in a passage about the claim where the grammar read no quantity, such as an item number."""
+    """Return a finding if a passage about the claim has the same digits outside quantities, as in an item number."""
     written = [word.stem for word in words(mine.quantity.text) if word.is_number]
     for each in passages:
         if each.coverage >= 0.3 and written and each.loose_numbers.issuperset(written):
@@ -378,7 +382,7 @@ def _verbatim(mine: Binding, passages: Sequence[Read]) -> _Finding | None:
 
 
 def _both_ends(claimed: Quantity, stated: Sequence[Stated], tolerance: float | None) -> _Finding | None:
-    """A range whose ends are stated one by one."""
+    """Return a finding on a range whose ends are stated separately."""
     if claimed.low == claimed.high or claimed.kind == "date":
         return None
     found = []
@@ -397,7 +401,7 @@ def _follows(quantity: Quantity, found: Following) -> _Finding:
 
 
 def _is_distinctive(quantity: Quantity) -> bool:
-    """Whether a number has digits enough, or a unit, that it hardly stands somewhere by chance."""
+    """Return whether a number has so many digits that a match is hardly chance: three, or two in a decimal measure."""
     digits = sum(map(str.isdigit, quantity.text))
     return digits >= 3 or (digits == 2 and quantity.kind == "quantity" and "." in quantity.text)
 
@@ -411,7 +415,7 @@ def _cut_short(limit: Exception, extracted: int, policy: NumericPolicy) -> Verdi
 
 
 def _combine(findings: Sequence[_Finding], policy: NumericPolicy) -> Verdict | None:
-    """The worst finding speaks for the claim; all their evidence is kept."""
+    """Combine findings into one verdict: the label of the worst, with all reasons and citations of that label."""
     if not findings:
         return None
     order = ("contradicted", "unsupported", "supported")
@@ -434,8 +438,8 @@ def _combine(findings: Sequence[_Finding], policy: NumericPolicy) -> Verdict | N
 
 
 _BESIDE_OTHERS = "stands in the sources only beside other things"
-_MOST_ELSEWHERE = 20  # passages in which a number is looked for that no passage about the claim has
-_MOST_MATCHES = 12  # places with the claimed number that are weighed against what else is stated
+_MOST_ELSEWHERE = 20  # passages that are searched for a number that no passage about the claim has
+_MOST_MATCHES = 12  # matches that are weighed against the other stated values
 _TRAILING = re.compile(r" (?:of|the)?$")
 _KNOWN = re.compile(r"\b(?:over|across) (?:the|these|those|both) (?:last |past )?$", re.IGNORECASE)
 _YEAR_BEFORE = re.compile(

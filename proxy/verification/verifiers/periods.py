@@ -1,4 +1,4 @@
-"""Exact check of dates against a table of periods that a database gave: when a period begins and ends."""
+"""Check dates against a table of periods from a database: when a period begins and ends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Bounds(NamedTuple):
 
 
 def check_period(claim: Claim, context: Context) -> Verdict | None:
-    """Return the verdict on a claim that says only when a period begins or ends; None when no table has that period."""
+    """Return the verdict on a claim that only states when a period of a table begins or ends; None for other claims."""
     if is_field_quote(claim):
         return None
     stems = content_stems(claim.text)
@@ -70,7 +70,7 @@ def _rows(context: Context) -> Iterator[_Bounds]:
 
 
 def _expected(text: str, dates: list[Quantity], row: _Bounds) -> Iterator[tuple[Quantity, Quantity]]:
-    """Yield each date with the bound that the words before it speak of: the first and the second where they do not."""
+    """Yield each date with the bound that the words before it name; by default the first begins and others end it."""
     position = 0
     for place, date in enumerate(dates):
         before = text[position : date.start]

@@ -1,4 +1,4 @@
-"""What an answer quotes: runs between quotation marks, and block quotes."""
+"""Find the quotations of an answer: text between quotation marks, and block quotes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ASKS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A quotation of an answer: what stands between its marks, and its span there, without the marks."""
+    """A quotation of an answer: the text between its marks, and the span of that text."""
 
     text: str
     start: int
@@ -50,10 +50,10 @@ class Quote:
 
 
 def find_quotes(text: str) -> tuple[Quote, ...]:
-    """The outermost quotations of `text`, in order, in any of the usual marks.
+    """Return the outermost quotations of `text`, in order, in any of the usual marks, in linear time.
 
-    A quotation stays within its paragraph; a mark without its partner, an apostrophe and a mark for feet or inches
-    quote nothing. Single marks must stand where a quotation can begin and end. Linear in the text.
+    A quotation stays within its paragraph. Unpaired marks, apostrophes and marks for feet or inches quote nothing.
+    Single marks must be where a quotation can begin and end.
     """
     pairs: list[tuple[int, int]] = []
     for start, end in _paragraphs(text):
@@ -76,7 +76,7 @@ def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _pairs(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Matches marks with a stack; what stands open above a mark that closes was no quotation."""
+    """Yield the positions of paired marks, matched with a stack. A mark left open inside a closed pair is dropped."""
     stack: list[int] = []
     open_marks: dict[str, int] = {}
     places = [match.start() for match in _MARKS.finditer(text, start, end)]
@@ -122,7 +122,10 @@ def _can_close(text: str, place: int, following: int | None) -> bool:
 
 
 def block_text(text: str) -> str:
-    """What a block quote says: without its marks, a last line that names its author, and quotation marks around all."""
+    """Return the text of a block quote.
+
+    Its marks, a last line with its author and enclosing quotation marks are removed.
+    """
     said = _BLOCK_MARK.sub("", text).strip()
     body, _, last = said.rpartition("\n")
     if body and len(last) <= _BYLINE_CHARS and last.lstrip().startswith(tuple(_DASHES)):
@@ -132,7 +135,7 @@ def block_text(text: str) -> str:
 
 
 def quoted_texts(text: str) -> list[str]:
-    """Return what a text quotes, in order: runs between quotation marks, and block quotes whole."""
+    """Return the quoted texts, in order: runs between quotation marks, and block quotes whole."""
     found: list[str] = []
     end = 0
     for block in _BLOCK.finditer(text):
@@ -143,7 +146,7 @@ def quoted_texts(text: str) -> list[str]:
 
 
 def is_term(text: str) -> bool:
-    """Whether a quoted run is rather a term, a name, a title or the question that was asked than somebody's words."""
+    """Return whether a quoted run is a term, a name, a title or a question rather than somebody's words."""
     found = words(text)
     if len(found) <= _TERM_WORDS:
         return True

@@ -1,4 +1,4 @@
-"""Quotations: finds them in an answer and looks them up, word for word, in the sources."""
+"""The quotation verifier: finds the quotations of an answer and looks them up in the sources."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _NEGATING_ENDS = ("less", "n't", "free", "-free")
 
 @dataclass(frozen=True, slots=True)
 class QuoteResult:
-    """The quotes of named evidence fields: those that stand in a source, in place, where they stand, and the counts.
+    """The quotes of named evidence fields that a source contains, their citations, and the counts.
 
-    `unchecked` are those that were not looked up, which the counts leave out.
+    `unchecked` is the number of quotes that were not looked up, which the counts leave out.
     """
 
     accepted: dict[str, list[str]]
@@ -41,7 +41,7 @@ class QuoteResult:
 
     @property
     def all_rejected(self) -> bool:
-        """Whether quotes were given and none of them stands in a source."""
+        """Return whether quotes were looked up and no source contains any of them."""
         return self.counts.extracted > 0 and self.counts.validated == 0
 
 
@@ -51,16 +51,15 @@ def is_field_quote(claim: Claim) -> bool:
 
 
 def decides_alone(claim: Claim, policy: Policy) -> bool:
-    """Return whether only this verifier judges a claim."""
+    """Return whether only the quotation verifier judges a claim."""
     return is_field_quote(claim) and policy.quotes.enabled and "quote" in policy.verifiers
 
 
 def verify(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
-    """Whether the claim's quotations stand in the sources; None when it quotes nothing or quotes are not checked.
+    """Return the verdict on a claim's quotations; None if it has none, or if quotations are not checked.
 
-    A run of one or two words, a title ("The Great Gatsby") or a question may be a term, a name, irony or what the user
-    asked: found, it counts as validated; not found, it is no false quotation and is passed over. A block
-    quote is a quotation whole.
+    A run of one or two words, a title ("The Great Gatsby") or a question may be a term, a name, irony or the user's
+    question: if found, it counts as validated, otherwise it is ignored. A block quote is one quotation.
     """
     if not policy.quotes.enabled:
         return None
@@ -97,10 +96,10 @@ def check_quotes(
     fail_on_all_rejected: bool = False,
     max_search: int | None = None,
 ) -> QuoteResult:
-    """Look up the quotes of named evidence fields and keep, field by field and in order, those that are grounded.
+    """Look up the quotes of named evidence fields and keep those that a source contains, by field and in order.
 
-    Quotes that need more than `max_search` steps (see `_steps`) together are not looked up.
-    Raises EvidenceGroundingError when `fail_on_all_rejected` and quotes were looked up but none is grounded.
+    Quotes beyond a total of `max_search` estimated steps (see `_steps`) are not looked up. Raises
+    EvidenceGroundingError if `fail_on_all_rejected` is set and quotes were looked up but no source contains any.
     """
     accepted: dict[str, list[str]] = {}
     citations: dict[str, list[Citation]] = {}
@@ -128,12 +127,12 @@ def check_quotes(
 
 
 def _steps(quote: int, sources: int, policy: QuotePolicy) -> int:
-    """Estimate the steps, of about a nanosecond each, of looking up so many characters in so many."""
+    """Estimate the steps, of about a nanosecond each, of looking up `quote` characters in `sources` characters."""
     return quote + sources * (5 + (12 + quote if policy.fuzzy else 0))
 
 
 def _look_up(text: str, context: Context, policy: QuotePolicy) -> tuple[Citation, ...]:
-    """Where the quotation stands: one citation per segment, all in one source; empty when it is not grounded."""
+    """Return a citation for each segment of a quotation, all in one source; none if it is not found."""
     segments = _segments(text)
     if not segments:
         return ()
@@ -153,7 +152,7 @@ def _score(citation: Citation | None) -> float:
 
 
 def _segments(text: str) -> list[str]:
-    """The folded pieces of a quotation between its omissions and insertions, without the punctuation of style."""
+    """Return the folded segments of a quotation between omissions and insertions, without outer punctuation."""
     joined = _LETTER_IN_BRACKETS.sub(r"\1", text)
     pieces: list[str] = []
     position = 0
@@ -167,13 +166,13 @@ def _segments(text: str) -> list[str]:
 
 
 def _adds_meaning(insertion: str) -> bool:
-    """Whether brackets add to a quotation what an editor may not add: a negation, or a number among words."""
+    """Return whether brackets in a quotation add a negation, or a number among other words."""
     inside = words(insertion)
     return any(word.is_negator for word in inside) or (len(inside) > 1 and any(word.is_number for word in inside))
 
 
 def _in_order(segments: Sequence[str], folded: Folded) -> list[tuple[int, int]]:
-    """Where the segments stand one behind the other, as spans of the original; empty when one of them does not."""
+    """Return the spans of the segments in the original, one after the other; none if one is missing."""
     spans: list[tuple[int, int]] = []
     position = 0
     for segment in segments:
@@ -186,7 +185,7 @@ def _in_order(segments: Sequence[str], folded: Folded) -> list[tuple[int, int]]:
 
 
 def _find(segment: str, text: str, position: int) -> int | None:
-    """The first place of `segment` that cuts no word in a way that matters; inner quotation marks may swap."""
+    """Return the first place of `segment` where it cuts no word in a way that matters; inner marks may differ."""
     for needle in dict.fromkeys((segment, _INNER_MARK.sub('"', segment), segment.replace('"', "'"))):
         place = text.find(needle, position)
         tries = 0
@@ -199,7 +198,7 @@ def _find(segment: str, text: str, position: int) -> int | None:
 
 
 def _cuts(needle: str, text: str, place: int) -> bool:
-    """Whether the match leaves out the rest of a number, a negating part of a word, or any part when it is short."""
+    """Return whether a match cuts off part of a number, a negating affix or, if it is short, any part of a word."""
     end = place + len(needle)
     head = _tail_of(text[max(0, place - 16) : place]) if needle[0].isalnum() else ""
     tail = _head_of(text[end : end + 16]) if needle[-1].isalnum() else ""
@@ -231,7 +230,7 @@ def _elides_negation(gap: str) -> bool:
 
 
 def _fuzzy(text: str, source: Source, context: Context, threshold: float) -> Citation | None:
-    """The best near match of the quotation in one source, unless a number, unit, negation or name differs."""
+    """Return the best near match of a quotation in one source, unless a number, unit, negation or name differs."""
     from rapidfuzz import fuzz  # 35 ms to import, for an option that is off by default
 
     needle, folded = fold(text).text.strip(_STYLE), context.folded(source)
@@ -257,7 +256,7 @@ def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _difference(text: str, context: Context) -> str:
-    """In words, the one change that separates a quotation from a passage that nearly has it; empty if none does."""
+    """Describe the first difference between a quotation and a passage that nearly contains it; "" if none does."""
     quoted = words(text)
     if not 2 < len(quoted) <= _DIAGNOSED_WORDS:
         return ""

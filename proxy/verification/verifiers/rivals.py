@@ -1,4 +1,4 @@
-"""Whether a number that a source states is stated of what the claim speaks of, or another number of the source is."""
+"""Check whether a matching number of a source applies to the claim's subject, or another number does."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ from proxy.verification.words import content_stems, stem
 
 
 class Objection(NamedTuple):
-    """Why a matching number bears nothing out: `says` what the source says instead, `instead` where, if elsewhere."""
+    """A reason why a matching number does not support the claim.
+
+    `says` describes the statement of the source; `instead`, if set, is the value that it states for the claim's
+    subject.
+    """
 
     says: str
     instead: Stated | None = None
 
 
 def objection(match: Stated, stated: Sequence[Stated]) -> Objection | None:
-    """What speaks against a matching number among all that is stated, the surest first."""
+    """Return the strongest objection to a matching number, given all stated ones; None if there is none."""
     if match.read.asked.claim.text.strip(" \n|.") in match.passage.source.text[match.passage.start : match.passage.end]:
         return None
     if match.coverage >= 0.5 and (said := _opposite(match) or _other_way(match)):
@@ -36,7 +40,7 @@ def objection(match: Stated, stated: Sequence[Stated]) -> Objection | None:
 
 
 def _opposite(match: Stated) -> str:
-    """The word beside the stated number that denies one beside the claimed one."""
+    """Return a reason if a word bound to the stated number negates one bound to the claimed number, else ""."""
     if match.read.is_row:
         return ""
     mine, theirs = (binding.own - CHANGES - _SIDES for binding in (match.mine, match.binding))
@@ -48,7 +52,7 @@ def _opposite(match: Stated) -> str:
 
 
 def _other_way(match: Stated) -> str:
-    """The rise beside the stated number where the claim speaks of a fall, and the other way about."""
+    """Return a reason if the stated number rises where the claimed one falls, or the reverse, else ""."""
     claim = match.read.asked.claim.text
     way = way_of(claim, match.mine.quantity.start, match.mine.quantity.end)
     if not way or match.mine.quantity.kind in ("date", "time") or match.read.is_row:
@@ -58,7 +62,7 @@ def _other_way(match: Stated) -> str:
 
 
 def _is_alike(match: Stated, other: Stated) -> bool:
-    """Whether another number is of the same kind and unit as the matching one, so that it may be the true one."""
+    """Return whether another number has the kind and unit of the matching one, so that it may be the true one."""
     here, there, claimed = match.quantity, other.quantity, match.mine.quantity
     if other.relation.is_match or here.low == there.low:
         return False
@@ -68,7 +72,7 @@ def _is_alike(match: Stated, other: Stated) -> bool:
         lengths = here.high - here.low, there.high - there.low
         return here.kind == there.kind and here.unit == there.unit and max(lengths) <= 2 * min(lengths) + 1
     if here.kind == "quantity" and here.unit == "time" and here.worth != there.worth:
-        return False  # "three weeks" and "14 years" are hardly of one thing
+        return False  # "three weeks" and "14 years" rarely describe one thing
     is_below = match.read.is_row and other.read.is_row and match.binding.own == other.binding.own != frozenset()
     is_few = is_enumeration(claimed)
     if claimed.kind == "count" and claimed.nouns and (is_few or not is_below) and not _counts(other, claimed.nouns):
@@ -79,13 +83,13 @@ def _is_alike(match: Stated, other: Stated) -> bool:
 
 
 def _counts(stated: Stated, nouns: Sequence[str]) -> bool:
-    """Whether what the claim counts is what another number is of, as far as words tell."""
+    """Return whether another number counts the same things as the claim, by the words bound to it."""
     around = {*map(concept, stated.binding.own | stated.binding.shared), *map(concept, stated.quantity.nouns)}
     return not around.isdisjoint(map(concept, nouns))
 
 
 def _of_other_period(match: Stated, rivals: Sequence[Stated]) -> Objection | None:
-    """The number is of another period than the claim says: as its column, or the words beside it, tell."""
+    """Return an objection if the number is for another period than the claim, by its column or by the dates near it."""
     if match.fits_period is not False:
         return None
     fitting = [each for each in rivals if each.fits_period and _is_near(each, match)]
@@ -100,7 +104,7 @@ def _of_other_period(match: Stated, rivals: Sequence[Stated]) -> Objection | Non
 
 
 def _is_near(other: Stated, match: Stated) -> bool:
-    """Whether another number is of the same thing: of the same row or sentence, or as well covered."""
+    """Return whether another number is about the same thing: in the same passage, or in one that covers as much."""
     if other.passage is match.passage:
         return True
     return other.coverage >= match.coverage and (other.scoped > 0 or other.coverage >= 0.5)
@@ -118,9 +122,9 @@ def _outdone(match: Stated, rivals: Sequence[Stated]) -> Objection | None:
 
 
 def _of_other_subject(match: Stated, stated: Sequence[Stated]) -> Objection | None:
-    """The number is said of another subject than the claim's, of which the sources state numbers elsewhere.
+    """Return an objection if the number describes another subject, while the sources state numbers of the claim's.
 
-    The subject of a claim are its names, or its first word where it has none.
+    The subject of a claim is its names, or its first content word if it has none.
     """
     asked, binding = match.read.asked, match.binding
     named = asked.names or (frozenset({asked.first}) - REFERENTS - LIGHT_WORDS - FRAME_WORDS)
@@ -147,13 +151,13 @@ def _of_other_subject(match: Stated, stated: Sequence[Stated]) -> Objection | No
 
 
 def _written(stems: Collection[str], match: Stated) -> str:
-    """Return the first two words of a passage with these stems, as it has them."""
+    """Return the first two words of a passage with these stems, as written."""
     told = dict.fromkeys(word.text for word in match.passage.words if word.stem in stems)
     return " ".join(list(told)[:2] or sorted(stems)[:2])
 
 
 def _is_main(other: Stated, match: Stated) -> bool:
-    """Whether the matching number is only what the other one is compared with, and the claim says nothing of that."""
+    """Return whether the matching number is only the reference value for the other one, but not in the claim."""
     if other.passage is not match.passage or match.read.is_row or match.quantity.kind == "time":
         return False
     text, claim = match.passage.text, match.read.asked.claim.text
@@ -166,8 +170,10 @@ def _is_main(other: Stated, match: Stated) -> bool:
 
 
 def _is_named_better(other: Stated, match: Stated) -> bool:
-    """Whether the words around the other number have all of the claim's that those around the matching one have, and
-    more, while the matching number's say something that the claim does not.
+    """Return whether the words around the other number fit the claim better than those around the matching one.
+
+    They must have all words of the claim that the matching number's have, and more. Also, the matching number's must
+    have a word that the claim lacks, or the other number's none.
     """
     leave = frozenset() if _is_told_apart_by_way(other, match) else CHANGES
     wanted, here, there = _wanted(match, leave), _around(match, leave), _around(other, leave)
@@ -177,7 +183,7 @@ def _is_named_better(other: Stated, match: Stated) -> bool:
     if not gained:
         return False
     if other.passage is match.passage and other.binding.has_subject:
-        lost -= _of_it(match.binding.shared, leave)  # it need not be said twice: "customers 12 years, technology 7"
+        lost -= _of_it(match.binding.shared, leave)  # not repeated: "customers 12 years, technology 7"
     is_beside = other.passage is match.passage or (other.read.is_row and match.read.is_row)
     if lost:
         return False
@@ -187,7 +193,7 @@ def _is_named_better(other: Stated, match: Stated) -> bool:
 
 
 def _is_labelled(other: Stated, match: Stated) -> bool:
-    """Whether the claim has the very label of the other row, and not that of the matching one: "sample B"."""
+    """Return whether the claim has the exact label of the other row ("sample B"), and not that of the matching one."""
     claim = match.read.asked.claim.text
     here, there = (_LABEL.match(each.passage.text) for each in (match, other))
     if not here or not there or other.binding.own != match.binding.own:
@@ -207,14 +213,14 @@ def _says(claim: str, label: str) -> bool:
 
 
 def _is_told_apart_by_way(other: Stated, match: Stated) -> bool:
-    """Whether the numbers of a sentence differ in what is said of them: "grew 16% and contributed 38%"."""
+    """Return whether words of rise or fall may distinguish two numbers: "grew 16% and contributed 38%"."""
     claim, claimed = match.read.asked.claim.text, match.mine.quantity
     is_beside = other.passage is match.passage and not match.read.is_row
     return is_beside and way_of(claim, claimed.start, claimed.end) != 0
 
 
 def _is_elsewhere(other: Stated, match: Stated, gained: frozenset[str]) -> bool:
-    """Whether another sentence is the one that the claim is about: by its name, or by far more of its words."""
+    """Return whether another sentence is closer to the claim, by a name or by far more of its words."""
     if other.scoped <= match.scoped or (match.fits_period and not other.fits_period):
         return False
     if other.scoped == 1 and gained & _of_it(match.read.asked.names):
@@ -223,13 +229,13 @@ def _is_elsewhere(other: Stated, match: Stated, gained: frozenset[str]) -> bool:
 
 
 def _wanted(match: Stated, leave: frozenset[str] = CHANGES) -> frozenset[str]:
-    """The concepts by which the claim says what its number is of."""
+    """Return the concepts by which the claim describes its number."""
     subject = match.read.asked.subject | (match.mine.subject & CHANGES)
     return _of_it((match.mine.subject & subject) or subject, leave)
 
 
 def _around(stated: Stated, leave: frozenset[str] = CHANGES) -> frozenset[str]:
-    """The concepts of the words that say what a stated number is of."""
+    """Return the concepts of the words that describe a stated number."""
     binding = stated.binding
     around = binding.own | binding.shared if stated.read.is_row else binding.subject
     if stated.read.before and _PRONOUN.match(stated.passage.text):

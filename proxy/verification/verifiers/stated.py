@@ -1,4 +1,4 @@
-"""What is asked of the sources about a claim's numbers, and every number of a source that can be held against one."""
+"""Collect the numbers of the sources that are comparable with a claimed one."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from proxy.verification.words import STOPWORDS, content_stems, stem
 
 @dataclass(frozen=True)
 class Asked:
-    """A claim with its quantities, the words of what they are about, and whether any is so large as to be scaled.
+    """A claim with its quantities and the stems of its subject.
 
-    `work` counts the steps taken for it, `reads` keeps the passages that were read for it by their place.
+    `is_scaled` is set if a number is 1,000 or more, so that a source may state it at a scale. `work` counts the steps
+    taken for the claim, `reads` caches the passages parsed for it by their place.
     """
 
     claim: Claim
@@ -39,52 +40,53 @@ class Asked:
 
     @cached_property
     def is_counting(self) -> bool:
-        """Whether a few of something are counted."""
+        """Return whether the claim counts a few things."""
         return any(is_enumeration(each) for each in self.quantities)
 
     @cached_property
     def cue_text(self) -> str:
-        """All that it says and leans on."""
+        """The claim together with its lead."""
         return f"{self.claim.lead} {self.claim.text}"
 
     @cached_property
     def spoken(self) -> frozenset[str]:
-        """The stems of all that it says and leans on."""
+        """The content stems of the claim and its lead."""
         return content_stems(self.cue_text)
 
     @cached_property
     def dates(self) -> tuple[Quantity, ...]:
-        """Its dates."""
+        """The quantities that are dates."""
         return tuple(each for each in self.quantities if each.kind == "date")
 
     @cached_property
     def sides(self) -> tuple[frozenset[str], ...]:
-        """The stems on either side of its last "than"; none where it compares nothing."""
+        """The stems before and after the last "than" of the claim; empty if there is none."""
         before, than, behind = self.claim.text.rpartition(" than ")
         return (content_stems(before), content_stems(behind)) if than else ()
 
     @cached_property
     def first(self) -> str:
-        """The stem of its first content word, which is of its subject."""
+        """The stem of the claim's first content word, which belongs to its subject."""
         told = read_claim(self.claim.text).words
         return next((word.stem for word in told if word.is_content and not word.is_number), "")
 
     @cached_property
     def falls(self) -> bool:
-        """Whether it speaks of decline or loss, so that it writes what is negative without a sign."""
+        """Return whether the claim describes a decline or a loss, so that it writes negative values without a sign."""
         return direction(self.claim.text) < 0
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The stems of the proper names of the claim: what is said of another name contradicts nothing."""
+        """The stems of the claim's proper names. Numbers of other names do not contradict it."""
         return read_claim(self.claim.text).names(self.quantities)
 
 
 @dataclass(frozen=True)
 class Read:
-    """A passage that was looked at; what only few passages are asked is found out when they are.
+    """A passage parsed for a claim; its properties are computed when they are first used.
 
-    `coverage` is the share of the claim's words that it has, `before` the passage before it in a text that runs on.
+    `coverage` is the share of the claim's words in the passage, where words of the preceding one count half. `before`
+    is the preceding passage in running text, None for a row.
     """
 
     asked: Asked
@@ -94,7 +96,10 @@ class Read:
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
-        """Its quantities as the names around them mean them, with "one" as a count where the claim counts a few."""
+        """The quantities with the unit and scale of their headings.
+
+        In prose, "one" is a count if the claim counts a few things.
+        """
         found = self.passage.quantities
         if self.is_row:
             pairs = zip(found, self.given, strict=True)
@@ -105,41 +110,47 @@ class Read:
 
     @cached_property
     def given(self) -> tuple[Given | None, ...]:
-        """For each quantity what its column or its row says of it; of several readings the one that the claim uses."""
+        """The unit and scale that the column or row of each quantity states.
+
+        Of several readings, the one that the claim uses is preferred.
+        """
         return tuple(self._given(each) for each in self.passage.quantities)
 
     @cached_property
     def bindings(self) -> tuple[Binding, ...]:
-        """What each of its quantities measures."""
+        """The words and dates that describe each quantity."""
         if self.quantities is self.passage.quantities:
             return self.passage.bindings
         return bind(self.passage.text, self.passage.words, self.quantities)
 
     @property
     def is_row(self) -> bool:
-        """Whether it is a row of a table or a record."""
+        """Return whether the passage is a row of a table or a record."""
         return self.passage.is_row
 
     @cached_property
     def note(self) -> Given | None:
-        """What a note near it says of its bare numbers, such as "in millions of euros"."""
+        """The unit and scale of a note near the passage, such as "in millions of euros".
+
+        None if no number of the claim is large enough to need one.
+        """
         return self.passage.note if self.asked.is_scaled else None
 
     @property
     def scale(self) -> float:
-        """The factor that a note near it gives to its bare numbers."""
+        """The factor that a note near the passage gives to its bare numbers."""
         return self.note.scale if self.note else 1.0
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The stems of its proper names."""
+        """The stems of the passage's proper names."""
         if self.quantities is self.passage.quantities:
             return self.passage.names
         return self.passage.reading.names(self.quantities)
 
     @cached_property
     def loose_numbers(self) -> frozenset[str]:
-        """The numbers that are part of no quantity, of no identifier such as "c12" and of no name of a column."""
+        """The numbers outside quantities, column names and identifiers such as "c12"."""
         text, told = self.passage.text, self.passage.words
         measured = inside(told, self.passage.quantities)
         return frozenset(
@@ -154,7 +165,7 @@ class Read:
 
     @cached_property
     def is_named(self) -> bool:
-        """Whether it has a name that the claim has, or the claim has none."""
+        """Return whether the passage, its predecessor or its heading has a name of the claim, or the claim has none."""
         names = self.asked.names
         if not names or not names.isdisjoint(self.passage.stems):
             return True
@@ -176,7 +187,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Stated:
-    """A quantity of a source passage, the `place`th there, as it stands to the claimed one."""
+    """A quantity of a source passage, at index `place`, with its relation to the claimed one."""
 
     mine: Binding
     read: Read
@@ -185,44 +196,44 @@ class Stated:
 
     @property
     def passage(self) -> Passage:
-        """The passage that states it."""
+        """The passage that states the quantity."""
         return self.read.passage
 
     @property
     def coverage(self) -> float:
-        """The share of the claim's words that the passage has."""
+        """The share of the claim's words in the passage."""
         return self.read.coverage
 
     @property
     def quantity(self) -> Quantity:
-        """The quantity as the names around it mean it."""
+        """The quantity with the unit and scale of its headings."""
         return self.read.quantities[self.place]
 
     @property
     def binding(self) -> Binding:
-        """What it measures."""
+        """The words and dates that describe the quantity."""
         return self.read.bindings[self.place]
 
     @cached_property
     def scoped(self) -> float:
-        """The share of the words that say what is measured that stand with this quantity alone."""
+        """The share of the words describing the claimed quantity that are bound to this one alone."""
         scope = self.mine.scope
         return len(scope & self.binding.own) / len(scope) if scope else 0.0
 
     @property
     def shared(self) -> bool:
-        """Whether one of those words stands with it or is shared by all of the passage."""
+        """Return whether a word describing the claimed quantity is bound to this one or shared by the whole passage."""
         scope = self.mine.scope
         return bool(scope & (self.binding.own | self.binding.shared)) or (not scope and self.coverage >= 1)
 
     @cached_property
     def fits_period(self) -> bool | None:
-        """Whether it may be of the claim's period; None: no date to compare."""
+        """Return whether the quantity may be for the claim's period; None if there is no date to compare."""
         return fit_period(self.mine.dates, self.binding.dates)
 
     @property
     def value(self) -> str:
-        """It as a person reads it: with its column where it has no unit of its own, and with its sign."""
+        """The quantity for display: with its column if it has no unit, and with its sign."""
         quantity = self.passage.quantities[self.place] if self.read.is_row else self.quantity
         sign = "−" if quantity.low < 0 and quantity.text[0] not in "-−–(" and "(" not in quantity.text else ""
         if quantity.is_bare and self.read.is_row:
@@ -231,16 +242,16 @@ class Stated:
 
     @cached_property
     def rank(self) -> tuple[bool, float, float, int]:
-        """How likely it is the one that is meant, the likeliest the greatest."""
+        """The sort key of the quantity: the greatest is the likeliest counterpart of the claimed one."""
         return self.fits_period is not False, self.coverage + self.scoped, self.coverage, -self.passage.place
 
     def cite(self) -> Citation:
-        """Its passage as a citation."""
+        """Return a citation of the passage."""
         return self.passage.cite(min(1.0, 0.5 + 0.5 * self.coverage), "numeric")
 
 
 def subject_of(claim: Claim, quantities: Sequence[Quantity]) -> frozenset[str]:
-    """The words of the claim apart from its numbers; those it leans on when it has hardly any."""
+    """Return the stems that name the subject of a claim; with those of its lead if it has fewer than two."""
     end = claim.text.find(", according to ")
     told = [word for word in read_claim(claim.text).words if end < 0 or word.end <= end]
     measured = inside(told, [each for each in quantities if each.kind != "date"])
@@ -255,7 +266,7 @@ def subject_of(claim: Claim, quantities: Sequence[Quantity]) -> frozenset[str]:
 
 
 def read(asked: Asked, passage: Passage, context: Context) -> Read:
-    """Return a passage read for a claim, once."""
+    """Return a passage parsed for a claim, from the cache if possible."""
     known = asked.reads.get(passage.place)
     if known is None:
         asked.work.spend()
@@ -264,7 +275,7 @@ def read(asked: Asked, passage: Passage, context: Context) -> Read:
 
 
 def _read(asked: Asked, passage: Passage, context: Context) -> Read:
-    before = None if passage.is_row else context.before(passage)  # the rows around a row name other things
+    before = None if passage.is_row else context.before(passage)  # adjacent rows describe other things
     missing = asked.subject - passage.stems
     beside = len(missing & before.stems) if before else 0
     covered = len(asked.subject) - len(missing) + 0.5 * beside
@@ -272,7 +283,7 @@ def _read(asked: Asked, passage: Passage, context: Context) -> Read:
 
 
 def all_stated(mine: Binding, passages: Iterable[Read], tolerance: float | None) -> Iterator[Stated]:
-    """Every quantity of the passages that can be held against the claimed one."""
+    """Yield every quantity of the passages that is comparable with the claimed one."""
     for each in passages:
         is_row = each.is_row
         each.asked.work.spend(len(each.quantities))
@@ -285,7 +296,7 @@ def all_stated(mine: Binding, passages: Iterable[Read], tolerance: float | None)
 
 
 def is_enumeration(quantity: Quantity) -> bool:
-    """Whether a small bare count, as in "three main reasons", may only count what the answer itself lists."""
+    """Return whether a small count, as in "three main reasons", may only count items that the answer itself lists."""
     if quantity.kind != "count" or quantity.low != quantity.high or not 0 <= quantity.low <= 12:
         return False
     return quantity.low == int(quantity.low) and not quantity.is_bare
@@ -303,12 +314,12 @@ def _compare(claimed: Quantity, stated: Quantity, read: Read, place: int, tolera
         is_rounded = repeated is Relation.ROUNDED and is_enumeration(claimed)
         return (
             repeated if repeated.is_match and not is_rounded else relation
-        )  # the claim repeats the figure of a cell as it stands there
+        )  # the claim repeats the figure of a cell as written
     return relation
 
 
 def _by_what(relation: Relation, claimed: Quantity, stated: Quantity, read: Read) -> Relation:
-    """Return the relation of two amounts, less where they are counted by different things ("per dose", "per day")."""
+    """Return the relation of two amounts, lowered if they are counted by different things ("per dose", "per day")."""
     if not relation.is_match or not (claimed.each or stated.each) or not (claimed.rate and stated.rate):
         return relation
     behind = content_stems(read.passage.text[stated.end :]), content_stems(read.asked.claim.text[claimed.end :])
@@ -320,7 +331,7 @@ def _by_what(relation: Relation, claimed: Quantity, stated: Quantity, read: Read
 
 
 def _compare_scaled(claimed: Quantity, stated: Quantity, read: Read, tolerance: float | None) -> Relation:
-    """The comparison at the scale that a note gives; where none is told, the same digits at the claim's scale match."""
+    """Compare at the scale of a note. Without one, equal digits of a row match at the claim's scale."""
     is_unscaled = stated.scale == 1.0 and (stated.is_bare or stated.kind == "currency")
     scale = read.scale if is_unscaled else 1.0
     stated = in_money(stated, read) if claimed.kind == "currency" else stated
@@ -331,16 +342,16 @@ def _compare_scaled(claimed: Quantity, stated: Quantity, read: Read, tolerance: 
         same_digits = compare(claimed, stated, tolerance, claimed.scale).is_match
         relation = Relation.UNSCALED if same_digits else relation
     if stated.is_bare and not claimed.is_bare and relation is Relation.ROUNDED and not read.is_row:
-        relation = Relation.APART  # digits without a unit in prose are those of something else
+        relation = Relation.APART  # a bare number in prose is about something else
     if read.is_row and relation is Relation.ROUNDED and is_enumeration(claimed):
-        relation = Relation.APART  # what is counted is not rounded
+        relation = Relation.APART  # counts are not rounded
     if scale != 1.0 and claimed.scale == 1.0 and not relation.is_match:
         relation = compare(claimed, stated, tolerance)
     return relation
 
 
 def in_money(bare: Quantity, read: Read) -> Quantity:
-    """A bare number of a row in the currency that a note tells, or that its source writes and no other."""
+    """Return a bare number of a row in the currency of a note, or else in the only currency of its source."""
     if not bare.is_bare or bare.scale != 1.0 or not (read.is_row or read.note):
         return bare
     if read.note and read.note.kind == "currency":
@@ -355,24 +366,27 @@ def _currencies_of(text: str) -> frozenset[str]:
 
 
 def _may_repeat(claimed: Quantity, stated: Quantity, given: Given) -> bool:
-    """Whether a claim may write a cell's digits without what its names add: their unit, or the scale of money."""
+    """Return whether a claim may repeat the digits of a cell without the unit or monetary scale of its names."""
     return claimed.kind == "count" or (claimed.kind == "currency" == stated.kind and given.scale != 1.0)
 
 
 def _is_in(given: Given, claimed: Quantity) -> bool:
-    """Whether a claim is written in the unit that a name is read as."""
+    """Return whether a claim is written in the unit that a name states."""
     return given.kind == claimed.kind and given.unit == claimed.unit and given.worth == claimed.worth
 
 
 def _is_growth(stated: Quantity, read: Read) -> bool:
-    """Whether a cell tells a growth, so that it is a decline only with a minus sign."""
+    """Return whether a cell states a growth, which is a decline only with a minus sign."""
     if not read.is_row or stated.kind not in _SIGNED:
         return False
     return not _GROWTH.isdisjoint(content_stems(cell_at(read.passage.text, stated.start)))
 
 
 def _with_ones(text: str, quantities: tuple[Quantity, ...]) -> tuple[Quantity, ...]:
-    """The quantities of a source with every "one tablet" in it as a count; a claim may mean one of several by it."""
+    """Return the quantities of a passage with every "one tablet" added as a count.
+
+    This is not done for claims, in which it may mean one of several.
+    """
     if "one" not in text and "One" not in text and "single" not in text:
         return quantities
     taken = [(each.start, each.end) for each in quantities]
@@ -385,7 +399,7 @@ def _with_ones(text: str, quantities: tuple[Quantity, ...]) -> tuple[Quantity, .
     return tuple(sorted((*quantities, *ones), key=lambda each: each.start)) if ones else quantities
 
 
-CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))  # which way a thing went is not what it is
+CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))  # words of direction do not describe a subject
 _ONE = re.compile(r"(?<![\w'-])(?P<one>one|a single) (?P<noun>[^\W\d_]{3,20})(?![\w'-])", re.IGNORECASE)
 _NOT_COUNTED = frozenset("day morn even night time side hand th way point part person reason exampl kind".split())
 _SIGNED = ("percentage", "currency", "count")

@@ -1,7 +1,7 @@
-"""Statements: aligns a claim with the passages nearest to it, and decides from that alignment.
+"""The statement verifier: aligns a claim with the passages nearest to it, and decides by that alignment.
 
-`align` computes features and judges nothing; `decide` turns them into a verdict. Both are pure, and neither looks at
-anything but the claim and the windows it is compared with, so text that is beside the point changes no verdict.
+`align` computes features and does not judge; `decide` converts them to a verdict. Both are pure, and depend only on the
+claim and the windows it is compared with, so that unrelated text changes no verdict.
 """
 
 from __future__ import annotations
@@ -54,43 +54,45 @@ _IDENTIFYING = 4  # characters
 
 _SEEDS = 12
 _NAME_WEIGHT, _LIGHT_WEIGHT, _REFERENT_WEIGHT = 2.0, 0.35, 0.1
-_SPREAD_COST = 0.015  # per further passage: of two windows that say as much, the narrower one is the evidence
-_NEAR = 6  # words between two neighbours of the claim that still count as standing in order
-_SIDE_SHARE = 0.5  # of the claim, that a second window must have by itself before it may complete the first
+_SPREAD_COST = 0.015  # per further passage: of two equally good windows, the narrower one is the evidence
+_NEAR = 6  # maximum distance, in words, of neighbours that count as in order
+_SIDE_SHARE = 0.5  # minimum share of the claim in a second window that completes the first
 _LEAD_SHARE = 0.05
-_VETO_SHARE = 0.35  # below it a window speaks of something else, and vetoes mean nothing
+_VETO_SHARE = 0.35  # a window below it is about something else, so that vetoes are ignored
 _CITED = 3
 
 
-_SEMANTIC, _INFERENCE = 0.45, 0.5  # coverage of a long claim by one window, or by several, that states it
-_GAP = 5.0  # the heaviest gap that is passed over
+_SEMANTIC, _INFERENCE = 0.45, 0.5  # minimum coverage of a long claim by one window, and by several
+_GAP = 5.0  # maximum weight of a gap
 _VETOED_FROM = {"strict": 0.7, "balanced": 0.75, "lenient": 0.85}
-"""The coverage, by policy, from which a window speaks of the same thing as the claim, so that a veto holds."""
+"""The minimum `frame`, by policy, of a window about the same thing as the claim, so that a veto holds."""
 _SHORT, _RATHER_SHORT, _LONG = 3, 5, 6  # content words
-_SHORTER = 0.1  # what a claim that is not long must have more of, because each word says more of it
-_SPARED = 0.8  # in a long claim with so much found, one name may be written otherwise
+_SHORTER = 0.1  # additional coverage that a shorter claim needs
+_SPARED = 0.8  # minimum coverage of a long claim of which one name may be missing
 _CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))
 _ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
 _MEASURED = _CHANGES | same_meaning(stem("cost"))
 _SAYING_OF = LINKING | {"has", "have", "had"}
-_LEAST_CONTENT = 0.15  # names alone do not make an assertion
+_LEAST_CONTENT = 0.15  # minimum share of content other than names
 _EXACT_COVERAGE, _EXACT_ORDER = 0.97, 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """How a claim stands to its best evidence; every share is 0–1 and weighs names above other words.
+    """The alignment of a claim with its best evidence. Shares are 0–1 and weigh names above other words.
 
-    `coverage` is the share of the claim's content in `window` (consecutive passages of one source; the subject of a
-    record goes without saying), `frame` the share in it without the words that a veto is about, `union` the share in
-    that and in further windows about the same thing or with items of a list (`second`, may be empty). `order` is the
-    share of neighbouring content words that stand near each other in the window, `gap` the weight of the longest run of
-    content words that stand in no window, `predicate` the share, each word counting alike, of what stands behind the
-    claim's first "is" or "has" (1 when it has none). `content` is the share of what is no name, `cause` that of what
-    the claim gives as a cause, wherever they are found (each 1 when the claim has none). `size` counts the content
-    words, `missing` are those that stand in no window at all, `core_missing` how many of them have full weight. `lead`
-    is the share of the lead's content. `cited` is whether the window lies in a cited source (None: none is cited),
-    `unknown` are labels that resolve to no source.
+    `window` is the best run of consecutive passages of one source; `second` are further passages about the same thing
+    or with items of a list (may be empty). `coverage` is the share of the claim's content in `window`, where the
+    subject of a record counts as found. `frame` is the same without the words that a veto is about, `union` the share
+    in `window` and `second` together. `order` is the share of neighbouring content words that are near each other in
+    the window, in order. `predicate` is the unweighted share in the window of the words after the claim's first "is" or
+    "has" (1 if it has none).
+
+    The following count words found in either: `gap` is the weight of the longest run of content words not found,
+    `content` the share of the words other than names, `cause` that of the cause that the claim gives (each 1 if the
+    claim has none). `missing` are the words not found, `core_missing` is the number of those with full weight. `size`
+    is the number of content words, `lead` the share of the lead's content in the window. `cited` is set if the window
+    is in a cited source (None: none is cited), `unknown` are labels that resolve to no source.
     """
 
     size: int
@@ -116,7 +118,7 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """One content word of a claim: where it stands, its weight, and every stem that would do for it."""
+    """A content word of a claim: its place, its weight, and every stem that expresses it."""
 
     place: int
     start: int
@@ -130,7 +132,7 @@ class _Unit:
 
 
 class _Units(tuple[_Unit, ...]):
-    """The content words of a claim, in order. Those that are found in a text are bits of an integer."""
+    """The content words of a claim, in order. A set of them is encoded as the bits of an integer."""
 
     @cached_property
     def _shares(self) -> dict[int, float]:
@@ -138,11 +140,11 @@ class _Units(tuple[_Unit, ...]):
 
     @cached_property
     def total(self) -> float:
-        """The weight of all of them."""
+        """The weight of all units."""
         return sum(unit.weight for unit in self)
 
     def share(self, found: int) -> float:
-        """The weighted share of the units in `found`."""
+        """Return the weighted share of the units in `found`."""
         share = self._shares.get(found)
         if share is None:
             weights = [unit.weight for bit, unit in enumerate(self) if found >> bit & 1]
@@ -150,7 +152,7 @@ class _Units(tuple[_Unit, ...]):
         return share
 
     def found_in(self, passage: Passage) -> int:
-        """Which units a passage or its heading has: by meaning, or by the root of a derived word."""
+        """Return the units that a passage or its heading has, as bits: by meaning, or by the root of a derived word."""
         stems, roots, headed = passage.stems, passage.roots, passage.heading_stems
         bits, bit = 0, 1
         for unit in self:
@@ -162,7 +164,7 @@ class _Units(tuple[_Unit, ...]):
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Consecutive passages of one source with the claim's units found in them, as bits of `found`."""
+    """Consecutive passages of one source, with the claim's units found in them as the bits of `found`."""
 
     passages: tuple[Passage, ...]
     found: int
@@ -171,13 +173,13 @@ class _Window:
 
 
 def verify(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
-    """Whether any source states the claim; None when the claim has no content word that a source could state."""
+    """Return whether any source states the claim, as a verdict; None if it has no content word to check."""
     found = None if decides_alone(claim, policy) else assess(claim, context, policy)
     return None if found is None else decide(*found, policy)
 
 
 def assess(claim: Claim, context: Context, policy: Policy) -> tuple[Alignment, Features] | None:
-    """The claim beside its best evidence, and what the learned model reads of the two; None as for `verify`."""
+    """Return the alignment of a claim and its features for the learned model; None if it has nothing to check."""
     claim = spell_out(claim, context)
     alignment = align(claim, context, policy)
     if alignment is None:
@@ -194,9 +196,9 @@ def assess(claim: Claim, context: Context, policy: Policy) -> tuple[Alignment, F
 
 
 def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
-    """The claim beside its best evidence; None when it has no content of its own, or none but numbers.
+    """Align a claim with its best evidence; None if it has no content, or only numbers.
 
-    The words of numbers and dates are left to the numeric verifier when the policy has it.
+    The words of numbers and dates are left to the numeric verifier if the policy has it.
     """
     text = without_markup(claim.text)
     is_measured = "numeric" in policy.verifiers
@@ -204,7 +206,7 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
     reading = read_claim(text).measured_by(measured)
     units = _units(reading, numbers=not is_measured)
     if not units or (measured and all(unit.weight < 1 for unit in units)):
-        return None  # "It lasts 30 minutes" says nothing but its number
+        return None  # "It lasts 30 minutes" has only a number to check
     cited, unknown = _cited_sources(claim, context)
     lead = frozenset(word.stem for word in words(claim.lead) if word.carries_meaning) if claim.lead else frozenset()
     windows = _windows(units, lead, context, None)
@@ -246,7 +248,7 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
 
 
 def decide(alignment: Alignment, read: Features, policy: Policy) -> Verdict:
-    """The verdict that an alignment amounts to: by a veto, else by the rules, unless the model is sure otherwise."""
+    """Return the verdict of an alignment: by a veto, else by the rules, unless the model is sure of the contrary."""
     model = shipped()
     flags = ("unknown_citation",) if alignment.unknown else ()
     score, bar, stated = model.probability(read), model.bars[policy.name], _stated(alignment)
@@ -266,12 +268,15 @@ def decide(alignment: Alignment, read: Features, policy: Policy) -> Verdict:
 
 
 def is_contradicted(alignment: Alignment, policy: Policy) -> bool:
-    """Whether evidence about the same thing says otherwise while no source says the very words."""
+    """Return whether evidence about the same thing contradicts the claim, while no source states it word for word."""
     return bool(alignment.vetoes) and alignment.frame >= _VETOED_FROM[policy.name] and not alignment.verbatim
 
 
 def is_open(alignment: Alignment) -> bool:
-    """Whether a claim that the rules do not find stated may still be: nothing that makes the claim is missing."""
+    """Return whether a claim that the rules do not find stated may still be supported by the model.
+
+    It must not be short, and no name or essential part of it may be missing.
+    """
     return alignment.size > _SHORT and not alignment.missing_names and not _lacks_its_point(alignment)
 
 
@@ -279,7 +284,7 @@ _Method = Literal["exact", "semantic", "inference", "none"]
 
 
 def _stated(alignment: Alignment) -> _Method | None:
-    """How the evidence states the claim by the rules; None when it does not."""
+    """Return the method by which the rules find the claim stated; None if they do not."""
     if alignment.verbatim:
         return "exact"
     if _lacks_its_point(alignment):
@@ -297,7 +302,7 @@ def _stated(alignment: Alignment) -> _Method | None:
 
 
 def _lacks_its_point(alignment: Alignment) -> bool:
-    """Whether what makes it this claim is missing: a word of a short one, what is said of its subject, its cause."""
+    """Return whether an essential part is missing: a word of a short claim, its predicate or cause, most content."""
     if alignment.size <= _SHORT and alignment.core_missing:
         return True
     if alignment.size <= _RATHER_SHORT and (alignment.predicate == 0 or alignment.cause == 0):
@@ -306,7 +311,7 @@ def _lacks_its_point(alignment: Alignment) -> bool:
 
 
 def without_markup(text: str) -> str:
-    """A claim's text with its markup and citations blanked out to the same length."""
+    """Return a claim's text with markup and citations replaced by spaces, at the same length."""
     return _MARKUP.sub(lambda match: " " * len(match.group()), text)
 
 
@@ -325,7 +330,7 @@ def _units(reading: Reading, *, numbers: bool) -> _Units:
         is_name = is_name or (word.is_number and is_named)
         weight = _NAME_WEIGHT if is_name else _weight(word.stem)
         if reading.measured and word.stem in _MEASURED:
-            weight = min(weight, _LIGHT_WEIGHT)  # the numbers tell it, or another verifier asks them
+            weight = min(weight, _LIGHT_WEIGHT)  # the numeric verifier checks the change itself
         if place >= attributed:
             weight = _REFERENT_WEIGHT
         meaning = reading.concepts[place]
@@ -343,7 +348,7 @@ def _weight(stem: str) -> float:
 
 
 def _attributed_from(reading: Reading) -> int:
-    """Where a trailing "according to …" begins: a source seldom says of itself who speaks."""
+    """Return the place of a trailing "according to …", which a source seldom contains; else the number of words."""
     for place in range(1, len(reading.words) - 1):
         if reading.words[place].text == "according" and reading.words[place + 1].text == "to":
             return place
@@ -351,9 +356,9 @@ def _attributed_from(reading: Reading) -> int:
 
 
 def _acceptable(reading: Reading, place: int) -> frozenset[str]:
-    """The stems that state a word; behind a negator its opposites do too ("not effective", "ineffective").
+    """Return the stems that express a word, after a negator also its opposites ("not effective", "ineffective").
 
-    A name has no synonyms but those of names: the Enterprise plan is not the Business plan.
+    A name has no synonyms other than names: the Enterprise plan is not the Business plan.
     """
     stem = reading.words[place].stem
     if reading.is_name(place) and concept(stem) not in NAME_CONCEPTS:
@@ -369,7 +374,7 @@ def _cited_sources(claim: Claim, context: Context) -> tuple[list[Source], tuple[
 
 
 def _windows(units: _Units, lead: frozenset[str], context: Context, among: Collection[str] | None) -> list[_Window]:
-    """Windows of one to three passages around the nearest ones, best first."""
+    """Return windows of one to three passages around the nearest ones, best first."""
     stems = {stem for unit in units if unit.weight >= 1 for stem in unit.stems} or {s for u in units for s in u.stems}
     seeds = context.nearest(stems, _SEEDS, among)
     found: dict[int, int] = {}
@@ -393,7 +398,7 @@ def _windows(units: _Units, lead: frozenset[str], context: Context, among: Colle
 
 
 def _runs(near: Sequence[Passage], seed: Passage) -> Iterator[tuple[Passage, ...]]:
-    """The runs of consecutive passages of `near` that hold the seed; the rows of a table speak of different things."""
+    """Yield the runs of consecutive passages of `near` that contain the seed, which do not combine rows of a table."""
     middle = seed.place - near[0].place
     low = next((at + 1 for at in reversed(range(middle)) if _are_rows(near[at], seed)), 0)
     high = next((at for at in range(middle + 1, len(near)) if _are_rows(near[at], seed)), len(near))
@@ -403,7 +408,7 @@ def _runs(near: Sequence[Passage], seed: Passage) -> Iterator[tuple[Passage, ...
 
 
 def _are_rows(one: Passage, other: Passage) -> bool:
-    """Whether two passages are rows of one table: most of their columns have the same names, or none has a name."""
+    """Return whether two passages are rows of one table: at least half of the column names agree, or one has none."""
     if "|" not in one.text or "|" not in other.text:
         return False
     these, those = frozenset(_FIELD.findall(one.text)), frozenset(_FIELD.findall(other.text))
@@ -411,13 +416,13 @@ def _are_rows(one: Passage, other: Passage) -> bool:
 
 
 def _content(units: _Units, found: int) -> float:
-    """The share of the words of full weight that are no names; one alone may well be a verb like any other."""
+    """Return the share found of the words of full weight that are no names; 1 if there are fewer than two."""
     said = [bit for bit, unit in enumerate(units) if unit.weight >= 1 and not unit.is_name]
     return sum(found >> bit & 1 for bit in said) / len(said) if len(said) > 1 else 1.0
 
 
 def _cause(reading: Reading, units: _Units, found: int) -> float:
-    """The share of the units of full weight behind "because of" or "due to" in their clause."""
+    """Return the share found of the units of full weight after "because of" or "due to" in their clause."""
     cue = _CAUSED.search(reading.text)
     if cue is None:
         return 1.0
@@ -437,7 +442,7 @@ def _frame(units: _Units, window: _Window, vetoes: Sequence[Veto]) -> float:
         and QUANTIFIERS.get(unit.text.lower()) != "many"
         and (unit.is_name or unit.place > implied or window.found >> bit & 1)
     ]
-    others = [(bit, weight) for bit, weight in others if weight >= 1] or others  # light words tell no subject
+    others = [(bit, weight) for bit, weight in others if weight >= 1] or others  # light words do not identify a subject
     if not others and implied >= 0:
         return 1.0
     total = sum(weight for _, weight in others)
@@ -445,7 +450,7 @@ def _frame(units: _Units, window: _Window, vetoes: Sequence[Veto]) -> float:
 
 
 def _unsaid(reading: Reading, units: _Units, window: _Window) -> int:
-    """The words for a subject that a record need not name, as bits: "the ticket" of `refundable: false`."""
+    """Return, as bits, the words for a subject that a record need not name: "the ticket" of `refundable: false`."""
     is_record = any(_RECORD.search(passage.text) for passage in window.passages)
     verb = _verb(reading) if is_record else None
     if verb is None:
@@ -454,28 +459,28 @@ def _unsaid(reading: Reading, units: _Units, window: _Window) -> int:
 
 
 def _core_missing(units: _Units, found: int) -> int:
-    """How many of the words of full weight are not found."""
+    """Return the number of words of full weight that are not found."""
     return sum(unit.weight >= 1 for bit, unit in enumerate(units) if not found >> bit & 1)
 
 
 def _verb(reading: Reading) -> int | None:
-    """The place of the first "is" or "has"."""
+    """Return the place of the first form of "is" or "has"."""
     return next((place for place, word in enumerate(reading.words) if word.lower in _SAYING_OF), None)
 
 
 def _predicate(reading: Reading, units: _Units, found: int) -> float:
-    """The share of the words behind the first "is" or "has" that are found: what is said of the subject."""
+    """Return the share found of the words after the first "is" or "has"; 0 if they lack an evaluation."""
     verb = _verb(reading)
     if verb is None:
         return 1.0
     said = [bit for bit, unit in enumerate(units) if unit.place > verb and unit.weight > _REFERENT_WEIGHT]
     if any(units[bit].stem in EVALUATIVE and not found >> bit & 1 for bit in said):
-        return 0.0  # an evaluation is all that such a sentence says
+        return 0.0  # the evaluation is the content of such a sentence
     return sum(found >> bit & 1 for bit in said) / len(said) if said else 1.0
 
 
 def _gap(units: _Units, found: int) -> float:
-    """The weight of the longest run of units that are not found: an invented phrase rather than a word exchanged."""
+    """Return the weight of the longest run of units that are not found, which suggests an invented phrase."""
     longest = run = 0.0
     for bit, unit in enumerate(units):
         run = 0.0 if found >> bit & 1 else run + unit.weight
@@ -484,7 +489,7 @@ def _gap(units: _Units, found: int) -> float:
 
 
 def _missing_names(units: _Units, found: int) -> tuple[str, ...]:
-    """The names of which no part is found: "Smith" stands for "John Smith", and "Windows" not for "Windows 10"."""
+    """Return the names of which no part is found: "Smith" matches "John Smith", but "Windows" not "Windows 10"."""
     missing: list[str] = []
     for _, group in groupby(enumerate(units), key=_name_run):
         run = list(group)
@@ -494,7 +499,7 @@ def _missing_names(units: _Units, found: int) -> tuple[str, ...]:
 
 
 def _name_run(numbered: tuple[int, _Unit]) -> tuple[bool, int, bool]:
-    """What the parts of one name have in common; the number of a name ("Windows 10") must be found for itself."""
+    """Return a key that the parts of one name share; the number of a name ("Windows 10") must be found separately."""
     index, unit = numbered
     return unit.is_name, unit.place - index if unit.is_name else 0, unit.text[0].isdigit()
 
@@ -508,9 +513,9 @@ def _lead_share(lead: frozenset[str], window: Sequence[Passage]) -> float:
 def _least_vetoed(
     claim: Reading, units: _Units, windows: Sequence[_Window], context: Context
 ) -> tuple[_Window, tuple[Veto, ...]]:
-    """The best window, or one as good that has the words at issue and that nothing speaks against.
+    """Return the best window with its vetoes, or one as good that has the words at issue and no veto.
 
-    Any one source can support a claim, but one that is silent about what another denies does not.
+    Any source can support a claim, but one that does not mention the words at issue does not outweigh a veto.
     """
     best = windows[0]
     vetoes = _vetoes(claim, units, best, context)
@@ -529,7 +534,7 @@ def _is_apart(one: _Window, other: _Window) -> bool:
 
 
 def _vetoes(claim: Reading, units: _Units, window: _Window, context: Context) -> tuple[Veto, ...]:
-    """Return what speaks against the claim in a window, or in one of its passages if it is hidden by another."""
+    """Return the vetoes of a window, or those of one of its passages if another one hides them."""
     if window.share < _VETO_SHARE:
         return ()
     vetoes = find_vetoes(claim, context.reading(window.passages))
@@ -537,9 +542,9 @@ def _vetoes(claim: Reading, units: _Units, window: _Window, context: Context) ->
 
 
 def _hidden_vetoes(claim: Reading, units: _Units, window: _Window) -> Iterator[Veto]:
-    """Yield the vetoes of single passages whose word at issue stands elsewhere in the window, but of something else.
+    """Yield the vetoes of single passages whose word at issue another passage uses of something else.
 
-    "The company lowered its guidance. Cocoa prices remain elevated." does not say that it raised its guidance.
+    "The company lowered its guidance. Cocoa prices remain elevated." does not support that it raised its guidance.
     """
     found = [units.found_in(passage) for passage in window.passages]
     telling = sum(1 << bit for bit, unit in enumerate(units) if unit.weight >= 1)
@@ -555,7 +560,7 @@ def _hidden_vetoes(claim: Reading, units: _Units, window: _Window) -> Iterator[V
 
 
 def _further(reading: Reading, units: _Units, best: _Window, windows: Sequence[_Window]) -> tuple[_Window, ...]:
-    """The windows that complete the best one: one about the same thing, or one for each item of a list."""
+    """Return the windows that complete the best one: one about the same thing, and one for each item of a list."""
     second = _second(best, windows)
     if second and best.found | second.found == (1 << len(units)) - 1:
         return (second,)
@@ -574,7 +579,7 @@ def _all_found(windows: Sequence[_Window]) -> int:
 
 
 def _second(best: _Window, windows: Sequence[_Window]) -> _Window | None:
-    """The window that adds most to the best one, among those that have a good part of the claim themselves."""
+    """Return the window that adds most to the best one, among those that cover a good part of the claim themselves."""
     taken = {passage.place for passage in best.passages}
     others = (
         window
@@ -588,7 +593,7 @@ def _second(best: _Window, windows: Sequence[_Window]) -> _Window | None:
 
 
 def _items(reading: Reading, units: _Units, found: int, windows: Sequence[_Window]) -> tuple[_Window, ...]:
-    """Windows for the items of a coordination that the best one lacks: each whole, and beside a word of the rest."""
+    """Return windows for the items of a coordination that the best one lacks, each with another word of the claim."""
     chosen: list[_Window] = []
     for item in _coordinated(reading, units):
         if item & found == item:
@@ -600,7 +605,7 @@ def _items(reading: Reading, units: _Units, found: int, windows: Sequence[_Windo
 
 
 def _coordinated(reading: Reading, units: _Units) -> Iterator[int]:
-    """The runs of units between commas and conjunctions, as bits: "A", "B" and "C" of "A, B and C"."""
+    """Yield the runs of units between commas and conjunctions, as bits: "A", "B" and "C" of "A, B and C"."""
     run = 0
     for bit, unit in enumerate(units):
         before = reading.text[units[bit - 1].end if bit else 0 : unit.start]
@@ -613,7 +618,7 @@ def _coordinated(reading: Reading, units: _Units) -> Iterator[int]:
 
 
 def _order(units: _Units, window: _Window, context: Context) -> float:
-    """The share of neighbouring units of the claim that stand in the same order and near each other in the window."""
+    """Return the share of neighbouring units of the claim that are near each other in the window, in the same order."""
     if len(units) < 2:
         return float(window.found != 0)
     places = context.reading(window.passages).places
@@ -638,7 +643,7 @@ _Find = Callable[[str, Source, Context], tuple[int, int] | None]
 
 
 def _exactly(find: _Find, texts: Sequence[str], windows: Sequence[_Window], context: Context) -> Citation | None:
-    """Return where one of the windows' sources has the claim, with its markup or without, as `find` looks for it."""
+    """Return a citation of the claim, with or without its markup, from the first source in which `find` finds it."""
     for source in {window.passages[0].source.id: window.passages[0].source for window in windows}.values():
         for text in dict.fromkeys(texts):
             if found := find(text, source, context):
@@ -647,7 +652,7 @@ def _exactly(find: _Find, texts: Sequence[str], windows: Sequence[_Window], cont
 
 
 def cite(alignment: Alignment, score: float, match: Match) -> tuple[Citation, ...]:
-    """The evidence of an alignment, its best passages first, or the very words."""
+    """Return citations of the best passages of an alignment, or for an exact match of the verbatim text."""
     if match == "exact" and alignment.verbatim:
         return (replace(alignment.verbatim, score=round(score, 4)),)
     second = alignment.second if match in ("inference", "model") else ()

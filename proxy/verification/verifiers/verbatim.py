@@ -1,7 +1,7 @@
-"""Exact check: whether a source has a claim word for word, as a whole clause.
+"""Check whether a source contains a claim word for word, as a whole clause.
 
-A piece of a clause is no support: what stands before or behind it may deny it, limit it or attribute it to somebody
-("No injuries have been reported", "The fee is refundable only before May").
+A part of a clause is no support: the text before or after it may deny it, limit it or attribute it to somebody ("No
+injuries have been reported", "The fee is refundable only before May").
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from proxy.verification.folding import fold
 from proxy.verification.words import NEGATORS
 
 _SHORTEST = 12  # characters
-_MOST_PLACES = 20  # at which a text is looked for in one source
-_REACH = 400  # characters of a sentence to either side
+_MOST_PLACES = 20  # maximum occurrences of a text in one source that are checked
+_REACH = 400  # characters of a sentence on either side
 _STYLE = " .,;:!?"
 
 _SENTENCE_START = re.compile(r"[.!?…;:|{}\[\]]+[\"'”’)\]*_]*\s|\n[^\w\n]*\n|\n(?=\s*(?:[-*+•>|#]|\d{1,3}[.)]\s))|^")
@@ -41,20 +41,20 @@ _REACHING = NEGATORS | frozenset(
     "hope hopes hoped expect expects expected plan plans planned want wants wanted some most few many several half "
     "hardly barely rarely seldom almost nearly only either both every each all any".split()
 )
-"""Words that reach over a following clause: what they precede is not asserted, or not of everything."""
+"""Words that affect a following clause: it is not asserted, or not of everything."""
 
 _DENYING = frozenset(
     "no not never none neither nor nobody without cannot false untrue wrong deny denies denied dispute disputes "
     "disputed reject rejects rejected refute refutes refuted".split()
 )
-_OPEN = frozenset("whether if unless only because until".split())  # what it denies is then not what follows
+_OPEN = frozenset("whether if unless only because until".split())  # the denial may not concern the clause after it
 _TURN = re.compile(r"[,;—–]|\b(?:although|though|since|while|whereas|but|when|after|before|and|or)\b", re.IGNORECASE)
 _STOP = re.compile(r"[.!?…]+")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 def find_verbatim(text: str, source: Source, context: Context) -> tuple[int, int] | None:
-    """Return where `text` is a whole clause of a source, as a span of `source.text`, up to typography and case."""
+    """Return the span of `source.text` where `text` is a whole clause, regardless of typography and case; else None."""
     for start, end in _places(text, source, context):
         if is_whole_clause(source.text, start, end):
             behind = _STOP.match(source.text, end)
@@ -63,7 +63,7 @@ def find_verbatim(text: str, source: Source, context: Context) -> tuple[int, int
 
 
 def find_denial(text: str, source: Source, context: Context) -> tuple[int, int] | None:
-    """Return where a source has `text` only as what it denies: "No injuries have …", "It is not true that …"."""
+    """Return the first span where a source negates `text`: "No injuries have …", "It is not true that …"; else None."""
     for start, end in _places(text, source, context):
         lead = _lead(source.text[max(0, start - _REACH) : start + 1])
         told = _told(_TURN.split(lead)[-1])
@@ -73,7 +73,7 @@ def find_denial(text: str, source: Source, context: Context) -> tuple[int, int] 
 
 
 def _places(text: str, source: Source, context: Context) -> Iterator[tuple[int, int]]:
-    """Yield the places of a text in a source, as spans of the original."""
+    """Yield the occurrences of a text in a source, as spans of the original."""
     needle = _needle(text)
     if len(needle) < _SHORTEST:
         return
@@ -94,19 +94,19 @@ def _needle(text: str) -> str:
 
 
 def is_whole_clause(text: str, start: int, end: int) -> bool:
-    """Return whether `text[start:end]` is a clause to which the rest of its sentence adds nothing that turns it."""
+    """Return whether `text[start:end]` is a clause whose meaning the rest of its sentence does not change."""
     return _begins_clause(text[max(0, start - _REACH) : start + 1]) and _ends_clause(text[end : end + _REACH])
 
 
 def _lead(before: str) -> str:
-    """Return what stands before the last character of `before` in its sentence, without marks of lists."""
+    """Return the part of the sentence before the last character of `before`, without titles and list marks."""
     lead = before[[found.end() for found in _SENTENCE_START.finditer(before, 0, len(before) - 1)][-1] :]
     lead = _TITLE.sub(lambda line: line.group() if _reaches_over(line["title"]) else "", lead)[:-1].lstrip(_MARKS)
     return _ENUMERATOR.sub("", lead, count=1) if _ENUMERATOR.match(lead) else lead
 
 
 def _begins_clause(before: str) -> bool:
-    """Return whether a clause begins with the last character of `before`."""
+    """Return whether a clause begins at the last character of `before`."""
     lead = _lead(before)
     if not lead.strip(_MARKS):
         return True
