@@ -56,7 +56,7 @@ SKIP_REASONS = {
     "citation_only": "It only names sources.",
     "confidence": "It says how sure the answer is; the piece before it, or the record around it, takes that on.",
     "no_content": "It holds no content word of its own, such as a bare yes.",
-    "not_a_quotation": "It stands in an evidence field and is no text; the report lists it as a violation.",
+    "not_a_quotation": "The evidence field holds no text; the report lists it as a violation.",
 }
 """Every reason not to check a piece of an answer, with its explanation for the user."""
 

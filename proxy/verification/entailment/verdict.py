@@ -32,10 +32,9 @@ def model_verdict(
     label: Label = "supported"
     if score < combination.bars[policy.name]:
         label = "contradicted" if signals.wrong or combination.is_contradicted(found) else "unsupported"
-    if label != "supported" and numeric is not None and signals.wrong:
-        reason, cited = numeric.reason, numeric.citations
-    else:
-        reason, cited = explain(label, claim, evidence, score, found.doubted)
+    reason, cited = explain(label, claim, evidence, score, found.doubted)
+    if label != "supported" and numeric is not None and (signals.wrong or signals.absent):
+        reason, cited = numeric.reason, numeric.citations or cited
     is_supported = label == "supported"
     return Verdict(
         "statement", label, round(score, 4), "model", reason, cited, validated=int(is_supported), signals=tuple(signals)
@@ -63,11 +62,16 @@ def exact_verdict(label: Label, citation: Citation, source: Source) -> Verdict:
 
 
 def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
-    """Return each passage of the evidence with its share of the claim's words, the largest share first."""
+    """Return each passage of the evidence with its share of the claim's words, the largest share first.
+
+    The head of a table is left out: its rows repeat the names of their columns.
+    """
     stems = content_stems(plain_text(claim.text))
+    tables = {each.source.id for each in evidence.passages if each.is_row and ": " in each.text}
     shares = [
         (each, len(stems & (each.stems | each.heading_stems)) / len(stems) if stems else 0.0)
         for each in evidence.passages
+        if not (each.is_row and ": " not in each.text and each.source.id in tables)
     ]
     return sorted(shares, key=lambda each: (-each[1], each[0].place))
 

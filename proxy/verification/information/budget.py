@@ -59,7 +59,7 @@ _REASONS: dict[BudgetStatus, str] = {
     "not_entailed": "It is not believed with the cited evidence.",
     "prior_leak": "It is believed without the cited evidence too.",
     "decorative_citation": "It is believed because of the evidence, but not because of every citation.",
-    "ambiguous": "What was observed leaves its status open.",
+    "ambiguous": "The estimates do not settle its status.",
     "unknown_citation": "What it cites is not in the context.",
     "no_context": "The request holds nothing to check it against.",
     "unavailable": "No probability could be had for it.",

@@ -140,12 +140,13 @@ def _end_of_month(match: re.Match[str]) -> DateReading:
 
 def _part_of_year(match: re.Match[str]) -> DateReading:
     """Parse a quarter or a half, with or without its year."""
-    number = int(_ORDINALS.get(match["number"].lower(), match["number"]))
     length = 3 if match["part"].lower()[0] == "q" else 6
+    written, is_last = match["number"].lower(), match["number"].lower() in _LAST
+    number = 12 // length if is_last else int(_ORDINALS.get(written, written))
     if not 1 <= number <= 12 // length:
         raise ValueError(match.group())
     if match["year"] is None:
-        if match["number"].lower() in ("last", "final"):  # "last quarter" may be the previous one
+        if is_last:  # "last quarter" may be the previous one
             raise ValueError(match.group())
         return DateReading(match.end(), number, number, unit="quarter" if length == 3 else "half")
     return _months(match, _full_year(match["year"]), (number - 1) * length + 1, length)
@@ -193,13 +194,17 @@ _ORDINALS = {
         "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth twenty-first".split(),
         1,
     )
-} | {"last": "4", "final": "4"}
+}
+_LAST = frozenset(("last", "final"))
 _DECADES = {"twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixties": 60, "seventies": 70} | {
     "eighties": 80,
     "nineties": 90,
 }
 _STARTERS = (
-    frozenset(_ORDINALS) | frozenset(_DECADES) | {"end", "fiscal", "fy", "financial", "q", "h", "calendar", "twenty"}
+    frozenset(_ORDINALS)
+    | _LAST
+    | frozenset(_DECADES)
+    | {"end", "fiscal", "fy", "financial", "q", "h", "calendar", "twenty"}
 )
 
 _MONTH = (

@@ -249,9 +249,9 @@ def _rows_around(read_row: Read, context: Context) -> list[Read]:
     near = context.around(read_row.passage, _MOST_ROWS, _MOST_ROWS)
     here = next(place for place, each in enumerate(near) if each is read_row.passage)
     low = high = here
-    while low > 0 and "|" in near[low - 1].text:
+    while low > 0 and near[low - 1].is_row:
         low -= 1
-    while high + 1 < len(near) and "|" in near[high + 1].text:
+    while high + 1 < len(near) and near[high + 1].is_row:
         high += 1
     rows = [read(read_row.asked, each, context) for each in near[low : high + 1]]
     read_row.asked.work.spend(sum(len(row.quantities) for row in rows))

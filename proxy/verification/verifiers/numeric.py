@@ -226,7 +226,7 @@ def _of_matching(mine: Binding, matching: Sequence[Stated], stated: Sequence[Sta
     said = f"it says {objected.instead.value}" if objected and objected.instead else objected.says if objected else ""
     cited = [objected.instead.cite()] if objected and objected.instead else []
     cited += [] if found.cite() in cited else [found.cite()]
-    reason = f"{mine.quantity.text} stands in the source for something else; here {said}."
+    reason = f"The source gives {mine.quantity.text} for something else; here {said}."
     return _Finding("contradicted", "misattributed", reason, 0.1, tuple(cited), "misattributed")
 
 
@@ -437,7 +437,7 @@ def _combine(findings: Sequence[_Finding], policy: NumericPolicy) -> Verdict | N
     )
 
 
-_BESIDE_OTHERS = "stands in the sources only beside other things"
+_BESIDE_OTHERS = "appears in the sources only for something else"
 _MOST_ELSEWHERE = 20  # passages that are searched for a number that no passage about the claim has
 _MOST_MATCHES = 12  # matches that are weighed against the other stated values
 _TRAILING = re.compile(r" (?:of|the)?$")

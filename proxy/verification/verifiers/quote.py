@@ -81,7 +81,7 @@ def verify(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
         )
     fuzzy = any(citation.match == "fuzzy" for citation in citations)
     score = min(citation.score for citation in citations)
-    reason = f"{'The quotation stands' if validated == 1 else 'All quotations stand'} in the sources"
+    reason = f"{'The quotation appears' if validated == 1 else 'All quotations appear'} in the sources"
     reason += " but for small differences." if fuzzy else " word for word."
     return Verdict(
         "quote", "supported", score, "fuzzy" if fuzzy else "exact", reason, citations, (), validated, validated

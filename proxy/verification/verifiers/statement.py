@@ -671,11 +671,11 @@ def _reason(alignment: Alignment, label: str, method: _Method) -> str:
     listed = ", ".join(f'"{word}"' for word in alignment.missing[:5] if word not in _ORDINAL_ENDINGS)
     if label == "unsupported":
         if not listed:
-            return f"Its words stand in the sources, but no passage has them together{elsewhere}."
-        return f"Not found near what the sources say of it: {listed}."
+            return f"Its words appear in the sources, but no passage has them together{elsewhere}."
+        return f"Not stated in the closest passage of {title}: {listed}."
     how = {
-        "exact": f"{title} says so in these words",
-        "semantic": f"{title} says so in other words",
-        "inference": "Two passages together say so",
+        "exact": f"{title} states it word for word",
+        "semantic": f"{title} supports it",
+        "inference": "Two passages support it together",
     }[method]
-    return f"{how}{elsewhere}{f'; not found: {listed}' if listed and method != 'exact' else ''}."
+    return f"{how}{elsewhere}.{f' Not stated there: {listed}.' if listed and method != 'exact' else ''}"

@@ -17,6 +17,8 @@ INTERVALS = [
     ("third quarter of 2024", "2024-07-01", "2024-09-30"),
     ("the fourth quarter of fiscal 2023", "2023-10-01", "2023-12-31"),
     ("3rd quarter 2024", "2024-07-01", "2024-09-30"),
+    ("last quarter of 2024", "2024-10-01", "2024-12-31"),
+    ("the final half of 2024", "2024-07-01", "2024-12-31"),
     ("H1 2023", "2023-01-01", "2023-06-30"),
     ("first half of 2023", "2023-01-01", "2023-06-30"),
     ("FY2024", "2024-01-01", "2024-12-31"),
@@ -76,10 +78,14 @@ def test_years_before_our_era_are_dates() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["last quarter", "it may 5 times", "February 31, 2024 is no day", "may be 5", "2024-13-45"]
+    "text", ["last quarter", "last half", "it may 5 times", "February 31, 2024 is no day", "may be 5", "2024-13-45"]
 )
 def test_what_is_no_date_is_not_read_as_one_day(text: str) -> None:
     assert not [found for found in find_quantities(text) if found.kind == "date" and found.low == found.high > 1000]
+
+
+def test_the_last_century_is_no_numbered_one() -> None:
+    assert not find_quantities("It was common in the last century.")
 
 
 def test_two_years_of_a_period_are_two_dates() -> None:

@@ -373,7 +373,7 @@ def test_reasons_show_bounds_and_rates(text: str, source: str, reason: str) -> N
 def test_reasons_show_words_as_the_source_has_them() -> None:
     verdict = check("Impossible losses were $30 million.", "Possible losses were $30 million.")
     assert verdict is not None
-    assert verdict.reason == '$30 million stands in the source for something else; here it says "Possible".'
+    assert verdict.reason == 'The source gives $30 million for something else; here it says "Possible".'
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_a_number_in_a_passage_about_something_else_is_not_said_to_be_in_no_sour
     verdict = check("The patient owes 20 mg.", others)
     assert verdict is not None
     assert verdict.label == "unsupported"
-    assert verdict.reason == "20 mg stands in the sources only beside other things."
+    assert verdict.reason == "20 mg appears in the sources only for something else."
 
 
 def test_every_number_that_is_not_supported_is_given_with_type_and_value() -> None:
