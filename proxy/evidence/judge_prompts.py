@@ -47,11 +47,6 @@ class PromptProfile:
     source: str
     is_structured: bool = False
 
-    @property
-    def tells_contradictions(self) -> bool:
-        """True if the model distinguishes contradictions from missing statements."""
-        return "contradicted" in self.words
-
 
 def _chat(question: Question) -> list[Message]:
     claim = {"claim": question.claim}
