@@ -11,13 +11,16 @@
     ├── ReviewConflict               someone else has decided on the finding
     └── RequestError                 the request cannot be answered:
         ├── BadRequest               its body does not match the API
+        │   └── UnreadableBody           it is not a JSON object
         ├── BodyTooLarge             its body is over the limit
         ├── TooBusy                  there is no capacity for it now
-        ├── Leaving                  the process is shutting down
+        │   └── Leaving                  the process is shutting down
         ├── UnknownModel             no upstream serves its model
         ├── UnknownReport            no report is stored under that id
         ├── ReportUnavailable        reports cannot be read now
         ├── MemoryUnavailable        stored facts cannot be read now
+        ├── UnknownReview            no finding to review has that id
+        ├── NotAdmin                 it requires an admin key
         ├── UnknownKey               its client key is missing or invalid
         ├── TooManyRequests          its client has exceeded the limits of its key
         ├── UpstreamUnreachable      no connection to the model server could be established
@@ -74,9 +77,9 @@ class Overload(GroundwireError):
 
 
 class TryLater(GroundwireError):
-    """The work failed but may succeed after `after` seconds (None: at any time).
+    """The work failed but may succeed later: after at least `after` seconds, if that is known.
 
-    `so_far` is the result as JSON to use if no retry succeeds.
+    `so_far` is the partial result, as JSON, to use if no retry succeeds.
     """
 
     def __init__(self, message: str, *, after: float | None = None, so_far: bytes | None = None) -> None:
@@ -94,7 +97,10 @@ class StoreUnavailable(GroundwireError):
 
 
 class ReviewConflict(GroundwireError):
-    """Someone else has decided on the finding: `decision` by `who` at `at` (Unix seconds), which created `version`."""
+    """Someone else has decided on the finding: `decision` by `who` at `at` (Unix seconds), with a `note`.
+
+    `version` is the version of the finding since then.
+    """
 
     def __init__(self, decision: str, who: str, at: float, note: str, version: int) -> None:
         super().__init__("Someone else has decided on this meanwhile.")
@@ -139,7 +145,7 @@ class TooBusy(RequestError):
 
 
 class Leaving(TooBusy):
-    """The process is shutting down and accepts no new requests; another one may."""
+    """The process is shutting down and accepts no new requests; another process may."""
 
     @property
     def headers(self) -> Headers:

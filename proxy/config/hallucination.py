@@ -1,4 +1,4 @@
-"""Settings of the model-backed estimators: the backend to use for each operation."""
+"""Settings of the model-backed estimators, and the backend of each operation."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ BackendName = Literal["self", "haiku", "external", "local"]
 
 
 class Backend(Section):
-    """The model that estimates probabilities of claims; with `configurable` each operation names one, or else
-    `default`.
+    """The model that estimates probabilities of claims.
+
+    With the type `configurable`, each operation may name a backend and otherwise uses `default`.
     """
 
     type: Literal["self", "haiku", "external", "local", "configurable"] = "configurable"
@@ -25,21 +26,24 @@ class Backend(Section):
 
 
 class Asking(Section):
-    """An operation that may call a model; `backend` applies if the type of backend is `configurable`."""
+    """An operation that may call a model; `backend` may be set only if the type of backend is `configurable`."""
 
     enabled: bool = False
     backend: BackendName | None = None
 
 
 class MemoryGate(Asking):
-    """The check of facts before they are stored, and the confidence required."""
+    """The check of facts before they are stored; for its options see `proxy.verification.memory.GatePolicy`."""
 
     min_confidence: Share = 0.5
     reject_unsupported: bool = True
 
 
 class OutputVerification(Asking):
-    """Model estimates for claims that lexical checks leave open, and the number of missing bits that raises a flag."""
+    """Model estimates for undecided claims, with a probability of support from `asked_from` to below `asked_below`.
+
+    A claim that lacks more than `flag_threshold_bits` is flagged.
+    """
 
     flag_threshold_bits: float = Field(default=0.0, ge=0)
     asked_from: Share = 0.2
@@ -47,7 +51,7 @@ class OutputVerification(Asking):
 
 
 class TraceAuditing(Asking):
-    """The audit of reasoning step by step, and of the answer that follows from it."""
+    """The audit of reasoning step by step, and of the derivation of the answer from it (`check_post_hoc`)."""
 
     check_post_hoc: bool = True
 
@@ -76,7 +80,7 @@ class Hallucination(Section):
 
     @property
     def identity(self) -> str:
-        """The model or address of the backend of output verification, as far as the settings name it."""
+        """The model or URL of the backend for output verification; "" if the settings contain neither."""
         names = {"haiku": self.backend.haiku_model, "external": without_passwords(self.backend.external_url or "")}
         return names.get(self.operations.get("output_verification", ""), "")
 

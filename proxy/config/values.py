@@ -31,7 +31,7 @@ def _duration(value: Any, bare: str = "s") -> Any:
 
 
 def seconds(duration: str) -> float:
-    """Parse a duration such as 90d into seconds. Raises ValueError when it is invalid."""
+    """Parse a duration such as 90d into seconds, the default unit. Raises ValueError when it is invalid."""
     return float(_duration(duration))
 
 
@@ -58,7 +58,7 @@ def _share(value: Any) -> Any:
 
 
 def without_passwords(url: str) -> str:
-    """Mask the password before the host of a URL and secrets among its parameters."""
+    """Mask the password before the host of a URL, and parameters such as password, token or key."""
     return _PASSWORDS.sub(lambda found: f"{found[1]}:***" if found[1] is not None else f"{found[2]}=***", url)
 
 
@@ -72,7 +72,7 @@ def _url(url: str) -> str:
 
 
 def require_scheme(key: str, url: str | None, *schemes: str) -> None:
-    """Raise ValueError when a URL starts with none of the schemes, such as https://."""
+    """Raise ValueError when a URL starts with none of the schemes, such as https://; None is accepted."""
     if url is not None and not url.startswith(schemes):
         *others, last = schemes
         raise ValueError(f"{key} must begin with {', '.join(others)} or {last}")
@@ -94,7 +94,12 @@ def _write_size(size: int) -> str:
 
 
 Duration = Annotated[float, BeforeValidator(_duration), Field(ge=0), PlainSerializer(_write_duration)]
+"""A number of seconds, also written like 150ms or 5m."""
 Size = Annotated[int, BeforeValidator(_size), Field(gt=0), PlainSerializer(_write_size)]
+"""A number of bytes, also written like 512KiB."""
 Share = Annotated[float, BeforeValidator(_share), Field(ge=0, le=1)]
+"""A number from 0 to 1, also written like 5%."""
 Secretive = Annotated[str, AfterValidator(_url), PlainSerializer(without_passwords)]
+"""A URL that is serialised without its secrets."""
 Days = Annotated[float, BeforeValidator(_days), Field(ge=0), PlainSerializer(lambda days: f"{_plain(days)}d")]
+"""A number of days, also written like 30d or 12h."""

@@ -1,4 +1,4 @@
-"""A DEMO model server: real HTTP and SSE in OpenAI's dialect, but no model. It knows only the scenarios' answers."""
+"""A demo model server: real HTTP and SSE in OpenAI's dialect, but no model, only the fixed answers of the scenarios."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEAD = {"id": "chatcmpl-demo", "created": 1_750_000_000, "model": MODEL}
 
 
 def build_model(pace: float = 0.01) -> Starlette:
-    """Build the demo model server; `pace` is the time in seconds between two words of a stream."""
+    """Build the demo model server; `pace` is the delay in seconds after each word of a stream."""
 
     async def complete(request: Request) -> Response:
         asked = await request.json()

@@ -33,8 +33,8 @@ _STARTS_WITHIN_S = 20.0
 def show(pace: float, *, stay: bool = False) -> int:
     """Start the demo model server and the proxy on free ports, send the scenarios and print the replies.
 
-    With `stay` the answers are stored and can be reviewed on the proxy's pages until interrupted; then they are
-    deleted. Returns the exit status.
+    With `stay`, the answers are stored for review on the proxy's pages until the process is interrupted, then deleted.
+    Returns the exit status.
     """
     console = Console()
     key = f"demo-{secrets.token_hex(8)}"
@@ -92,14 +92,14 @@ def _ask(client: openai.OpenAI, scenario: Scenario, console: Console) -> None:
 
 
 def _grounding(answer: Any) -> dict[str, Any]:
-    """Return the report, an extra field that the SDK keeps."""
+    """Return the verification report, which SDKs keep as an extra field; empty if there is none."""
     added = (answer.model_extra or {}).get("grounding")
     return added if isinstance(added, dict) else {}
 
 
 @contextmanager
 def serving(app: Starlette) -> Iterator[str]:
-    """Serve an application on a free port in a thread, and yield the base URL for SDKs."""
+    """Serve an application on a free port in a thread, and yield the base URL for SDKs, which ends in /v1."""
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, log_level="critical", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)

@@ -17,8 +17,8 @@ MAX_CHOICES = 512  # maximum number of choices kept; OpenAI's models return 128 
 class Answer:
     """The choices of one answer received so far. `expected` is the number of choices requested.
 
-    Of a very long answer only the start is kept; each choice counts the characters dropped in `unread`. Choices beyond
-    `MAX_CHOICES` are dropped and counted as unread text of the first.
+    Only the start of a very long answer is kept; `unread` of each choice is the number of characters dropped. Choices
+    beyond `MAX_CHOICES` are dropped and counted in `unread` of the first.
     """
 
     def __init__(self, dialect: Dialect, expected: int) -> None:
@@ -39,7 +39,7 @@ class Answer:
 
     @classmethod
     def whole(cls, dialect: Dialect, body: Body) -> Answer:
-        """Build the answer from a body that was not streamed."""
+        """Build the answer from a whole body, not streamed."""
         answer = cls(dialect, expected=1)
         answer.add(body)
         return answer
@@ -76,7 +76,7 @@ class Answer:
             self._argument_length += self._keep(index, self._arguments[index][call], fragment, room)
 
     def _take(self, part: Part) -> None:
-        """Keep tool output, up to `_GIVEN` characters."""
+        """Keep a part of tool output, unless the total then exceeds `_GIVEN` characters."""
         self._given_length += len(part.text)
         if self._given_length <= _GIVEN:
             self._given.append(part)
@@ -90,7 +90,7 @@ class Answer:
         return len(kept)
 
     def choices(self, *, with_arguments: bool = False) -> tuple[Choice, ...]:
-        """Return every choice received so far, by index."""
+        """Return the choices received so far, in order, with the arguments of tool calls only on request."""
         found = [
             Choice(
                 index,
@@ -127,28 +127,28 @@ class Answer:
 
     @property
     def given(self) -> tuple[Source, ...]:
-        """Output of tools that ran at the model server, which the request does not contain, as evidence."""
+        """The output of tools that ran at the model server, as sources; the request does not contain it."""
         return tuple(_source(number, part) for number, part in enumerate(self._given, start=1))
 
     @property
     def finish_reasons(self) -> tuple[str, ...]:
-        """The finish reasons received so far, by choice."""
+        """The finish reasons received so far, in the order of the choices; choices without one are left out."""
         found = tuple(reason for _, reason in sorted(self._reasons.items()) if reason)
         return found or ((self._reason,) if self._reason else ())
 
     @property
     def is_finished(self) -> bool:
-        """True when every choice, requested or begun, has its finish reason."""
+        """True when every choice, requested or received, has its finish reason."""
         return self._reason is not None or len(self.finish_reasons) >= max(self._expected, len(self._reasons))
 
     @property
     def is_cut_short(self) -> bool:
-        """True when nothing was received, or a choice began and did not end."""
+        """True when nothing was received, or a choice received has no finish reason yet."""
         return self._reason is None and (not self._reasons or None in self._reasons.values())
 
     @property
     def own_event(self) -> Body:
-        """An event that carries only the verdict on this answer."""
+        """An event without content, to which the verdict on this answer can be added."""
         return self._dialect.own_event(self._head)
 
 

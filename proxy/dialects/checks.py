@@ -37,13 +37,13 @@ EvidenceList = Annotated[tuple[Evidence, ...], FailFast(), Field(strict=False)]
 
 
 class Check(BaseModel):
-    """Base of check requests; an unknown key or a value of the wrong type is rejected by name."""
+    """Base of check requests. Unknown keys and values of a wrong type are rejected; the error names the key."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class ClaimCheck(Check):
-    """One claim and its evidence. `confidence` is the probability that the evidence has to reach."""
+    """One claim and its evidence. `confidence` is the probability that the claim must reach given the evidence."""
 
     claim: Assertion
     evidence: EvidenceList
@@ -52,7 +52,10 @@ class ClaimCheck(Check):
 
 
 class FactIn(Check):
-    """A fact and its evidence: `evidence`, else the shared evidence that `cites` names, else all of that."""
+    """A fact and its evidence: `evidence`, and the shared evidence with the ids in `cites`.
+
+    If both are empty, it is all of the shared evidence.
+    """
 
     text: Assertion
     confidence: Confidence | None = None
@@ -61,7 +64,7 @@ class FactIn(Check):
 
 
 class MemoryCheck(Check):
-    """Facts for the memory of a subject; without a subject they are judged but not stored."""
+    """Facts for the memory of a subject, with shared evidence; without a subject they are judged but not stored."""
 
     facts: Annotated[tuple[FactIn, ...], FailFast(), Field(strict=False, min_length=1, max_length=100)]
     subject: Annotated[str, Field(min_length=1, max_length=500)] | None = None
@@ -70,7 +73,7 @@ class MemoryCheck(Check):
 
 
 class TraceCheck(Check):
-    """Reasoning steps, their premises, and the answer that they should lead to."""
+    """Reasoning steps, the evidence for them (`context`), and the answer that they should lead to."""
 
     steps: Annotated[tuple[Assertion, ...], FailFast(), Field(strict=False, min_length=1, max_length=200)]
     context: EvidenceList = ()
@@ -94,7 +97,7 @@ class EvidenceCheck(Check):
 
 
 class AnswerCheck(Check):
-    """An answer and its context; the options of `grounding` are further keys of the same object."""
+    """An answer and its context; options that other requests have in `grounding` are keys of this object."""
 
     answer: str
     question: str = ""
@@ -116,7 +119,7 @@ def _read(raw: bytes) -> dict[str, Any]:
 
 
 def read_answer_check(raw: bytes, headers: Mapping[str, str], tenant: str = "") -> tuple[AnswerCheck, Request]:
-    """Parse an answer to be verified, and build the request that would have led to it. Raises BadRequest."""
+    """Parse an answer to be verified, and build the equivalent chat request. Raises BadRequest."""
     body = _read(raw)
     own = {key: value for key, value in body.items() if key in AnswerCheck.model_fields}
     check = _validated(AnswerCheck, own)
@@ -152,7 +155,7 @@ def _as_own(error: BadRequest) -> BadRequest:
 
 
 def sources_of(evidence: Sequence[Evidence]) -> tuple[Source, ...]:
-    """Return evidence as sources; those without an id are named by their position."""
+    """Convert evidence to sources; those without an id get one from their position, such as "source-1"."""
     return explicit_sources(Options(sources=tuple(evidence)), None)
 
 
@@ -246,5 +249,5 @@ def _validated(shape: type[M], body: Mapping[str, Any]) -> M:
 
 
 def _unknown(path: str) -> BadRequest:
-    operator = "there is an unknown key"  # the key may be any text
+    operator = "there is an unknown key"  # logged instead of the key, which may be any text
     return BadRequest(f"'{path}' is no key of this endpoint", param=path, operator=operator)

@@ -10,7 +10,7 @@ from proxy.types import Message, Part
 
 
 def _messages(body: Body) -> tuple[Message, ...]:
-    """Return the prompt as one user message; a list of prompts becomes one part each. Token arrays hold no text."""
+    """Return the prompt as one user message, with one part per prompt of a list. Token arrays hold no text."""
     prompt = body.get("prompt")
     prompts = prompt if isinstance(prompt, list) else [prompt]
     parts = tuple(Part(text) for text in prompts if isinstance(text, str))
@@ -18,7 +18,7 @@ def _messages(body: Body) -> tuple[Message, ...]:
 
 
 def _expected(body: Body) -> int:
-    """Return `n` times the number of prompts; a list of numbers is one prompt."""
+    """Return `n` times the number of prompts; a list of token numbers is one prompt."""
     prompt = body.get("prompt")
     prompts = len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
     return chat.expected(body) * prompts

@@ -1,4 +1,4 @@
-"""Edit one member of a JSON object in its bytes; all other bytes stay as they were sent."""
+"""Parse and write JSON, and edit members of an object in its bytes, of which all others stay unchanged."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import orjson
 
 from proxy.dialects.largejson import Member, members, parse_large
 
+# a text is light up to _LIGHT bytes, or up to _LIGHT_TEXT bytes with at most _LIGHT_VALUES commas and opening brackets
 _LIGHT, _LIGHT_TEXT, _LIGHT_VALUES = 2**12, 2**17, 2**12
 _PIECE = 2**20
 _OPEN = ord("{")
@@ -18,7 +19,7 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]', re.DOTALL)
 
 
 def loads(raw: bytes | str) -> Any:
-    """Parse a JSON text in UTF-8; text that orjson refuses (NaN, lone surrogates) is left to the standard library.
+    """Parse a JSON text in UTF-8, with the standard library if orjson rejects it (NaN, lone surrogates).
 
     Raises ValueError when it is not JSON.
     """
@@ -40,10 +41,10 @@ def is_light(raw: bytes) -> bool:
 
 
 def loads_object(raw: bytes, skipped: Collection[str] = ()) -> Any:
-    """Parse a JSON object, in small steps when it is not light.
+    """Parse a JSON object, in small steps and without the members in `skipped` if it is not light (see `parse_large`).
 
-    A large object may lack the top-level members in `skipped`. Raises ValueError when the text is not JSON, and for one
-    that is not light also when it is not an object; ValuesTooLarge when it holds too many values.
+    Raises ValueError when the text is not JSON. A light text may hold any value; for others, ValueError is also raised
+    when it is not an object, and ValuesTooLarge when it holds too many values.
     """
     return loads(raw) if is_light(raw) else parse_large(raw, skipped)
 
@@ -57,7 +58,7 @@ def dumps(value: Any) -> bytes:
 
 
 def without(body: bytes, names: Collection[str]) -> bytes:
-    """Remove the top-level members in `names` from a JSON object; every other byte stays."""
+    """Remove the top-level members in `names` from a JSON object; the bytes of the others stay unchanged."""
     found = list(_members(body))
     kept = [at for at, member in enumerate(found) if member.name not in names]
     if len(kept) == len(found):
@@ -70,7 +71,7 @@ def without(body: bytes, names: Collection[str]) -> bytes:
 
 
 def replaced(body: bytes, name: str, value: Any) -> bytes:
-    """Replace the value of a top-level member of a JSON object; every other byte stays."""
+    """Replace the value of a top-level member of a JSON object, if present; every other byte stays unchanged."""
     pieces: list[bytes] = []
     end = 0
     for member in _members(body):
@@ -81,9 +82,9 @@ def replaced(body: bytes, name: str, value: Any) -> bytes:
 
 
 def with_member(body: bytes, name: str, value: bytes, inside: Sequence[str] = ()) -> bytes:
-    """Add a member at the end of a JSON object; `value` is JSON already.
+    """Add a member at the end of a JSON object; `value` is JSON text.
 
-    It is added to the object at the path `inside`, or to `body` if there is no such object.
+    It is added to the innermost object that exists on the path `inside`, or to `body` if there is none.
     """
     for member in _members(body) if inside else ():
         if member.name == inside[0] and body[member.value : member.value + 1] == b"{":

@@ -31,7 +31,10 @@ _NOT_AGAIN = ("stream", "grounding")
 
 
 def _messages(body: Body) -> tuple[Message, ...]:
-    """Return the system prompt, then the messages, numbered together; tool output in assistant turns is separate."""
+    """Return the system prompt and the messages, with consecutive indices.
+
+    Tool output in an assistant turn becomes a tool message with the same index.
+    """
     system = tuple(read_parts(body.get("system")))
     found = [Message(0, "system", system)] if system else []
     for index, message in enumerate(dicts(body.get("messages")), start=len(found)):
@@ -73,7 +76,7 @@ def _schema(body: Body) -> Body | None:
 
 
 def _again(body: Body, temperature: float) -> Body | None:
-    """Return the same request without streaming; the API takes no temperature while thinking is enabled."""
+    """Return the same request without streaming; None if it enables thinking, which excludes a temperature."""
     if string(member(body, "thinking").get("type")) in ("enabled", "adaptive"):
         return None
     asked = {key: value for key, value in body.items() if key not in _NOT_AGAIN}
@@ -121,7 +124,7 @@ def _delta(delta: Body) -> Piece:
 
 
 def _block(index: int, block: Body, *, starts: bool = False) -> Iterator[tuple[int, Piece]]:
-    """Parse a content block, whole or at its start, when the input of a call is not known yet."""
+    """Parse a content block; if it `starts` a series of deltas, the input of a tool call is not known yet."""
     if block.get("type") == "text":
         yield index, Piece(string(block.get("text")))
     elif string(block.get("type")) in _CALLS:
@@ -129,7 +132,10 @@ def _block(index: int, block: Body, *, starts: bool = False) -> Iterator[tuple[i
 
 
 def _usage(body: Body) -> Body | None:
-    """Return the token counts; Anthropic counts cached prompt tokens separately, so they are added up."""
+    """Return the token counts under the names of chat completions.
+
+    Anthropic counts cached prompt tokens separately; `prompt_tokens` is the sum.
+    """
     usage = member(body, "usage")
     read = [usage[name] for name in _READ if isinstance(usage.get(name), int)]
     said = usage.get("output_tokens")
@@ -145,7 +151,7 @@ def _reason(body: Body) -> str | None:
 
 
 def _choices(blocks: Sequence[Choice]) -> Sequence[Choice]:
-    """Join consecutive text blocks into one choice; drop blocks with nothing to check."""
+    """Join consecutive text blocks into one choice; drop empty blocks, except the first if all are empty."""
     joined: list[Choice] = []
     end = -1
     for block in blocks:
@@ -159,7 +165,7 @@ def _choices(blocks: Sequence[Choice]) -> Sequence[Choice]:
 
 
 def _last(event: Body, _: Body) -> Side | None:
-    """Return "before" for the event with the stop reason: Anthropic's client ignores the content of `message_stop`."""
+    """Treat the event with the stop reason as the last: Anthropic's client ignores the content of `message_stop`."""
     return "before" if event.get("type") == "message_delta" else None
 
 

@@ -1,4 +1,4 @@
-r"""Split streams of JSON lines, keeping every byte; only \n ends a line."""
+r"""Split streams of JSON lines without changing a byte; only \n ends a line."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from proxy.dialects.framing import Event, EventTooLarge, Framing
 
 
 class Lines:
-    """Split chunks of bytes into lines. The result is independent of the chunking; joining `raw` gives the input."""
+    """Split chunks of bytes into lines. The lines do not depend on the chunking; joining `raw` gives the input."""
 
     def __init__(self, max_line: int) -> None:
         self._pending = bytearray()
         self._max_line = max_line
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
-        """Yield each line that `chunk` completes. Raises EventTooLarge once an unfinished one exceeds the limit."""
+        """Yield each line that `chunk` completes. Raises EventTooLarge if the unfinished rest exceeds the limit."""
         *whole, rest = chunk.split(b"\n")
         for line in whole:
             raw = bytes(self._pending) + line + b"\n"

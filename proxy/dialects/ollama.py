@@ -21,7 +21,7 @@ def _chat_messages(body: Body) -> tuple[Message, ...]:
 
 
 def _prompt(body: Body) -> tuple[Message, ...]:
-    """Return the system prompt and the prompt, numbered together; with `raw` there is only the prompt."""
+    """Return the system prompt and the prompt, with consecutive indices; with `raw` only the prompt."""
     system = "" if body.get("raw") is True else string(body.get("system"))
     given = (("system", system), ("user", string(body.get("prompt"))))
     texts = [(role, text) for role, text in given if text]
@@ -32,7 +32,7 @@ def _prompt(body: Body) -> tuple[Message, ...]:
 
 
 def _unread(body: Body) -> tuple[str, ...]:
-    """Report images, which any message may have, and the earlier conversation that `generate` takes as tokens."""
+    """Report images, in any message, and the earlier conversation, which `context` of `generate` holds as tokens."""
     holders = [body, *dicts(body.get("messages"))]
     images = sum(len(found) for each in holders if isinstance(found := each.get("images"), list))
     return (
@@ -73,7 +73,7 @@ def _hear_generate(event: Body) -> Said:
 
 
 def _said(event: Body, text: str, arguments: dict[int, str]) -> Said:
-    """Parse one line; reasoning is a separate field and never read, and an error line has no content."""
+    """Parse one line. Reasoning, a separate field, is ignored; a line with an error has no content."""
     if "error" in event:
         return Said()
     ends = event.get("done") is True
@@ -92,7 +92,7 @@ def _usage(event: Body) -> Body | None:
 
 
 def _last(event: Body, _: Body) -> Side | None:
-    """Return "before" for the line with `done`: clients read nothing after it."""
+    """Treat the line with `done` as the last: clients read nothing after it."""
     return "before" if event.get("done") is True else None
 
 

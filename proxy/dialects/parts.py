@@ -1,4 +1,4 @@
-"""Read message content in any common shape (a string, OpenAI's parts, Anthropic's blocks) as parts of text."""
+"""Parse message content of any common shape (a string, OpenAI's parts, Anthropic's blocks) into parts of text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_CONTEXT = _TEXT_TYPES | {
 
 
 def read_messages(messages: Any) -> tuple[Message, ...]:
-    """Return the messages that have a known role, in order, with their index; images and audio hold no text."""
+    """Return the messages with a known role, in order, with their index in the list and the parts that hold text."""
     if not isinstance(messages, list):
         return ()
     found = (read_message(index, message) for index, message in enumerate(messages) if isinstance(message, dict))
@@ -33,13 +33,13 @@ def read_messages(messages: Any) -> tuple[Message, ...]:
 
 
 def read_message(index: int, message: Mapping[str, Any]) -> Message | None:
-    """Parse one message; None when its role is not known."""
+    """Parse one message, or return None if its role is unknown."""
     role = _ROLES.get(_string(message.get("role")) or "")
     return Message(index, role, tuple(read_parts(message.get("content")))) if role else None
 
 
 def unread_parts(messages: Any) -> int:
-    """Return the number of message parts without readable text: images, audio, files of other kinds."""
+    """Return the number of message parts without readable text: images, audio, and files that are not plain text."""
     if not isinstance(messages, list):
         return 0
     return sum(unread_in(message.get("content")) for message in messages if isinstance(message, dict))
@@ -52,7 +52,7 @@ def unread_in(content: Any) -> int:
 
 
 def read_parts(content: Any, kind: Literal["text", "document", "tool_result"] = "text") -> Iterator[Part]:
-    """Yield the parts that hold text, from content in any shape; text that the wire does not type is of `kind`."""
+    """Yield the parts that hold text, from content of any shape; plain text becomes a part of `kind`."""
     if isinstance(content, str):
         yield Part(content, kind)
     elif isinstance(content, list):
@@ -94,7 +94,7 @@ def _document(block: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _file(file: Any) -> Iterator[Part]:
-    """Read OpenAI's file part if it holds plain text in a data URL; other files cannot be read here."""
+    """Read OpenAI's file part if it holds plain text or JSON in a data URL; yield nothing for other files."""
     if not isinstance(file, dict) or not isinstance(file.get("file_data"), str):
         return
     header, comma, data = file["file_data"].partition(",")
@@ -108,7 +108,7 @@ def _file(file: Any) -> Iterator[Part]:
 
 
 def is_url(text: str | None) -> bool:
-    """Return whether a text is a web address."""
+    """Return whether a text is an HTTP or HTTPS URL."""
     return text is not None and text.startswith(("http://", "https://")) and not any(map(str.isspace, text))
 
 

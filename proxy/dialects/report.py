@@ -1,4 +1,4 @@
-"""Render the report as `grounding`, the same in bodies, streams, stored reports and the library's JSON."""
+"""Render a report as the JSON member `grounding`: the same in bodies, streams, stored reports and the library."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ VERSION = 1
 
 
 def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:
-    """Return the report as JSON values, with offsets in code points unless `units` converts them."""
+    """Return the report as JSON values; offsets are in code points, or in UTF-16 units if `units` is given.
+
+    A report without verdicts yet has only the members up to `warnings`.
+    """
     wire: dict[str, Any] = {
         "id": report.id,
         "version": VERSION,
@@ -128,7 +131,7 @@ def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:
 
 
 class Utf16:
-    """Convert code-point offsets to UTF-16, given the texts that they refer to."""
+    """Convert offsets from code points to UTF-16 units, given the texts that they refer to."""
 
     def __init__(self, choices: Sequence[Choice], messages: Sequence[Message], sources: Sequence[Source]) -> None:
         self._choices = {choice.index: choice for choice in choices}
@@ -211,7 +214,7 @@ def render_claim(judgement: Judgement) -> dict[str, Any]:
 
 
 def render_budget(budget: Budget) -> dict[str, Any]:
-    """Render the budget of a claim; unknown values are null, and `missing` gives the cause where all are."""
+    """Render the budget of a claim. Unknown values are null; `missing` is the cause when the status is unavailable."""
     return {
         "p0": _round(budget.p0.value if budget.p0 else None),
         "p1": _round(budget.p1.value if budget.p1 else None),
@@ -229,7 +232,7 @@ def render_budget(budget: Budget) -> dict[str, Any]:
 
 
 def _observed(name: str, probability: Probability | None) -> dict[str, Any]:
-    """Render the method and, where it is not exact, the interval of a probability."""
+    """Render the method of a probability, and its interval unless that is a single value."""
     if probability is None:
         return {}
     interval = {f"{name}_interval": [_round(probability.lower), _round(probability.upper)]}

@@ -37,7 +37,7 @@ _NOT_AGAIN = ("stream", "stream_options", "background", "grounding")
 
 
 def _messages(body: Body) -> tuple[Message, ...]:
-    """Return the instructions, then the input items, numbered together."""
+    """Return the instructions and the input items, with consecutive indices."""
     instructions = tuple(read_parts(body.get("instructions")))
     found = [Message(0, "system", instructions)] if instructions else []
     for index, item in enumerate(_items(body), start=len(found)):
@@ -59,7 +59,7 @@ def _message(index: int, item: Body) -> Message | None:
 
 
 def _given(item: Body) -> Iterator[Part]:
-    """Yield tool output: of a function or a server, or passages of files."""
+    """Yield the output of a tool: of a function, of a shell or code, or passages found in files."""
     yield from read_parts(item.get("output"), "tool_result")
     for each in dicts(item.get("output")):
         yield from read_parts([each.get("stdout"), each.get("stderr")], "tool_result")
@@ -100,7 +100,7 @@ def _schema(body: Body) -> Body | None:
 
 
 def _again(body: Body, temperature: float) -> Body | None:
-    """Return the same request unstreamed and unstored; impossible in a conversation, which it would extend."""
+    """Return the same request, not streamed or stored; None in a conversation, which the request would extend."""
     if body.get("conversation"):
         return None
     asked = {key: value for key, value in body.items() if key not in _NOT_AGAIN}
@@ -108,7 +108,7 @@ def _again(body: Body, temperature: float) -> Body | None:
 
 
 def _continued(body: Body, answer: str, message: str) -> Body | None:
-    """Return the request with two more items, unstored; impossible in a conversation, which it would extend."""
+    """Return the request with two more items, not stored; None in a conversation, which the request would extend."""
     if body.get("conversation") or not _items(body):
         return None
     return {**continued({**body, "input": _items(body)}, "input", _NOT_AGAIN, answer, message), "store": False}
@@ -160,7 +160,7 @@ def _usage(response: Body) -> Body | None:
 
 
 def _reason(response: Body) -> str | None:
-    """Translate the end of a response into the finish reasons of chat completions; None if it failed or goes on."""
+    """Return the finish reason in the terms of chat completions; None if the response failed or is in progress."""
     if response.get("status") == "incomplete":
         reason = string(member(response, "incomplete_details").get("reason"))
         return _REASONS.get(reason, reason or "length")
@@ -171,7 +171,7 @@ def _reason(response: Body) -> str | None:
 
 
 def _choices(items: Sequence[Choice]) -> Sequence[Choice]:
-    """Keep the items that hold something to check."""
+    """Drop empty items, except the first if all are empty."""
     return [item for item in items if item.text or item.arguments] or items[:1]
 
 
@@ -180,7 +180,7 @@ def _last(event: Body, _: Body) -> Side | None:
 
 
 def _own_event(_: Body) -> Body:
-    """Return a keep-alive event: openai-node's `.stream()` raises on every unknown type."""
+    """Return a keep-alive event, because openai-node's `.stream()` raises on unknown types."""
     return {"type": "keepalive", "sequence_number": 0}
 
 

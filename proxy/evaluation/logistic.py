@@ -1,6 +1,6 @@
-"""Logistic regression with weights of given signs, in plain Python, for a dozen features and some ten thousand rows.
+"""Logistic regression with sign constraints, in plain Python, for a dozen features and about ten thousand rows.
 
-The signs make it transfer to other texts: a feature that happens to have the wrong sign in one data set gets no weight.
+The constraints make it transfer to other texts: a feature with the wrong sign in one data set gets a weight of zero.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Vector = tuple[float, ...]
 
 
 class Example(NamedTuple):
-    """A row of features, its truth and its weight."""
+    """The features of a row, its truth (0–1) and its weight in the loss."""
 
     features: Vector
     truth: float
@@ -38,10 +38,11 @@ class Line:
 
 
 def fit(examples: Sequence[Example], signs: Sequence[float], ridge: float = _RIDGE) -> Line:
-    """Fit the line of least weighted loss: mean negative log-likelihood plus `ridge`/2 times the squared weights.
+    """Minimise the weighted mean of the negative log-likelihood plus `ridge`/2 times the sum of squared weights.
 
-    Features are standardised for the penalty; a weight keeps its sign (0: either). Newton's method; the quadratic model
-    of each step is minimised under the signs coordinate by coordinate.
+    The penalty applies to standardised features and not to the bias. A positive sign excludes negative weights, a
+    negative sign positive ones; 0 excludes none. Newton's method, with coordinate descent for the constrained quadratic
+    model of each step.
     """
     total = sum(example.weight for example in examples)
     means, spreads = _moments(examples, total)
@@ -62,7 +63,7 @@ def fit(examples: Sequence[Example], signs: Sequence[float], ridge: float = _RID
 
 
 def sigmoid(odds: float) -> float:
-    """Return the probability with these log-odds."""
+    """Convert log-odds to a probability."""
     return 1 / (1 + math.exp(-odds)) if odds >= 0 else math.exp(odds) / (1 + math.exp(odds))
 
 
@@ -99,7 +100,7 @@ def _step(
 def _minimise(
     slope: Sequence[float], bend: Sequence[Sequence[float]], found: Sequence[float], bounds: Sequence[float]
 ) -> list[float]:
-    """Return the step that minimises the quadratic model and leads to weights with their signs."""
+    """Return the step that minimises the quadratic model while all weights satisfy their signs."""
     step = [0.0] * len(slope)
     for _ in range(_SWEEPS):
         moved = 0.0

@@ -1,4 +1,4 @@
-"""Read labelled answers, one JSON object a line, and report the lines that cannot be read."""
+"""Read labelled answers, one JSON object per line, and report invalid lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 SAMPLE = Path(__file__).with_name("sample.jsonl")
-"""A small bundled data set for trying the command."""
+"""A small bundled data set, the default of `groundwire eval`."""
 
 Span = tuple[int, int]
 
@@ -19,8 +19,8 @@ Span = tuple[int, int]
 class Row:
     """One answer with its context and its label: 1 when any part of it is not grounded, else 0.
 
-    `spans` are the ungrounded parts, half-open in code points; None if they are not marked. `group` names rows that
-    belong together (one source, several answers).
+    `spans` are the ungrounded parts, half-open in code points; None if they are not marked. Rows with the same
+    `group` belong together, such as several answers from one source.
     """
 
     id: str
@@ -34,14 +34,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A line that could not be used, counted from 1, and the reason."""
+    """The number of an invalid line, counted from 1, and the reason."""
 
     line: int
     why: str
 
 
 def read_rows(lines: Iterable[str]) -> tuple[list[Row], list[Problem]]:
-    """Parse the rows of a JSONL text in order, and report invalid lines; blank lines are skipped."""
+    """Parse the lines of a JSONL text; return the rows, in order, and the invalid lines.
+
+    Blank lines are skipped. A line whose id was used before is invalid.
+    """
     rows: dict[str, Row] = {}
     problems: list[Problem] = []
     for number, line in enumerate(lines, start=1):
@@ -59,7 +62,7 @@ def read_rows(lines: Iterable[str]) -> tuple[list[Row], list[Problem]]:
 
 
 def draw(rows: list[Row], limit: int | None) -> list[Row]:
-    """Return at most `limit` of the rows, always the same ones, in their order."""
+    """Return a sample of at most `limit` rows, always the same, in their order; all of them if `limit` is None."""
     if limit is None or limit >= len(rows):
         return rows
     return [rows[place] for place in sorted(random.Random(0).sample(range(len(rows)), limit))]  # noqa: S311

@@ -1,4 +1,8 @@
-"""Measure the information budgets of claims: p1 for all, p0 where it can matter, then citations one by one."""
+"""Estimate the probabilities from which the information budgets of claims are computed (see `proxy.types.Budget`).
+
+p1 is estimated for every claim, p0 only where it can affect the result. For a supported claim with several citations,
+the effect of each citation is estimated as well.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,9 @@ from proxy.verification.information.scrub import leave_one_out, scrub, scrub_all
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """A claim and the evidence that it cites; with none, it relies on the whole context. `unknown` are unresolved
-    labels.
+    """A claim and the evidence that it cites. Without citations it relies on the whole context.
+
+    `unknown` are cited labels that belong to no source.
     """
 
     claim: Claim
@@ -26,9 +31,9 @@ class Cited:
 async def budgets(
     asked: Sequence[Cited], sources: Sequence[Source], estimator: Estimator, threshold_bits: float = 0.0
 ) -> list[Budget]:
-    """Return the budget of each claim, in order. Claims with the same citations are estimated together.
+    """Return the budget of each claim, in order. For p0, claims with the same citations are estimated together.
 
-    `threshold_bits` is the gap that raises a flag; p0 is estimated only if the result depends on it.
+    A gap over `threshold_bits` raises a flag. p0 is estimated only if the status or the flag depends on it.
     """
     found = {place: unasked(has_context=bool(sources), unknown=each.unknown) for place, each in enumerate(asked)}
     to_ask = {place: asked[place] for place, budget in found.items() if budget is None}
@@ -47,7 +52,7 @@ async def budgets(
 
 
 def target_of(estimate: Estimate) -> float:
-    """Return the target for the method by which a probability is known."""
+    """Return the target that p1 must reach; it depends on the method of the estimate."""
     return TARGETS[estimate.method] if isinstance(estimate, Probability) else TARGET
 
 
@@ -57,7 +62,7 @@ async def _p1(asked: Mapping[int, Cited], sources: Sequence[Source], estimator: 
 
 
 async def _p0(asked: Mapping[int, Cited], sources: Sequence[Source], estimator: Estimator) -> Mapping[int, Estimate]:
-    """Estimate probabilities without the cited evidence; without any evidence if nothing is cited."""
+    """Estimate probabilities without the cited evidence, or without any evidence if nothing is cited."""
     alike: dict[tuple[Citation, ...], list[int]] = {}
     for place, each in asked.items():
         alike.setdefault(each.citations, []).append(place)
@@ -76,7 +81,7 @@ def _scrubbed(sources: Sequence[Source], citations: Sequence[Citation]) -> tuple
 
 
 async def _ablated(cited: Cited, sources: Sequence[Source], p1: Estimate, estimator: Estimator) -> tuple[Ablation, ...]:
-    """Estimate the probability without each citation and, if that changes nothing, with it alone."""
+    """Estimate the probability without each citation and, if it stays in the band of p1, with that citation alone."""
     contexts = await asyncio.to_thread(leave_one_out, sources, cited.citations)
 
     async def one(without: Sequence[Source], alone: Sequence[Source]) -> Ablation:

@@ -1,4 +1,4 @@
-"""The embedded verifier as an estimator: converts its verdict to a probability, without calls."""
+"""An estimator that converts verdicts of the embedded verifier to probabilities."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Run = Callable[[Callable[[], Sequence[Estimate]]], Awaitable[Sequence[Estimate]]
 
 
 class EmbeddedEstimator:
-    """Estimate without a model; see `Estimator`. `until` is the deadline (loop time)."""
+    """An `Estimator` that runs in this process. `until` is the deadline on the clock of the event loop."""
 
     def __init__(self, run: Run, policy: Policy, until: float, judge: Judge = Judge()) -> None:
         self._run = run
@@ -46,6 +46,6 @@ def probabilities(
     policy: Policy,
     judge: Judge = Judge(),
 ) -> list[Estimate]:
-    """Return the probability that the sources support each claim; see `believed`."""
+    """Judge each claim by the sources, and return its probability as defined by `believed`."""
     context = Context(sources)
     return [believed(judge.one(claim, context, policy)) for claim in claims]

@@ -19,7 +19,7 @@ NAMES = (
     "model_int8.onnx",
     "onnx/model_int8.onnx",
 )
-"""The usual paths of the graph, in the order of the search."""
+"""The paths at which the ONNX graph is searched for, in this order."""
 
 COMBINATION = "groundwire.json"
 """The file that `groundwire calibrate --model` writes into the model's folder."""
@@ -30,7 +30,7 @@ _EXPORT = "optimum-cli export onnx --model MODEL FOLDER writes one"
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files of a model; `config` is its config.json, `combination` its fit to other signals, if there is one."""
+    """The files of a model. `config` is the content of config.json, `combination` the path of `COMBINATION`, if any."""
 
     folder: Path
     graph: Path
@@ -40,7 +40,11 @@ class Files:
 
 
 def find_files(model: str, revision: str | None, file: str | None) -> Files:
-    """Return the files of a folder or of a hub id, downloaded if need be. Raises ConfigError when one is missing."""
+    """Find the files of `model`, a folder or a hub id; files of the hub are downloaded unless they are cached.
+
+    `revision` applies to the hub. `file` is the path of the graph, by default the first of `NAMES` that exists. Raises
+    ConfigError when a file is missing.
+    """
     folder = Path(model).expanduser()
     fetch = _in_folder(folder) if folder.is_dir() else _on_hub(model, revision)
     config = fetch("config.json")
@@ -64,8 +68,9 @@ def _in_folder(folder: Path) -> Fetch:
 
 
 def _on_hub(model: str, revision: str | None) -> Fetch:
-    """Return a function that fetches files of a hub id, all of one commit; respects HF_HOME, HF_TOKEN and
-    HF_HUB_OFFLINE.
+    """Return a function that fetches files of a hub id, all of one commit.
+
+    It respects HF_HOME, HF_TOKEN and HF_HUB_OFFLINE.
     """
     if not _HUB_ID.fullmatch(model):
         raise ConfigError([f"judge.model: {model} is neither a folder nor a hub id such as owner/name"])
@@ -93,7 +98,7 @@ def _on_hub(model: str, revision: str | None) -> Fetch:
 
 
 def _snapshots(path: Path) -> Path:
-    """Return the folder of the hub's cache with one folder per commit, from a file below it."""
+    """Return the folder of the hub's cache that has one subfolder per commit, given a file below it."""
     return next(parent for parent in path.parents if parent.name == "snapshots")
 
 

@@ -17,7 +17,7 @@ def answer_support(judgements: Iterable[Judgement]) -> float | None:
 
 
 def support(judgement: Judgement) -> float:
-    """Return the lowest score (0–1) among the verifiers that checked the claim, else the score of its verdict."""
+    """Return the lowest score (0–1) of the verifiers that checked the claim; if none did, the score of its verdict."""
     return min(
         (verdict.score for verdict in judgement.verdicts if verdict.label != "not_checked"),
         default=judgement.verdict.score,

@@ -1,5 +1,6 @@
-"""Build the stores, in memory, in Redis or in databases. Each client library is loaded only if its store is
-configured.
+"""Build the stores: in memory, in Redis or in databases.
+
+Each client library is imported only if its store is configured.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def connect_redis(cache: CacheSettings) -> SharedRedis | None:
-    """Connect to the Redis that replicas share, if configured."""
+    """Build the client of the Redis that replicas share, if configured. Raises ConfigError for an invalid URL."""
     if cache.redis_url is None:
         return None
     from proxy.stores.shared.redis import SharedRedis
@@ -45,7 +46,7 @@ def build_verdict_cache(settings: Settings, shared: SharedRedis | None) -> Verdi
 
 
 def build_estimate_cache(settings: Settings, shared: SharedRedis | None) -> Cache[Estimate]:
-    """Build the cache of a model's estimates, in this process and, if available, in Redis."""
+    """Build the cache of model estimates, in this process and, if available, in Redis."""
     entries, size, ttl = settings.cache.max_entries, settings.cache.max_size, settings.hallucination.cache_ttl
     if shared is None:
         return estimate_cache(entries, ttl, max_size=size)

@@ -27,7 +27,8 @@ from proxy.verification.words import content_stems
 class Question(NamedTuple):
     """A claimed number with its context.
 
-    `text` is the claim with its lead, `others` are the other quantities of the claim, `told` are the texts to search.
+    `text` is the claim with its lead, `others` are the other quantities of the claim, `told` are the texts of the
+    passages to search.
     """
 
     claimed: Quantity
@@ -41,7 +42,10 @@ _Operation = Callable[[Question, Sequence[Mention]], Iterator[_Result]]
 
 
 def implied(asked: Question, mentions: Sequence[Mention], tolerance: float | None) -> Derivation | None:
-    """Derive the claimed number from one or two of `mentions`, which are in the order of their text, or return None."""
+    """Derive the claimed number from one or two of `mentions`, or return None.
+
+    Mentions must be in text order. Ranges are ignored, as are single values beyond the first `_MOST_MENTIONS`.
+    """
     points = [each for each in mentions if each.quantity.low == each.quantity.high][:_MOST_MENTIONS]
     kept = [place for place, each in enumerate(mentions) if each.quantity.low == each.quantity.high]
     for operation in _OPERATIONS:
@@ -183,13 +187,13 @@ def _combined(mentions: Sequence[Mention], i: int | None, j: int, sign: int) -> 
 
 
 def _before(mentions: Sequence[Mention], place: int, like: Quantity | None = None) -> int | None:
-    """Return the nearest mention before the one at `place` that has its kind, or the kind of `like`."""
+    """Return the index of the nearest mention before `place` with the same kind and unit, or with those of `like`."""
     like = like or mentions[place].quantity
     return next((i for i in range(place - 1, -1, -1) if are_alike(mentions[i].quantity, like)), None)
 
 
 def _share(quantity: Quantity) -> float | None:
-    """Return a percentage or a fraction as a share of one; None for other quantities."""
+    """Return a percentage or a fraction as a number relative to 1; None for other quantities."""
     if quantity.kind == "percentage" and quantity.unit == "%":
         return quantity.low / 100
     return quantity.low if quantity.kind == "ratio" and quantity.unit == "share" else None
@@ -208,7 +212,7 @@ def _scaled(quantity: Quantity, factor: float) -> Quantity:
 
 
 def _period(rate: Mention) -> float:
-    """Return the period in seconds that an amount is counted by, from the words after it or its column; 0 for none."""
+    """Return the period of a rate in seconds, from the words after it or the header of its column; 0 if it has none."""
     text, start = rate.text, rate.quantity.start
     column = text[text.rfind("|", 0, start) + 1 : start]
     told = _PER.match(text, rate.quantity.end) or (_PER_COLUMN.search(column) if ": " in column else None)

@@ -1,4 +1,4 @@
-"""Compare a case in a claim with a limit that a source states: "a drone of 200 grams" with a limit of 250."""
+"""Compare a case in a claim with a limit that a source states: "a drone of 200 grams" with "at most 250 grams"."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from proxy.verification.numbers.nearby import search_before
 
 
 def decided_case(claim: str, claimed: Quantity, source: str, stated: Quantity, until: Quantity | None) -> str | None:
-    """Explain how a stated limit supports the claim about its number, or return None if it does not.
+    """Return the explanation of how a stated limit supports the claim about `claimed`, or None if it does not.
 
-    The limit is a bound or a range, from `stated` to `until` if that is given. A case within it is supported if both
-    texts affirm or both deny, a case outside if one denies what the other affirms. A bound in the claim is supported by
-    the opposite bound of the same value if only one of the texts denies. `may_be_case` must hold for the number.
+    The limit is `stated`, a bound or a range, or the span from `stated` to `until`. A number within it is supported if
+    both texts affirm or both deny, a number outside if exactly one of them denies. A claimed bound is supported by the
+    opposite bound of the same value if exactly one text denies. `may_be_case` must be true for the number.
     """
     if claimed.bound:
         is_line = claimed.low == stated.low and {claimed.bound, stated.bound} == {"least", "most"}
@@ -30,7 +30,7 @@ def decided_case(claim: str, claimed: Quantity, source: str, stated: Quantity, u
 
 
 def range_end(text: str, first: Quantity, second: Quantity) -> Quantity | None:
-    """Return the second of two times of day if the text states a span from the first to it."""
+    """Return `second` if both are times of day and the text states a span from `first` to it, else None."""
     return second if first.kind == second.kind == "time" and is_stretch(text, first, second) else None
 
 
@@ -57,7 +57,7 @@ def may_be_case(claim: str, claimed: Quantity) -> bool:
 
 
 def _denies(text: str, limit: Quantity) -> bool:
-    """Return whether a sentence has a negation outside the words of the limit itself ("not longer than 3 m")."""
+    """Return whether a text has a negation that is not part of the limit, as in "not longer than 3 m"."""
     bound = search_before(_OF_BOUND, text, limit.start)
     around = text[: bound.start()] + text[limit.start :] if bound else text
     return _NEGATION.search(around) is not None

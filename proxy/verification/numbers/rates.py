@@ -1,4 +1,4 @@
-"""Parse rates: the periods or things that an amount is counted by, such as "per month" or "per dose"."""
+"""Parse the divisor of a rate: a period ("per month") or a thing ("per dose")."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ADVERBS = {
 
 
 class Rate(NamedTuple):
-    """A parsed rate: `per` is its period in seconds (0: none), `each` the stems of another divisor ("dose")."""
+    """A parsed rate that ends at `end`: its period in seconds (0: none), and the stems of another divisor ("dose")."""
 
     per: float
     each: frozenset[str]
@@ -46,7 +46,7 @@ class Rate(NamedTuple):
 def read_rate(text: str, position: int, *, counts: bool = False) -> Rate | None:
     """Parse the rate after the amount that ends at `position`, or return None.
 
-    With `counts`, the counted things may come in between.
+    With `counts`, up to two words for the counted things may precede the rate ("3 tablets a day").
     """
     start = position
     if counts and (between := _COUNTED.match(text, position)):
@@ -66,6 +66,7 @@ def read_rate(text: str, position: int, *, counts: bool = False) -> Rate | None:
 _MOST_PARTS = 3
 PERIOD_NAMES = "|".join(SECONDS)
 ADVERB_NAMES = "|".join(ADVERBS)
+# no rate: "a year ago", "a month or two"
 NOT_NOW = r"(?! (?:ago|earlier|before|prior|later|after|ahead|old|or (?:so|two|more)|long)\b)"
 _PERIOD = re.compile(
     rf"(?: per | an? | each | every | ?/ ?)(?P<period>{PERIOD_NAMES})\b{NOT_NOW}| (?P<adverb>{ADVERB_NAMES})\b",

@@ -14,9 +14,11 @@ from proxy.verification.words import stem
 class Relation(Enum):
     """The relation of a claimed quantity to a stated one.
 
-    UNSCALED: the digits are equal, and the source does not state its scale. OPEN: the source does not decide, because
-    it is coarser than the claim ("$4.2M" for "$4.23M") or only a bound. APART: the dimensions or units differ, so that
-    neither value implies anything about the other.
+    EXACT: the values are equal. ROUNDED: they are equal within a tolerance or within the precision, the bound or the
+    period of the claim. CONVERTED: they are equal after a conversion of units. UNSCALED: the digits are equal, and the
+    source does not state its scale. OPEN: the source does not decide, because it is coarser than the claim ("$4.2M" for
+    "$4.23M") or only a bound. DIFFERENT: the values contradict each other. APART: the dimensions or units differ, so
+    that neither value implies anything about the other.
     """
 
     EXACT = "exact"
@@ -34,11 +36,11 @@ class Relation(Enum):
 
 
 def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None, scale: float = 1.0) -> Relation:
-    """Return the relation of `claimed` to `stated`. `scale` is the factor that a table's header gives to bare numbers.
+    """Return the relation of `claimed` to `stated`, which is multiplied by `scale` (the factor in a table's header).
 
     Without a `tolerance`, a claim may round the stated value but not add digits to it: 4,187,332 supports "$4.2M",
-    while "$4.2M" leaves "$4.23M" open and differs from "$4.3M". A `tolerance` is a share of the stated value, or days
-    for dates.
+    while "$4.2M" leaves "$4.23M" open and differs from "$4.3M". A `tolerance` is a fraction of the stated value, or a
+    number of days for dates.
     """
     if claimed.kind == "date" or stated.kind == "date":
         return _compare_dates(claimed, stated, tolerance)
@@ -70,7 +72,7 @@ def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None,
 
 
 def _compare_rates(claimed: Quantity, stated: Quantity, tolerance: float | None, scale: float) -> Relation | None:
-    """Compare quantities whose periods do not convert: "5% a month" and "a year", "three days" and "a week".
+    """Compare quantities whose periods do not convert: "5% a month" and "5% a year", "3 days" and "3 days a week".
 
     Return None for all other quantities.
     """
@@ -84,9 +86,9 @@ def _compare_rates(claimed: Quantity, stated: Quantity, tolerance: float | None,
 
 
 def fit_period(claimed: Sequence[Quantity], stated: Sequence[Quantity]) -> bool | None:
-    """Return whether a value for the dates `stated` may be for the dates `claimed`; None if either is empty.
+    """Return whether a value stated for the dates `stated` may apply to the dates `claimed`; None if either is empty.
 
-    Dates are compared with those of the same unit, if any: a quarter without a year with other such quarters.
+    Dates are compared with dates of the same unit if there are any: a quarter without a year only with such quarters.
     """
     if not claimed or not stated:
         return None
@@ -99,7 +101,7 @@ def fit_period(claimed: Sequence[Quantity], stated: Sequence[Quantity]) -> bool 
 
 
 def ends_just_after(claimed: Sequence[Quantity], stated: Sequence[Quantity]) -> bool:
-    """Return whether a stated date is the end of a business year, up to five weeks after the end of a claimed year."""
+    """Return whether a stated day is up to five weeks after the end of a claimed year, as a fiscal year may end."""
     years = [each for each in claimed if not each.unit and each.high - each.low in (364, 365)]
     ends = [each for each in stated if not each.unit and each.low == each.high]
     return any(0 < end.low - year.high <= _FIRST_WEEKS for year in years for end in ends)
@@ -152,7 +154,7 @@ def _are_points(count: Quantity, points: Quantity) -> bool:
 
 
 def _worth_of_counted(count: Quantity, span: Quantity) -> float:
-    """Return the worth of the unit in "25 paid days" if the other quantity is a time span in that unit; else 0."""
+    """Return the `worth` of the unit in "25 paid days" if `span` is a length of time in that unit; else 0."""
     adjective, unit = (*count.nouns, "", "")[:2]
     is_span = count.kind == "count" and span.unit == "time" and adjective in _ADJECTIVES
     return span.worth if is_span and unit == stem(span.written) else 0.0
@@ -199,7 +201,10 @@ def _compare_values(
 
 
 def _allowed(claimed: Quantity, theirs: tuple[float, float], tolerance: float | None) -> float:
-    """Return the allowed distance from the stated value: half of the claim's last digit, more if approximate."""
+    """Return the allowed distance from the stated value.
+
+    Without a `tolerance`, it is half a unit of the claim's last digit, more if the claim is approximate.
+    """
     if tolerance is not None:
         return tolerance * abs(theirs[0])
     if claimed.is_approximate:
@@ -209,7 +214,7 @@ def _allowed(claimed: Quantity, theirs: tuple[float, float], tolerance: float | 
 
 
 def _last_digit(value: float) -> float:
-    """Return the value of the last non-zero digit of an integer, at most a tenth of the integer."""
+    """Return the place value of the last non-zero digit (100 for 3,500), at most a tenth of the number."""
     written = f"{abs(value):.0f}"
     return min(10.0 ** (len(written) - len(written.rstrip("0"))), 0.1 * abs(value)) if value else 0.0
 
@@ -217,7 +222,7 @@ def _last_digit(value: float) -> float:
 def _is_within_bound(claimed: Quantity, mine: float, theirs: tuple[float, float]) -> bool:
     """Return whether a stated value supports "more than" or "up to": it is on the right side of the bound and near it.
 
-    Callers exclude stated bounds, which support no other one: a limit of 30 days is none of 40.
+    Callers exclude stated bounds, because a bound supports no other bound: a limit of 30 days is not one of 40 days.
     """
     if not claimed.bound:
         return False
@@ -228,9 +233,9 @@ def _is_within_bound(claimed: Quantity, mine: float, theirs: tuple[float, float]
 
 
 def _is_open(claimed: Quantity, stated: Quantity, mine: tuple[float, float], theirs: tuple[float, float]) -> bool:
-    """Return whether both can be true: one value is inside the other's range or beyond its bound.
+    """Return whether both quantities can be true: one is inside the other's range or beyond its bound.
 
-    Two bounds of one kind cannot, because both state the exact limit.
+    Two bounds of one kind cannot, because each states the exact limit.
     """
     if claimed.bound and claimed.bound == stated.bound:
         return False
@@ -243,9 +248,9 @@ def _is_open(claimed: Quantity, stated: Quantity, mine: tuple[float, float], the
 
 
 def _compare_dates(claimed: Quantity, stated: Quantity, tolerance: float | None) -> Relation:
-    """Compare dates: a claimed period may contain the stated one ("in 2024" for a day of 2024).
+    """Compare dates. A claimed period matches a stated date within it ("in 2024" for a day of 2024).
 
-    A stated period leaves open which of its days is meant.
+    A claimed date within a longer stated period is open.
     """
     if claimed.kind != stated.kind:
         written = {claimed.text.strip(), stated.text.strip()}
@@ -269,7 +274,7 @@ def _compare_dates(claimed: Quantity, stated: Quantity, tolerance: float | None)
 
 
 def _compare_without_year(claimed: Quantity, stated: Quantity) -> Relation:
-    """Compare two dates of which at least one has no year, by day and month, month, quarter or half."""
+    """Compare two dates of which at least one has no year, by day and month, by month, by quarter or by half-year."""
     units = {claimed.unit, stated.unit}
     if units == {"month", "month-day"}:
         months = [each.low // 100 if each.unit == "month-day" else each.low for each in (claimed, stated)]
@@ -288,7 +293,7 @@ def _compare_without_year(claimed: Quantity, stated: Quantity) -> Relation:
 
 
 def _without_year(unit: str, dated: Quantity) -> int:
-    """Return the quarter, half, month or day of the year that `dated` is, or 0 if its length is another one."""
+    """Return the number of the `unit` (as in `DateReading`) that `dated` covers, or 0 if its length does not fit."""
     if unit == "month-day":
         return month_day(dated.low) if dated.low == dated.high else 0
     return {"month": month, "quarter": quarter, "half": half}[unit](dated.low, dated.high)

@@ -1,4 +1,4 @@
-"""Limit the work on one claim, counted in steps so that no verdict depends on the machine's speed."""
+"""Limit the work on one claim. Steps are counted, so that verdicts do not depend on the machine's speed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class WorkLimitExceeded(Exception):
 
 
 class DeadlineExceeded(Exception):
-    """Raised if the time for a claim is over: a safeguard, because the step limit usually applies first."""
+    """Raised if a claim takes too long: a safeguard, because the step limit usually applies first."""
 
 
 class Work:
