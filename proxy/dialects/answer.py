@@ -77,8 +77,8 @@ class Answer:
 
     def _take(self, part: Part) -> None:
         """Keep a part of tool output, unless the total then exceeds `_GIVEN` characters."""
-        self._given_length += len(part.text)
-        if self._given_length <= _GIVEN:
+        if self._given_length + len(part.text) <= _GIVEN:
+            self._given_length += len(part.text)
             self._given.append(part)
 
     def _keep(self, index: int, fragments: list[str], more: str, room: int) -> int:

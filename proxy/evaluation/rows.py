@@ -103,9 +103,11 @@ def _spans(value: object, answer: str, label: int) -> tuple[Span, ...] | None:
     if value is None:
         return None
     try:
-        spans = tuple((int(each["start"]), int(each["end"])) for each in value)  # type: ignore[attr-defined]
-    except (TypeError, KeyError, ValueError):
+        spans = tuple((each["start"], each["end"]) for each in value)  # type: ignore[attr-defined]
+    except (TypeError, KeyError):
         raise ValueError('"spans" is no list of objects with "start" and "end"') from None
+    if not all(type(offset) is int for span in spans for offset in span):
+        raise ValueError("the start and the end of a span are whole numbers")
     if not all(0 <= start < end <= len(answer) for start, end in spans):
         raise ValueError("a span lies outside the answer")
     if spans and not label:

@@ -64,7 +64,7 @@ Fetch = Callable[[str], Path | None]
 
 
 def _in_folder(folder: Path) -> Fetch:
-    return lambda name: path if (path := folder / name).is_file() else None
+    return lambda name: path if (path := folder / name).is_file() and path.is_relative_to(folder) else None
 
 
 def _on_hub(model: str, revision: str | None) -> Fetch:

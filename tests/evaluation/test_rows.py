@@ -43,6 +43,8 @@ def test_rows_of_one_source_share_a_group():
         pytest.param(GOOD | {"context": [1]}, '"context" is neither', id="context of numbers"),
         pytest.param(GOOD | {"label": 1, "spans": [{"start": 5, "end": 99}]}, "outside", id="span too far"),
         pytest.param(GOOD | {"label": 1, "spans": [{"start": 5}]}, '"spans" is no list', id="span without end"),
+        pytest.param(GOOD | {"label": 1, "spans": [{"start": 0, "end": 1e999}]}, "whole numbers", id="endless span"),
+        pytest.param(GOOD | {"label": 1, "spans": [{"start": "0", "end": 2}]}, "whole numbers", id="text as an offset"),
         pytest.param(GOOD | {"spans": [{"start": 0, "end": 2}]}, "grounded answer", id="grounded answer with a span"),
     ],
 )

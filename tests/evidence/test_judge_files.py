@@ -59,6 +59,12 @@ def test_a_named_graph_that_is_missing_is_told(cross_encoder: Path):
     assert "holds no model_fp16.onnx" in problem(cross_encoder, "model_fp16.onnx")
 
 
+def test_a_graph_outside_the_folder_is_missing(cross_encoder: Path, tmp_path: Path):
+    elsewhere = tmp_path / "elsewhere.onnx"
+    elsewhere.write_bytes(b"")
+    assert "holds no" in problem(cross_encoder, str(elsewhere))
+
+
 @pytest.mark.parametrize(("text", "told"), [("[]", "holds no JSON object"), ("{", "cannot be read")])
 def test_a_config_that_is_none_is_told(tmp_path: Path, text: str, told: str):
     (bert_folder(tmp_path) / "config.json").write_text(text)
