@@ -20,7 +20,6 @@ from proxy.config import JudgeSettings
 from proxy.errors import GroundwireError
 from proxy.evaluation.calibrate import (
     FOLDS,
-    MISS_COSTS,
     Answer,
     by_set,
     card_of,
@@ -44,6 +43,7 @@ from proxy.verification.entailment.signals import Signals
 from proxy.verification.judge import Judge
 
 _SIGNS = Signals(model=1.0, coverage=1.0, names=-1.0, derived=1.0, absent=-1.0, wrong=-1.0, words=1.0, vetoed=-1.0)
+_MISS_COSTS = {"strict": 1.5, "balanced": 1.0, "lenient": 0.67}
 _BARS = tuple(place / 50 for place in range(5, 46))
 
 
@@ -87,7 +87,7 @@ def fit_combination(answers: Sequence[Answer[JudgedClaim]]) -> dict[str, Any]:
     lines = [fit_weights([answer for answer in asked if answer.fold != fold], _SIGNS) for fold in range(FOLDS)]
     scale = platt(asked, [worst_odds(answer, lines[answer.fold]) for answer in asked])
     crossed = [scaled(line, scale) for line in lines]
-    bars = {name: _bar(answers, crossed, cost) for name, cost in MISS_COSTS.items()}
+    bars = {name: _bar(answers, crossed, cost) for name, cost in _MISS_COSTS.items()}
     final = scaled(fit_weights(asked, _SIGNS), scale)
     weights = {name: round(weight, 5) for name, weight in zip(Signals._fields, final.weights, strict=True)}
     bias = round(final.bias, 5)
@@ -142,17 +142,21 @@ def _by_set(answers: Sequence[Answer[JudgedClaim]], lines: Sequence[Line], bar: 
 
 
 def _bar(answers: Sequence[Answer[JudgedClaim]], lines: Sequence[Line], miss_cost: float) -> float:
-    """Return the probability from which on a claim is supported: where alarms and misses cost least.
+    """Return the probability from which on a claim is supported: where the greater of false alarms and misses is least.
 
-    Claims are counted, since it is claims that a threshold decides about; every set counts the same.
+    Their sum is nearly the same over a wide range, so that it would leave the threshold to chance. Both claims and
+    answers are counted; every set counts the same.
     """
-    known: dict[str, list[tuple[int, float, bool]]] = defaultdict(list)
+    known: dict[tuple[str, str], list[tuple[int, float, bool]]] = defaultdict(list)
     for answer in answers:
-        known[answer.data_set] += _known(answer, lines[answer.fold])
+        known["claims", answer.data_set] += _known(answer, lines[answer.fold])
+        if judged := list(_combined(answer.claims, lines[answer.fold], 0.0)):
+            weakest, is_alarm = min(score for _, score, _ in judged), any(is_alarm for _, _, is_alarm in judged)
+            known["answers", answer.data_set].append((1 - answer.row.label, weakest, is_alarm))
 
     def cost(bar: float) -> float:
         found = [_rates(claims, bar) for claims in known.values() if {truth for truth, _, _ in claims} == {0, 1}]
-        return sum(alarms + miss_cost * misses for alarms, misses in found)
+        return max(sum(alarms for alarms, _ in found), miss_cost * sum(misses for _, misses in found))
 
     return least(cost, _BARS)
 

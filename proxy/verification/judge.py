@@ -20,7 +20,7 @@ from proxy.verification.entailment.opinion import Objection, language_verdict
 from proxy.verification.entailment.signals import WordMatch
 from proxy.verification.entailment.verdict import exact_verdict, model_verdict
 from proxy.verification.verifiers import numeric, quote, statement
-from proxy.verification.verifiers.certainty import is_certain
+from proxy.verification.verifiers.certainty import CERTAIN_SCORE, is_certain
 from proxy.verification.verifiers.facts import settle
 from proxy.verification.verifiers.periods import check_period
 from proxy.verification.verifiers.verbatim import find_denial, find_verbatim
@@ -207,7 +207,7 @@ class Judge:
         """Add the verdict of one verifier on a claim, or prepare the input of the model that replaces it."""
         if is_read and name == "statement":
             if case.numeric and is_certain(case.claim, case.numeric, context):
-                case.verdicts.append(case.numeric)
+                case.verdicts.append(replace(case.numeric, score=CERTAIN_SCORE))
                 return
             case.read = case.claim if self.max_chars else spell_out(case.claim, context)
             case.evidence = select_evidence(case.read.text, case.read.lead, context, _cited(case.read, context))
