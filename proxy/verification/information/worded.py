@@ -104,9 +104,14 @@ def with_budget(
         unknown = cited_evidence(claim, context)[1]
         if nothing := unasked(has_context=bool(context.passages), unknown=unknown):
             return replace(judgement, budget=nothing)
-    p0 = believed(judge_assertion(claim, scrubbed, policy, judge))
+    p0 = _prior(judge_assertion(claim, scrubbed, policy, judge))
     budget = towards(measure(believed(judgement), p0, target=TARGET), target)
     return replace(judgement, budget=replace(budget, reason=judgement.verdict.reason))
+
+
+def _prior(judgement: Judgement) -> Estimate:
+    """Return the probability of a claim by a scrubbed context, which states nothing that could contradict it."""
+    return exactly(_EVEN) if judgement.verdict.label == "contradicted" else believed(judgement)
 
 
 def believed(judgement: Judgement) -> Estimate:
