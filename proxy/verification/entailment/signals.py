@@ -8,6 +8,7 @@ from typing import NamedTuple
 from proxy.types import Claim, Verdict
 from proxy.verification.context.index import Context
 from proxy.verification.entailment.evidence import Evidence, plain_text
+from proxy.verification.verifiers.certainty import is_stated_together
 from proxy.verification.words import words
 
 _COMPUTED = ("derived", "converted", "rounded")
@@ -22,8 +23,9 @@ class Signals(NamedTuple):
     lexical model, `vetoed` is 1 if a passage with nearly the same words contradicts the claim.
 
     `derived`, `absent` and `wrong` are flags from the numeric verdict, whose method is that of the claim's least
-    certain number. `derived` is 1 if it is supported and that number was derived, converted or rounded, `absent` if no
-    passage about the claim has that number, `wrong` if the sources contradict it.
+    certain number. `derived` is 1 if it is supported and that number was derived, converted or rounded, or is stated in
+    a passage with all other words of the claim; `absent` if no passage about the claim has that number, `wrong` if the
+    sources contradict it.
     """
 
     model: float
@@ -65,7 +67,11 @@ def measure_signals(
         model=log_odds(support),
         coverage=len(content & stated) / len(content) if content else 1.0,
         names=len(new) / len(names) if names else 0.0,
-        derived=float(numeric is not None and numeric.label == "supported" and numeric.method in _COMPUTED),
+        derived=float(
+            numeric is not None
+            and numeric.label == "supported"
+            and (numeric.method in _COMPUTED or is_stated_together(claim, numeric, context))
+        ),
         absent=float(numeric is not None and numeric.method == "absent"),
         wrong=float(numeric is not None and numeric.label == "contradicted"),
         words=log_odds(by_words.probability),
