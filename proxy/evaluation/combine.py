@@ -149,8 +149,9 @@ def _bar(answers: Sequence[Answer[JudgedClaim]], lines: Sequence[Line], miss_cos
     """
     known: dict[tuple[str, str], list[tuple[int, float, bool]]] = defaultdict(list)
     for answer in answers:
-        known["claims", answer.data_set] += _known(answer, lines[answer.fold])
-        if judged := list(_combined(answer.claims, lines[answer.fold], 0.0)):
+        judged = list(_combined(answer.claims, lines[answer.fold], 0.0))
+        known["claims", answer.data_set] += _known(judged)
+        if judged:
             weakest, is_alarm = min(score for _, score, _ in judged), any(is_alarm for _, _, is_alarm in judged)
             known["answers", answer.data_set].append((1 - answer.row.label, weakest, is_alarm))
 
@@ -161,10 +162,10 @@ def _bar(answers: Sequence[Answer[JudgedClaim]], lines: Sequence[Line], miss_cos
     return least(cost, _BARS)
 
 
-def _known(answer: Answer[JudgedClaim], line: Line) -> Iterator[tuple[int, float, bool]]:
-    """Yield the truth, the score and the alarm of each claim whose truth is known or follows from its answer's."""
-    for claim, score, is_alarm in _combined(answer.claims, line, 0.0):
-        truth = 0 if claim.truth is None and len(answer.claims) == 1 else claim.truth
+def _known(judged: Sequence[tuple[JudgedClaim, float, bool]]) -> Iterator[tuple[int, float, bool]]:
+    """Yield the truth, the score and the alarm of each claim of an answer whose truth is known or follows from it."""
+    for claim, score, is_alarm in judged:
+        truth = 0 if claim.truth is None and len(judged) == 1 else claim.truth
         if truth is not None:
             yield truth, score, is_alarm
 

@@ -179,7 +179,7 @@ class Completions:
 
 
 def _ours(headers: Headers) -> dict[str, str]:
-    """Those of a request's headers that are meant for us."""
+    """Return the `x-grounding-*` headers of a request."""
     ours = [pair for pair in headers if pair[0].startswith(b"x-grounding-")]
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in ours}
 

@@ -213,7 +213,7 @@ class Examination:
 
     @property
     def _is_at_hand(self) -> bool:
-        """Whether nothing has to be waited for: no language model, no earlier answers, no other replica."""
+        """True if nothing has to be waited for: no language model, no earlier answers, no other replica."""
         asks = self._turn or self._language or self._past
         return not asks and self._parts.cache.is_local
 

@@ -89,7 +89,7 @@ class Cache(Generic[V]):
 
     @property
     def is_local(self) -> bool:
-        """Whether no other replica is asked for values."""
+        """True if no other replica is asked for values."""
         return self._further is None
 
     def recent(self, keys: Sequence[Key], tenant: str = "") -> tuple[dict[Key, V], CacheUse]:

@@ -6,6 +6,7 @@ import hashlib
 import heapq
 import re
 import unicodedata
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
@@ -153,13 +154,16 @@ class Context:
         self._without_facts: Context | None = None
         self._by_stem: dict[str, list[int]] = defaultdict(list)
         self._sizes: list[int] = []
+        self._spans: dict[str, tuple[int, int]] = {}
         self._read(is_over)
 
     def _read(self, is_over: Callable[[], bool]) -> None:
         passages: list[Passage] = []
         total, read = sum(len(source.text) for source in self.sources), 0
         for source in self.sources:
+            first = len(passages)
             end = self._read_source(source, passages, MAX_CHARS - read, is_over)
+            self._spans[source.id] = first, len(passages)
             read += end
             if end < len(source.text):
                 break
@@ -241,6 +245,15 @@ class Context:
                 self._runs = {}
             known = self._runs[key] = analyse(" \n".join(passage.text for passage in run)).reading
         return known
+
+    def passage_of(self, citation: Citation) -> Passage | None:
+        """Return the passage that a citation begins in."""
+        low, high = self._spans.get(citation.source, (0, 0))
+        if low == high:
+            return None
+        start = citation.start - self.passages[low].source.offset
+        place = bisect_right(self.passages, start, low, high, key=lambda each: each.start) - 1
+        return self.passages[place] if place >= low and start < self.passages[place].end else None
 
     def before(self, passage: Passage) -> Passage | None:
         """Return the passage directly before `passage` in the same source."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from proxy.types import Citation, Claim, Verdict
-from proxy.verification.context.index import Context, Passage
+from proxy.types import Claim, Verdict
+from proxy.verification.context.index import Context
 from proxy.verification.numbers.grammar import find_quantities
 from proxy.verification.words import Word, words
 
@@ -36,13 +36,5 @@ def _counts(word: Word) -> bool:
 
 def _is_in_a_passage(stems: Set[str], verdict: Verdict, context: Context) -> bool:
     """Return whether a cited passage, with its headings, has all of the stems."""
-    return any(
-        stems <= passage.stems | passage.heading_stems
-        for citation in verdict.citations
-        for passage in context.passages
-        if _cites(citation, passage)
-    )
-
-
-def _cites(citation: Citation, passage: Passage) -> bool:
-    return passage.source.id == citation.source and passage.start <= citation.start < passage.end
+    cited = map(context.passage_of, verdict.citations)
+    return any(stems <= passage.stems | passage.heading_stems for passage in cited if passage)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steps import is_linear
 
-from proxy.types import Source
+from proxy.types import Citation, Source
 from proxy.verification.context.index import Context
 from proxy.verification.words import content_stems
 
@@ -115,3 +115,13 @@ def test_long_context_is_built_in_linear_time() -> None:
 
 def test_empty_context_finds_nothing() -> None:
     assert not Context([]).nearest(CLAIM, 5)
+
+
+@pytest.mark.parametrize(
+    "text", ["One. Two is here.\n\nThree.", '{"a": {"b": 1, "c": {"d": 2}}, "e": 3}', "a,b\n1,2\n3,4"]
+)
+def test_a_citation_leads_back_to_its_passage(text: str) -> None:
+    context = Context([Source("s", "source", "Before."), Source("t", "document", text, offset=40)])
+    assert [context.passage_of(each.cite(1.0, "exact")) for each in context.passages] == list(context.passages)
+    assert context.passage_of(Citation("t", 4, 9, "", 1.0, "exact")) is None
+    assert context.passage_of(Citation("other", 41, 45, "", 1.0, "exact")) is None

@@ -11,6 +11,7 @@ CONTEXT = Context(
     [
         Source("s1", "source", "Revenue was $4 million in 2023. The Oslo office employs 40 people."),
         Source("s2", "source", "Region: Nord\nRevenue: 12 million euros"),
+        Source("s3", "document", "Lamps. The Bergen shop has 12 desks. It closes early.", 0, offset=700),
     ]
 )
 
@@ -20,6 +21,7 @@ CONTEXT = Context(
     [
         pytest.param("Revenue was $5 million in 2023.", True, id="the passage differs in the value alone"),
         pytest.param("The Oslo office employs 45 people.", True, id="a count"),
+        pytest.param("The Bergen shop has 14 desks.", True, id="a document within a message"),
         pytest.param("The profitable Oslo office employs 45 people.", False, id="a further word of the claim"),
         pytest.param("The Oslo office employs 40 people.", False, id="the right value"),
         pytest.param("The Bergen office employs 40 people.", False, id="another subject"),
