@@ -25,19 +25,25 @@ from unittest.mock import patch
 from bench.report import FOLDER, heading, machine, markdown
 from bench.suites import __main__ as suites
 from bench.suites.case import read
-from proxy.evaluation import outcome
-from proxy.evaluation.figures import balanced_accuracy, risk_auroc
-from proxy.evaluation.outcome import Outcome, context_of
-from proxy.evaluation.rows import Row, draw, read_rows
-from proxy.evidence.loading import load_judge
-from proxy.types import Policy
-from proxy.verification import judge as judge_module
-from proxy.verification.alignment import initialisms, vetoes
-from proxy.verification.context.index import Context
-from proxy.verification.entailment.model import Entailment, Question
-from proxy.verification.judge import Judge
-from proxy.verification.numbers import derived, implied, lapses, limits
-from proxy.verification.verifiers import following, frequencies, numeric, rivals, statement
+from groundwire import judge as judge_module
+from groundwire.backends.loading import load_judge
+from groundwire.evaluation import outcome
+from groundwire.evaluation.figures import balanced_accuracy, risk_auroc
+from groundwire.evaluation.outcome import Outcome, context_of
+from groundwire.evaluation.rows import Row, draw, read_rows
+from groundwire.evidence.index import Context
+from groundwire.judge import Judge
+from groundwire.policy import Policy
+from groundwire.verifiers import statement
+from groundwire.verifiers.entailment.model import Entailment, Question
+from groundwire.verifiers.lexical import initialisms, vetoes
+from groundwire.verifiers.numbers import arithmetic as derived
+from groundwire.verifiers.numbers import attribution as rivals
+from groundwire.verifiers.numbers import bounds as limits
+from groundwire.verifiers.numbers import derivation as following
+from groundwire.verifiers.numbers import durations as lapses
+from groundwire.verifiers.numbers import frequencies, numeric
+from groundwire.verifiers.numbers import worded_arithmetic as implied
 
 _SUITE = "suite: "
 

@@ -18,15 +18,15 @@ from typing import Any, NamedTuple
 
 from bench.report import markdown
 from bench.suites.case import read
-from proxy import Policy, Source
-from proxy.config import JudgeSettings
-from proxy.evaluation.figures import auroc
-from proxy.evidence.loading import load_judge
-from proxy.verification.claims.answer import find_claims
-from proxy.verification.context.index import Context
-from proxy.verification.judge import Judge
-from proxy.verification.support import answer_support
-from proxy.verification.words import content_stems
+from groundwire import Policy, Source
+from groundwire.backends.loading import load_judge
+from groundwire.claims.answer import find_claims
+from groundwire.config import JudgeSettings
+from groundwire.evaluation.figures import auroc
+from groundwire.evidence.index import Context
+from groundwire.judge import Judge
+from groundwire.scoring.support import answer_support
+from groundwire.text.words import content_stems
 
 _ALARMS = ("unsupported", "contradicted")
 

@@ -27,27 +27,17 @@ from typing import Any
 import psycopg
 
 from bench.report import FOLDER, heading, machine, markdown, percentile, write
-from proxy.dialects.jsonbytes import dumps
-from proxy.dialects.report import render
-from proxy.stores.history.database import Database
-from proxy.stores.history.exchange import Entry, Query
-from proxy.stores.history.exchanges import Exchanges
-from proxy.stores.history.recording import record
-from proxy.stores.history.reviews import Reviews, Wanted
-from proxy.stores.history.rows import Rows, rows_of
-from proxy.stores.history.trends import Trends
-from proxy.types import (
-    Choice,
-    ChoiceReport,
-    Citation,
-    Claim,
-    Confidence,
-    Coverage,
-    Judgement,
-    Report,
-    Source,
-    Verdict,
-)
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.report import render
+from groundwire.domain import Choice, Citation, Claim, Judgement, Source, Verdict
+from groundwire.report import ChoiceReport, Confidence, Coverage, Report
+from groundwire.storage.history.database import Database
+from groundwire.storage.history.exchange import Entry, Query
+from groundwire.storage.history.exchanges import Exchanges
+from groundwire.storage.history.recording import record
+from groundwire.storage.history.reviews import Reviews, Wanted
+from groundwire.storage.history.rows import Rows, rows_of
+from groundwire.storage.history.trends import Trends
 
 POSTGRES = "postgresql://127.0.0.1:5432/test"
 SCHEMA = "groundwire_bench"

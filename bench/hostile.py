@@ -17,14 +17,15 @@ from typing import Any
 
 from bench.report import heading, machine, markdown, write
 from bench.texts import answer
-from proxy.types import Exchange, Message, Part, Policy, Source
-from proxy.verification.claims.answer import find_claims
-from proxy.verification.claims.blocks import blocks
-from proxy.verification.context.gathering import gather
-from proxy.verification.context.index import Context
-from proxy.verification.folding import fold
-from proxy.verification.numbers.grammar import find_quantities
-from proxy.verification.verifiers.quotation import find_quotes
+from groundwire.claims.answer import find_claims
+from groundwire.claims.blocks import blocks
+from groundwire.domain import Exchange, Message, Part, Source
+from groundwire.evidence.gathering import gather
+from groundwire.evidence.index import Context
+from groundwire.policy import Policy
+from groundwire.text.folding import fold
+from groundwire.text.quantities.grammar import find_quantities
+from groundwire.verifiers.quotes.extraction import find_quotes
 
 SIZE = 65_536
 UNITS = (
@@ -63,7 +64,7 @@ def import_ms() -> float:
         subprocess.run([sys.executable, "-c", code], check=True)
         return time.perf_counter() - start
 
-    return (min(seconds("import proxy") for _ in range(5)) - min(seconds("pass") for _ in range(5))) * 1000
+    return (min(seconds("import groundwire") for _ in range(5)) - min(seconds("pass") for _ in range(5))) * 1000
 
 
 def run() -> dict[str, Any]:

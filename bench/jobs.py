@@ -12,8 +12,8 @@ import json
 import statistics
 import time
 
-from proxy.stores.jobs.jobs import Jobs
-from proxy.stores.jobs.work import JobStore, Work
+from groundwire.storage.jobs.jobs import Jobs
+from groundwire.storage.jobs.work import JobStore, Work
 
 
 def resident_mb() -> float:

@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 from bench.report import heading, machine, markdown, write
 from bench.suites.__main__ import heldout_cases, number_cases, quotation_cases
 from bench.suites.case import read
-from proxy import Policy, Source
-from proxy.config import JudgeSettings, Settings
-from proxy.verification.claims.answer import find_claims
-from proxy.verification.context.index import Context
-from proxy.verification.entailment.evidence import plain_text
-from proxy.verification.judge import GRAVITY, Judge
-from proxy.wiring.judging import open_judge
+from groundwire import Policy, Source
+from groundwire.claims.answer import find_claims
+from groundwire.config import JudgeSettings, Settings
+from groundwire.container.judging import open_judge
+from groundwire.evidence.index import Context
+from groundwire.judge import GRAVITY, Judge
+from groundwire.verifiers.entailment.evidence import plain_text
 
 _ANSWERS = {"supported": (0.98, 0.01), "contradicted": (0.01, 0.98), "unsupported": (0.01, 0.01)}
 """The probability and the contradiction that the service returns for a label."""

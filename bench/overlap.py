@@ -12,10 +12,10 @@ import json
 from pathlib import Path
 
 from bench.report import markdown
-from proxy.evaluation.figures import auroc
-from proxy.evaluation.rows import Row, read_rows
-from proxy.verification.text.sentences import sentences
-from proxy.verification.words import content_stems
+from groundwire.evaluation.figures import auroc
+from groundwire.evaluation.rows import Row, read_rows
+from groundwire.text.sentences import sentences
+from groundwire.text.words import content_stems
 
 
 def support(row: Row) -> float:

@@ -23,8 +23,8 @@ import tiktoken
 from tiktoken.load import load_tiktoken_bpe
 from tokenizers import Tokenizer
 
-from proxy.types import Message, Part
-from proxy.verification.prompt import bounds_of
+from groundwire.domain import Message, Part
+from groundwire.evidence.prompt_size import bounds_of
 
 Count = Callable[[str], int]
 

@@ -33,18 +33,19 @@ from bench.texts import (
     table_messages,
     tool_messages,
 )
-from proxy.dialects.parts import read_messages
-from proxy.gateway.verify import Verification
-from proxy.gateway.workers import Workers
-from proxy.stores.verdicts import VerdictCache
-from proxy.types import Choice, Exchange, Policy
-from proxy.verification.aggregate import Examined, summarise
-from proxy.verification.claims.answer import find_claims
-from proxy.verification.context.gathering import gather
-from proxy.verification.context.index import Context
-from proxy.verification.examine import Ask, read, verify
-from proxy.verification.judge import Judge
-from proxy.verification.schema import read_evidence, validate_schema
+from groundwire.claims.answer import find_claims
+from groundwire.dialects.parts import read_messages
+from groundwire.domain import Choice, Exchange
+from groundwire.evidence.gathering import gather
+from groundwire.evidence.index import Context
+from groundwire.gateway.verify import Verification
+from groundwire.gateway.workers import Workers
+from groundwire.judge import Judge
+from groundwire.pipeline import Ask, read, verify
+from groundwire.policy import Policy
+from groundwire.scoring.aggregate import Examined, summarise
+from groundwire.storage.verdicts import VerdictCache
+from groundwire.verifiers.schema import read_evidence, validate_schema
 
 LENGTHS = {1_000: 100, 4_000: 100, 16_000: 40, 64_000: 15, 128_000: 10}
 QUICK_LENGTHS = {1_000: 15, 4_000: 15}
@@ -202,7 +203,7 @@ def run(lengths: Mapping[int, int], sections: tuple[str, ...], judged_by: str) -
     """The figures, as the result that is written to a file."""
     judge, rounds = Judge(), min(lengths.values())
     if judged_by == "shipped":
-        from proxy.evidence.loading import load_judge
+        from groundwire.backends.loading import load_judge
 
         judge = load_judge()
     started = resident()

@@ -16,13 +16,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from proxy.config import Settings
-from proxy.demo.show import serving
-from proxy.server.app import build_app
-from proxy.telemetry import configure_logs
-from proxy.types import Citation, Probability, Source
-from proxy.verification.information.budget import measure
-from proxy.verification.information.scrub import scrub
+from groundwire.config import Settings
+from groundwire.demo.show import serving
+from groundwire.domain import Citation, Probability, Source
+from groundwire.features.information_budget.scrub import scrub
+from groundwire.http.app import build_app
+from groundwire.scoring.budget import measure
+from groundwire.telemetry import configure_logs
 
 # %% Bits: how far evidence moves belief, and how far it would have to
 

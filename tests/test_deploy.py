@@ -13,9 +13,9 @@ import yaml
 from pydantic import BaseModel
 from typer.testing import CliRunner
 
-from proxy.cli import app
-from proxy.config import Settings, load_settings
-from proxy.server.app import build_app
+from groundwire.cli import app
+from groundwire.config import Settings, load_settings
+from groundwire.http.app import build_app
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))

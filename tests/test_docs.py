@@ -11,16 +11,16 @@ from typing import Any, get_args
 
 import pytest
 
-from proxy.cli import app
-from proxy.config import load_settings
-from proxy.dialects.chat import CHAT
-from proxy.dialects.options import HEADERS, Options
-from proxy.dialects.report import render
-from proxy.types import Choice, Exchange, Status
-from proxy.verification.aggregate import FLAGS
-from proxy.verification.context.gathering import gather
-from proxy.verification.context.index import Context
-from proxy.verification.examine import verify
+from groundwire.cli import app
+from groundwire.config import load_settings
+from groundwire.dialects.chat import CHAT
+from groundwire.dialects.options import HEADERS, Options
+from groundwire.dialects.report import render
+from groundwire.domain import Choice, Exchange, Status
+from groundwire.evidence.gathering import gather
+from groundwire.evidence.index import Context
+from groundwire.pipeline import verify
+from groundwire.scoring.aggregate import FLAGS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

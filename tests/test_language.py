@@ -15,8 +15,8 @@ def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def write(root: Path, code: str) -> None:
-    (root / "proxy/plain").mkdir(parents=True)
-    (root / "proxy/plain/one.py").write_text(code, encoding="utf-8")
+    (root / "proxy/groundwire/plain").mkdir(parents=True)
+    (root / "proxy/groundwire/plain/one.py").write_text(code, encoding="utf-8")
     (root / "README.md").write_text("A proxy.\n", encoding="utf-8")
 
 
@@ -33,9 +33,9 @@ def test_each_fault_is_found_and_shown(tmp_path: Path) -> None:
     )
     failed = run(tmp_path, "--quiet")
     assert failed.returncode == 1
-    assert "proxy/plain: texts over a limit" in failed.stdout
-    assert "proxy/plain: names over a limit" in failed.stdout
-    shown = run(tmp_path, "--show", "proxy/plain").stdout
+    assert "proxy/groundwire/plain: texts over a limit" in failed.stdout
+    assert "proxy/groundwire/plain: names over a limit" in failed.stdout
+    shown = run(tmp_path, "--show", "proxy/groundwire/plain").stdout
     assert "one.py:1: What a date is." in shown
     assert "[told]" in shown
     assert "one.py:5: CX6" in shown

@@ -21,19 +21,20 @@ from pathlib import Path
 LIMIT = 2.0
 MAX_WHAT = 2.0
 
-TEXT_NOT_YET_HELD = frozenset({"docs", "proxy/verification"})
+TEXT_NOT_YET_HELD = frozenset({"docs"})
 """Folders whose texts are measured but not yet held to the limits."""
 
 NAMES_NOT_YET_HELD = frozenset(
     {
-        "proxy/demo",
-        "proxy/evidence",
-        "proxy/gateway",
-        "proxy/server",
-        "proxy/stores",
-        "proxy/upstream",
-        "proxy/verification",
-        "proxy/wiring",
+        "proxy/groundwire/backends",
+        "proxy/groundwire/container",
+        "proxy/groundwire/demo",
+        "proxy/groundwire/features",
+        "proxy/groundwire/gateway",
+        "proxy/groundwire/http",
+        "proxy/groundwire/storage",
+        "proxy/groundwire/upstream",
+        "proxy/groundwire/verifiers",
     }
 )
 """Folders whose names are measured but not yet held to the limit."""
@@ -188,7 +189,7 @@ def measure(root: Path) -> dict[str, Figures]:
     found: dict[str, Figures] = {}
     for path in sorted(path for top in ("proxy", "tools", "training") for path in (root / top).rglob("*.py")):
         parts = path.relative_to(root).parts
-        depth = 2 if parts[0] == "proxy" and len(parts) > 2 else 1
+        depth = 3 if parts[0] == "proxy" and len(parts) > 3 else 1
         found.setdefault("/".join(parts[:depth]), Figures()).__iadd__(measure_code(path))
     for path in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
         name = "docs" if path.parent.name == "docs" else path.name

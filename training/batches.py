@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from tokenizers import Tokenizer
 
-from proxy.evidence.pairs import claim_first_matched
+from groundwire.backends.pairs import claim_first_matched
 from training.example import SUPPORTED, Example, Span
 
 UNKNOWN = -1.0

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from proxy.types import Source
-from proxy.verification.context.index import Context
-from proxy.verification.entailment.evidence import plain_text, select_evidence
+from groundwire.domain import Source
+from groundwire.evidence.index import Context
+from groundwire.verifiers.entailment.evidence import plain_text, select_evidence
 from training.example import SUPPORTED, Example, difference
 from training.schemas import LABELS, Schema, fill
 

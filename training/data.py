@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
-from proxy.evaluation.rows import Row, read_rows
+from groundwire.evaluation.rows import Row, read_rows
 
 SETS = (
     "bump_tune",

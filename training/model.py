@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 TYPES = 5
-"""Token types, see `proxy.evidence.pairs`."""
+"""Token types, see `groundwire.backends.pairs`."""
 
 
 class Shape(NamedTuple):

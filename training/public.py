@@ -15,11 +15,12 @@ from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 
-from proxy.evaluation.outcome import context_of
-from proxy.evaluation.rows import Row
-from proxy.types import Claim, Policy
-from proxy.verification.claims.answer import find_claims
-from proxy.verification.entailment.evidence import plain_text, select_evidence
+from groundwire.claims.answer import find_claims
+from groundwire.domain import Claim
+from groundwire.evaluation.outcome import context_of
+from groundwire.evaluation.rows import Row
+from groundwire.policy import Policy
+from groundwire.verifiers.entailment.evidence import plain_text, select_evidence
 from training.corpus import selected
 from training.data import SETS, context_key, rows_to_fit
 from training.example import NOT_SUPPORTED, SUPPORTED, Example, Span, difference

@@ -20,7 +20,7 @@ from typing import Any
 from bench.report import heading, machine, markdown, write
 from bench.suites import numbers, quotations, reports
 from bench.suites.case import Case, Rate, Result, alarms, precision, read
-from proxy import check_numbers, check_quotes, verify_claims
+from groundwire import check_numbers, check_quotes, verify_claims
 
 SEED = 20
 TWIN = "-edited"

@@ -1,6 +1,6 @@
 """Groundwire as a library: the checks of the proxy as plain functions on text.
 
-    >>> from proxy import verify_claims
+    >>> from groundwire import verify_claims
     >>> report = verify_claims("Revenue was $4.2M.", "Revenue came to $4,187,332.")
     >>> report.verdict
     'grounded'
@@ -14,35 +14,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from proxy.errors import EvidenceGroundingError as EvidenceGroundingError
-    from proxy.errors import EvidenceSchemaError as EvidenceSchemaError
-    from proxy.errors import GroundwireError as GroundwireError
-    from proxy.evidence.estimator import Estimator as Estimator
-    from proxy.library import ClaimResult as ClaimResult
-    from proxy.library import NumericResult as NumericResult
-    from proxy.library import adjust_confidence as adjust_confidence
-    from proxy.library import audit_trace as audit_trace
-    from proxy.library import audit_trace_async as audit_trace_async
-    from proxy.library import check_evidence as check_evidence
-    from proxy.library import check_numbers as check_numbers
-    from proxy.library import check_quotes as check_quotes
-    from proxy.library import find_claims as find_claims
-    from proxy.library import verify_claim as verify_claim
-    from proxy.library import verify_claim_async as verify_claim_async
-    from proxy.library import verify_claims as verify_claims
-    from proxy.library import verify_claims_async as verify_claims_async
-    from proxy.types import Claim as Claim
-    from proxy.types import NumericPolicy as NumericPolicy
-    from proxy.types import Policy as Policy
-    from proxy.types import QuotePolicy as QuotePolicy
-    from proxy.types import Report as Report
-    from proxy.types import Source as Source
-    from proxy.verification.trace import Audit as Audit
+    from groundwire.backends.estimator import Estimator as Estimator
+    from groundwire.domain import Claim as Claim
+    from groundwire.domain import Source as Source
+    from groundwire.errors import EvidenceGroundingError as EvidenceGroundingError
+    from groundwire.errors import EvidenceSchemaError as EvidenceSchemaError
+    from groundwire.errors import GroundwireError as GroundwireError
+    from groundwire.features.trace import Audit as Audit
+    from groundwire.library import ClaimResult as ClaimResult
+    from groundwire.library import NumericResult as NumericResult
+    from groundwire.library import adjust_confidence as adjust_confidence
+    from groundwire.library import audit_trace as audit_trace
+    from groundwire.library import audit_trace_async as audit_trace_async
+    from groundwire.library import check_evidence as check_evidence
+    from groundwire.library import check_numbers as check_numbers
+    from groundwire.library import check_quotes as check_quotes
+    from groundwire.library import find_claims as find_claims
+    from groundwire.library import verify_claim as verify_claim
+    from groundwire.library import verify_claim_async as verify_claim_async
+    from groundwire.library import verify_claims as verify_claims
+    from groundwire.library import verify_claims_async as verify_claims_async
+    from groundwire.policy import NumericPolicy as NumericPolicy
+    from groundwire.policy import Policy as Policy
+    from groundwire.policy import QuotePolicy as QuotePolicy
+    from groundwire.report import Report as Report
 
 _HOMES = {
-    "proxy.errors": ("EvidenceGroundingError", "EvidenceSchemaError", "GroundwireError"),
-    "proxy.evidence.estimator": ("Estimator",),
-    "proxy.library": (
+    "groundwire.errors": ("EvidenceGroundingError", "EvidenceSchemaError", "GroundwireError"),
+    "groundwire.backends.estimator": ("Estimator",),
+    "groundwire.library": (
         "ClaimResult",
         "NumericResult",
         "adjust_confidence",
@@ -57,8 +57,10 @@ _HOMES = {
         "verify_claims",
         "verify_claims_async",
     ),
-    "proxy.types": ("Claim", "NumericPolicy", "Policy", "QuotePolicy", "Report", "Source"),
-    "proxy.verification.trace": ("Audit",),
+    "groundwire.domain": ("Claim", "Source"),
+    "groundwire.policy": ("NumericPolicy", "Policy", "QuotePolicy"),
+    "groundwire.report": ("Report",),
+    "groundwire.features.trace": ("Audit",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -67,7 +69,7 @@ __all__ = sorted(_HOME_OF)
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
-        raise AttributeError(f"module 'proxy' has no attribute '{name}'")
+        raise AttributeError(f"module 'groundwire' has no attribute '{name}'")
     return getattr(import_module(_HOME_OF[name]), name)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from proxy.errors import ConfigError, GroundwireError
+from groundwire.errors import ConfigError, GroundwireError
 
 app = typer.Typer(
     invoke_without_command=True,
@@ -54,7 +54,7 @@ def serve(
     judge: JudgeName = None,
 ) -> None:
     """Run the proxy. Point an OpenAI SDK's base_url at http://HOST:PORT/v1."""
-    from proxy.server.run import run
+    from groundwire.http.run import run
 
     flags = {"GROUNDWIRE_SERVER__HOST": host, "GROUNDWIRE_SERVER__PORT": port, **_judged_by(judge)}
     run(lambda: _settings(config, flags), _config_path(config))
@@ -66,7 +66,7 @@ def demo(
     stay: Annotated[bool, typer.Option("--stay", help="Store the answers, and keep running for their review.")] = False,
 ) -> None:
     """Demonstrate the proxy with a demo model server and three requests through the openai SDK."""
-    from proxy.demo.show import show
+    from groundwire.demo.show import show
 
     raise typer.Exit(show(pace, stay=stay))
 
@@ -74,7 +74,7 @@ def demo(
 @app.command()
 def mcp(config: ConfigFile = None) -> None:
     """Serve verify_claim, verify_claims and audit_trace to an agent over standard input and output (MCP)."""
-    from proxy.server.run import run_mcp
+    from groundwire.http.run import run_mcp
 
     run_mcp(_settings(config))
 
@@ -102,7 +102,7 @@ def check(
     Exits with 0 when every claim that could be checked is supported, 1 when one is not, and 2 when nothing was checked;
     with several judges, by what the first of them finds.
     """
-    from proxy.terminal import check_files, compare_judges
+    from groundwire.terminal import check_files, compare_judges
 
     names = _judges(judge or [], config)
     settings = [_settings(config, _judged_by(name)) for name in names] or [_settings(config)]
@@ -161,10 +161,10 @@ def evaluate(
     A line holds id, context (a text or a list of them), answer, label (0 grounded, 1 not) and, if known, spans: a list
     of {start, end} of the ungrounded parts. Exits with 1 when a figure is outside the bounds of the baseline.
     """
-    from proxy.evaluation.rows import SAMPLE
-    from proxy.evaluation.run import Options
-    from proxy.evaluation.run import evaluate as run
-    from proxy.types import Policy
+    from groundwire.evaluation.rows import SAMPLE
+    from groundwire.evaluation.run import Options
+    from groundwire.evaluation.run import evaluate as run
+    from groundwire.policy import Policy
 
     found = [*(files or []), *(sorted(every.glob("*.jsonl")) if every else [])] or [SAMPLE]
     raise typer.Exit(
@@ -188,11 +188,11 @@ def calibrate(
 
     With --model: the combination of the entailment model with words, names and numbers, and the thresholds of the
     policies, written as groundwire.json into the model's folder (or to --out). Without: the lexical model that is the
-    fallback, proxy/verification/alignment/weights.json. Reviewed answers were all flagged: fit them together with other
-    labelled ones (--data), or the model learns only from flagged answers.
+    fallback, proxy/groundwire/verifiers/lexical/weights.json. Reviewed answers were all flagged: fit them together
+    with other labelled ones (--data), or the model learns only from flagged answers.
     """
-    from proxy.evaluation.calibrate import calibrate as refit
-    from proxy.evaluation.combine import calibrate_model
+    from groundwire.evaluation.calibrate import calibrate as refit
+    from groundwire.evaluation.combine import calibrate_model
 
     if from_reviews and model is None:
         with TemporaryDirectory(prefix="groundwire-") as folder:
@@ -210,7 +210,7 @@ def calibrate(
 
 def _reviewed(folder: Path, settings: Any) -> Path:
     """Export the reviewed answers of the store as a file of labelled answers."""
-    from proxy.evaluation.reviewed import write_reviewed
+    from groundwire.evaluation.reviewed import write_reviewed
 
     if settings.store.url is None:
         raise ConfigError(["store.url: it must be set where reviewed answers are to be read"])
@@ -225,7 +225,7 @@ def show_config(config: ConfigFile = None) -> None:
     """Print the settings in effect, from file and environment, or the errors in them."""
     import yaml
 
-    from proxy.wiring import build_house
+    from groundwire.container import build_house
 
     settings = _settings(config)
     build_house(settings)  # finds errors that appear only when components are built, such as a missing secret
@@ -256,8 +256,8 @@ def create_key(
     """Create a key and print it, the only time that it is shown: the file holds its digest. It is valid at once."""
     from datetime import UTC, datetime
 
-    from proxy.server.clients import create_key as create
-    from proxy.stores.limits import Limits
+    from groundwire.http.clients import create_key as create
+    from groundwire.storage.limits import Limits
 
     file = _key_file(file, config)
     lasts = None if expires is None else _duration(expires)
@@ -280,7 +280,7 @@ def list_keys(
     from rich.console import Console
     from rich.table import Table
 
-    from proxy.server.clients import known_of, read_clients
+    from groundwire.http.clients import known_of, read_clients
 
     known = {client.name: known_of(client) for client in read_clients(_key_file(file, config))}
     if as_json:
@@ -299,7 +299,7 @@ def revoke_key(
     config: ConfigFile = None,
 ) -> None:
     """Revoke a key. Running proxies notice within a second; requests in progress are still answered."""
-    from proxy.server.clients import revoke_key as revoke
+    from groundwire.http.clients import revoke_key as revoke
 
     file = _key_file(file, config)
     revoke(file, name)
@@ -314,7 +314,7 @@ def _key_file(file: Path | None, config: Path | None) -> Path:
 
 
 def _duration(text: str) -> float:
-    from proxy.config import seconds
+    from groundwire.config import seconds
 
     try:
         return seconds(text)
@@ -335,7 +335,7 @@ def _options(
 
 def _settings(config: Path | None, overrides: dict[str, Any] | None = None) -> Any:
     """Load the settings for a command; flags override the environment, which overrides the file."""
-    from proxy.config import load_settings
+    from groundwire.config import load_settings
 
     given = {name: str(value) for name, value in (overrides or {}).items() if value is not None}
     return load_settings(_config_path(config), {**os.environ, **given}, _warn)

@@ -37,7 +37,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from proxy.types import Headers, Violation
+from groundwire.report import Violation
+from groundwire.wire import Headers
 
 
 class GroundwireError(Exception):

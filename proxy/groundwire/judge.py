@@ -6,24 +6,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
-from proxy.types import Cause, Claim, Judgement, Label, Policy, Unavailable, Verdict
-from proxy.verification.alignment.initialisms import spell_out
-from proxy.verification.alignment.model import shipped
-from proxy.verification.calibration import calibrated
-from proxy.verification.claims.assertions import SKIP_REASONS
-from proxy.verification.confidence import with_confidence
-from proxy.verification.context.index import Context, cite
-from proxy.verification.entailment.combination import Combination
-from proxy.verification.entailment.evidence import Evidence, plain_text, select_evidence, select_sources
-from proxy.verification.entailment.model import Entailment, EntailmentModel, NoModel, Opinion, Question
-from proxy.verification.entailment.opinion import Objection, language_verdict
-from proxy.verification.entailment.signals import WordMatch
-from proxy.verification.entailment.verdict import exact_verdict, model_verdict
-from proxy.verification.verifiers import numeric, quote, statement
-from proxy.verification.verifiers.certainty import CERTAIN_SCORE, is_certain
-from proxy.verification.verifiers.facts import settle
-from proxy.verification.verifiers.periods import check_period
-from proxy.verification.verifiers.verbatim import find_denial, find_verbatim
+from groundwire.claims.assertions import SKIP_REASONS
+from groundwire.domain import Cause, Claim, Judgement, Label, Unavailable, Verdict
+from groundwire.evidence.index import Context, cite
+from groundwire.policy import Policy
+from groundwire.scoring.calibration import calibrated
+from groundwire.scoring.confidence import with_confidence
+from groundwire.verifiers import statement
+from groundwire.verifiers.entailment.combination import Combination
+from groundwire.verifiers.entailment.evidence import Evidence, plain_text, select_evidence, select_sources
+from groundwire.verifiers.entailment.model import Entailment, EntailmentModel, NoModel, Opinion, Question
+from groundwire.verifiers.entailment.opinion import Objection, language_verdict
+from groundwire.verifiers.entailment.signals import WordMatch
+from groundwire.verifiers.entailment.verdict import exact_verdict, model_verdict
+from groundwire.verifiers.lexical.initialisms import spell_out
+from groundwire.verifiers.lexical.model import shipped
+from groundwire.verifiers.numbers import numeric
+from groundwire.verifiers.numbers.certainty import CERTAIN_SCORE, is_certain
+from groundwire.verifiers.numbers.facts import settle
+from groundwire.verifiers.numbers.periods import check_period
+from groundwire.verifiers.quotes import quote
+from groundwire.verifiers.quotes.verbatim import find_denial, find_verbatim
 
 Verifier = Callable[[Claim, Context, Policy], Verdict | None]
 

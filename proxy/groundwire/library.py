@@ -16,10 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from proxy.errors import EvidenceSchemaError
-from proxy.evidence.estimator import Estimator
-from proxy.evidence.measuring import TargetOf, measured
-from proxy.types import (
+from groundwire.backends.estimator import Estimator
+from groundwire.backends.measuring import TargetOf, measured
+from groundwire.claims.answer import find_claims as _find_claims
+from groundwire.domain import (
     Budget,
     BudgetStatus,
     Choice,
@@ -28,27 +28,26 @@ from proxy.types import (
     FlaggedNumber,
     Judgement,
     Label,
-    NumericPolicy,
-    Policy,
-    QuotePolicy,
-    Report,
     Source,
     Verdict,
 )
-from proxy.verification import trace
-from proxy.verification.claims.answer import find_claims as _find_claims
-from proxy.verification.context.index import Context
-from proxy.verification.examine import Ask, verify
-from proxy.verification.information.budget import TARGETS
-from proxy.verification.information.cascade import joined
-from proxy.verification.information.scrub import scrub_all
-from proxy.verification.information.worded import assertion, prove, targets_of, with_budget
-from proxy.verification.judge import Judge
-from proxy.verification.schema import read_evidence
-from proxy.verification.trace import Audit, AuditedStep
-from proxy.verification.verifiers import numeric, quote
-from proxy.verification.verifiers.quotation import quoted_texts
-from proxy.verification.verifiers.quote import QuoteResult
+from groundwire.errors import EvidenceSchemaError
+from groundwire.evidence.index import Context
+from groundwire.features import trace
+from groundwire.features.information_budget.cascade import joined
+from groundwire.features.information_budget.lexical_estimate import assertion, prove, targets_of, with_budget
+from groundwire.features.information_budget.scrub import scrub_all
+from groundwire.features.trace import Audit, AuditedStep
+from groundwire.judge import Judge
+from groundwire.pipeline import Ask, verify
+from groundwire.policy import NumericPolicy, Policy, QuotePolicy
+from groundwire.report import Report
+from groundwire.scoring.budget import TARGETS
+from groundwire.verifiers.numbers import numeric
+from groundwire.verifiers.quotes import quote
+from groundwire.verifiers.quotes.extraction import quoted_texts
+from groundwire.verifiers.quotes.quote import QuoteResult
+from groundwire.verifiers.schema import read_evidence
 
 T = TypeVar("T")
 
@@ -316,7 +315,7 @@ def _loaded(judge: Judge | None) -> Judge:
     """Return the given judge, by default one with the shipped model."""
     if judge is not None:
         return judge
-    from proxy.evidence.loading import load_judge
+    from groundwire.backends.loading import load_judge
 
     return load_judge()
 

@@ -10,14 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from proxy.types import Choice, Claim, Policy, Report
-from proxy.verification.aggregate import Examined, Reading, summarise
-from proxy.verification.claims.answer import Claims, find_claims
-from proxy.verification.context.index import Context
-from proxy.verification.jsontext import parse_object
-from proxy.verification.judge import Judge
-from proxy.verification.schema import NO_JSON, TOO_LONG_ANSWER, SchemaResult, read_evidence, validate_schema, value_at
-from proxy.verification.verifiers.quote import check_quotes
+from groundwire.claims.answer import Claims, find_claims
+from groundwire.domain import Choice, Claim
+from groundwire.evidence.index import Context
+from groundwire.judge import Judge
+from groundwire.policy import Policy
+from groundwire.report import Report
+from groundwire.scoring.aggregate import Examined, Reading, summarise
+from groundwire.text.jsontext import parse_object
+from groundwire.verifiers.quotes.quote import check_quotes
+from groundwire.verifiers.schema import NO_JSON, TOO_LONG_ANSWER, SchemaResult, read_evidence, validate_schema, value_at
 
 MAX_VIOLATIONS = 1000
 MAX_SEARCH = 1_000_000_000

@@ -15,15 +15,16 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from proxy.config import Settings
-from proxy.dialects.report import render
-from proxy.errors import EvidenceGroundingError, GroundwireError
-from proxy.evidence.loading import load_judge
-from proxy.telemetry import configure_logs
-from proxy.types import Choice, Report, Source
-from proxy.verification.context.index import Context
-from proxy.verification.examine import Ask, verify
-from proxy.verification.judge import Judge
+from groundwire.backends.loading import load_judge
+from groundwire.config import Settings
+from groundwire.dialects.report import render
+from groundwire.domain import Choice, Source
+from groundwire.errors import EvidenceGroundingError, GroundwireError
+from groundwire.evidence.index import Context
+from groundwire.judge import Judge
+from groundwire.pipeline import Ask, verify
+from groundwire.report import Report
+from groundwire.telemetry import configure_logs
 
 _STYLES = {"supported": "green", "contradicted": "bold red", "unsupported": "yellow", "not_checked": "dim"}
 _SIGNS = {"supported": "✓", "contradicted": "✗", "unsupported": "?", "not_checked": "·"}
@@ -104,7 +105,9 @@ def _report(text: str, context: Context, fields: Sequence[str], settings: Settin
 def _judge(settings: Settings) -> AbstractContextManager[Judge]:
     if not settings.judge.is_language:
         return nullcontext(load_judge(settings.judge))
-    from proxy.wiring.judging import open_judge  # with all that calls model servers, which takes a while to import
+    from groundwire.container.judging import (
+        open_judge,  # with all that calls model servers, which takes a while to import
+    )
 
     return open_judge(settings)
 

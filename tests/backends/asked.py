@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 from servers.believer import Believer
 
-from proxy.evidence.asking import Asking
-from proxy.evidence.chat import ChatEstimator
-from proxy.evidence.estimator import Limits, Meter
-from proxy.evidence.service import ServiceEstimator
-from proxy.types import Claim, Source
-from proxy.upstream.openai import OpenAIUpstream
-from proxy.upstream.transport import AiohttpTransport
+from groundwire.backends.asking import Asking
+from groundwire.backends.chat import ChatEstimator
+from groundwire.backends.estimator import Limits, Meter
+from groundwire.backends.service import ServiceEstimator
+from groundwire.domain import Claim, Source
+from groundwire.upstream.openai import OpenAIUpstream
+from groundwire.upstream.transport import AiohttpTransport
 
 T = TypeVar("T")
 

@@ -9,9 +9,9 @@ import pytest
 from asked import CONTEXT, DENIED_CLAIM, SILENT_CLAIM, STATED_CLAIM, chatting
 from servers.believer import DENIED, SCRUBBED, STATED, UNSTATED, Believer, Manner, understand
 
-from proxy.evidence.budgets import Cited, budgets
-from proxy.types import Budget, Citation, Source
-from proxy.verification.information.budget import signed_bits
+from groundwire.backends.budgets import Cited, budgets
+from groundwire.domain import Budget, Citation, Source
+from groundwire.scoring.budget import signed_bits
 
 WHOLE = Citation("s1", 0, len(CONTEXT[0].text), CONTEXT[0].text, 1.0, "exact")
 WEATHER = Citation("s2", 0, len(CONTEXT[1].text), CONTEXT[1].text, 1.0, "exact")

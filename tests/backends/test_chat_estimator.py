@@ -10,8 +10,8 @@ from edge.upstream import Received, Reply, error_reply
 from servers.believer import DENIED, STATED, UNSTATED, Believer, Manner, understand
 from structlog.testing import capture_logs
 
-from proxy.evidence.chat import SAMPLES, THINKING_TOKENS, ChatEstimator
-from proxy.types import Claim, Estimate, Probability, Unavailable
+from groundwire.backends.chat import SAMPLES, THINKING_TOKENS, ChatEstimator
+from groundwire.domain import Claim, Estimate, Probability, Unavailable
 
 BELIEFS = [STATED, DENIED, UNSTATED]
 MANY = [claim(f"Plant {number} opened in 2023.") for number in range(20)]

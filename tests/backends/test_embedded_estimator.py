@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from asked import CONTEXT, DENIED_CLAIM, SILENT_CLAIM, STATED_CLAIM
 
-from proxy.errors import Overload
-from proxy.evidence.budgets import Cited, budgets
-from proxy.evidence.embedded import EmbeddedEstimator
-from proxy.gateway.workers import Workers
-from proxy.types import Estimate, Policy, Probability, Unavailable
-from proxy.verification.information.budget import TARGETS
+from groundwire.backends.budgets import Cited, budgets
+from groundwire.backends.embedded import EmbeddedEstimator
+from groundwire.domain import Estimate, Probability, Unavailable
+from groundwire.errors import Overload
+from groundwire.gateway.workers import Workers
+from groundwire.policy import Policy
+from groundwire.scoring.budget import TARGETS
 
 
 def estimating(work: Callable[[EmbeddedEstimator], Awaitable[Any]], *, seconds: float = 20.0, run: Any = None) -> Any:

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from servers import databases
 
-from proxy.evidence.facts import Facts, FactsDatabase, Template
+from groundwire.backends.facts import Facts, FactsDatabase, Template
 
 ROWS = [
     (1, "Net operating income", 1250000.0, "USD", "Q3 2024"),

@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 def groundwire(folder: Path, *arguments: str, without: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, whose home is `folder`; `without` a library, as if it was not installed."""
     hidden = f"sys.modules[{without!r}] = None; " if without else ""
-    command = [sys.executable, "-c", f"import sys; {hidden}from proxy.cli import main; main()", *arguments]
+    command = [sys.executable, "-c", f"import sys; {hidden}from groundwire.cli import main; main()", *arguments]
     env = os.environ | {"HOME": str(folder), "HF_HOME": str(folder / "hf"), **_MODEL} | environ
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
 
@@ -214,7 +214,7 @@ def grounding(folder: Path, judge: Mapping[str, Any], said: str = OPEN, source: 
         port = free_port()
         config = {"upstreams": {"up": {"base_url": f"{address}/v1"}}, "judge": judge, "server": {"port": port}}
         (folder / "config.yaml").write_text(json.dumps(config))
-        command = [sys.executable, "-c", "from proxy.cli import main; main()", "serve"]
+        command = [sys.executable, "-c", "from groundwire.cli import main; main()", "serve"]
         log = (folder / "log").open("w+")
         process = subprocess.Popen(command, cwd=folder, env=os.environ | _MODEL, stdout=log, stderr=log)
         try:

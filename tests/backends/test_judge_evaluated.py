@@ -7,11 +7,11 @@ import pytest
 from tiny_models import modernbert_folder
 from typer.testing import CliRunner
 
-from proxy.cli import app
-from proxy.config import JudgeSettings
-from proxy.evaluation.rows import SAMPLE
-from proxy.evidence.loading import load_judge
-from proxy.verification.entailment.combination import read_combination
+from groundwire.backends.loading import load_judge
+from groundwire.cli import app
+from groundwire.config import JudgeSettings
+from groundwire.evaluation.rows import SAMPLE
+from groundwire.verifiers.entailment.combination import read_combination
 
 
 def run(*arguments: str) -> str:

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from tiny_models import CORPUS, bert_folder
 
-from proxy.config import JudgeSettings
-from proxy.errors import ConfigError
-from proxy.evidence.files import find_files
-from proxy.evidence.loading import LoadingModel, judge_identity, load_judge, start_judge
-from proxy.verification.entailment.combination import Combination
-from proxy.verification.entailment.model import NoModel, Question
-from proxy.verification.entailment.signals import Signals
-from proxy.verification.judge import Judge
+from groundwire.backends.files import find_files
+from groundwire.backends.loading import LoadingModel, judge_identity, load_judge, start_judge
+from groundwire.config import JudgeSettings
+from groundwire.errors import ConfigError
+from groundwire.judge import Judge
+from groundwire.verifiers.entailment.combination import Combination
+from groundwire.verifiers.entailment.model import NoModel, Question
+from groundwire.verifiers.entailment.signals import Signals
 
 
 def problem(model: Path | str, file: str | None = None) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.evidence.labels import supporting
+from groundwire.backends.labels import supporting
 
 
 def places(*labels: str, per_token: bool = False, named: str | None = None) -> set[str]:

@@ -13,12 +13,12 @@ import pytest
 from asked import asking
 from edge.upstream import Pause, Received, Reply, Stall, Upstream, as_json, body_reply, error_reply
 
-from proxy.errors import ConfigError
-from proxy.evidence.chat import THINKING_TOKENS
-from proxy.evidence.judge_prompts import PROMPT_PROFILES, find_prompt_profile
-from proxy.evidence.language import ChatJudge, ServiceJudge
-from proxy.types import Source, Unavailable
-from proxy.verification.entailment.model import Entailment, Opinion, Question
+from groundwire.backends.chat import THINKING_TOKENS
+from groundwire.backends.judge_prompts import PROMPT_PROFILES, find_prompt_profile
+from groundwire.backends.language import ChatJudge, ServiceJudge
+from groundwire.domain import Source, Unavailable
+from groundwire.errors import ConfigError
+from groundwire.verifiers.entailment.model import Entailment, Opinion, Question
 
 DOCUMENT = "A group of students gather in the school library to study for their upcoming final exams."
 CLAIM = "The students are preparing for an examination."

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from asked import CLAIMS, CONTEXT, STATED_CLAIM, asking
 
-from proxy.evidence.chat import ChatEstimator
-from proxy.types import Estimate, Probability
+from groundwire.backends.chat import ChatEstimator
+from groundwire.domain import Estimate, Probability
 
 pytestmark = pytest.mark.skipif(
     find_spec("xllamacpp") is None or find_spec("gguf") is None,

@@ -23,11 +23,11 @@ from tiny_models import (
 )
 from tokenizers import Tokenizer
 
-from proxy.errors import ConfigError
-from proxy.evidence.files import find_files
-from proxy.evidence.onnx import Format, OnnxModel
-from proxy.evidence.pairs import claim_first_matched
-from proxy.verification.entailment.model import Entailment, Question
+from groundwire.backends.files import find_files
+from groundwire.backends.onnx import Format, OnnxModel
+from groundwire.backends.pairs import claim_first_matched
+from groundwire.errors import ConfigError
+from groundwire.verifiers.entailment.model import Entailment, Question
 
 EVIDENCE, CLAIM = " ".join(CORPUS[:2]), CORPUS[2]
 PAIRS = [

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_models import bpe, word_piece
 
-from proxy.evidence.pairs import (
+from groundwire.backends.pairs import (
     CLAIM,
     EVIDENCE,
     LAYOUTS,

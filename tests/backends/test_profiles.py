@@ -8,14 +8,14 @@ from tiny_models import CORPUS, bert_folder, word_piece
 from tokenizers import Tokenizer
 from tokenizers.processors import RobertaProcessing
 
-import proxy.evidence.profiles as profiles
-from proxy.config import JudgeSettings
-from proxy.errors import ConfigError
-from proxy.evidence.labels import contradicting, supporting
-from proxy.evidence.loading import judge_identity, load_judge
-from proxy.evidence.pairs import LAYOUTS, evidence_first, evidence_first_one_separator
-from proxy.evidence.profiles import PROFILES, Profile, find_model
-from proxy.verification.entailment.model import Question
+import groundwire.backends.profiles as profiles
+from groundwire.backends.labels import contradicting, supporting
+from groundwire.backends.loading import judge_identity, load_judge
+from groundwire.backends.pairs import LAYOUTS, evidence_first, evidence_first_one_separator
+from groundwire.backends.profiles import PROFILES, Profile, find_model
+from groundwire.config import JudgeSettings
+from groundwire.errors import ConfigError
+from groundwire.verifiers.entailment.model import Question
 
 MODELS = (Path(__file__).parents[2] / "docs/models.md").read_text(encoding="utf-8")
 SUPPORTED = {"entailment", "supported", "1"}

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from waiting import found_within
 
-from proxy.evidence.schema_process import MAX_ANSWER_CHARS, MAX_SCHEMA_BYTES, SchemaProcess
-from proxy.verification.schema import SchemaResult
+from groundwire.backends.schema_process import MAX_ANSWER_CHARS, MAX_SCHEMA_BYTES, SchemaProcess
+from groundwire.verifiers.schema import SchemaResult
 
 LONG = 30.0  # seconds; for a machine that is slow to start processes
 NAMED = {"required": ["name"]}

@@ -9,7 +9,7 @@ import pytest
 from asked import CLAIMS, CONTEXT, STATED_CLAIM, claim, serving
 from edge.upstream import Received, Reply, Stall, Upstream, as_json, body_reply, error_reply
 
-from proxy.types import Estimate, Probability, Unavailable
+from groundwire.domain import Estimate, Probability, Unavailable
 
 Answer = Callable[[dict[str, Any]], object]
 

@@ -20,11 +20,11 @@ import httpx
 import openai
 import pytest
 
-from proxy.config import Settings
-from proxy.demo.model import MODEL, build_model
-from proxy.demo.scenarios import SCENARIOS
-from proxy.demo.show import serving
-from proxy.server.app import build_app
+from groundwire.config import Settings
+from groundwire.demo.model import MODEL, build_model
+from groundwire.demo.scenarios import SCENARIOS
+from groundwire.demo.show import serving
+from groundwire.http.app import build_app
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 from browser.conftest import KEY, Place, sign_in
-from server.pages.site_of_tests import ANSWER, exchange
+from servers.review_site import ANSWER, exchange
 
-from proxy.config import Settings
-from proxy.demo.show import serving
-from proxy.server.app import build_app
-from proxy.stores.history.database import Database
-from proxy.stores.history.history import History
-from proxy.stores.history.retention import Keep
-from proxy.stores.history.reviews import Wanted
-from proxy.stores.history.writer import WriterSettings
+from groundwire.config import Settings
+from groundwire.demo.show import serving
+from groundwire.http.app import build_app
+from groundwire.storage.history.database import Database
+from groundwire.storage.history.history import History
+from groundwire.storage.history.retention import Keep
+from groundwire.storage.history.reviews import Wanted
+from groundwire.storage.history.writer import WriterSettings
 
 CLAIM = "The ticket has low priority."
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from steps import is_linear
 
-from proxy.verification.claims.blocks import LEAD_LIMIT, blocks
+from groundwire.claims.blocks import LEAD_LIMIT, blocks
 
 
 def read(text):

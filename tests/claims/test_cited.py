@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.verification.claims.cited import cited, find_marks, without
+from groundwire.claims.cited import cited, find_marks, without
 
 CITED = {
     "number": ("It rose [1].", ("1",)),

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steps import growth, is_linear
 
-from proxy.types import Policy
-from proxy.verification.claims import answer
-from proxy.verification.claims.answer import find_claims
-from proxy.verification.claims.assertions import SKIP_REASONS
+from groundwire.claims import answer
+from groundwire.claims.answer import find_claims
+from groundwire.claims.assertions import SKIP_REASONS
+from groundwire.policy import Policy
 
 POLICY = Policy()
 

@@ -11,7 +11,7 @@ import pytest
 
 
 def groundwire(*arguments: str, cwd: Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from proxy.cli import main; main()", *arguments]
+    command = [sys.executable, "-c", "from groundwire.cli import main; main()", *arguments]
     return subprocess.run(command, cwd=cwd, input=text, capture_output=True, text=True, timeout=150)
 
 

@@ -14,7 +14,7 @@ STORED_WITHIN_S = 60.0
 
 
 def test_the_demo_stays_until_its_flagged_answers_are_reviewed() -> None:
-    code = "from proxy.cli import main; main()"
+    code = "from groundwire.cli import main; main()"
     # Ended by SIGTERM, since SIGINT is ignored by whatever a shell has started in the background.
     demo = subprocess.Popen(
         [sys.executable, "-c", code, "demo", "--stay", "--pace", "0"], stdout=subprocess.PIPE, text=True

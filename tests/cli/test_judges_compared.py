@@ -13,15 +13,15 @@ import pytest
 import yaml
 from edge.upstream import Received, Reply, Upstream, body_reply, chat_body, error_reply
 
-from proxy.cli import _judged_by
-from proxy.config import load_settings
+from groundwire.cli import _judged_by
+from groundwire.config import load_settings
 
 SOURCE = "The board of Acme, after long talks with the unions, sold the plant in March.\n"
 ANSWER = "Acme parted with its factory in spring."
 
 
 def groundwire(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from proxy.cli import main; main()", *arguments]
+    command = [sys.executable, "-c", "from groundwire.cli import main; main()", *arguments]
     environ = {name: text for name, text in os.environ.items() if not name.startswith("GROUNDWIRE_JUDGE")}
     environ["COLUMNS"] = "160"
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, env=environ)

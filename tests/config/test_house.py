@@ -7,13 +7,13 @@ from typing import Any
 import httpx
 import pytest
 
-from proxy.config import Settings
-from proxy.dialects.chat import CHAT
-from proxy.errors import ConfigError
-from proxy.types import Call
-from proxy.upstream.litellm import LitellmUpstream
-from proxy.upstream.openai import OpenAIUpstream
-from proxy.wiring import House, build_house
+from groundwire.config import Settings
+from groundwire.container import House, build_house
+from groundwire.dialects.chat import CHAT
+from groundwire.errors import ConfigError
+from groundwire.upstream.litellm import LitellmUpstream
+from groundwire.upstream.openai import OpenAIUpstream
+from groundwire.wire import Call
 
 UPSTREAMS = {
     "ollama": {"base_url": "http://ollama/v1", "models": ["*"]},

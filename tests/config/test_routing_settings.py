@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from proxy.config import Settings, load_settings
-from proxy.errors import ConfigError
-from proxy.types import Reply
-from proxy.upstream.limits import LimitedUpstream
-from proxy.upstream.openai import OpenAIUpstream
-from proxy.upstream.retries import Retries
-from proxy.wiring import build_house
+from groundwire.config import Settings, load_settings
+from groundwire.container import build_house
+from groundwire.errors import ConfigError
+from groundwire.upstream.limits import LimitedUpstream
+from groundwire.upstream.openai import OpenAIUpstream
+from groundwire.upstream.retries import Retries
+from groundwire.wire import Reply
 
 UP = {"base_url": "http://up/v1"}
 SPARE = {"base_url": "http://spare/v1", "models": []}

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from proxy.config import Settings, Tolerance, Upstream, load_settings, without_passwords
-from proxy.errors import ConfigError
+from groundwire.config import Settings, Tolerance, Upstream, load_settings, without_passwords
+from groundwire.errors import ConfigError
 
 EXAMPLE = Path(__file__).parents[2] / "config.yaml"
 UPSTREAMS = "upstreams:\n  up:\n    base_url: http://up/v1\n"

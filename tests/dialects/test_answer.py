@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.dialects.answer import MAX_CHOICES, Answer
-from proxy.dialects.chat import CHAT
-from proxy.dialects.completions import COMPLETIONS
-from proxy.types import Choice
+from groundwire.dialects.answer import MAX_CHOICES, Answer
+from groundwire.dialects.chat import CHAT
+from groundwire.dialects.completions import COMPLETIONS
+from groundwire.domain import Choice
 
 
 def delta(index: int = 0, finish: str | None = None, **said: Any) -> dict[str, Any]:

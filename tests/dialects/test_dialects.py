@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.dialects.answer import Answer
-from proxy.dialects.chat import CHAT
-from proxy.dialects.completions import COMPLETIONS
-from proxy.dialects.dialect import Dialect
-from proxy.dialects.error import Fault
-from proxy.dialects.framing import Event
-from proxy.dialects.jsonbytes import dumps
-from proxy.dialects.known import DIALECTS
-from proxy.dialects.messages import MESSAGES
-from proxy.dialects.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
-from proxy.dialects.request import read_request
-from proxy.dialects.responses import RESPONSES
-from proxy.types import Choice, Message, Part
+from groundwire.dialects.answer import Answer
+from groundwire.dialects.chat import CHAT
+from groundwire.dialects.completions import COMPLETIONS
+from groundwire.dialects.dialect import Dialect
+from groundwire.dialects.error import Fault
+from groundwire.dialects.framing import Event
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.known import DIALECTS
+from groundwire.dialects.messages import MESSAGES
+from groundwire.dialects.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
+from groundwire.dialects.request import read_request
+from groundwire.dialects.responses import RESPONSES
+from groundwire.domain import Choice, Message, Part
 
 NAMES = (
     *("type", "role", "content", "text", "input", "output", "message", "messages", "system", "instructions", "results"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steps import steps
 
-from proxy.dialects.jsonbytes import dumps, loads, replaced, with_member, without
+from groundwire.dialects.jsonbytes import dumps, loads, replaced, with_member, without
 
 NAMES = st.sampled_from(
     ["grounding", "model", "messages", "a", "", '"', "\\", "{", "naïve", "🙂", "documents"]

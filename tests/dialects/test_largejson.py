@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.dialects import largejson
-from proxy.dialects.jsonbytes import is_light, loads_object, replaced, with_member, without
-from proxy.dialects.largejson import ValuesTooLarge, members, parse_large
+from groundwire.dialects import largejson
+from groundwire.dialects.jsonbytes import is_light, loads_object, replaced, with_member, without
+from groundwire.dialects.largejson import ValuesTooLarge, members, parse_large
 
 TEXT = st.text(st.characters(), max_size=60) | st.sampled_from(['"\\', "é😀" * 9, "\ud800", "\ud83d\ude00", "\\u00e9"])
 VALUES = st.recursive(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.dialects.framing import EventTooLarge
-from proxy.dialects.ndjson import NDJSON, Lines
+from groundwire.dialects.framing import EventTooLarge
+from groundwire.dialects.ndjson import NDJSON, Lines
 
 PIECES = [b"\n", b'{"a":1}\n', b"\r\n", "\u2028".encode()]
 CHUNKS = st.lists(st.binary(max_size=12) | st.sampled_from(PIECES), max_size=12)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from proxy.dialects.answer import Answer
-from proxy.dialects.dialect import Dialect
-from proxy.dialects.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
-from proxy.types import Message, Part
+from groundwire.dialects.answer import Answer
+from groundwire.dialects.dialect import Dialect
+from groundwire.dialects.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
+from groundwire.domain import Message, Part
 
 
 def heard(dialect: Dialect, *events: dict[str, Any]) -> Answer:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.dialects.options import Options, explicit_sources, read_options
-from proxy.errors import BadRequest
-from proxy.types import Source
+from groundwire.dialects.options import Options, explicit_sources, read_options
+from groundwire.domain import Source
+from groundwire.errors import BadRequest
 
 DEFAULT = Options()
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.dialects.parts import read_messages
-from proxy.types import Message, Part
+from groundwire.dialects.parts import read_messages
+from groundwire.domain import Message, Part
 
 
 def parts(content: Any, role: str = "user") -> tuple[Part, ...]:

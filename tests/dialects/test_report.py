@@ -9,45 +9,47 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.dialects.jsonbytes import dumps
-from proxy.dialects.report import Utf16, render, render_budget, summary
-from proxy.dialects.schema import GroundingReport
-from proxy.types import (
-    Attempt,
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.report import Utf16, render, render_budget, summary
+from groundwire.dialects.schema import GroundingReport
+from groundwire.domain import (
     BudgetStatus,
-    CacheUse,
     Cause,
     Choice,
-    ChoiceReport,
     Citation,
     Claim,
+    FlaggedNumber,
+    Judgement,
+    Message,
+    Method,
+    Part,
+    Probability,
+    Source,
+    SourceKind,
+    Unavailable,
+    Verdict,
+)
+from groundwire.pipeline import TOOL_CALL_POINTER
+from groundwire.report import (
+    Attempt,
+    CacheUse,
+    ChoiceReport,
     Confidence,
     Consistency,
     Contradiction,
     Correction,
     Coverage,
-    FlaggedNumber,
-    Judgement,
-    Message,
-    Method,
     NumericCounts,
-    Part,
-    Probability,
     PromptSize,
     QuoteCounts,
     Report,
     Risk,
     SampledClaim,
     SelfConsistency,
-    Source,
-    SourceKind,
     StageUse,
-    Unavailable,
-    Verdict,
     Violation,
 )
-from proxy.verification.examine import TOOL_CALL_POINTER
-from proxy.verification.information.budget import measure
+from groundwire.scoring.budget import measure
 
 NUMBER = (int, float)
 SHARE = (int, float, type(None))

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.dialects.chat import CHAT
-from proxy.dialects.completions import COMPLETIONS
-from proxy.dialects.request import Request, read_request
-from proxy.errors import UnreadableBody
-from proxy.types import Exchange, Message, Part
-from proxy.verification.examine import Ask
+from groundwire.dialects.chat import CHAT
+from groundwire.dialects.completions import COMPLETIONS
+from groundwire.dialects.request import Request, read_request
+from groundwire.domain import Exchange, Message, Part
+from groundwire.errors import UnreadableBody
+from groundwire.pipeline import Ask
 
 MEMBERS = st.dictionaries(
     st.sampled_from(["messages", "user", "seed", "stream", "x", "documents", "naïve"]),

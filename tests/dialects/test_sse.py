@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from steps import growth
 
-from proxy.dialects.sse import Decoder, Event, EventTooLarge
+from groundwire.dialects.sse import Decoder, Event, EventTooLarge
 
 LINE_ENDS = (b"\n", b"\r\n", b"\r")
 FRAGMENTS = st.sampled_from(

@@ -15,7 +15,7 @@ from processes import Process
 from proxies import Proxy, serving
 from upstream import Upstream
 
-from proxy.verification.judge import VERIFIERS, Verifier
+from groundwire.judge import VERIFIERS, Verifier
 
 
 @pytest.fixture(scope="session")

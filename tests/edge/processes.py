@@ -17,7 +17,7 @@ import yaml
 from clients import until
 from ports import free_port
 
-COMMAND = [sys.executable, "-c", "from proxy.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from groundwire.cli import main; main()"]
 PATIENCE_S = 60.0
 
 

@@ -15,11 +15,11 @@ import httpx
 import uvicorn
 import yaml
 
-from proxy.config import load_settings
-from proxy.server.app import build_app
-from proxy.server.run import uvicorn_config
-from proxy.verification.judge import VERIFIERS, Judge, Verifier
-from proxy.wiring import build_house
+from groundwire.config import load_settings
+from groundwire.container import build_house
+from groundwire.http.app import build_app
+from groundwire.http.run import uvicorn_config
+from groundwire.judge import VERIFIERS, Judge, Verifier
 
 SETTLES_WITHIN_S = 60.0
 

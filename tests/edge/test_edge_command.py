@@ -15,7 +15,7 @@ from clients import post_chat
 from ports import free_port
 from upstream import Upstream, body_reply, chat_body, chat_events, error_reply, stream_reply
 
-COMMAND = [sys.executable, "-c", "from proxy.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from groundwire.cli import main; main()"]
 SECRETS = ("sk-client-6f1d", "sk-upstream-77ab", "magpies nest in the old mill", "walrus factory", "cobalt teapot")
 
 

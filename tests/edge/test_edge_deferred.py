@@ -24,7 +24,7 @@ from servers.databases import Database
 from upstream import Upstream, body_reply, chat_body, chat_events, stream_reply
 from waiting import found_within
 
-COMMAND = [sys.executable, "-c", "from proxy.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from groundwire.cli import main; main()"]
 WITHIN_S = 60.0
 ASKED = {
     "model": "m",

@@ -18,7 +18,7 @@ from schemathesis.checks import CheckFunction
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from upstream import Reply, Upstream, body_reply, chat_events
 
-from proxy.server.openapi import OPERATIONS, Operation
+from groundwire.http.openapi import OPERATIONS, Operation
 
 KEY = secrets.token_urlsafe(24)
 ON = {"enabled": True}

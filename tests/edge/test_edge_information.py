@@ -14,7 +14,7 @@ from clients import sdk
 from servers.believer import SCRUBBED, STATED, UNSTATED, Believer, Manner, understand
 from upstream import Received, Reply, as_json, body_reply, chat_body, chat_events, stream_reply
 
-from proxy.verification.information.budget import signed_bits
+from groundwire.scoring.budget import signed_bits
 
 STATES = "The board of Acme sold the plant."
 SILENT = "The board hired two advisers from Sweden."

@@ -203,7 +203,7 @@ def test_settings_that_name_no_model_are_refused(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text("upstreams: {up: {base_url: http://127.0.0.1:9/v1, models: [m]}}\njudge: {by: nobody}\n")
     done = subprocess.run(
-        [sys.executable, "-c", "from proxy.cli import main; main()", "config", "-c", str(config)],
+        [sys.executable, "-c", "from groundwire.cli import main; main()", "config", "-c", str(config)],
         capture_output=True,
         text=True,
         timeout=300,

@@ -18,9 +18,9 @@ from proxies import Proxy
 from structlog.testing import LogCapture
 from upstream import Stall, Upstream, body_reply, chat_body, chat_events, stream_reply
 
-from proxy.server.attempts import FREE_REQUESTS
-from proxy.server.clients import create_key, revoke_key
-from proxy.stores.limits import Limits
+from groundwire.http.attempts import FREE_REQUESTS
+from groundwire.http.clients import create_key, revoke_key
+from groundwire.storage.limits import Limits
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
 ADMIN = "an-admin-key-that-is-long"

@@ -13,7 +13,7 @@ from clients import JSON_HEADERS, fetch, post_chat
 from proxies import Proxy
 from upstream import Reply, Upstream, as_json, body_reply, chat_body
 
-from proxy.dialects import jsonbytes
+from groundwire.dialects import jsonbytes
 
 MEMBERS = b'"model":"m","messages":[{"role":"system","content":"Revenue was $4 million."}]'
 PADDING = b'"padding":"' + b"Cocoa, coffee, tea. \\u00e9 " * 30_000 + b'"'

@@ -15,8 +15,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from proxies import Proxy
 
-from proxy.dialects import jsonbytes
-from proxy.dialects.largejson import parse_large
+from groundwire.dialects import jsonbytes
+from groundwire.dialects.largejson import parse_large
 
 T = TypeVar("T")
 Work = Callable[[Client], Awaitable[T]]

@@ -6,7 +6,7 @@ import pytest
 from clients import grounding_added, post_chat
 from upstream import Upstream, body_reply, chat_body, chat_events, stream_reply
 
-from proxy.verification.judge import VERIFIERS
+from groundwire.judge import VERIFIERS
 
 CHAT = {
     "model": "m",

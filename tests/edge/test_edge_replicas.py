@@ -12,8 +12,8 @@ import httpx
 from proxies import Proxy
 from servers.redis_of_tests import Gate, RedisOfTests
 
-from proxy.server.clients import create_key
-from proxy.stores.limits import Limits
+from groundwire.http.clients import create_key
+from groundwire.storage.limits import Limits
 
 PATIENCE_S = 60.0
 Start = Callable[..., Proxy]

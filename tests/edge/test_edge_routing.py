@@ -9,8 +9,8 @@ import pytest
 from clients import JSON_HEADERS, fetch, post_chat, sdk
 from upstream import Upstream, as_json, body_reply, chat_body
 
-from proxy.dialects import jsonbytes
-from proxy.dialects.largejson import parse_large
+from groundwire.dialects import jsonbytes
+from groundwire.dialects.largejson import parse_large
 
 CHAT = {"messages": [{"role": "user", "content": "Hi"}]}
 

@@ -42,12 +42,12 @@ from upstream import (
     stream_reply,
 )
 
-from proxy.cli import app
-from proxy.errors import ConfigError
-from proxy.server.clients import create_key
-from proxy.stores.limits import Limits
+from groundwire.cli import app
+from groundwire.errors import ConfigError
+from groundwire.http.clients import create_key
+from groundwire.storage.limits import Limits
 
-COMMAND = [sys.executable, "-c", "from proxy.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from groundwire.cli import main; main()"]
 PATIENCE_S = 60.0
 KEPT_SECRETS = (
     *("client key", "wrong key", "admin key", "session secret", "upstream key", "upstream header", "redis password"),

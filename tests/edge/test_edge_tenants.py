@@ -19,8 +19,8 @@ from servers.redis_of_tests import RedisOfTests
 from upstream import Upstream, body_reply, chat_body, error_reply
 from waiting import found_within
 
-from proxy.server.clients import create_key
-from proxy.stores.limits import Limits
+from groundwire.http.clients import create_key
+from groundwire.storage.limits import Limits
 
 PATIENCE_S = 60.0
 ADMIN = "an-admin-key-that-is-long"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from proxy.errors import GroundwireError
-from proxy.evaluation.calibrate import calibrate, see
-from proxy.evaluation.logistic import Example, fit, sigmoid
-from proxy.evaluation.rows import SAMPLE, Row, read_rows
-from proxy.verification.alignment import model
+from groundwire.errors import GroundwireError
+from groundwire.evaluation.calibrate import calibrate, see
+from groundwire.evaluation.logistic import Example, fit, sigmoid
+from groundwire.evaluation.rows import SAMPLE, Row, read_rows
+from groundwire.verifiers.lexical import model
 
 
 def drawn(weights, bias, n=3000):

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from proxy.evaluation.calibrate import FOLDS, Answer
-from proxy.evaluation.combine import JudgedClaim, fit_combination
-from proxy.evaluation.rows import Row
-from proxy.verification.entailment.combination import Combination, read_combination
-from proxy.verification.entailment.signals import Signals
+from groundwire.evaluation.calibrate import FOLDS, Answer
+from groundwire.evaluation.combine import JudgedClaim, fit_combination
+from groundwire.evaluation.rows import Row
+from groundwire.verifiers.entailment.combination import Combination, read_combination
+from groundwire.verifiers.entailment.signals import Signals
 
 Chance = random.Random
 Draw = Callable[[Chance, int], Signals]

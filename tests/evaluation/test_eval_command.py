@@ -7,12 +7,12 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from proxy.cli import app
-from proxy.evaluation.markdown import markdown_table
-from proxy.evaluation.outcome import Outcome, examine
-from proxy.evaluation.result import Limit, check_baseline, group_means, measure
-from proxy.evaluation.rows import SAMPLE, Row, read_rows
-from proxy.types import Policy
+from groundwire.cli import app
+from groundwire.evaluation.markdown import markdown_table
+from groundwire.evaluation.outcome import Outcome, examine
+from groundwire.evaluation.result import Limit, check_baseline, group_means, measure
+from groundwire.evaluation.rows import SAMPLE, Row, read_rows
+from groundwire.policy import Policy
 
 
 def run(*arguments):

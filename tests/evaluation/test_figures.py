@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.evaluation.figures import (
+from groundwire.evaluation.figures import (
     auroc,
     balanced_accuracy,
     brier,
@@ -17,8 +17,8 @@ from proxy.evaluation.figures import (
     percentile,
     span_f1,
 )
-from proxy.evaluation.outcome import Outcome
-from proxy.telemetry.reliability import ece, reliability
+from groundwire.evaluation.outcome import Outcome
+from groundwire.telemetry.reliability import ece, reliability
 
 
 def outcome(label, flagged, support=0.5, spans=None, id_="x", ms=1.0, length=10):

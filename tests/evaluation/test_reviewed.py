@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from server.pages.site_of_tests import ANSWER, SOURCE, Site, exchange, visit
+from servers.review_site import ANSWER, SOURCE, Site, exchange, visit
 
-from proxy.evaluation.calibrate import calibrate
-from proxy.evaluation.reviewed import write_reviewed
-from proxy.evaluation.rows import SAMPLE, Row, read_rows
-from proxy.stores.history.reviews import Finding, Wanted
+from groundwire.evaluation.calibrate import calibrate
+from groundwire.evaluation.reviewed import write_reviewed
+from groundwire.evaluation.rows import SAMPLE, Row, read_rows
+from groundwire.storage.history.reviews import Finding, Wanted
 
 WRONG = "Profit rose to $900K."
 
@@ -95,7 +95,7 @@ def test_the_command_says_what_it_lacks(
 
     visit(tmp_path, work, exchange())
     given = {name: value.format(folder=tmp_path) for name, value in environ.items()}
-    code = "from proxy.cli import main; main()"
+    code = "from groundwire.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "calibrate", *arguments],
         env={**os.environ, **given},

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from proxy.evaluation.rows import SAMPLE, draw, read_rows
+from groundwire.evaluation.rows import SAMPLE, draw, read_rows
 
 GOOD = {"id": "a", "context": "Snow fell.", "answer": "It snowed.", "label": 0}
 

@@ -10,7 +10,7 @@ from bench.suites import numbers, quotations, reports
 from bench.suites.__main__ import number_cases, paraphrase_cases, quotation_cases
 from bench.suites.case import FOLDER, Rate, read
 from bench.suites.figures import another_digit, rounded
-from proxy.evaluation.rows import read_rows
+from groundwire.evaluation.rows import read_rows
 
 
 @pytest.mark.parametrize(("name", "label", "least"), [("paraphrases", 0, 300), ("edited", 1, 150)])

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steps import is_linear
 
-from proxy.types import Citation, Source
-from proxy.verification.context.index import Context
-from proxy.verification.words import content_stems
+from groundwire.domain import Citation, Source
+from groundwire.evidence.index import Context
+from groundwire.text.words import content_stems
 
 FACT = "Marlow Bridge was opened to traffic on 14 August 1832."
 CLAIM = content_stems("The Marlow Bridge opened in August 1832.")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steps import is_linear
 
-from proxy.verification.context.passages import cut
+from groundwire.evidence.passages import cut
 
 
 def readings(text: str) -> list[str]:

@@ -12,18 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from proxy.types import Message, Part, PromptSize, Role
-from proxy.verification.prompt import Bounds, bounds_of, prompt_size
+from groundwire.domain import Message, Part, Role
+from groundwire.evidence.prompt_size import Bounds, bounds_of, prompt_size
+from groundwire.report import PromptSize
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [
     *ROOT.glob("*.md"),
     *ROOT.glob("docs/*.md"),
     *ROOT.glob("*.yaml"),
-    *ROOT.glob("proxy/gateway/*.py"),
-    *ROOT.glob("proxy/server/pages/**/*.html"),
-    *ROOT.glob("proxy/server/pages/**/*.js"),
-    *ROOT.glob("proxy/evaluation/*.jsonl"),
+    *ROOT.glob("proxy/groundwire/gateway/*.py"),
+    *ROOT.glob("proxy/groundwire/http/pages/**/*.html"),
+    *ROOT.glob("proxy/groundwire/http/pages/**/*.js"),
+    *ROOT.glob("proxy/groundwire/evaluation/*.jsonl"),
 ]
 CHINESE = "人工智能正在改变我们的世界，大型语言模型可以回答问题、撰写文章和编写代码。中华人民共和国国务院办公厅。"
 LONG_WORDS = "Donaudampfschifffahrtsgesellschaft internationalization responsibilities misunderstandings"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.types import Exchange, Message, Part, Source
-from proxy.verification.context.gathering import MAX_COST, gather, question
-from proxy.verification.context.index import Context
-from proxy.verification.context.requests import is_request
+from groundwire.domain import Exchange, Message, Part, Source
+from groundwire.evidence.gathering import MAX_COST, gather, question
+from groundwire.evidence.index import Context
+from groundwire.evidence.requests import is_request
 
 
 def exchange(*messages: tuple[str, str | Part], sources: tuple[Source, ...] = ()) -> Exchange:

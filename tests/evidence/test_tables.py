@@ -7,7 +7,7 @@ import json
 import pytest
 from steps import growth
 
-from proxy.verification.context.passages import cut
+from groundwire.evidence.passages import cut
 
 # id: (text, a reading that must be among its passages, the slice it stands for)
 READINGS = {

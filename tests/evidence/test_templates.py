@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steps import is_linear
 
-from proxy.types import Exchange, Message, Part, Source
-from proxy.verification.context.gathering import gather, question
-from proxy.verification.context.index import Context
-from proxy.verification.context.templates import take_apart
+from groundwire.domain import Exchange, Message, Part, Source
+from groundwire.evidence.gathering import gather, question
+from groundwire.evidence.index import Context
+from groundwire.evidence.templates import take_apart
 
 A = "Acme was founded in 1999. It sells anvils."
 B = "Returns are accepted within 30 days."

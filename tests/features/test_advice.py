@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.verification.advice import Decision, advise
+from groundwire.features.advice import Decision, advise
 
 
 def decided(scores: list[float], is_right: bool, flag: str = "unsupported_claims") -> list[Decision]:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.types import Policy
-from proxy.verification.agreement import Consistency, compare_answers
-from proxy.verification.claims.answer import find_claims
+from groundwire.claims.answer import find_claims
+from groundwire.features.agreement import Consistency, compare_answers
+from groundwire.policy import Policy
 
 ANSWER = "Acme was founded in 1987. Dr. Lee leads the team. Would you like to know more?"
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proxy.types import Budget, Probability, Unavailable
-from proxy.verification.information.budget import kl_bits, measure, target_of, unasked
-from proxy.verification.information.probability import from_samples
-from proxy.verification.memory import UNVERIFIED_SHARE, GatePolicy, admit
+from groundwire.domain import Budget, Probability, Unavailable
+from groundwire.features.information_budget.probability import from_samples
+from groundwire.features.memory import UNVERIFIED_SHARE, GatePolicy, admit
+from groundwire.scoring.budget import kl_bits, measure, target_of, unasked
 
 LENIENT = GatePolicy(reject_unsupported=False)
 probabilities = st.floats(0.0, 1.0)

@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from proxy.types import Claim, Judgement, Policy, Probability, Source, Verdict
-from proxy.verification.information.budget import measure
-from proxy.verification.trace import (
+from groundwire.domain import Claim, Judgement, Probability, Source, Verdict
+from groundwire.features.trace import (
     Audit,
     AuditedStep,
     PostHoc,
@@ -20,6 +19,8 @@ from proxy.verification.trace import (
     premises,
     steps_of,
 )
+from groundwire.policy import Policy
+from groundwire.scoring.budget import measure
 
 CONTEXT = [Source("s1", "source", "Revenue came to $5 million in 2023. Costs were $3 million. Acme is based in Oslo.")]
 

@@ -8,18 +8,21 @@ from typing import Any
 
 import httpx
 
-from proxy.config import Settings
-from proxy.dialects.chat import CHAT
-from proxy.dialects.report import render
-from proxy.dialects.request import Request, read_request
-from proxy.gateway.verify import Verification
-from proxy.gateway.workers import Workers
-from proxy.stores.verdicts import VerdictCache
-from proxy.telemetry import Telemetry
-from proxy.types import Call, Choice, Claim, Exchange, Message, Part, Policy, Reply, Report, Source, Verdict
-from proxy.verification.context.index import Context
-from proxy.verification.judge import VERIFIERS, Judge, Verifier
-from proxy.wiring import House, build_house
+from groundwire.config import Settings
+from groundwire.container import House, build_house
+from groundwire.dialects.chat import CHAT
+from groundwire.dialects.report import render
+from groundwire.dialects.request import Request, read_request
+from groundwire.domain import Choice, Claim, Exchange, Message, Part, Source, Verdict
+from groundwire.evidence.index import Context
+from groundwire.gateway.verify import Verification
+from groundwire.gateway.workers import Workers
+from groundwire.judge import VERIFIERS, Judge, Verifier
+from groundwire.policy import Policy
+from groundwire.report import Report
+from groundwire.storage.verdicts import VerdictCache
+from groundwire.telemetry import Telemetry
+from groundwire.wire import Call, Reply
 
 FACTS = (
     "The sky is blue on a clear day. Acme earned $4.2 million in 2023. "

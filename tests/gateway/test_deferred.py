@@ -17,11 +17,12 @@ from exchanges import ANSWER, FACTS, answered, asked, body, essence, events, gro
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.dialects.known import DIALECTS
-from proxy.dialects.request import read_request
-from proxy.gateway.deferred import Heard, is_unfinished, read, write
-from proxy.types import Choice, Report
-from proxy.wiring import House
+from groundwire.container import House
+from groundwire.dialects.known import DIALECTS
+from groundwire.dialects.request import read_request
+from groundwire.domain import Choice
+from groundwire.gateway.deferred import Heard, is_unfinished, read, write
+from groundwire.report import Report
 
 texts = st.text(st.characters(), max_size=40)
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from proxy.config import Settings
-from proxy.evidence.estimator import Limits, Meter
-from proxy.gateway.estimators import Asker, Backend, Estimators, context_digest, estimate_cache, estimate_key
-from proxy.types import Claim, Estimate, Source, Unavailable
-from proxy.verification.information.probability import exactly
+from groundwire.backends.estimator import Limits, Meter
+from groundwire.config import Settings
+from groundwire.domain import Claim, Estimate, Source, Unavailable
+from groundwire.features.information_budget.probability import exactly
+from groundwire.gateway.estimators import Asker, Backend, Estimators, context_digest, estimate_cache, estimate_key
 
 CONTEXT = (Source("s1", "source", "The board met in Oslo."),)
 CLAIMS = [Claim(f"c{n}", f"The board met {n} times.", 0, 22) for n in range(3)]

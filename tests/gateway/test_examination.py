@@ -24,12 +24,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from proxy.gateway.verify import Examination, claim_key, policy_digest
-from proxy.types import Choice, Claim, Exchange, Message, Part, Policy, Report, Source, Thresholds, Verdict
-from proxy.verification.aggregate import FLAGS
-from proxy.verification.context.index import Context
-from proxy.verification.examine import Ask
-from proxy.verification.judge import VERIFIERS
+from groundwire.domain import Choice, Claim, Exchange, Message, Part, Source, Verdict
+from groundwire.evidence.index import Context
+from groundwire.gateway.verify import Examination, claim_key, policy_digest
+from groundwire.judge import VERIFIERS
+from groundwire.pipeline import Ask
+from groundwire.policy import Policy, Thresholds
+from groundwire.report import Report
+from groundwire.scoring.aggregate import FLAGS
 
 ONLY_STATEMENTS = Policy(verifiers=("statement",))
 

@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from proxy.errors import MemoryUnavailable
-from proxy.gateway.estimators import Asker, Backend, Estimators, estimate_cache
-from proxy.gateway.memory import Answered, Memory, Offered
-from proxy.gateway.proving import Prover
-from proxy.gateway.workers import Workers
-from proxy.server.errors import error_reply
-from proxy.stores.facts import Fact, MemoryFacts
-from proxy.types import Claim, Estimate, Policy, Probability, Source
-from proxy.verification.information.scrub import MARKER
-from proxy.verification.memory import GatePolicy
+from groundwire.domain import Claim, Estimate, Probability, Source
+from groundwire.errors import MemoryUnavailable
+from groundwire.features.information_budget.scrub import MARKER
+from groundwire.features.memory import GatePolicy
+from groundwire.gateway.estimators import Asker, Backend, Estimators, estimate_cache
+from groundwire.gateway.memory import Answered, Memory, Offered
+from groundwire.gateway.proving import Prover
+from groundwire.gateway.workers import Workers
+from groundwire.http.errors import error_reply
+from groundwire.policy import Policy
+from groundwire.storage.facts import Fact, MemoryFacts
 
 EVIDENCE = (Source("a", "source", "Costs were $3 million in 2023. Lee leads the team."),)
 STATED, INVENTED = "Costs were $3M in 2023.", "The secret recipe holds saffron."

@@ -28,14 +28,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from proxy.dialects.chat import CHAT
-from proxy.dialects.checks import EvidenceCheck
-from proxy.errors import RequestError, UpstreamBroken
-from proxy.gateway.estimators import Asker
-from proxy.telemetry import short_hash
-from proxy.types import Chunks
-from proxy.verification.numbers.work import Work
-from proxy.verification.verifiers import numeric
+from groundwire.dialects.chat import CHAT
+from groundwire.dialects.checks import EvidenceCheck
+from groundwire.errors import RequestError, UpstreamBroken
+from groundwire.gateway.estimators import Asker
+from groundwire.telemetry import short_hash
+from groundwire.verifiers.numbers import numeric
+from groundwire.verifiers.numbers.work import Work
+from groundwire.wire import Chunks
 
 QUOTED = 'She said "the walrus has never flown at all". He said "the sky is blue on a clear day".'
 SECRETS = {

@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 from exchanges import answered, asked, choice, exchange, grounding_in, house, verification, whole
 from servers.databases import Database as Place
-from stores.history.entries import entry, opened, stored
+from storage.history.entries import entry, opened, stored
 
-from proxy.gateway.earlier import EarlierAnswers
-from proxy.gateway.recall import Recalled
-from proxy.stores.history.database import Database
-from proxy.stores.history.exchanges import Exchanges
-from proxy.types import Policy, Report
-from proxy.verification.consistency.compare import Earlier
-from proxy.verification.examine import Ask
+from groundwire.features.consistency.compare import Earlier
+from groundwire.gateway.earlier import EarlierAnswers
+from groundwire.gateway.recall import Recalled
+from groundwire.pipeline import Ask
+from groundwire.policy import Policy
+from groundwire.report import Report
+from groundwire.storage.history.database import Database
+from groundwire.storage.history.exchanges import Exchanges
 
 THEN = 1_750_000_000.0
 SAID = Earlier("gw-then", THEN, "The Pro plan costs $20 per month. Tickets are refundable.", "What does Pro cost?")

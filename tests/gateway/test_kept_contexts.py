@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from gateway.exchanges import FACTS, exchange, sources
 
-from proxy.gateway.evidence import Evidence, EvidenceCache
-from proxy.types import Exchange, Message, Part, Source
-from proxy.verification.context.index import MAX_CHARS
+from groundwire.domain import Exchange, Message, Part, Source
+from groundwire.evidence.index import MAX_CHARS
+from groundwire.gateway.evidence import Evidence, EvidenceCache
 
 
 def never() -> bool:

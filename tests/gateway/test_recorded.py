@@ -11,9 +11,9 @@ import pytest
 from exchanges import ANSWER, FACTS, answered, asked, events, grounding_in, house, streaming, whole
 from structlog.testing import capture_logs
 
-from proxy.errors import StoreUnavailable
-from proxy.stores.history.exchange import Query, Stored
-from proxy.wiring import House
+from groundwire.container import House
+from groundwire.errors import StoreUnavailable
+from groundwire.storage.history.exchange import Query, Stored
 
 
 def store(folder: Path, **more: Any) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from proxy.errors import Overload
-from proxy.gateway.workers import Workers
+from groundwire.errors import Overload
+from groundwire.gateway.workers import Workers
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.errors import ConfigError
-from proxy.server.admin import Sessions, cookie, read_keys
+from groundwire.errors import ConfigError
+from groundwire.http.admin import Sessions, cookie, read_keys
 
 KEY = "a-key-that-is-long"
 DIGEST = f"sha256:{sha256(KEY.encode()).hexdigest()}"

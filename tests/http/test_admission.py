@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from proxy.errors import Leaving, TooBusy
-from proxy.server.admission import Admission, Place, Room
+from groundwire.errors import Leaving, TooBusy
+from groundwire.http.admission import Admission, Place, Room
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:

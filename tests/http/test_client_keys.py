@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from proxy.cli import app
-from proxy.errors import ConfigError, GroundwireError
-from proxy.server.clients import Clients, create_key, read_clients, revoke_key
-from proxy.stores.limits import Limits
+from groundwire.cli import app
+from groundwire.errors import ConfigError, GroundwireError
+from groundwire.http.clients import Clients, create_key, read_clients, revoke_key
+from groundwire.storage.limits import Limits
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 DIGEST = "sha256:" + "ab" * 32

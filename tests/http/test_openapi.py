@@ -10,13 +10,13 @@ from typing import Any
 import httpx
 import jsonschema
 import pytest
-from server.pages.site_of_tests import ANSWER, SOURCE, Site, exchange, visit
+from servers.review_site import ANSWER, SOURCE, Site, exchange, visit
 from starlette.routing import Mount, Route
 
-from proxy.config import Settings
-from proxy.dialects.jsonbytes import loads
-from proxy.server.app import build_app
-from proxy.server.openapi import OPERATIONS, openapi
+from groundwire.config import Settings
+from groundwire.dialects.jsonbytes import loads
+from groundwire.http.app import build_app
+from groundwire.http.openapi import OPERATIONS, openapi
 
 OURS = ("/v1/grounding", "/v1/reviews", "/v1/subjects", "/healthz", "/readyz", "/metrics", "/openapi.json")
 

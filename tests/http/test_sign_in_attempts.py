@@ -9,13 +9,13 @@ from pathlib import Path
 import httpx
 import pytest
 from pydantic import ValidationError
-from server.pages.site_of_tests import fields, post
+from servers.review_site import fields, post
 
-from proxy.config import Settings
-from proxy.errors import TooManyRequests
-from proxy.server.addresses import forwarded_address
-from proxy.server.app import build_app
-from proxy.server.attempts import FREE_ATTEMPTS, MAX_WAIT_S, FailedAttempts
+from groundwire.config import Settings
+from groundwire.errors import TooManyRequests
+from groundwire.http.addresses import forwarded_address
+from groundwire.http.app import build_app
+from groundwire.http.attempts import FREE_ATTEMPTS, MAX_WAIT_S, FailedAttempts
 
 KEY = "the-key-of-a-reviewer"
 ENVIRON = {"GROUNDWIRE_ADMIN_KEY": KEY}

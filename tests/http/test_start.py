@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from proxy.config import Settings
-from proxy.server.run import pages_line, return_freed_memory
+from groundwire.config import Settings
+from groundwire.http.run import pages_line, return_freed_memory
 
 KEY = {"GROUNDWIRE_ADMIN_KEY": "an-admin-key-of-32-characters-or-so"}
 STORED: dict[str, Any] = {"store": {"url": "sqlite:///history.db"}}

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from server.pages.site_of_tests import fields, post
+from servers.review_site import fields, post
 from starlette.applications import Starlette
 
-from proxy.config import Settings
-from proxy.errors import ConfigError
-from proxy.server.app import build_app
-from proxy.wiring import build_house
+from groundwire.config import Settings
+from groundwire.container import build_house
+from groundwire.errors import ConfigError
+from groundwire.http.app import build_app
 
 KEY = "the-key-of-a-reviewer"
 ENVIRON = {"GROUNDWIRE_ADMIN_KEY": KEY, "GROUNDWIRE_ADMIN_SESSION_SECRET": "the same for every replica, and long"}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from proxy import library
-from proxy.verification.judge import Judge
+from groundwire import library
+from groundwire.judge import Judge
 
 
 @pytest.fixture(autouse=True)

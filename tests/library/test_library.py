@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-import proxy
-from proxy import (
+import groundwire
+from groundwire import (
     EvidenceGroundingError,
     EvidenceSchemaError,
     NumericPolicy,
@@ -22,21 +22,22 @@ from proxy import (
     find_claims,
     verify_claims,
 )
-from proxy.types import FlaggedNumber, ModelPolicy, QuotePolicy, Thresholds
-from proxy.verification.memory import GatePolicy
+from groundwire.domain import FlaggedNumber
+from groundwire.features.memory import GatePolicy
+from groundwire.policy import ModelPolicy, QuotePolicy, Thresholds
 
 SOURCE = 'Revenue came to $4,187,332 in 2023. "We sold more turbines in Spain than ever," said the chief executive.'
 
 
-@pytest.mark.parametrize("name", proxy.__all__)
+@pytest.mark.parametrize("name", groundwire.__all__)
 def test_every_public_name_is_there(name: str) -> None:
-    assert getattr(proxy, name).__name__ == name
-    assert name in dir(proxy)
+    assert getattr(groundwire, name).__name__ == name
+    assert name in dir(groundwire)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="nothing_like_it"):
-        proxy.nothing_like_it  # noqa: B018
+        groundwire.nothing_like_it  # noqa: B018
 
 
 @pytest.mark.parametrize(

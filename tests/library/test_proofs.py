@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from proxy import (
+from groundwire import (
     ClaimResult,
     audit_trace,
     audit_trace_async,
@@ -16,8 +16,8 @@ from proxy import (
     verify_claims,
     verify_claims_async,
 )
-from proxy.types import Claim, Estimate, Probability, Source, Unavailable
-from proxy.verification.information.scrub import MARKER
+from groundwire.domain import Claim, Estimate, Probability, Source, Unavailable
+from groundwire.features.information_budget.scrub import MARKER
 
 EVIDENCE = "Revenue came to $5 million in 2023. Dr. Lee leads the team in Oslo."
 

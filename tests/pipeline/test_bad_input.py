@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.types import Choice, Exchange, Policy, Report, Source
-from proxy.verification.context.gathering import gather
-from proxy.verification.context.index import Context
-from proxy.verification.examine import verify
+from groundwire.domain import Choice, Exchange, Source
+from groundwire.evidence.gathering import gather
+from groundwire.evidence.index import Context
+from groundwire.pipeline import verify
+from groundwire.policy import Policy
+from groundwire.report import Report
 
 LABELS = {"supported", "contradicted", "unsupported", "not_checked"}
 ENGLISH = "The ferry leaves Oban at 9.30 and costs £12."

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.types import Choice, Source
-from proxy.verification.context.index import Context
-from proxy.verification.examine import verify
+from groundwire.domain import Choice, Source
+from groundwire.evidence.index import Context
+from groundwire.pipeline import verify
 
 PRODUCT = (
     "The AirLite 300 vacuum weighs 2.4 kg and runs for up to 40 minutes on a full charge. The battery charges in "

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steps import growth
 
-from proxy.types import Claim, ConfidenceParts, Label, Policy, Source, Verdict
-from proxy.verification.context.index import Context
-from proxy.verification.judge import VERIFIERS, Judge, Verifier, unjudged
+from groundwire.domain import Claim, ConfidenceParts, Label, Source, Verdict
+from groundwire.evidence.index import Context
+from groundwire.judge import VERIFIERS, Judge, Verifier, unjudged
+from groundwire.policy import Policy
 
 CLAIM = Claim("c1", "The sky is blue.", 0, 16)
 CONTEXT = Context([Source("s1", "source", "The sky is blue. Grass is green.")])

@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from steps import growth
 
-from proxy.types import Choice, Claim, Exchange, Message, Part, Policy, QuoteCounts, Report, Source, Violation
-from proxy.verification.aggregate import FLAGS
-from proxy.verification.context.gathering import gather
-from proxy.verification.context.index import Context
-from proxy.verification.examine import Ask, read, verify
+from groundwire.domain import Choice, Claim, Exchange, Message, Part, Source
+from groundwire.evidence.gathering import gather
+from groundwire.evidence.index import Context
+from groundwire.pipeline import Ask, read, verify
+from groundwire.policy import Policy
+from groundwire.report import QuoteCounts, Report, Violation
+from groundwire.scoring.aggregate import FLAGS
 
 FACTS = (
     "Harbour Foods earned $4.2 million in 2023, up from $3.5 million in 2022. "

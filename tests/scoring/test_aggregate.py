@@ -7,25 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.types import (
-    Choice,
-    Citation,
-    Claim,
-    ClaimKind,
-    ConfidenceParts,
-    Consistency,
-    Judgement,
-    Label,
-    Policy,
-    PromptSize,
-    QuoteCounts,
-    Report,
-    Source,
-    Verdict,
-    Violation,
-)
-from proxy.verification.aggregate import FLAGS, Examined, Reading, answer_verdict, score, summarise
-from proxy.verification.context.index import Context
+from groundwire.domain import Choice, Citation, Claim, ClaimKind, ConfidenceParts, Judgement, Label, Source, Verdict
+from groundwire.evidence.index import Context
+from groundwire.policy import Policy
+from groundwire.report import Consistency, PromptSize, QuoteCounts, Report, Violation
+from groundwire.scoring.aggregate import FLAGS, Examined, Reading, answer_verdict, score, summarise
 
 CONTEXT = Context([Source("s1", "source", "The sky is blue. Acme earned $4.2 million in 2023.")])
 

@@ -2,11 +2,12 @@
 
 import pytest
 
-from proxy.types import Claim, Policy, Source, Verdict
-from proxy.verification.alignment.model import shipped
-from proxy.verification.calibration import calibrated
-from proxy.verification.context.index import Context
-from proxy.verification.judge import Judge
+from groundwire.domain import Claim, Source, Verdict
+from groundwire.evidence.index import Context
+from groundwire.judge import Judge
+from groundwire.policy import Policy
+from groundwire.scoring.calibration import calibrated
+from groundwire.verifiers.lexical.model import shipped
 
 
 def verdict(verifier: str, label: str, score: float) -> Verdict:

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.types import Confidence, Consistency, Contradiction, Report, Risk, SelfConsistency, Thresholds
-from proxy.verification.aggregate import rate
-from proxy.verification.quality import missed, quality
+from groundwire.policy import Thresholds
+from groundwire.report import Confidence, Consistency, Contradiction, Report, Risk, SelfConsistency
+from groundwire.scoring.aggregate import rate
+from groundwire.scoring.quality import missed, quality
 
 shares = st.floats(0, 1)
 AGAINST = Contradiction(0, "c1", "Now.", "Then.", "gw-0", 1.0, "semantic", "high", "Denied.")
@@ -80,9 +81,10 @@ def test_a_report_that_has_learned_something_is_rated_anew() -> None:
 
 
 def test_a_contradiction_with_history_lowers_confidence_and_raises_its_flag() -> None:
-    from proxy.types import Choice, Claim, Judgement, Policy, Source, Verdict
-    from proxy.verification.aggregate import Examined, Reading, summarise
-    from proxy.verification.context.index import Context
+    from groundwire.domain import Choice, Claim, Judgement, Source, Verdict
+    from groundwire.evidence.index import Context
+    from groundwire.policy import Policy
+    from groundwire.scoring.aggregate import Examined, Reading, summarise
 
     claim = Claim("c1", "Now.", 0, 4)
     judgement = Judgement(claim, Verdict("statement", "supported", 1.0, "exact", ""), 1.0)

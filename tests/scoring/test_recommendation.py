@@ -6,24 +6,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from proxy.types import (
-    Choice,
-    ChoiceReport,
-    Claim,
-    Confidence,
-    Consistency,
-    Judgement,
-    Label,
-    PromptSize,
-    Report,
-    Source,
-    Thresholds,
-    Verdict,
-)
-from proxy.verification.aggregate import FLAGS, answer_verdict, rate, score
-from proxy.verification.context.index import Context
-from proxy.verification.examine import verify
-from proxy.verification.recommendation import recommend
+from groundwire.domain import Choice, Claim, Judgement, Label, Source, Verdict
+from groundwire.evidence.index import Context
+from groundwire.pipeline import verify
+from groundwire.policy import Thresholds
+from groundwire.report import ChoiceReport, Confidence, Consistency, PromptSize, Report
+from groundwire.scoring.aggregate import FLAGS, answer_verdict, rate, score
+from groundwire.scoring.recommendation import recommend
 
 USE, CHECK, STOP = "This answer can be used", "Check this answer before you use it", "Do not use this answer as it is"
 

@@ -4,18 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.types import (
-    ChoiceReport,
-    Claim,
-    Confidence,
-    Consistency,
-    Judgement,
-    Label,
-    Report,
-    SelfConsistency,
-    Verdict,
-)
-from proxy.verification.risk import assess_risk
+from groundwire.domain import Claim, Judgement, Label, Verdict
+from groundwire.report import ChoiceReport, Confidence, Consistency, Report, SelfConsistency
+from groundwire.scoring.risk import assess_risk
 
 shares = st.floats(0, 1)
 counts = st.integers(0, 20)

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from servers.databases import SERVER, Database, postgresql, sqlite
 from structlog.testing import capture_logs
 
-from proxy.errors import JobsUnavailable, TryLater
-from proxy.stores.jobs.jobs import Jobs
-from proxy.stores.jobs.work import JobStore, Outcome, Work
+from groundwire.errors import JobsUnavailable, TryLater
+from groundwire.storage.jobs.jobs import Jobs
+from groundwire.storage.jobs.work import JobStore, Outcome, Work
 
 SECRET = "the patient is Mrs. Miller"
 WITHIN_S = 60.0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.stores.limits import Limits, LocalLimits, Turn
+from groundwire.storage.limits import Limits, LocalLimits, Turn
 
 
 class Clock:

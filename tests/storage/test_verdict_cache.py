@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.stores.verdicts import VerdictCache, size_of
-from proxy.types import CacheUse, Citation, Claim, Judgement, Label, Verdict
+from groundwire.domain import Citation, Claim, Judgement, Label, Verdict
+from groundwire.report import CacheUse
+from groundwire.storage.verdicts import VerdictCache, size_of
 
 
 class Clock:

@@ -10,11 +10,11 @@ from typing import Any
 
 import httpx
 
-from proxy.config import Settings
-from proxy.server.app import build_app
-from proxy.telemetry import Telemetry
-from proxy.verification.judge import Judge
-from proxy.wiring import build_house
+from groundwire.config import Settings
+from groundwire.container import build_house
+from groundwire.http.app import build_app
+from groundwire.judge import Judge
+from groundwire.telemetry import Telemetry
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 KEY = "sk-umbrella"

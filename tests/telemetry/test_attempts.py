@@ -10,11 +10,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from proxy.config import Settings
-from proxy.server.app import build_app
-from proxy.telemetry import Telemetry
-from proxy.verification.judge import Judge
-from proxy.wiring import build_house
+from groundwire.config import Settings
+from groundwire.container import build_house
+from groundwire.http.app import build_app
+from groundwire.judge import Judge
+from groundwire.telemetry import Telemetry
 
 SETTINGS = Settings.model_validate(
     {

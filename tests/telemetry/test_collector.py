@@ -18,9 +18,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from receiver import Receiver, number, plain, receiving
 from talks import ANSWER, ASKED, CALLER, CHAT, KEY, SECRETS, Model, body, exchanged, run, serving
 
-from proxy.config import Telemetry as TelemetrySettings
-from proxy.gateway.deferred import told_of
-from proxy.telemetry import build_telemetry
+from groundwire.config import Telemetry as TelemetrySettings
+from groundwire.gateway.deferred import told_of
+from groundwire.telemetry import build_telemetry
 
 EVALUATION = "gen_ai.evaluation.result"
 STATED = "The board of Acme, after long talks with the unions, sold the plant in March."
@@ -157,8 +157,8 @@ def test_the_next_edition_of_the_conventions_names_metrics_anew(receiver: Receiv
 LOGGED = """
 import sys, structlog
 from talks import CALLER, Model, exchanged
-from proxy.config import Telemetry
-from proxy.telemetry import build_telemetry, configure_logs
+from groundwire.config import Telemetry
+from groundwire.telemetry import build_telemetry, configure_logs
 settings = Telemetry(otlp_endpoint=sys.argv[1])
 telemetry = build_telemetry(settings, {})
 configure_logs(settings, telemetry)

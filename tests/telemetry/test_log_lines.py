@@ -13,8 +13,8 @@ import structlog
 from opentelemetry.sdk.trace import TracerProvider
 from talks import Model, exchanged
 
-from proxy.config import Telemetry
-from proxy.telemetry import configure_logs, short_hash
+from groundwire.config import Telemetry
+from groundwire.telemetry import configure_logs, short_hash
 
 
 @pytest.fixture
@@ -124,8 +124,8 @@ def test_a_text_that_is_no_unicode_can_be_logged() -> None:
     """A model's name may hold a lone surrogate; the log goes to standard error all the same."""
     code = """
         import structlog
-        from proxy.config import Telemetry
-        from proxy.telemetry import configure_logs
+        from groundwire.config import Telemetry
+        from groundwire.telemetry import configure_logs
         configure_logs(Telemetry())
         structlog.get_logger("x").info("x", model="\\ud800 naïve")
     """
@@ -162,8 +162,8 @@ def test_what_libraries_warn_of_is_whole_where_content_is_captured(lines: Lines)
 
 CRASH = """
     import asyncio, logging
-    from proxy.config import Telemetry
-    from proxy.telemetry import configure_logs
+    from groundwire.config import Telemetry
+    from groundwire.telemetry import configure_logs
 
     async def failing():
         raise ValueError("the walrus factory")

@@ -16,21 +16,12 @@ from receiver import receiving
 from starlette.types import ASGIApp, Message
 from talks import ASKED, CALLER, CHAT, KEY, SECRETS, Model, run, serving
 
-from proxy.errors import ConfigError
-from proxy.telemetry.exposition import written
-from proxy.telemetry.instruments import OURS, Instrument, call_instruments
-from proxy.telemetry.metrics import OTHER, Counter, Histogram, Metrics, Models
-from proxy.types import (
-    Budget,
-    BudgetStatus,
-    ChoiceReport,
-    Claim,
-    Consistency,
-    Contradiction,
-    Judgement,
-    Report,
-    Verdict,
-)
+from groundwire.domain import Budget, BudgetStatus, Claim, Judgement, Verdict
+from groundwire.errors import ConfigError
+from groundwire.report import ChoiceReport, Consistency, Contradiction, Report
+from groundwire.telemetry.exposition import written
+from groundwire.telemetry.instruments import OURS, Instrument, call_instruments
+from groundwire.telemetry.metrics import OTHER, Counter, Histogram, Metrics, Models
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "observability.md").read_text(encoding="utf-8")
@@ -303,7 +294,7 @@ def test_the_table_of_metrics_is_that_of_the_instruments() -> None:
 
 
 def test_the_table_of_settings_names_each_of_them() -> None:
-    from proxy.config import Telemetry
+    from groundwire.config import Telemetry
 
     assert {row[0] for row in table("Settings")} == {f"telemetry.{name}" for name in Telemetry.model_fields}
 

@@ -17,13 +17,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 from talks import ASKED, CALLER, CHAT, KEY, SECRETS, Model, exchanged, run
 
-from proxy.config import Settings
-from proxy.config import Telemetry as TelemetrySettings
-from proxy.gateway.workers import Workers
-from proxy.server.app import build_app
-from proxy.telemetry import Telemetry, build_telemetry, short_hash
-from proxy.telemetry.metrics import Metrics
-from proxy.wiring import build_house
+from groundwire.config import Settings
+from groundwire.config import Telemetry as TelemetrySettings
+from groundwire.container import build_house
+from groundwire.gateway.workers import Workers
+from groundwire.http.app import build_app
+from groundwire.telemetry import Telemetry, build_telemetry, short_hash
+from groundwire.telemetry.metrics import Metrics
 
 
 class Recorder:
@@ -341,8 +341,8 @@ def test_what_runs_in_a_worker_belongs_to_the_trace_of_its_request() -> None:
 def test_nothing_heavy_is_imported_where_nothing_is_sent() -> None:
     code = """
         import sys
-        from proxy.config import Settings
-        from proxy.server.app import build_app
+        from groundwire.config import Settings
+        from groundwire.http.app import build_app
         build_app(Settings(), environ={})
         heavy = ("opentelemetry.sdk", "opentelemetry.exporter", "prometheus_client", "google.protobuf")
         print([name for name in sys.modules if name.startswith(heavy)])

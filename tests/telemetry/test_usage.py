@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proxy.telemetry.usage import Usage
+from groundwire.telemetry.usage import Usage
 
 
 @pytest.mark.parametrize(

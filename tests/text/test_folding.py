@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steps import is_linear
 
-from proxy.verification.folding import fold
+from groundwire.text.folding import fold
 
 TEXT = st.text(
     st.one_of(st.characters(exclude_characters="<＜﹤"), st.sampled_from(" \n\u00a0\u200b\u0301\u00ade“’—ﬁ"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.verification.jsontext import Misfit, Node, offsets_of, parse_object, read_tree, scalars
+from groundwire.text.jsontext import Misfit, Node, offsets_of, parse_object, read_tree, scalars
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=True) | st.text(max_size=20),

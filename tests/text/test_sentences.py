@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.verification.claims.clauses import clauses
-from proxy.verification.text.sentences import QUOTE_LIMIT, sentences
+from groundwire.claims.clauses import clauses
+from groundwire.text.sentences import QUOTE_LIMIT, sentences
 
 SENTENCES = {
     "plain": "It rose.| It fell.",

@@ -2,8 +2,7 @@
 
 import pytest
 
-from proxy.types import Headers
-from proxy.upstream.headers import (
+from groundwire.upstream.headers import (
     AllowList,
     HeaderRules,
     bearer,
@@ -13,6 +12,7 @@ from proxy.upstream.headers import (
     without_keys,
     x_api_key,
 )
+from groundwire.wire import Headers
 
 HOP_BY_HOP = (
     *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),

@@ -8,9 +8,9 @@ import pytest
 
 HOUSE = """
 import sys, json
-from proxy.config import Settings
-from proxy.server.app import build_app
-from proxy.wiring import build_house
+from groundwire.config import Settings
+from groundwire.http.app import build_app
+from groundwire.container import build_house
 settings = Settings(upstreams={"claude": {"dialect": "litellm", "litellm_model": "anthropic/*"}})
 build_app(settings, build_house(settings, {}))
 print(json.dumps(sorted(sys.modules)))
@@ -23,7 +23,7 @@ def run(code: str) -> str:
 
 def test_a_house_with_a_litellm_upstream_is_built_without_litellm_and_redis() -> None:
     modules = json.loads(run(HOUSE))
-    assert "proxy.upstream.litellm" in modules
+    assert "groundwire.upstream.litellm" in modules
     assert [name for name in modules if name.partition(".")[0] in ("litellm", "openai", "redis")] == []
 
 
@@ -34,9 +34,9 @@ def test_importing_the_package_brings_no_heavy_library(name: str) -> None:
 
 def test_judging_brings_no_library_of_the_edge() -> None:
     heavy = {"litellm", "pydantic", "httpx", "aiohttp", "starlette", "structlog", "opentelemetry", "asyncio"}
-    modules = json.loads(run("import sys, json, proxy.verification.examine; print(json.dumps(list(sys.modules)))"))
+    modules = json.loads(run("import sys, json, groundwire.pipeline; print(json.dumps(list(sys.modules)))"))
     assert heavy & {name.partition(".")[0] for name in modules} == set()
 
 
 def test_importing_the_package_loads_few_modules() -> None:
-    assert int(run("import sys; before = len(sys.modules); import proxy; print(len(sys.modules) - before)")) < 250
+    assert int(run("import sys; before = len(sys.modules); import groundwire; print(len(sys.modules) - before)")) < 250

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.errors import UpstreamBroken, UpstreamBusy
-from proxy.types import Call, Chunks, Reply
-from proxy.upstream.limits import LimitedUpstream, Pace, UpstreamLimits
+from groundwire.errors import UpstreamBroken, UpstreamBusy
+from groundwire.upstream.limits import LimitedUpstream, Pace, UpstreamLimits
+from groundwire.wire import Call, Chunks, Reply
 
 CALL = Call("POST", "/chat/completions", (), b"{}")
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from proxy.config import Settings
-from proxy.errors import BadRequest, UpstreamUnreachable
-from proxy.types import Call, Reply
-from proxy.upstream.litellm import LitellmUpstream
-from proxy.upstream.media import MediaHosts, read_host, remote_media
+from groundwire.config import Settings
+from groundwire.errors import BadRequest, UpstreamUnreachable
+from groundwire.upstream.litellm import LitellmUpstream
+from groundwire.upstream.media import MediaHosts, read_host, remote_media
+from groundwire.wire import Call, Reply
 
 URL = "http://evil.example/i.png"
 PIXEL = base64.b64decode(

@@ -12,9 +12,9 @@ from openai.types import EmbeddingCreateParams
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase as ChatParams
 from openai.types.completion_create_params import CompletionCreateParamsBase as CompletionParams
 
-from proxy.errors import BadRequest, UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
-from proxy.types import Call, Reply
-from proxy.upstream.litellm import LitellmUpstream
+from groundwire.errors import BadRequest, UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
+from groundwire.upstream.litellm import LitellmUpstream
+from groundwire.wire import Call, Reply
 
 SAID = "The sky is blue — naïve 🙂."
 ASKED = {

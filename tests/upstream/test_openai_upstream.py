@@ -8,7 +8,7 @@ import httpx
 import pytest
 import respx
 
-from proxy.errors import (
+from groundwire.errors import (
     BadRequest,
     RequestError,
     UpstreamBroken,
@@ -16,8 +16,8 @@ from proxy.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from proxy.types import Call, Headers, Reply
-from proxy.upstream.openai import OpenAIUpstream
+from groundwire.upstream.openai import OpenAIUpstream
+from groundwire.wire import Call, Headers, Reply
 
 BASE = "http://upstream.internal:8000/v1"
 

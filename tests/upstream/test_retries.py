@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.errors import (
+from groundwire.errors import (
     BadRequest,
     UpstreamBroken,
     UpstreamBusy,
@@ -14,8 +14,8 @@ from proxy.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from proxy.types import Reply
-from proxy.upstream.retries import ONCE, Outcome, Retries, named
+from groundwire.upstream.retries import ONCE, Outcome, Retries, named
+from groundwire.wire import Reply
 
 NOW = 1_800_000_000.0
 TWICE = Retries(count=2, first_wait=1.0, longest_wait=8.0, within=60.0)

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from proxy.errors import UnknownModel, UpstreamBusy, UpstreamUnreachable
-from proxy.types import Call, Reply
-from proxy.upstream.retries import Retries
-from proxy.upstream.router import Router, Served
+from groundwire.errors import UnknownModel, UpstreamBusy, UpstreamUnreachable
+from groundwire.upstream.retries import Retries
+from groundwire.upstream.router import Router, Served
+from groundwire.wire import Call, Reply
 
 
 class Named:

@@ -10,10 +10,10 @@ import aiohttp
 import httpx
 import pytest
 
-from proxy.errors import UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
-from proxy.types import Call, Reply
-from proxy.upstream.openai import OpenAIUpstream
-from proxy.upstream.transport import AiohttpTransport, translated
+from groundwire.errors import UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
+from groundwire.upstream.openai import OpenAIUpstream
+from groundwire.upstream.transport import AiohttpTransport, translated
+from groundwire.wire import Call, Reply
 
 Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.errors import TryLater
-from proxy.upstream.retries import seconds_to_wait
-from proxy.upstream.webhook import Webhook, signature, signing_key
+from groundwire.errors import TryLater
+from groundwire.upstream.retries import seconds_to_wait
+from groundwire.upstream.webhook import Webhook, signature, signing_key
 
 URL = "https://example.com/hook?of=ours"
 GUIDE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steps import growth
 
-from proxy.types import Violation
-from proxy.verification.schema import SchemaResult, read_evidence, validate_schema
+from groundwire.report import Violation
+from groundwire.verifiers.schema import SchemaResult, read_evidence, validate_schema
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -1,1 +1,1 @@
-"""Back ends that are queried for evidence: models, encoders, databases. `verification/` judges their answers."""
+"""Back ends that are queried for evidence: models, encoders, databases. The judgement itself is elsewhere and does no I/O."""

@@ -12,12 +12,13 @@ from typing import Any, Literal
 
 import structlog
 
-from proxy.dialects.encoding import Decoder
-from proxy.dialects.jsonbytes import dumps, loads
-from proxy.errors import UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
-from proxy.evidence.estimator import Limits, Meter
-from proxy.telemetry import Telemetry
-from proxy.types import Call, Headers, Reply, Unavailable
+from groundwire.backends.estimator import Limits, Meter
+from groundwire.dialects.encoding import Decoder
+from groundwire.dialects.jsonbytes import dumps, loads
+from groundwire.domain import Unavailable
+from groundwire.errors import UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
+from groundwire.telemetry import Telemetry
+from groundwire.wire import Call, Headers, Reply
 
 log = structlog.get_logger("groundwire.estimates")
 

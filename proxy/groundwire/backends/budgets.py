@@ -1,4 +1,4 @@
-"""Estimate the probabilities from which the information budgets of claims are computed (see `proxy.types.Budget`).
+"""Estimate the probabilities from which the information budgets of claims are computed (see `groundwire.types.Budget`).
 
 p1 is estimated for every claim, p0 only where it can affect the result. For a supported claim with several citations,
 the effect of each citation is estimated as well.
@@ -10,10 +10,18 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from proxy.evidence.estimator import Estimator
-from proxy.types import Budget, Citation, Claim, Estimate, Probability, Source
-from proxy.verification.information.budget import TARGET, TARGETS, Ablation, are_alike, measure, needs_p0, unasked
-from proxy.verification.information.scrub import leave_one_out, scrub, scrub_all
+from groundwire.backends.estimator import Estimator
+from groundwire.domain import Budget, Citation, Claim, Estimate, Probability, Source
+from groundwire.features.information_budget.scrub import leave_one_out, scrub, scrub_all
+from groundwire.scoring.budget import (
+    TARGET,
+    TARGETS,
+    Ablation,
+    are_alike,
+    measure,
+    needs_p0,
+    unasked,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proxy.evidence.asking import Asking, Body, Refused
-from proxy.evidence.estimator import groups
-from proxy.types import Claim, Estimate, Source, Unavailable
-from proxy.verification.information.budget import TARGETS, is_settled
-from proxy.verification.information.probability import unanimous_samples
-from proxy.verification.information.probe import Probe, ask, ask_all
-from proxy.verification.information.reply import Reply, from_openai, read, read_all, sampled, says, says_all
+from groundwire.backends.asking import Asking, Body, Refused
+from groundwire.backends.estimator import groups
+from groundwire.domain import Claim, Estimate, Source, Unavailable
+from groundwire.features.information_budget.logprobs import Reply, from_openai, read, read_all, sampled, says, says_all
+from groundwire.features.information_budget.probability import unanimous_samples
+from groundwire.features.information_budget.probe import Probe, ask, ask_all
+from groundwire.scoring.budget import TARGETS, is_settled
 
 _TOP = 20  # the most that OpenAI's API, Ollama and vLLM return for one token
 THINKING_TOKENS = 2048

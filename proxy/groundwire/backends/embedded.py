@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from proxy.errors import Overload
-from proxy.types import Claim, Estimate, Policy, Source, Unavailable
-from proxy.verification.context.index import Context
-from proxy.verification.information.worded import believed
-from proxy.verification.judge import Judge
+from groundwire.domain import Claim, Estimate, Source, Unavailable
+from groundwire.errors import Overload
+from groundwire.evidence.index import Context
+from groundwire.features.information_budget.lexical_estimate import believed
+from groundwire.judge import Judge
+from groundwire.policy import Policy
 
 Run = Callable[[Callable[[], Sequence[Estimate]]], Awaitable[Sequence[Estimate]]]
 """Run a CPU-bound job off the event loop; raises Overload when there is no capacity."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from proxy.types import Claim, Estimate, Source
+from groundwire.domain import Claim, Estimate, Source
 
 
 class Estimator(Protocol):

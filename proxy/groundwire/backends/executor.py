@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proxy.dialects.answer import Answer
-from proxy.dialects.chat import CHAT
-from proxy.evidence.asking import Asking, Refused
-from proxy.types import Unavailable
+from groundwire.backends.asking import Asking, Refused
+from groundwire.dialects.answer import Answer
+from groundwire.dialects.chat import CHAT
+from groundwire.domain import Unavailable
 
 _MAX_TOKENS = 200
 

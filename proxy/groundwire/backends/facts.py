@@ -21,8 +21,8 @@ from sqlalchemy import URL, RowMapping, TextClause, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
-from proxy.types import Source
-from proxy.verification.verifiers.facts import Period, Value, facts_source
+from groundwire.domain import Source
+from groundwire.verifiers.numbers.facts import Period, Value, facts_source
 
 Reason = Literal[
     "missing_parameter", "bad_parameter", "timeout", "error", "bad_columns", "not_a_number", "no_row", "row_limit"

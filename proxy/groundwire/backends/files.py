@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proxy.errors import ConfigError
+from groundwire.errors import ConfigError
 
 NAMES = (
     "model.onnx",

@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
-from proxy.evidence.judge_prompts import Kind
-from proxy.types import Unavailable
-from proxy.verification.entailment.model import Entailment, Opinion
-from proxy.verification.information.reply import Reply, Token
+from groundwire.backends.judge_prompts import Kind
+from groundwire.domain import Unavailable
+from groundwire.features.information_budget.logprobs import Reply, Token
+from groundwire.verifiers.entailment.model import Entailment, Opinion
 
 UNWEIGHED = 0.95
 """The probability of an answer where the server gives none: the share that chat models are right, roughly."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from proxy.errors import ConfigError
-from proxy.types import Source
-from proxy.verification.entailment.model import Question
-from proxy.verification.information.probe import CLAIM_HEADING, CONTEXT_HEADING, quote
+from groundwire.domain import Source
+from groundwire.errors import ConfigError
+from groundwire.features.information_budget.probe import CLAIM_HEADING, CONTEXT_HEADING, quote
+from groundwire.verifiers.entailment.model import Question
 
 Kind = Literal["stated", "contradicted", "silent"]
 Message = Mapping[str, str]

@@ -7,14 +7,14 @@ from collections.abc import Callable, Coroutine, Mapping, MutableMapping, Sequen
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from proxy.evidence import service
-from proxy.evidence.asking import Asking, Body, Refused
-from proxy.evidence.chat import THINKING_TOKENS
-from proxy.evidence.judge_answers import read_answer
-from proxy.evidence.judge_prompts import PromptProfile
-from proxy.types import Claim, Probability, Unavailable
-from proxy.verification.entailment.model import Entailment, Opinion, Question, State
-from proxy.verification.information.reply import Reply, from_openai
+from groundwire.backends import service
+from groundwire.backends.asking import Asking, Body, Refused
+from groundwire.backends.chat import THINKING_TOKENS
+from groundwire.backends.judge_answers import read_answer
+from groundwire.backends.judge_prompts import PromptProfile
+from groundwire.domain import Claim, Probability, Unavailable
+from groundwire.features.information_budget.logprobs import Reply, from_openai
+from groundwire.verifiers.entailment.model import Entailment, Opinion, Question, State
 
 T = TypeVar("T")
 

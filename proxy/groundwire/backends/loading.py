@@ -11,13 +11,13 @@ from pathlib import Path
 
 import structlog
 
-from proxy.config import SHIPPED, JudgeSettings
-from proxy.errors import ConfigError
-from proxy.evidence.files import Files, find_files
-from proxy.evidence.profiles import ModelSource, find_model
-from proxy.verification.entailment.combination import Combination, read_combination
-from proxy.verification.entailment.model import EntailmentModel, Opinion, Question, State
-from proxy.verification.judge import Judge
+from groundwire.backends.files import Files, find_files
+from groundwire.backends.profiles import ModelSource, find_model
+from groundwire.config import SHIPPED, JudgeSettings
+from groundwire.errors import ConfigError
+from groundwire.judge import Judge
+from groundwire.verifiers.entailment.combination import Combination, read_combination
+from groundwire.verifiers.entailment.model import EntailmentModel, Opinion, Question, State
 
 log = structlog.get_logger("groundwire.judge")
 
@@ -93,13 +93,13 @@ def judge_identity(settings: JudgeSettings) -> str:
 
 
 def _files(source: ModelSource) -> Files:
-    shipped = str(package_files("proxy.evidence").joinpath("shipped"))
+    shipped = str(package_files("groundwire.backends").joinpath("shipped"))
     return find_files(shipped if source.model == SHIPPED else source.model, source.revision, source.file)
 
 
 def _model(files: Files, source: ModelSource) -> EntailmentModel:
     try:
-        from proxy.evidence.onnx import EVIDENCE, Format, OnnxModel
+        from groundwire.backends.onnx import EVIDENCE, Format, OnnxModel
     except ImportError as error:
         raise ConfigError([f"judge.by: {error.name} is not installed; judge.by: off needs none"]) from error
     format_ = Format(source.template or EVIDENCE, source.max_tokens, source.supported_label, source.layout)

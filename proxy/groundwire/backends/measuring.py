@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from proxy.evidence.estimator import Estimator
-from proxy.types import Budget, Claim, Method, Source, Unavailable
-from proxy.verification.information.budget import TARGETS, measure, unasked
-from proxy.verification.information.cascade import unknown_citations
-from proxy.verification.information.scrub import scrub_all
+from groundwire.backends.estimator import Estimator
+from groundwire.domain import Budget, Claim, Method, Source, Unavailable
+from groundwire.features.information_budget.cascade import unknown_citations
+from groundwire.features.information_budget.scrub import scrub_all
+from groundwire.scoring.budget import TARGETS, measure, unasked
 
 TargetOf = Callable[[Method], float]
 """The probability that a claim must reach, by the method of its estimate."""

@@ -20,11 +20,11 @@ import structlog
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from proxy.errors import ConfigError
-from proxy.evidence.files import Files
-from proxy.evidence.labels import contradicting, supporting
-from proxy.evidence.pairs import LAYOUTS, Layout, Pair
-from proxy.verification.entailment.model import Entailment, Question, State
+from groundwire.backends.files import Files
+from groundwire.backends.labels import contradicting, supporting
+from groundwire.backends.pairs import LAYOUTS, Layout, Pair
+from groundwire.errors import ConfigError
+from groundwire.verifiers.entailment.model import Entailment, Question, State
 
 log = structlog.get_logger("groundwire.judge")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tokenizers import Encoding, Tokenizer
 
-from proxy.verification.words import Word, words
+from groundwire.text.words import Word, words
 
 Span = tuple[int, int]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from proxy.config import SHIPPED, JudgeSettings
-from proxy.errors import ConfigError
+from groundwire.config import SHIPPED, JudgeSettings
+from groundwire.errors import ConfigError
 
 MAX_TOKENS = 512
 """The maximum length of a pair if neither settings nor profile set one."""

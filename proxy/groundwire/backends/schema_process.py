@@ -16,11 +16,11 @@ from typing import Any
 
 import structlog
 
-from proxy.dialects.jsonbytes import dumps
-from proxy.types import Violation
-from proxy.verification import json_schema
-from proxy.verification.json_schema import HEADER
-from proxy.verification.schema import TOO_LONG_ANSWER, SchemaResult, violations_of
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.report import Violation
+from groundwire.verifiers import json_schema
+from groundwire.verifiers.json_schema import HEADER
+from groundwire.verifiers.schema import TOO_LONG_ANSWER, SchemaResult, violations_of
 
 log = structlog.get_logger("groundwire.schema")
 

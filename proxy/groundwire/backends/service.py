@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proxy.evidence.asking import Asking, Refused
-from proxy.evidence.estimator import groups
-from proxy.types import Claim, Estimate, Probability, Source, Unavailable
+from groundwire.backends.asking import Asking, Refused
+from groundwire.backends.estimator import groups
+from groundwire.domain import Claim, Estimate, Probability, Source, Unavailable
 
 VERSION = 1
 

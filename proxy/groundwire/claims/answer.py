@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from proxy.types import Claim, Policy
-from proxy.verification.claims.blocks import LEAD_LIMIT
-from proxy.verification.claims.fields import fields, json_of
-from proxy.verification.claims.prose import NUMBER_WORDS, Draft, prose
+from groundwire.claims.blocks import LEAD_LIMIT
+from groundwire.claims.fields import fields, json_of
+from groundwire.claims.prose import NUMBER_WORDS, Draft, prose
+from groundwire.domain import Claim
+from groundwire.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ import re
 from itertools import pairwise
 from typing import NamedTuple
 
-from proxy.verification.claims.certainty import PLAIN, confidence_of
-from proxy.verification.claims.cited import find_marks
-from proxy.verification.claims.clauses import tells_a_fact
-from proxy.verification.claims.phrases import (
+from groundwire.claims.abstentions import says_not_told
+from groundwire.claims.certainty import PLAIN, confidence_of
+from groundwire.claims.cited import find_marks
+from groundwire.claims.clauses import tells_a_fact
+from groundwire.claims.phrases import (
     AFTER_IMPERATIVE,
     ANSWERED,
     ANSWERING,
@@ -37,7 +38,6 @@ from proxy.verification.claims.phrases import (
     SOURCE_WORDS,
     telling_words,
 )
-from proxy.verification.claims.silence import says_not_told
 
 SKIP_REASONS = {
     "question": "It asks.",

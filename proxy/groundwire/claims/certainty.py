@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from proxy.verification.claims.phrases import BOOSTERS, CONFIDENCES, NO_HEDGES, telling_words
+from groundwire.claims.phrases import BOOSTERS, CONFIDENCES, NO_HEDGES, telling_words
 
 PLAIN = 0.9
 """The stated confidence assumed for a statement without hedge or booster."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from proxy.verification.text.sentences import kept_whole
+from groundwire.text.sentences import kept_whole
 
 _JOINT = re.compile(
     r"(?P<semicolon>;)\s+(?=\w)|,\s+(?=(?:and|but|while|whereas|yet|however|although|though),?\s)|\s(?=but\s)",

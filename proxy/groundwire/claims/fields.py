@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from proxy.verification.claims.blocks import LEAD_LIMIT
-from proxy.verification.claims.certainty import PLAIN, named_confidence
-from proxy.verification.claims.prose import Draft, prose, unfenced
-from proxy.verification.jsontext import Value, offsets_of, parse_object, scalars
+from groundwire.claims.blocks import LEAD_LIMIT
+from groundwire.claims.certainty import PLAIN, named_confidence
+from groundwire.claims.prose import Draft, prose, unfenced
+from groundwire.text.jsontext import Value, offsets_of, parse_object, scalars
 
 _LABEL_KEYS = frozenset(
     "id type status role format kind version schema $schema language lang success error uuid".split()

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from proxy.types import ClaimKind
-from proxy.verification.claims.assertions import Stance, is_lead_in, is_only_sources, is_question, stance
-from proxy.verification.claims.blocks import LEAD_LIMIT, Block, blocks
-from proxy.verification.claims.certainty import PLAIN, is_only_confidence
-from proxy.verification.claims.cited import find_marks, labels_of, without
-from proxy.verification.claims.clauses import clauses, halves
-from proxy.verification.text.sentences import sentences
+from groundwire.claims.assertions import Stance, is_lead_in, is_only_sources, is_question, stance
+from groundwire.claims.blocks import LEAD_LIMIT, Block, blocks
+from groundwire.claims.certainty import PLAIN, is_only_confidence
+from groundwire.claims.cited import find_marks, labels_of, without
+from groundwire.claims.clauses import clauses, halves
+from groundwire.domain import ClaimKind
+from groundwire.text.sentences import sentences
 
 
 class Draft(NamedTuple):

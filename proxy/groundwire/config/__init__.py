@@ -3,14 +3,14 @@
 Every key can be set by a variable, such as `GROUNDWIRE_SERVER__PORT`, which overrides the file.
 """
 
-from proxy.config.grounding import SHIPPED, JudgeSettings, Tolerance
-from proxy.config.hallucination import Backend
-from proxy.config.reading import load_settings
-from proxy.config.server import Admin, Mcp, Server
-from proxy.config.settings import Settings
-from proxy.config.telemetry import Telemetry
-from proxy.config.upstreams import Upstream
-from proxy.config.values import seconds, without_passwords
+from groundwire.config.grounding import SHIPPED, JudgeSettings, Tolerance
+from groundwire.config.hallucination import Backend
+from groundwire.config.reading import load_settings
+from groundwire.config.server import Admin, Mcp, Server
+from groundwire.config.settings import Settings
+from groundwire.config.telemetry import Telemetry
+from groundwire.config.upstreams import Upstream
+from groundwire.config.values import seconds, without_passwords
 
 __all__ = [
     "SHIPPED",

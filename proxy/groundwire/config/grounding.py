@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from proxy.config.values import Days, Duration, Secretive, Section, Share, Size, require_scheme
+from groundwire.config.values import Days, Duration, Secretive, Section, Share, Size, require_scheme
 
 SHIPPED = "shipped"
 """The name of the bundled entailment model."""

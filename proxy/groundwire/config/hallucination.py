@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from proxy.config.values import Duration, Secretive, Section, Share, require_scheme, without_passwords
-from proxy.types import Operation
+from groundwire.config.values import Duration, Secretive, Section, Share, require_scheme, without_passwords
+from groundwire.domain import Operation
 
 BackendName = Literal["self", "haiku", "external", "local"]
 
@@ -33,7 +33,7 @@ class Asking(Section):
 
 
 class MemoryGate(Asking):
-    """The check of facts before they are stored; for its options see `proxy.verification.memory.GatePolicy`."""
+    """The check of facts before they are stored; for its options see `groundwire.features.memory.GatePolicy`."""
 
     min_confidence: Share = 0.5
     reject_unsupported: bool = True

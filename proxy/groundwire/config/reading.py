@@ -12,11 +12,11 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from proxy.config.grounding import Tolerance
-from proxy.config.settings import Settings
-from proxy.config.upstreams import DEFAULT_UPSTREAMS, Upstream
-from proxy.config.variables import PREFIX, KeyPath, described, key_path, stray, unknown
-from proxy.errors import ConfigError
+from groundwire.config.grounding import Tolerance
+from groundwire.config.settings import Settings
+from groundwire.config.upstreams import DEFAULT_UPSTREAMS, Upstream
+from groundwire.config.variables import PREFIX, KeyPath, described, key_path, stray, unknown
+from groundwire.errors import ConfigError
 
 Path_ = KeyPath
 

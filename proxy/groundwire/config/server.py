@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from proxy.config.values import Duration, Section, Size
+from groundwire.config.values import Duration, Section, Size
 
 
 def _none(value: Any) -> Any:

@@ -6,7 +6,7 @@ from itertools import chain
 
 from pydantic import Field, model_validator
 
-from proxy.config.grounding import (
+from groundwire.config.grounding import (
     ConfidenceSettings,
     ConsistencySettings,
     Correction,
@@ -18,14 +18,14 @@ from proxy.config.grounding import (
     Thresholds,
     Tolerance,
 )
-from proxy.config.hallucination import Hallucination
-from proxy.config.server import Admin, Mcp, Server, Stream
-from proxy.config.stores import Cache, Facts, Jobs, Store, Webhook
-from proxy.config.telemetry import Telemetry
-from proxy.config.upstreams import DEFAULT_UPSTREAMS, Upstream
-from proxy.config.values import Section
-from proxy.types import ModelPolicy, NumericPolicy, Policy, QuotePolicy
-from proxy.types import Thresholds as ThresholdPolicy
+from groundwire.config.hallucination import Hallucination
+from groundwire.config.server import Admin, Mcp, Server, Stream
+from groundwire.config.stores import Cache, Facts, Jobs, Store, Webhook
+from groundwire.config.telemetry import Telemetry
+from groundwire.config.upstreams import DEFAULT_UPSTREAMS, Upstream
+from groundwire.config.values import Section
+from groundwire.policy import ModelPolicy, NumericPolicy, Policy, QuotePolicy
+from groundwire.policy import Thresholds as ThresholdPolicy
 
 
 class Settings(Section):

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from proxy.config.values import Duration, Secretive, Section, Size, require_scheme
+from groundwire.config.values import Duration, Secretive, Section, Size, require_scheme
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|--[^\n]*")
 _ONE_QUERY = re.compile(r"\s*(?:SELECT|WITH|VALUES)\b[^;]*;?\s*", re.IGNORECASE)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from proxy.config.values import Duration, Secretive, Section, require_scheme
+from groundwire.config.values import Duration, Secretive, Section, require_scheme
 
 
 class Telemetry(Section):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from proxy.config.values import Duration, Section
+from groundwire.config.values import Duration, Section
 
 _NOT_TO_BE_SET = ("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect")
 _OLLAMA_PORT = ":11434"

@@ -8,8 +8,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from proxy.config.settings import Settings
-from proxy.config.upstreams import Upstream
+from groundwire.config.settings import Settings
+from groundwire.config.upstreams import Upstream
 
 PREFIX = "GROUNDWIRE_"
 

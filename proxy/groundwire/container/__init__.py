@@ -1,6 +1,6 @@
 """Build the components from the settings; the only folder that names every concrete class."""
 
-from proxy.wiring.build import build_house
-from proxy.wiring.house import House
+from groundwire.container.build import build_house
+from groundwire.container.container import House
 
 __all__ = ["House", "build_house"]

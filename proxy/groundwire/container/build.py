@@ -8,33 +8,14 @@ from dataclasses import replace
 
 import httpx
 
-from proxy.config import Settings
-from proxy.evidence.loading import judge_identity, start_judge
-from proxy.gateway.cascade import ModelStage
-from proxy.gateway.checks import Checks
-from proxy.gateway.completion import Completions, CompletionSettings
-from proxy.gateway.correction import CorrectionSettings, Corrector
-from proxy.gateway.earlier import EarlierAnswers
-from proxy.gateway.grounding import Grounder
-from proxy.gateway.passthrough import PassThrough
-from proxy.gateway.proving import Prover
-from proxy.gateway.recall import Recaller
-from proxy.gateway.record import Recorder
-from proxy.gateway.room import Room
-from proxy.gateway.sampling import Sampler, SamplingSettings
-from proxy.gateway.stream import StreamSettings
-from proxy.gateway.verify import Verification
-from proxy.gateway.workers import Workers
-from proxy.stores.reports import Reports
-from proxy.telemetry import Telemetry, build_telemetry
-from proxy.upstream.transport import AiohttpTransport
-from proxy.verification.judge import Judge
-from proxy.wiring.house import House
-from proxy.wiring.judging import build_language_judges
-from proxy.wiring.later import build_later
-from proxy.wiring.models import build_auditor, build_estimators, build_memory
-from proxy.wiring.site import Estate, Site
-from proxy.wiring.stores import (
+from groundwire.backends.loading import judge_identity, start_judge
+from groundwire.config import Settings
+from groundwire.container.container import House
+from groundwire.container.deferred import build_later
+from groundwire.container.judging import build_language_judges
+from groundwire.container.models import build_auditor, build_estimators, build_memory
+from groundwire.container.site import Estate, Site
+from groundwire.container.stores import (
     build_estimate_cache,
     build_facts,
     build_history,
@@ -42,7 +23,26 @@ from proxy.wiring.stores import (
     build_verdict_cache,
     connect_redis,
 )
-from proxy.wiring.upstreams import build_router
+from groundwire.container.upstreams import build_router
+from groundwire.gateway.byte_budget import Room
+from groundwire.gateway.cascade import ModelStage
+from groundwire.gateway.checks import Checks
+from groundwire.gateway.completion import Completions, CompletionSettings
+from groundwire.gateway.correction import CorrectionSettings, Corrector
+from groundwire.gateway.earlier import EarlierAnswers
+from groundwire.gateway.grounding import Grounder
+from groundwire.gateway.passthrough import PassThrough
+from groundwire.gateway.proving import Prover
+from groundwire.gateway.recall import Recaller
+from groundwire.gateway.record import Recorder
+from groundwire.gateway.sampling import Sampler, SamplingSettings
+from groundwire.gateway.stream import StreamSettings
+from groundwire.gateway.verify import Verification
+from groundwire.gateway.workers import Workers
+from groundwire.judge import Judge
+from groundwire.storage.reports import Reports
+from groundwire.telemetry import Telemetry, build_telemetry
+from groundwire.upstream.transport import AiohttpTransport
 
 _DECIDE_ESTIMATES = ("cache", "hallucination", "upstreams", "judge")  # settings that a model's estimates depend on
 

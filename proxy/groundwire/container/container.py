@@ -6,18 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from proxy.config import Settings
-from proxy.dialects.jsonbytes import dumps
-from proxy.gateway.checks import Checks
-from proxy.gateway.completion import Completions
-from proxy.gateway.deferred import Later
-from proxy.gateway.estimators import Estimators
-from proxy.gateway.passthrough import PassThrough
-from proxy.gateway.workers import Workers
-from proxy.stores.limits import Limiter, LocalLimits
-from proxy.stores.reports import Reports
-from proxy.telemetry import Telemetry
-from proxy.telemetry.instruments import (
+from groundwire.config import Settings
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.gateway.checks import Checks
+from groundwire.gateway.completion import Completions
+from groundwire.gateway.deferred import Later
+from groundwire.gateway.estimators import Estimators
+from groundwire.gateway.passthrough import PassThrough
+from groundwire.gateway.workers import Workers
+from groundwire.judge import Judge
+from groundwire.storage.limits import Limiter, LocalLimits
+from groundwire.storage.reports import Reports
+from groundwire.telemetry import Telemetry
+from groundwire.telemetry.instruments import (
     DEGRADED,
     JOBS_LOST,
     JOBS_WAITING,
@@ -27,13 +28,12 @@ from proxy.telemetry.instruments import (
     STORE_LOST,
     STORE_WAITING,
 )
-from proxy.telemetry.metrics import Reading
-from proxy.verification.judge import Judge
+from groundwire.telemetry.metrics import Reading
 
 if TYPE_CHECKING:
-    from proxy.evidence.facts import FactsDatabase
-    from proxy.stores.history.history import History
-    from proxy.stores.shared.redis import SharedRedis
+    from groundwire.backends.facts import FactsDatabase
+    from groundwire.storage.history.history import History
+    from groundwire.storage.shared.redis import SharedRedis
 
 _SETTLE_S = 5.0  # at shutdown, for reports in progress
 

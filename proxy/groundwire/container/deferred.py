@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from proxy.errors import ConfigError
-from proxy.gateway.checks import Checks
-from proxy.gateway.deferred import CHECK, EXAMINATION, WEBHOOK, Later, told_of
-from proxy.gateway.grounding import Grounder
-from proxy.stores.jobs.jobs import Jobs
-from proxy.stores.jobs.work import JobStore, Work
-from proxy.upstream.webhook import Webhook
-from proxy.wiring.site import Site
+from groundwire.container.site import Site
+from groundwire.errors import ConfigError
+from groundwire.gateway.checks import Checks
+from groundwire.gateway.deferred import CHECK, EXAMINATION, WEBHOOK, Later, told_of
+from groundwire.gateway.grounding import Grounder
+from groundwire.storage.jobs.jobs import Jobs
+from groundwire.storage.jobs.work import JobStore, Work
+from groundwire.upstream.webhook import Webhook
 
 
 def build_later(site: Site, grounder: Grounder, checks: Checks) -> Later | None:

@@ -11,23 +11,23 @@ from threading import Thread
 import httpx
 from cachetools import LRUCache
 
-from proxy.config import Settings
-from proxy.errors import ConfigError, UnknownModel
-from proxy.evidence.asking import Asking
-from proxy.evidence.estimator import Limits, Meter
-from proxy.evidence.judge_prompts import find_prompt_profile
-from proxy.evidence.language import ChatJudge, LanguageJudge, ServiceJudge
-from proxy.evidence.loading import load_judge
-from proxy.gateway.estimators import Asker
-from proxy.gateway.judging import LanguageJudges, OpenJudge
-from proxy.telemetry import Telemetry
-from proxy.types import Headers
-from proxy.upstream.openai import OpenAIUpstream
-from proxy.upstream.router import Route, Router
-from proxy.upstream.transport import AiohttpTransport
-from proxy.verification.judge import Judge
-from proxy.wiring.site import Estate, Site
-from proxy.wiring.upstreams import build_router
+from groundwire.backends.asking import Asking
+from groundwire.backends.estimator import Limits, Meter
+from groundwire.backends.judge_prompts import find_prompt_profile
+from groundwire.backends.language import ChatJudge, LanguageJudge, ServiceJudge
+from groundwire.backends.loading import load_judge
+from groundwire.config import Settings
+from groundwire.container.site import Estate, Site
+from groundwire.container.upstreams import build_router
+from groundwire.errors import ConfigError, UnknownModel
+from groundwire.gateway.estimators import Asker
+from groundwire.gateway.judging import LanguageJudges, OpenJudge
+from groundwire.judge import Judge
+from groundwire.telemetry import Telemetry
+from groundwire.upstream.openai import OpenAIUpstream
+from groundwire.upstream.router import Route, Router
+from groundwire.upstream.transport import AiohttpTransport
+from groundwire.wire import Headers
 
 _MAX_MODELS = 1024  # whose form of the question is remembered: with `self`, clients name the models
 

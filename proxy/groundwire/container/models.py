@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import asyncio
 
-from proxy.evidence.asking import Asking
-from proxy.evidence.chat import ChatEstimator
-from proxy.evidence.embedded import EmbeddedEstimator
-from proxy.evidence.estimator import Limits, Meter
-from proxy.evidence.executor import ChatExecutor
-from proxy.evidence.service import ServiceEstimator
-from proxy.gateway.estimators import Asker, Backend, Estimators, OpenBackend
-from proxy.gateway.memory import Memory
-from proxy.gateway.proving import Prover
-from proxy.gateway.trace import Auditor, Executor
-from proxy.gateway.workers import Workers
-from proxy.stores.cache import Cache
-from proxy.stores.facts import MemoryFacts
-from proxy.telemetry import Telemetry
-from proxy.types import Estimate, Headers
-from proxy.upstream.openai import OpenAIUpstream
-from proxy.upstream.router import Route, Router
-from proxy.verification.judge import Judge
-from proxy.verification.memory import GatePolicy
-from proxy.wiring.site import Site
+from groundwire.backends.asking import Asking
+from groundwire.backends.chat import ChatEstimator
+from groundwire.backends.embedded import EmbeddedEstimator
+from groundwire.backends.estimator import Limits, Meter
+from groundwire.backends.executor import ChatExecutor
+from groundwire.backends.service import ServiceEstimator
+from groundwire.container.site import Site
+from groundwire.domain import Estimate
+from groundwire.features.memory import GatePolicy
+from groundwire.gateway.estimators import Asker, Backend, Estimators, OpenBackend
+from groundwire.gateway.memory import Memory
+from groundwire.gateway.proving import Prover
+from groundwire.gateway.trace import Auditor, Executor
+from groundwire.gateway.workers import Workers
+from groundwire.judge import Judge
+from groundwire.storage.cache import Cache
+from groundwire.storage.facts import MemoryFacts
+from groundwire.telemetry import Telemetry
+from groundwire.upstream.openai import OpenAIUpstream
+from groundwire.upstream.router import Route, Router
+from groundwire.wire import Headers
 
 
 def build_estimators(

@@ -8,11 +8,11 @@ from typing import TypeVar
 
 import httpx
 
-from proxy.config import Settings
-from proxy.errors import ConfigError
-from proxy.telemetry import Telemetry
-from proxy.upstream.upstream import Upstream
-from proxy.wiring.house import House
+from groundwire.config import Settings
+from groundwire.container.container import House
+from groundwire.errors import ConfigError
+from groundwire.telemetry import Telemetry
+from groundwire.upstream.upstream import Upstream
 
 T = TypeVar("T")
 

@@ -7,27 +7,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.config import Settings
-from proxy.config.stores import Cache as CacheSettings
-from proxy.config.stores import Facts, Store
-from proxy.errors import ConfigError
-from proxy.gateway.estimators import estimate_cache
-from proxy.stores.cache import Cache
-from proxy.stores.limits import Limiter, LocalLimits
-from proxy.stores.verdicts import VerdictCache
-from proxy.types import Estimate, Judgement, Probability
+from groundwire.config import Settings
+from groundwire.config.stores import Cache as CacheSettings
+from groundwire.config.stores import Facts, Store
+from groundwire.domain import Estimate, Judgement, Probability
+from groundwire.errors import ConfigError
+from groundwire.gateway.estimators import estimate_cache
+from groundwire.storage.cache import Cache
+from groundwire.storage.limits import Limiter, LocalLimits
+from groundwire.storage.verdicts import VerdictCache
 
 if TYPE_CHECKING:
-    from proxy.evidence.facts import FactsDatabase
-    from proxy.stores.history.history import History
-    from proxy.stores.shared.redis import SharedRedis
+    from groundwire.backends.facts import FactsDatabase
+    from groundwire.storage.history.history import History
+    from groundwire.storage.shared.redis import SharedRedis
 
 
 def connect_redis(cache: CacheSettings) -> SharedRedis | None:
     """Build the client of the Redis that replicas share, if configured. Raises ConfigError for an invalid URL."""
     if cache.redis_url is None:
         return None
-    from proxy.stores.shared.redis import SharedRedis
+    from groundwire.storage.shared.redis import SharedRedis
 
     try:
         return SharedRedis(cache.redis_url, cache.redis_timeout)
@@ -40,7 +40,7 @@ def build_verdict_cache(settings: Settings, shared: SharedRedis | None) -> Verdi
     entries, size, ttl = settings.cache.max_entries, settings.cache.max_size, settings.cache.ttl
     if shared is None:
         return VerdictCache(entries, ttl, max_size=size)
-    from proxy.stores.shared.values import SharedValues
+    from groundwire.storage.shared.values import SharedValues
 
     return VerdictCache(entries, ttl, further=SharedValues(shared, "verdict", Judgement, ttl), max_size=size)
 
@@ -50,7 +50,7 @@ def build_estimate_cache(settings: Settings, shared: SharedRedis | None) -> Cach
     entries, size, ttl = settings.cache.max_entries, settings.cache.max_size, settings.hallucination.cache_ttl
     if shared is None:
         return estimate_cache(entries, ttl, max_size=size)
-    from proxy.stores.shared.values import SharedValues
+    from groundwire.storage.shared.values import SharedValues
 
     return estimate_cache(entries, ttl, SharedValues[Estimate](shared, "estimate", Probability, ttl), size)
 
@@ -59,7 +59,7 @@ def build_limiter(shared: SharedRedis | None) -> Limiter:
     """Build the rate limiter of clients: for this process, or shared by all replicas."""
     if shared is None:
         return LocalLimits()
-    from proxy.stores.shared.limits import SharedLimits
+    from groundwire.storage.shared.limits import SharedLimits
 
     return SharedLimits(shared, LocalLimits())
 
@@ -68,10 +68,10 @@ def build_history(store: Store) -> History | None:
     """Open the database of exchanges, if configured."""
     if store.url is None:
         return None
-    from proxy.stores.history.database import Database
-    from proxy.stores.history.history import History
-    from proxy.stores.history.retention import Keep
-    from proxy.stores.history.writer import WriterSettings
+    from groundwire.storage.history.database import Database
+    from groundwire.storage.history.history import History
+    from groundwire.storage.history.retention import Keep
+    from groundwire.storage.history.writer import WriterSettings
 
     writing = WriterSettings(store.content, store.interval, store.batch, store.queue, store.queue_size)
     keep = Keep(store.keep, store.keep_count, store.keep_audit)
@@ -82,7 +82,7 @@ def build_facts(facts: Facts) -> FactsDatabase | None:
     """Open the database of facts, if configured."""
     if facts.url is None:
         return None
-    from proxy.evidence.facts import FactsDatabase, Template
+    from groundwire.backends.facts import FactsDatabase, Template
 
     templates = [Template(name, sql) for name, sql in facts.templates.items()]
     return FactsDatabase(facts.url, templates, facts.timeout, facts.max_rows)

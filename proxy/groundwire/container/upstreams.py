@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from proxy.config import Upstream as UpstreamSettings
-from proxy.errors import ConfigError
-from proxy.upstream.headers import ANTHROPIC_VERSION, AllowList, HeaderRules, bearer, x_api_key
-from proxy.upstream.limits import LimitedUpstream, UpstreamLimits
-from proxy.upstream.litellm import LitellmUpstream
-from proxy.upstream.media import MediaHosts, read_host
-from proxy.upstream.openai import OpenAIUpstream
-from proxy.upstream.retries import Retries
-from proxy.upstream.router import Router, Served
-from proxy.upstream.upstream import Upstream
-from proxy.wiring.site import Site
+from groundwire.config import Upstream as UpstreamSettings
+from groundwire.container.site import Site
+from groundwire.errors import ConfigError
+from groundwire.upstream.headers import ANTHROPIC_VERSION, AllowList, HeaderRules, bearer, x_api_key
+from groundwire.upstream.limits import LimitedUpstream, UpstreamLimits
+from groundwire.upstream.litellm import LitellmUpstream
+from groundwire.upstream.media import MediaHosts, read_host
+from groundwire.upstream.openai import OpenAIUpstream
+from groundwire.upstream.retries import Retries
+from groundwire.upstream.router import Router, Served
+from groundwire.upstream.upstream import Upstream
 
 
 def build_router(site: Site) -> Router:

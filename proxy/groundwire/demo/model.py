@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from proxy.demo.scenarios import SCENARIOS
+from groundwire.demo.scenarios import SCENARIOS
 
 MODEL = "groundwire-demo"
 _UNKNOWN = "I am the demo model of Groundwire and know three answers only; this is none of them."

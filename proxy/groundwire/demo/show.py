@@ -18,14 +18,14 @@ from rich.console import Console
 from rich.rule import Rule
 from starlette.applications import Starlette
 
-from proxy.config import Settings, Upstream
-from proxy.demo.model import MODEL, build_model
-from proxy.demo.scenarios import SCENARIOS, Scenario
-from proxy.evidence.loading import load_judge
-from proxy.server.app import build_app
-from proxy.telemetry import configure_logs
-from proxy.terminal import view
-from proxy.wiring.build import build_house
+from groundwire.backends.loading import load_judge
+from groundwire.config import Settings, Upstream
+from groundwire.container.build import build_house
+from groundwire.demo.model import MODEL, build_model
+from groundwire.demo.scenarios import SCENARIOS, Scenario
+from groundwire.http.app import build_app
+from groundwire.telemetry import configure_logs
+from groundwire.terminal import view
 
 _STARTS_WITHIN_S = 20.0
 

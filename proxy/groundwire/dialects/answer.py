@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from proxy.dialects.dialect import Body, Dialect, Piece, member
-from proxy.types import Choice, Part, Source, SourceKind
+from groundwire.dialects.dialect import Body, Dialect, Piece, member
+from groundwire.domain import Choice, Part, Source, SourceKind
 
 _KEPT = 2**19  # characters of answer text kept for verification, and as many of arguments: about 128k tokens
 _GIVEN = 4 * 2**20  # characters of tool output kept

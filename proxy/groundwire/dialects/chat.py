@@ -7,9 +7,9 @@ from functools import partial
 from math import exp
 from typing import Any
 
-from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, dicts, index_of, member, string
-from proxy.dialects.parts import read_messages, unread_parts
-from proxy.types import Message
+from groundwire.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, dicts, index_of, member, string
+from groundwire.dialects.parts import read_messages, unread_parts
+from groundwire.domain import Message
 
 _LEAST = -700.0  # lower bound of log probabilities; exp() refuses integers far below
 _NOT_AGAIN = ("stream", "stream_options", "n", "best_of", "grounding")

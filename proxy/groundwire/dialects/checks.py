@@ -9,9 +9,9 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, JsonValue, ValidationError
 
-from proxy.dialects.chat import CHAT
-from proxy.dialects.jsonbytes import dumps
-from proxy.dialects.options import (
+from groundwire.dialects.chat import CHAT
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.options import (
     MAX_VALUES,
     Evidence,
     Options,
@@ -20,12 +20,13 @@ from proxy.dialects.options import (
     in_json_words,
     path_of,
 )
-from proxy.dialects.report import render_budget, render_claim
-from proxy.dialects.request import Request, read_object, read_request
-from proxy.errors import BadRequest
-from proxy.types import Claim, Source, Violation
-from proxy.verification.trace import Audit, AuditedStep
-from proxy.verification.verifiers.quote import QuoteResult
+from groundwire.dialects.report import render_budget, render_claim
+from groundwire.dialects.request import Request, read_object, read_request
+from groundwire.domain import Claim, Source
+from groundwire.errors import BadRequest
+from groundwire.features.trace import Audit, AuditedStep
+from groundwire.report import Violation
+from groundwire.verifiers.quotes.quote import QuoteResult
 
 M = TypeVar("M", bound="Check")
 

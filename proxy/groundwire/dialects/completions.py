@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from proxy.dialects import chat
-from proxy.dialects.dialect import Body, Dialect, Piece
-from proxy.types import Message, Part
+from groundwire.dialects import chat
+from groundwire.dialects.dialect import Body, Dialect, Piece
+from groundwire.domain import Message, Part
 
 
 def _messages(body: Body) -> tuple[Message, ...]:

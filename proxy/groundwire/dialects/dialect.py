@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from proxy.dialects.error import Fault, openai_error
-from proxy.dialects.framing import Framing
-from proxy.dialects.sse import SSE
-from proxy.types import Choice, Message, Part
+from groundwire.dialects.error import Fault, openai_error
+from groundwire.dialects.framing import Framing
+from groundwire.dialects.sse import SSE
+from groundwire.domain import Choice, Message, Part
 
 Body = Mapping[str, Any]
 """A decoded JSON object: a request body, a response body, or a stream event."""

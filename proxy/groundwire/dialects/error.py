@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.dialects.jsonbytes import dumps
+from groundwire.dialects.jsonbytes import dumps
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from proxy.dialects.largejson import Member, members, parse_large
+from groundwire.dialects.largejson import Member, members, parse_large
 
 # a text is light up to _LIGHT bytes, or up to _LIGHT_TEXT bytes with at most _LIGHT_VALUES commas and opening brackets
 _LIGHT, _LIGHT_TEXT, _LIGHT_VALUES = 2**12, 2**17, 2**12

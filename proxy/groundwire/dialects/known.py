@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from proxy.dialects.chat import CHAT
-from proxy.dialects.completions import COMPLETIONS
-from proxy.dialects.dialect import Dialect
-from proxy.dialects.messages import MESSAGES
-from proxy.dialects.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
-from proxy.dialects.responses import RESPONSES
+from groundwire.dialects.chat import CHAT
+from groundwire.dialects.completions import COMPLETIONS
+from groundwire.dialects.dialect import Dialect
+from groundwire.dialects.messages import MESSAGES
+from groundwire.dialects.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
+from groundwire.dialects.responses import RESPONSES
 
 DIALECTS: tuple[Dialect, ...] = (CHAT, COMPLETIONS, RESPONSES, MESSAGES, OLLAMA_CHAT, OLLAMA_GENERATE)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, dicts, index_of, member, string
-from proxy.dialects.error import anthropic_error
-from proxy.dialects.jsonbytes import dumps
-from proxy.dialects.parts import read_message, read_parts, unread_in, unread_parts
-from proxy.dialects.sse import NAMED_SSE
-from proxy.types import Choice, Message, Part
+from groundwire.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, dicts, index_of, member, string
+from groundwire.dialects.error import anthropic_error
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.parts import read_message, read_parts, unread_in, unread_parts
+from groundwire.dialects.sse import NAMED_SSE
+from groundwire.domain import Choice, Message, Part
 
 _REASONS = {
     "end_turn": "stop",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proxy.dialects.framing import Event, EventTooLarge, Framing
+from groundwire.dialects.framing import Event, EventTooLarge, Framing
 
 
 class Lines:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from proxy.dialects.chat import probabilities
-from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, dicts, index_of, member, string
-from proxy.dialects.error import Fault
-from proxy.dialects.jsonbytes import dumps
-from proxy.dialects.ndjson import NDJSON
-from proxy.dialects.parts import read_messages
-from proxy.types import Message, Part
+from groundwire.dialects.chat import probabilities
+from groundwire.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, dicts, index_of, member, string
+from groundwire.dialects.error import Fault
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.ndjson import NDJSON
+from groundwire.dialects.parts import read_messages
+from groundwire.domain import Message, Part
 
 _USAGE = {"prompt_eval_count": "prompt_tokens", "eval_count": "completion_tokens"}
 _NOT_AGAIN = ("grounding", "keep_alive")

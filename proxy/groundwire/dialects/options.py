@@ -19,9 +19,9 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from proxy.dialects.parts import is_url
-from proxy.errors import BadRequest
-from proxy.types import Source
+from groundwire.dialects.parts import is_url
+from groundwire.domain import Source
+from groundwire.errors import BadRequest
 
 Mode = Literal["sync", "async", "off"]
 Detail = Literal["full", "summary", "none"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
 
-from proxy.types import Message, Part, Role
+from groundwire.domain import Message, Part, Role
 
 _ROLES: Mapping[str, Role] = {
     "system": "system",

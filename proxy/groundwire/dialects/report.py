@@ -9,22 +9,8 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
-from proxy.types import (
-    Budget,
-    Choice,
-    ChoiceReport,
-    Citation,
-    Confidence,
-    ConfidenceParts,
-    Correction,
-    Judgement,
-    Message,
-    Probability,
-    Report,
-    SelfConsistency,
-    Source,
-    Violation,
-)
+from groundwire.domain import Budget, Choice, Citation, ConfidenceParts, Judgement, Message, Probability, Source
+from groundwire.report import ChoiceReport, Confidence, Correction, Report, SelfConsistency, Violation
 
 _TOOL_CALL = re.compile(r"/tool_calls/(\d+)/function/arguments")
 

@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.dialects.answer import Answer
-from proxy.dialects.dialect import Dialect
-from proxy.dialects.jsonbytes import loads_object, replaced, without
-from proxy.dialects.largejson import ValuesTooLarge
-from proxy.dialects.options import MAX_VALUES, Options, explicit_sources, has_over, read_options
-from proxy.errors import BadRequest, BodyTooLarge, UnreadableBody
-from proxy.types import Choice, Exchange
-from proxy.verification.examine import Ask
+from groundwire.dialects.answer import Answer
+from groundwire.dialects.dialect import Dialect
+from groundwire.dialects.jsonbytes import loads_object, replaced, without
+from groundwire.dialects.largejson import ValuesTooLarge
+from groundwire.dialects.options import MAX_VALUES, Options, explicit_sources, has_over, read_options
+from groundwire.domain import Choice, Exchange
+from groundwire.errors import BadRequest, BodyTooLarge, UnreadableBody
+from groundwire.pipeline import Ask
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from proxy.dialects.chat import probabilities
-from proxy.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, dicts, member, string
-from proxy.dialects.error import Fault, openai_error
-from proxy.dialects.parts import read_message, read_parts, unread_in
-from proxy.dialects.sse import NAMED_SSE
-from proxy.types import Choice, Message, Part
+from groundwire.dialects.chat import probabilities
+from groundwire.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, dicts, member, string
+from groundwire.dialects.error import Fault, openai_error
+from groundwire.dialects.parts import read_message, read_parts, unread_in
+from groundwire.dialects.sse import NAMED_SSE
+from groundwire.domain import Choice, Message, Part
 
 _USAGE = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
 _DETAILS = {f"{theirs}_details": f"{ours}_details" for theirs, ours in _USAGE.items()}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from proxy.errors import BadRequest
+from groundwire.errors import BadRequest
 
 Q = TypeVar("Q", bound="Asked")
 

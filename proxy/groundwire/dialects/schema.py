@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from proxy.dialects.checks import AnswerCheck
-from proxy.dialects.options import Options
-from proxy.types import AnswerVerdict, ClaimKind, Label, Match, SourceKind, Status
+from groundwire.dialects.checks import AnswerCheck
+from groundwire.dialects.options import Options
+from groundwire.domain import AnswerVerdict, ClaimKind, Label, Match, SourceKind, Status
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 

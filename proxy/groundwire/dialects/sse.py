@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from proxy.dialects.framing import Event, EventTooLarge, Framing
-from proxy.dialects.jsonbytes import loads
+from groundwire.dialects.framing import Event, EventTooLarge, Framing
+from groundwire.dialects.jsonbytes import loads
 
 _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # a stream may begin with one

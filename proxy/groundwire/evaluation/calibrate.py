@@ -21,19 +21,22 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from rich.console import Console
 
-from proxy.errors import GroundwireError
-from proxy.evaluation.figures import figures, stated
-from proxy.evaluation.logistic import Example, Line, fit, sigmoid
-from proxy.evaluation.outcome import Outcome, context_of, overlap
-from proxy.evaluation.progress import progress
-from proxy.evaluation.rows import Row, read_rows
-from proxy.telemetry.reliability import ece
-from proxy.types import Label, Policy
-from proxy.verification.alignment.features import SIGNS, Features
-from proxy.verification.alignment.model import Bar
-from proxy.verification.claims.answer import find_claims
-from proxy.verification.context.index import Context
-from proxy.verification.verifiers import numeric, quote, statement
+from groundwire.claims.answer import find_claims
+from groundwire.domain import Label
+from groundwire.errors import GroundwireError
+from groundwire.evaluation.figures import figures, stated
+from groundwire.evaluation.logistic import Example, Line, fit, sigmoid
+from groundwire.evaluation.outcome import Outcome, context_of, overlap
+from groundwire.evaluation.progress import progress
+from groundwire.evaluation.rows import Row, read_rows
+from groundwire.evidence.index import Context
+from groundwire.policy import Policy
+from groundwire.telemetry.reliability import ece
+from groundwire.verifiers import statement
+from groundwire.verifiers.lexical.features import SIGNS, Features
+from groundwire.verifiers.lexical.model import Bar
+from groundwire.verifiers.numbers import numeric
+from groundwire.verifiers.quotes import quote
 
 FOLDS, _ROUNDS, _WORKERS, _CHUNK = 5, 3, 2, 16
 _FEW = 150  # answers: a class with fewer has less weight than those of other sets

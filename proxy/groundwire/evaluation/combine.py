@@ -16,9 +16,13 @@ from typing import Any
 
 from rich.console import Console
 
-from proxy.config import JudgeSettings
-from proxy.errors import GroundwireError
-from proxy.evaluation.calibrate import (
+from groundwire.backends.files import COMBINATION
+from groundwire.backends.loading import load_judge
+from groundwire.claims.answer import find_claims
+from groundwire.config import JudgeSettings
+from groundwire.domain import Judgement
+from groundwire.errors import GroundwireError
+from groundwire.evaluation.calibrate import (
     FOLDS,
     Answer,
     by_set,
@@ -31,16 +35,13 @@ from proxy.evaluation.calibrate import (
     truth_of,
     worst_odds,
 )
-from proxy.evaluation.logistic import Line, sigmoid
-from proxy.evaluation.outcome import Outcome, context_of, overlap
-from proxy.evaluation.rows import Row
-from proxy.evidence.files import COMBINATION
-from proxy.evidence.loading import load_judge
-from proxy.types import Judgement, Policy
-from proxy.verification.claims.answer import find_claims
-from proxy.verification.entailment.combination import Combination
-from proxy.verification.entailment.signals import Signals
-from proxy.verification.judge import Judge
+from groundwire.evaluation.logistic import Line, sigmoid
+from groundwire.evaluation.outcome import Outcome, context_of, overlap
+from groundwire.evaluation.rows import Row
+from groundwire.judge import Judge
+from groundwire.policy import Policy
+from groundwire.verifiers.entailment.combination import Combination
+from groundwire.verifiers.entailment.signals import Signals
 
 _SIGNS = Signals(model=1.0, coverage=1.0, names=-1.0, derived=1.0, absent=-1.0, wrong=-1.0, words=1.0, vetoed=-1.0)
 _MISS_COSTS = {"strict": 1.5, "balanced": 1.0, "lenient": 0.67}

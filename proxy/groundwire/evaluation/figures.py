@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from proxy.evaluation.outcome import Outcome
-from proxy.telemetry.reliability import ece
+from groundwire.evaluation.outcome import Outcome
+from groundwire.telemetry.reliability import ece
 
 RESAMPLES = 500
 _LEVEL = 0.95

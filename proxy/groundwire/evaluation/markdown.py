@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from proxy.evaluation.result import Result, group_means
+from groundwire.evaluation.result import Result, group_means
 
 _COLUMNS: tuple[tuple[str, str], ...] = (
     ("precision", "precision"),

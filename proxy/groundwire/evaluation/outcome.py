@@ -6,14 +6,15 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from proxy.config import JudgeSettings
-from proxy.evaluation.rows import Row, Span
-from proxy.evidence.loading import load_judge
-from proxy.types import Choice, Exchange, Policy, Source
-from proxy.verification.context.gathering import gather
-from proxy.verification.context.index import Context
-from proxy.verification.examine import Ask, verify
-from proxy.verification.support import answer_support
+from groundwire.backends.loading import load_judge
+from groundwire.config import JudgeSettings
+from groundwire.domain import Choice, Exchange, Source
+from groundwire.evaluation.rows import Row, Span
+from groundwire.evidence.gathering import gather
+from groundwire.evidence.index import Context
+from groundwire.pipeline import Ask, verify
+from groundwire.policy import Policy
+from groundwire.scoring.support import answer_support
 
 _ALARMS = ("unsupported", "contradicted")
 

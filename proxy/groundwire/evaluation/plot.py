@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from proxy.telemetry.reliability import Bin
+from groundwire.telemetry.reliability import Bin
 
 _SIDE, _EDGE = 300, 40
 

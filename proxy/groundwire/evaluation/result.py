@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from proxy.errors import GroundwireError
-from proxy.evaluation.figures import RESAMPLED, Figures, brier, figures, gain, interval, stated
-from proxy.evaluation.outcome import Outcome
-from proxy.telemetry.reliability import ece, reliability
+from groundwire.errors import GroundwireError
+from groundwire.evaluation.figures import RESAMPLED, Figures, brier, figures, gain, interval, stated
+from groundwire.evaluation.outcome import Outcome
+from groundwire.telemetry.reliability import ece, reliability
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "core": (

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from proxy.stores.history.database import Database
-from proxy.stores.history.exchange import Stored
-from proxy.stores.history.exchanges import Exchanges
-from proxy.stores.history.reviews import Finding, Reviews, Wanted
+from groundwire.storage.history.database import Database
+from groundwire.storage.history.exchange import Stored
+from groundwire.storage.history.exchanges import Exchanges
+from groundwire.storage.history.reviews import Finding, Reviews, Wanted
 
 
 def write_reviewed(url: str, schema: str, out: Path) -> int:

@@ -16,18 +16,27 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from proxy.config import JudgeSettings
-from proxy.errors import GroundwireError
-from proxy.evaluation.figures import stated
-from proxy.evaluation.markdown import markdown_table
-from proxy.evaluation.outcome import Outcome, examine
-from proxy.evaluation.plot import reliability_svg
-from proxy.evaluation.progress import progress
-from proxy.evaluation.result import Limit, Result, as_json, check_baseline, compare, group_means, measure, outcomes_of
-from proxy.evaluation.rows import Problem, Row, draw, read_rows
-from proxy.evidence.loading import load_judge
-from proxy.telemetry.reliability import reliability
-from proxy.types import Policy
+from groundwire.backends.loading import load_judge
+from groundwire.config import JudgeSettings
+from groundwire.errors import GroundwireError
+from groundwire.evaluation.figures import stated
+from groundwire.evaluation.markdown import markdown_table
+from groundwire.evaluation.outcome import Outcome, examine
+from groundwire.evaluation.plot import reliability_svg
+from groundwire.evaluation.progress import progress
+from groundwire.evaluation.result import (
+    Limit,
+    Result,
+    as_json,
+    check_baseline,
+    compare,
+    group_means,
+    measure,
+    outcomes_of,
+)
+from groundwire.evaluation.rows import Problem, Row, draw, read_rows
+from groundwire.policy import Policy
+from groundwire.telemetry.reliability import reliability
 
 _WORKERS, _CHUNK = 2, 8
 _MOST_SHOWN = 5

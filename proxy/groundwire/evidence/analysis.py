@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-from proxy.verification.bounded import BoundedCache
-from proxy.verification.context.passages import Piece, cut
-from proxy.verification.folding import Folded, fold
-from proxy.verification.numbers.binding import Binding, bind
-from proxy.verification.numbers.grammar import Quantity, find_quantities
-from proxy.verification.text.reading import Reading
-from proxy.verification.words import content_stems
+from groundwire.bounded import BoundedCache
+from groundwire.evidence.passages import Piece, cut
+from groundwire.text.folding import Folded, fold
+from groundwire.text.quantities.binding import Binding, bind
+from groundwire.text.quantities.grammar import Quantity, find_quantities
+from groundwire.text.reading import Reading
+from groundwire.text.words import content_stems
 
 _MAX_BYTES = 4 * 2**20  # for each of the two caches, of passages and of sources
 _BYTES_PER_CHAR = 30  # measured, for a text with its whole analysis

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 
-from proxy.memo import memo
-from proxy.verification.text.lexicon import CALENDAR, LIGHT_WORDS, UNIT_WORDS, concept
-from proxy.verification.words import content_stems, stem
+from groundwire.memo import memo
+from groundwire.text.lexicon import CALENDAR, LIGHT_WORDS, UNIT_WORDS, concept
+from groundwire.text.words import content_stems, stem
 
 _UNTELLING = (
     frozenset(map(stem, "value amount total number figure result quantity sum count score data year end".split()))

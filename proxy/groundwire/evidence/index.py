@@ -13,16 +13,16 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
-from proxy.memo import memo
-from proxy.types import Citation, Match, Source
-from proxy.verification.context.analysis import Analysis, analyse, cut_source, fold_source
-from proxy.verification.folding import Folded
-from proxy.verification.numbers.binding import Binding
-from proxy.verification.numbers.grammar import Quantity
-from proxy.verification.numbers.headings import Given, note_near
-from proxy.verification.text.lexicon import root
-from proxy.verification.text.reading import Reading
-from proxy.verification.words import LONGEST_WORD, Word, content_stems
+from groundwire.domain import Citation, Match, Source
+from groundwire.evidence.analysis import Analysis, analyse, cut_source, fold_source
+from groundwire.memo import memo
+from groundwire.text.folding import Folded
+from groundwire.text.lexicon import root
+from groundwire.text.quantities.binding import Binding
+from groundwire.text.quantities.grammar import Quantity
+from groundwire.text.quantities.headings import Given, note_near
+from groundwire.text.reading import Reading
+from groundwire.text.words import LONGEST_WORD, Word, content_stems
 
 _COMMON = frozenset(
     "able about according after all also among any around back based because become before begin between call case "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from proxy.types import Intent
+from groundwire.domain import Intent
 
 _MAX_LENGTH = 2000
 

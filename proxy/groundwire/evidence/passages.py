@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from proxy.verification.context.records import read_records
-from proxy.verification.context.tables import Row, html_rows, pipe_rows, read_rows, separated_rows
-from proxy.verification.jsontext import Misfit, Node, read_tree
-from proxy.verification.text.sentences import library_cuts
+from groundwire.evidence.records import read_records
+from groundwire.evidence.tables import Row, html_rows, pipe_rows, read_rows, separated_rows
+from groundwire.text.jsontext import Misfit, Node, read_tree
+from groundwire.text.sentences import library_cuts
 
 Line = tuple[int, int]
 

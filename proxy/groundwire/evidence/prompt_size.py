@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from string import punctuation
 
-from proxy.types import Message, PromptSize
+from groundwire.domain import Message
+from groundwire.report import PromptSize
 
 _BREAKS = punctuation.replace("'", "").encode()  # newer tokenizers keep "don't" in one piece
 _SPACED = bytes.maketrans(_BREAKS, b" " * len(_BREAKS))

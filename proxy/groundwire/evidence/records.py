@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from proxy.verification.jsontext import Node, offsets_of
+from groundwire.text.jsontext import Node, offsets_of
 
 _MOST_FIELDS = 12
 _WIDEST = 600

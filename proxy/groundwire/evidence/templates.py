@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from proxy.verification.context.requests import is_request
+from groundwire.evidence.requests import is_request
 
 Line = tuple[int, int]
 

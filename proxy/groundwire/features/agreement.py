@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proxy.types import Claim, Label, Policy, Source
-from proxy.verification.context.index import Context
-from proxy.verification.judge import Judge
+from groundwire.domain import Claim, Label, Source
+from groundwire.evidence.index import Context
+from groundwire.judge import Judge
+from groundwire.policy import Policy
 
 _VOTES: dict[Label, float] = {"supported": 1.0, "unsupported": 0.5, "contradicted": 0.0}
 """The vote of a sample on a claim: agreement, no mention, or contradiction."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, product
 
-from proxy.verification.numbers.grammar import Quantity, find_quantities
-from proxy.verification.numbers.tolerance import Relation, compare
-from proxy.verification.words import Word, words
+from groundwire.text.quantities.grammar import Quantity, find_quantities
+from groundwire.text.quantities.tolerance import Relation, compare
+from groundwire.text.words import Word, words
 
 _SAME = (Relation.EXACT, Relation.CONVERTED, Relation.ROUNDED)
 _COPULA = re.compile(

@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from proxy.types import Budget
-from proxy.verification.information.budget import kl_bits
+from groundwire.domain import Budget
+from groundwire.scoring.budget import kl_bits
 
 Grounding = Literal["grounded", "ungrounded", "unverified"]
 Rejection = Literal["fact_not_grounded", "below_min_confidence"]

@@ -10,15 +10,16 @@ from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import Literal
 
-from proxy.types import Budget, BudgetStatus, Claim, Judgement, Policy, Source
-from proxy.verification.claims.answer import is_bare_number
-from proxy.verification.context.index import Context
-from proxy.verification.equality import is_bare, is_other_proposition, same_answer
-from proxy.verification.information.probe import quote
-from proxy.verification.information.worded import assertion, judge_assertion, prove
-from proxy.verification.judge import Judge
-from proxy.verification.text.lexicon import concept
-from proxy.verification.words import content_stems
+from groundwire.claims.answer import is_bare_number
+from groundwire.domain import Budget, BudgetStatus, Claim, Judgement, Source
+from groundwire.evidence.index import Context
+from groundwire.features.equality import is_bare, is_other_proposition, same_answer
+from groundwire.features.information_budget.lexical_estimate import assertion, judge_assertion, prove
+from groundwire.features.information_budget.probe import quote
+from groundwire.judge import Judge
+from groundwire.policy import Policy
+from groundwire.text.lexicon import concept
+from groundwire.text.words import content_stems
 
 StepStatus = Literal["ENTAILED", "CONTRADICTED", "NOT_IN_CONTEXT", "UNVERIFIABLE"]
 

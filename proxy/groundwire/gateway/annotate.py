@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from proxy.dialects.jsonbytes import dumps
-from proxy.dialects.report import Utf16, render, summary
-from proxy.dialects.request import Request
-from proxy.types import Choice, Headers, Report
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.report import Utf16, render, summary
+from groundwire.dialects.request import Request
+from groundwire.domain import Choice
+from groundwire.report import Report
+from groundwire.wire import Headers
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from proxy.dialects.answer import Answer
-from proxy.dialects.dialect import Dialect
-from proxy.dialects.encoding import Decoder
-from proxy.dialects.jsonbytes import is_light, loads_object
-from proxy.dialects.largejson import ValuesTooLarge
-from proxy.offload import offloaded
+from groundwire.dialects.answer import Answer
+from groundwire.dialects.dialect import Dialect
+from groundwire.dialects.encoding import Decoder
+from groundwire.dialects.jsonbytes import is_light, loads_object
+from groundwire.dialects.largejson import ValuesTooLarge
+from groundwire.offload import offloaded
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from proxy.errors import Overload
+from groundwire.errors import Overload
 
 
 class Room:

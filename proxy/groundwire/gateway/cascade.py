@@ -11,15 +11,17 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from proxy.evidence.budgets import Cited, budgets
-from proxy.evidence.estimator import Meter
-from proxy.gateway.estimators import Asker, Estimators
-from proxy.gateway.judging import JudgeSession
-from proxy.types import Budget, Claim, Judgement, Policy, StageUse, Unavailable
-from proxy.verification.context.index import Context
-from proxy.verification.entailment.evidence import plain_text
-from proxy.verification.information.budget import measure
-from proxy.verification.information.cascade import cited_evidence, is_undecided, joined
+from groundwire.backends.budgets import Cited, budgets
+from groundwire.backends.estimator import Meter
+from groundwire.domain import Budget, Claim, Judgement, Unavailable
+from groundwire.evidence.index import Context
+from groundwire.features.information_budget.cascade import cited_evidence, is_undecided, joined
+from groundwire.gateway.estimators import Asker, Estimators
+from groundwire.gateway.judging import JudgeSession
+from groundwire.policy import Policy
+from groundwire.report import StageUse
+from groundwire.scoring.budget import measure
+from groundwire.verifiers.entailment.evidence import plain_text
 
 log = structlog.get_logger("groundwire.verification")
 

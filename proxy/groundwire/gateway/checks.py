@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from proxy.dialects.answer import Answer
-from proxy.dialects.chat import CHAT
-from proxy.dialects.checks import (
+from groundwire.dialects.answer import Answer
+from groundwire.dialects.chat import CHAT
+from groundwire.dialects.checks import (
     AnswerCheck,
     Check,
     ClaimCheck,
@@ -25,27 +25,28 @@ from proxy.dialects.checks import (
     render_violations,
     sources_of,
 )
-from proxy.dialects.jsonbytes import dumps, loads_object
-from proxy.dialects.report import render_claim
-from proxy.dialects.request import Request
-from proxy.errors import BadRequest, Overload, TryLater
-from proxy.gateway.completion import Completions
-from proxy.gateway.deferred import longest_wait
-from proxy.gateway.deferred_checks import CheckJob, deferred, is_cut_short
-from proxy.gateway.estimators import Asker
-from proxy.gateway.grounding import Grounder
-from proxy.gateway.memory import LONGEST_S, Answered, Memory, Offered
-from proxy.gateway.proving import Prover
-from proxy.gateway.report_log import log_violations
-from proxy.gateway.trace import Auditor, Trace
-from proxy.gateway.verify import new_id
-from proxy.library import find_claims
-from proxy.types import Call, Source
-from proxy.verification.context.index import Context
-from proxy.verification.examine import MAX_SEARCH, MAX_VIOLATIONS
-from proxy.verification.information.worded import assertion, targets_of
-from proxy.verification.schema import read_evidence
-from proxy.verification.verifiers.quote import check_quotes
+from groundwire.dialects.jsonbytes import dumps, loads_object
+from groundwire.dialects.report import render_claim
+from groundwire.dialects.request import Request
+from groundwire.domain import Source
+from groundwire.errors import BadRequest, Overload, TryLater
+from groundwire.evidence.index import Context
+from groundwire.features.information_budget.lexical_estimate import assertion, targets_of
+from groundwire.gateway.completion import Completions
+from groundwire.gateway.deferred import longest_wait
+from groundwire.gateway.deferred_checks import CheckJob, deferred, is_cut_short
+from groundwire.gateway.estimators import Asker
+from groundwire.gateway.grounding import Grounder
+from groundwire.gateway.memory import LONGEST_S, Answered, Memory, Offered
+from groundwire.gateway.proving import Prover
+from groundwire.gateway.report_log import log_violations
+from groundwire.gateway.trace import Auditor, Trace
+from groundwire.gateway.verify import new_id
+from groundwire.library import find_claims
+from groundwire.pipeline import MAX_SEARCH, MAX_VIOLATIONS
+from groundwire.verifiers.quotes.quote import check_quotes
+from groundwire.verifiers.schema import read_evidence
+from groundwire.wire import Call
 
 C = TypeVar("C", bound=Check)
 

@@ -8,25 +8,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from proxy.dialects.dialect import Dialect
-from proxy.dialects.encoding import Decoder
-from proxy.dialects.jsonbytes import with_member
-from proxy.dialects.options import Mode, read_options
-from proxy.dialects.request import Request, read_request
-from proxy.errors import Overload, UnreadableBody
-from proxy.gateway.bodies import parsed, read_answer
-from proxy.gateway.correction import Correcting, Corrector
-from proxy.gateway.estimators import Asker
-from proxy.gateway.forward import Forwarding, as_it_is, chunks_of, read, resumed
-from proxy.gateway.grounding import Grounder, Grounding
-from proxy.gateway.sampling import Sampler, Sampling
-from proxy.gateway.stream import AnnotatedStream, StreamSettings
-from proxy.gateway.verify import new_id
-from proxy.telemetry import Telemetry
-from proxy.types import Call, Headers, Reply
-from proxy.upstream.headers import header
-from proxy.upstream.router import Route, Router
-from proxy.upstream.wire import begun
+from groundwire.dialects.dialect import Dialect
+from groundwire.dialects.encoding import Decoder
+from groundwire.dialects.jsonbytes import with_member
+from groundwire.dialects.options import Mode, read_options
+from groundwire.dialects.request import Request, read_request
+from groundwire.errors import Overload, UnreadableBody
+from groundwire.gateway.bodies import parsed, read_answer
+from groundwire.gateway.correction import Correcting, Corrector
+from groundwire.gateway.estimators import Asker
+from groundwire.gateway.forward import Forwarding, as_it_is, chunks_of, read, resumed
+from groundwire.gateway.grounding import Grounder, Grounding
+from groundwire.gateway.sampling import Sampler, Sampling
+from groundwire.gateway.stream import AnnotatedStream, StreamSettings
+from groundwire.gateway.verify import new_id
+from groundwire.telemetry import Telemetry
+from groundwire.upstream.headers import header
+from groundwire.upstream.http import begun
+from groundwire.upstream.router import Route, Router
+from groundwire.wire import Call, Headers, Reply
 
 _SKIPPED: Headers = ((b"x-grounding-status", b"skipped"), (b"x-grounding-verdict", b"not_checked"))
 _UNKNOWN_CODING = "The answer cannot be read: its content-encoding is none of gzip, deflate and identity."

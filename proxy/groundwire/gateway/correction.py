@@ -7,16 +7,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proxy.dialects.request import Request
-from proxy.evidence.schema_process import SchemaProcess
-from proxy.gateway.deferred import Heard
-from proxy.gateway.repeat import MAX_REPEATED, Repeat, Repeated
-from proxy.gateway.workers import Workers
-from proxy.telemetry import Telemetry
-from proxy.types import Call, Correction, Report, Violation
-from proxy.upstream.router import Route
-from proxy.verification.examine import MAX_VIOLATIONS
-from proxy.verification.schema import NO_JSON, read_evidence
+from groundwire.backends.schema_process import SchemaProcess
+from groundwire.dialects.request import Request
+from groundwire.gateway.deferred import Heard
+from groundwire.gateway.repeat import MAX_REPEATED, Repeat, Repeated
+from groundwire.gateway.workers import Workers
+from groundwire.pipeline import MAX_VIOLATIONS
+from groundwire.report import Correction, Report, Violation
+from groundwire.telemetry import Telemetry
+from groundwire.upstream.router import Route
+from groundwire.verifiers.schema import NO_JSON, read_evidence
+from groundwire.wire import Call
 
 _MAX_LISTED = 20  # violations in the message to the model
 _AT_ONCE = 8

@@ -9,18 +9,19 @@ from typing import Any
 
 import structlog
 
-from proxy.dialects.answer import Answer
-from proxy.dialects.jsonbytes import dumps, loads
-from proxy.dialects.known import DIALECTS
-from proxy.dialects.options import HEADERS
-from proxy.dialects.report import render
-from proxy.dialects.request import Request, read_request
-from proxy.errors import JobsUnavailable
-from proxy.stores.jobs.jobs import Jobs
-from proxy.stores.jobs.work import Work
-from proxy.stores.reports import Reports
-from proxy.telemetry import Telemetry
-from proxy.types import Attempt, Choice, Judgement, Report, Source
+from groundwire.dialects.answer import Answer
+from groundwire.dialects.jsonbytes import dumps, loads
+from groundwire.dialects.known import DIALECTS
+from groundwire.dialects.options import HEADERS
+from groundwire.dialects.report import render
+from groundwire.dialects.request import Request, read_request
+from groundwire.domain import Choice, Judgement, Source
+from groundwire.errors import JobsUnavailable
+from groundwire.report import Attempt, Report
+from groundwire.storage.jobs.jobs import Jobs
+from groundwire.storage.jobs.work import Work
+from groundwire.storage.reports import Reports
+from groundwire.telemetry import Telemetry
 
 log = structlog.get_logger("groundwire.deferred")
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.dialects.jsonbytes import dumps, loads
-from proxy.gateway.deferred import CHECK, CHECK_PREFIX, Later, longest_wait
-from proxy.types import Cause, Judgement
+from groundwire.dialects.jsonbytes import dumps, loads
+from groundwire.domain import Cause, Judgement
+from groundwire.gateway.deferred import CHECK, CHECK_PREFIX, Later, longest_wait
 
 _CUT_SHORT: frozenset[Cause] = frozenset({"rate_limited", "unreachable", "overload", "timeout"})
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from proxy.stores.history.exchange import Query
-from proxy.verification.consistency.compare import Earlier
+from groundwire.features.consistency.compare import Earlier
+from groundwire.storage.history.exchange import Query
 
 if TYPE_CHECKING:  # it brings SQLAlchemy, which only those need who have a store
-    from proxy.stores.history.exchanges import Exchanges
+    from groundwire.storage.history.exchanges import Exchanges
 
 log = structlog.get_logger("groundwire.consistency")
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from proxy.evidence.estimator import Estimator, Limits, Meter
-from proxy.stores.cache import Cache, Further
-from proxy.types import Claim, Estimate, Headers, Probability, Source, Unavailable
-from proxy.types import Operation as Operation
-from proxy.upstream.headers import KEYS
+from groundwire.backends.estimator import Estimator, Limits, Meter
+from groundwire.domain import Claim, Estimate, Probability, Source, Unavailable
+from groundwire.domain import Operation as Operation
+from groundwire.storage.cache import Cache, Further
+from groundwire.upstream.headers import KEYS
+from groundwire.wire import Headers
 
 _AT_ONCE = 8  # calls to model servers in flight, of all operations together
 _GRACE_S = 0.05  # for those who wait for another's estimate, whose own time ends with the asking

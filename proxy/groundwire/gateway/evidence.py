@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from proxy.types import Exchange
-from proxy.verification.bounded import BoundedCache
-from proxy.verification.context.gathering import gather
-from proxy.verification.context.index import Context
-from proxy.verification.prompt import Bounds, bounds_of
+from groundwire.bounded import BoundedCache
+from groundwire.domain import Exchange
+from groundwire.evidence.gathering import gather
+from groundwire.evidence.index import Context
+from groundwire.evidence.prompt_size import Bounds, bounds_of
 
 _MAX_BYTES = 8 * 2**20
 _BYTES_PER_CHAR = 20  # of a context with its index, measured

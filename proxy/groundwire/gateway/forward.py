@@ -8,16 +8,17 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal
 
-from proxy.dialects.answer import Answer
-from proxy.errors import RequestError
-from proxy.offload import joined
-from proxy.telemetry import Telemetry, UpstreamCall
-from proxy.telemetry.names import Purpose
-from proxy.types import Attempt, Call, Chunks, Headers, Reply
-from proxy.upstream.attempts import Attempts
-from proxy.upstream.headers import without_keys
-from proxy.upstream.router import Route
-from proxy.upstream.wire import begun
+from groundwire.dialects.answer import Answer
+from groundwire.errors import RequestError
+from groundwire.offload import joined
+from groundwire.report import Attempt
+from groundwire.telemetry import Telemetry, UpstreamCall
+from groundwire.telemetry.names import Purpose
+from groundwire.upstream.attempts import Attempts
+from groundwire.upstream.headers import without_keys
+from groundwire.upstream.http import begun
+from groundwire.upstream.router import Route
+from groundwire.wire import Call, Chunks, Headers, Reply
 
 Outgoing = Callable[[Route], Awaitable[Call]]
 """Give the call that goes out on a route."""

@@ -9,20 +9,21 @@ from typing import Any, TypeVar
 
 import structlog
 
-from proxy.dialects.answer import Answer
-from proxy.dialects.options import Mode
-from proxy.dialects.request import Request
-from proxy.errors import TryLater
-from proxy.gateway.annotate import Annotation, annotate, stand_in
-from proxy.gateway.correction import Correcting
-from proxy.gateway.deferred import Heard, Later, is_unfinished, read, wait_asked_for
-from proxy.gateway.estimators import Asker
-from proxy.gateway.recall import Recaller
-from proxy.gateway.record import Recorder
-from proxy.gateway.report_log import log_rejections, log_report, log_timeouts, log_violations
-from proxy.gateway.room import Room, Share
-from proxy.gateway.sampling import Sampling
-from proxy.gateway.verify import (
+from groundwire.dialects.answer import Answer
+from groundwire.dialects.options import Mode
+from groundwire.dialects.request import Request
+from groundwire.domain import Choice
+from groundwire.errors import TryLater
+from groundwire.gateway.annotate import Annotation, annotate, stand_in
+from groundwire.gateway.byte_budget import Room, Share
+from groundwire.gateway.correction import Correcting
+from groundwire.gateway.deferred import Heard, Later, is_unfinished, read, wait_asked_for
+from groundwire.gateway.estimators import Asker
+from groundwire.gateway.recall import Recaller
+from groundwire.gateway.record import Recorder
+from groundwire.gateway.report_log import log_rejections, log_report, log_timeouts, log_violations
+from groundwire.gateway.sampling import Sampling
+from groundwire.gateway.verify import (
     Examination,
     Verification,
     failed_report,
@@ -31,10 +32,11 @@ from proxy.gateway.verify import (
     policy_digest,
     unread_report,
 )
-from proxy.stores.reports import Reports
-from proxy.telemetry import Telemetry
-from proxy.types import Attempt, Choice, Policy, Report
-from proxy.verification.aggregate import rate
+from groundwire.policy import Policy
+from groundwire.report import Attempt, Report
+from groundwire.scoring.aggregate import rate
+from groundwire.storage.reports import Reports
+from groundwire.telemetry import Telemetry
 
 T = TypeVar("T")
 

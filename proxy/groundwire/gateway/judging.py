@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from proxy.evidence.estimator import Limits, Meter
-from proxy.evidence.language import BlockingModel, LanguageJudge
-from proxy.gateway.estimators import Asker
-from proxy.gateway.workers import Workers
-from proxy.types import StageUse, Unavailable
-from proxy.verification.entailment.model import NoModel, Opinion, Question, State
-from proxy.verification.judge import Judge
+from groundwire.backends.estimator import Limits, Meter
+from groundwire.backends.language import BlockingModel, LanguageJudge
+from groundwire.domain import Unavailable
+from groundwire.gateway.estimators import Asker
+from groundwire.gateway.workers import Workers
+from groundwire.judge import Judge
+from groundwire.report import StageUse
+from groundwire.verifiers.entailment.model import NoModel, Opinion, Question, State
 
 log = structlog.get_logger("groundwire.judge")
 

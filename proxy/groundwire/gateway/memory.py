@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from proxy.errors import MemoryUnavailable
-from proxy.gateway.estimators import Asker
-from proxy.gateway.proving import Proof, Prover, unproved
-from proxy.stores.facts import Fact, FactStore
-from proxy.telemetry import Telemetry, short_hash
-from proxy.types import Claim, Judgement, Source
-from proxy.verification.information.budget import target_of, unasked
-from proxy.verification.information.worded import assertion
-from proxy.verification.memory import Admission, GatePolicy, admit
+from groundwire.domain import Claim, Judgement, Source
+from groundwire.errors import MemoryUnavailable
+from groundwire.features.information_budget.lexical_estimate import assertion
+from groundwire.features.memory import Admission, GatePolicy, admit
+from groundwire.gateway.estimators import Asker
+from groundwire.gateway.proving import Proof, Prover, unproved
+from groundwire.scoring.budget import target_of, unasked
+from groundwire.storage.facts import Fact, FactStore
+from groundwire.telemetry import Telemetry, short_hash
 
 log = structlog.get_logger("groundwire.memory")
 

@@ -10,18 +10,18 @@ from typing import Any
 
 import structlog
 
-from proxy.dialects.jsonbytes import dumps, loads_object, replaced, without
-from proxy.dialects.request import model_of, read_object
-from proxy.errors import BadRequest, RequestError, UnreadableBody
-from proxy.gateway.bodies import parsed
-from proxy.gateway.forward import Forwarding, chunks_of, read
-from proxy.offload import offloaded
-from proxy.telemetry import Telemetry
-from proxy.types import Call, Reply
-from proxy.upstream.attempts import Attempts
-from proxy.upstream.headers import without_keys
-from proxy.upstream.router import Route, Router
-from proxy.upstream.upstream import Upstream
+from groundwire.dialects.jsonbytes import dumps, loads_object, replaced, without
+from groundwire.dialects.request import model_of, read_object
+from groundwire.errors import BadRequest, RequestError, UnreadableBody
+from groundwire.gateway.bodies import parsed
+from groundwire.gateway.forward import Forwarding, chunks_of, read
+from groundwire.offload import offloaded
+from groundwire.telemetry import Telemetry
+from groundwire.upstream.attempts import Attempts
+from groundwire.upstream.headers import without_keys
+from groundwire.upstream.router import Route, Router
+from groundwire.upstream.upstream import Upstream
+from groundwire.wire import Call, Reply
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _MAX_LIST = 4 * 2**20  # bytes of the models of one upstream

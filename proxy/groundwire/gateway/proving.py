@@ -8,18 +8,19 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from proxy.errors import BadRequest, Overload
-from proxy.evidence.estimator import Estimator
-from proxy.evidence.measuring import TargetOf, measured
-from proxy.gateway.estimators import Asker, Estimators
-from proxy.gateway.judging import LanguageJudges
-from proxy.gateway.workers import Workers
-from proxy.types import Budget, Cause, Claim, Judgement, Operation, Policy, Source, Unavailable
-from proxy.verification.context.index import Context
-from proxy.verification.information.budget import TARGETS, measure
-from proxy.verification.information.cascade import joined
-from proxy.verification.information.worded import prove
-from proxy.verification.judge import Judge, unjudged
+from groundwire.backends.estimator import Estimator
+from groundwire.backends.measuring import TargetOf, measured
+from groundwire.domain import Budget, Cause, Claim, Judgement, Operation, Source, Unavailable
+from groundwire.errors import BadRequest, Overload
+from groundwire.evidence.index import Context
+from groundwire.features.information_budget.cascade import joined
+from groundwire.features.information_budget.lexical_estimate import prove
+from groundwire.gateway.estimators import Asker, Estimators
+from groundwire.gateway.judging import LanguageJudges
+from groundwire.gateway.workers import Workers
+from groundwire.judge import Judge, unjudged
+from groundwire.policy import Policy
+from groundwire.scoring.budget import TARGETS, measure
 
 log = structlog.get_logger("groundwire.proving")
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from proxy.dialects.options import Options
-from proxy.dialects.request import Request
-from proxy.gateway.earlier import EarlierAnswers
-from proxy.types import Source
-from proxy.verification.consistency.compare import Earlier
+from groundwire.dialects.options import Options
+from groundwire.dialects.request import Request
+from groundwire.domain import Source
+from groundwire.features.consistency.compare import Earlier
+from groundwire.gateway.earlier import EarlierAnswers
 
 if TYPE_CHECKING:  # the import loads SQLAlchemy, which is needed only with a database
-    from proxy.evidence.facts import FactsDatabase
-    from proxy.gateway.memory import Memory
+    from groundwire.backends.facts import FactsDatabase
+    from groundwire.gateway.memory import Memory
 
 
 @dataclass(frozen=True, slots=True)

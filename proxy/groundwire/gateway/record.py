@@ -9,14 +9,14 @@ from typing import Protocol
 
 import structlog
 
-from proxy.dialects.request import Request
-from proxy.gateway.annotate import Annotation
-from proxy.gateway.deferred import Heard
-from proxy.gateway.workers import Workers
-from proxy.stores.history.exchange import Entry, PromptMessage
-from proxy.types import Exchange, Message
-from proxy.verification.context.gathering import question
-from proxy.verification.context.intent import intent_of
+from groundwire.dialects.request import Request
+from groundwire.domain import Exchange, Message
+from groundwire.evidence.gathering import question
+from groundwire.evidence.intent import intent_of
+from groundwire.gateway.annotate import Annotation
+from groundwire.gateway.deferred import Heard
+from groundwire.gateway.workers import Workers
+from groundwire.storage.history.exchange import Entry, PromptMessage
 
 log = structlog.get_logger("groundwire.history")
 

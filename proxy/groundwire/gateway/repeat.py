@@ -10,19 +10,19 @@ from typing import Any
 
 import structlog
 
-from proxy.dialects.answer import Answer
-from proxy.dialects.encoding import Decoder
-from proxy.dialects.jsonbytes import dumps, loads_object
-from proxy.dialects.request import Request
-from proxy.errors import GroundwireError
-from proxy.gateway.bodies import read_answer
-from proxy.gateway.forward import Forwarding, as_it_is, chunks_of, read
-from proxy.offload import offloaded
-from proxy.telemetry import Telemetry
-from proxy.telemetry.names import Purpose
-from proxy.types import Call
-from proxy.upstream.headers import header
-from proxy.upstream.router import Route
+from groundwire.dialects.answer import Answer
+from groundwire.dialects.encoding import Decoder
+from groundwire.dialects.jsonbytes import dumps, loads_object
+from groundwire.dialects.request import Request
+from groundwire.errors import GroundwireError
+from groundwire.gateway.bodies import read_answer
+from groundwire.gateway.forward import Forwarding, as_it_is, chunks_of, read
+from groundwire.offload import offloaded
+from groundwire.telemetry import Telemetry
+from groundwire.telemetry.names import Purpose
+from groundwire.upstream.headers import header
+from groundwire.upstream.router import Route
+from groundwire.wire import Call
 
 log = structlog.get_logger("groundwire.repeat")
 

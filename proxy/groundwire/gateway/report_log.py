@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import structlog
 
-from proxy.telemetry import short_hash
-from proxy.types import QuotePolicy, Report, Violation
+from groundwire.policy import QuotePolicy
+from groundwire.report import Report, Violation
+from groundwire.telemetry import short_hash
 
 log = structlog.get_logger("groundwire.grounding")
 

@@ -9,14 +9,16 @@ from typing import Any
 
 import structlog
 
-from proxy.dialects.request import Request
-from proxy.gateway.repeat import MAX_REPEATED, Repeat, Repeated
-from proxy.gateway.workers import Workers
-from proxy.telemetry import Telemetry
-from proxy.types import Call, Policy, Report, SampledClaim, SelfConsistency
-from proxy.upstream.router import Route
-from proxy.verification.agreement import compare_answers
-from proxy.verification.judge import Judge
+from groundwire.dialects.request import Request
+from groundwire.features.agreement import compare_answers
+from groundwire.gateway.repeat import MAX_REPEATED, Repeat, Repeated
+from groundwire.gateway.workers import Workers
+from groundwire.judge import Judge
+from groundwire.policy import Policy
+from groundwire.report import Report, SampledClaim, SelfConsistency
+from groundwire.telemetry import Telemetry
+from groundwire.upstream.router import Route
+from groundwire.wire import Call
 
 log = structlog.get_logger("groundwire.sampling")
 

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from proxy.dialects.answer import Answer
-from proxy.dialects.encoding import Decoder
-from proxy.dialects.error import Fault
-from proxy.dialects.framing import Event, EventTooLarge
-from proxy.dialects.jsonbytes import dumps, loads_object, with_member
-from proxy.dialects.request import Request
-from proxy.errors import RequestError, UpstreamBroken
-from proxy.gateway.bodies import parsed
-from proxy.gateway.grounding import Grounding
-from proxy.types import Chunks
+from groundwire.dialects.answer import Answer
+from groundwire.dialects.encoding import Decoder
+from groundwire.dialects.error import Fault
+from groundwire.dialects.framing import Event, EventTooLarge
+from groundwire.dialects.jsonbytes import dumps, loads_object, with_member
+from groundwire.dialects.request import Request
+from groundwire.errors import RequestError, UpstreamBroken
+from groundwire.gateway.bodies import parsed
+from groundwire.gateway.grounding import Grounding
+from groundwire.wire import Chunks
 
 Carrier = Literal["last_event", "extra_event", "comment", "none"]
 

@@ -9,11 +9,9 @@ from typing import Protocol
 
 import structlog
 
-from proxy.errors import Overload
-from proxy.gateway.estimators import Asker
-from proxy.gateway.proving import Proof, Prover
-from proxy.types import Claim, Source, Unavailable
-from proxy.verification.trace import (
+from groundwire.domain import Claim, Source, Unavailable
+from groundwire.errors import Overload
+from groundwire.features.trace import (
     Audit,
     AuditedStep,
     PostHoc,
@@ -24,6 +22,8 @@ from proxy.verification.trace import (
     premises,
     steps_of,
 )
+from groundwire.gateway.estimators import Asker
+from groundwire.gateway.proving import Proof, Prover
 
 log = structlog.get_logger("groundwire.trace")
 

@@ -13,37 +13,27 @@ from hashlib import blake2b
 import orjson
 import structlog
 
-from proxy.errors import Overload
-from proxy.evidence.schema_process import SchemaProcess
-from proxy.gateway.cascade import ModelStage, Stopwatch, stages
-from proxy.gateway.estimators import Asker
-from proxy.gateway.evidence import EvidenceCache
-from proxy.gateway.judging import LanguageJudges
-from proxy.gateway.recall import Recall, Recalled
-from proxy.gateway.workers import Workers
-from proxy.stores.verdicts import VerdictCache
-from proxy.types import (
-    CacheUse,
-    Choice,
-    Claim,
-    Consistency,
-    Exchange,
-    Judgement,
-    Policy,
-    Report,
-    Source,
-    StageUse,
-    Status,
-)
-from proxy.verification.aggregate import Examined, Reading, summarise
-from proxy.verification.claims.answer import is_bare_number
-from proxy.verification.consistency.compare import Past, compare
-from proxy.verification.context.gathering import gather, question
-from proxy.verification.context.index import Context
-from proxy.verification.examine import MAX_SEARCH, Ask, read, with_schema
-from proxy.verification.judge import Judge, Opened, unjudged
-from proxy.verification.prompt import Bounds, prompt_size
-from proxy.verification.schema import TOO_LONG_ANSWER, SchemaResult
+from groundwire.backends.schema_process import SchemaProcess
+from groundwire.claims.answer import is_bare_number
+from groundwire.domain import Choice, Claim, Exchange, Judgement, Source, Status
+from groundwire.errors import Overload
+from groundwire.evidence.gathering import gather, question
+from groundwire.evidence.index import Context
+from groundwire.evidence.prompt_size import Bounds, prompt_size
+from groundwire.features.consistency.compare import Past, compare
+from groundwire.gateway.cascade import ModelStage, Stopwatch, stages
+from groundwire.gateway.estimators import Asker
+from groundwire.gateway.evidence import EvidenceCache
+from groundwire.gateway.judging import LanguageJudges
+from groundwire.gateway.recall import Recall, Recalled
+from groundwire.gateway.workers import Workers
+from groundwire.judge import Judge, Opened, unjudged
+from groundwire.pipeline import MAX_SEARCH, Ask, read, with_schema
+from groundwire.policy import Policy
+from groundwire.report import CacheUse, Consistency, Report, StageUse
+from groundwire.scoring.aggregate import Examined, Reading, summarise
+from groundwire.storage.verdicts import VerdictCache
+from groundwire.verifiers.schema import TOO_LONG_ANSWER, SchemaResult
 
 log = structlog.get_logger("groundwire.verification")
 

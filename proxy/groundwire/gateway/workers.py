@@ -9,7 +9,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from proxy.errors import Overload
+from groundwire.errors import Overload
 
 P = ParamSpec("P")
 T = TypeVar("T")

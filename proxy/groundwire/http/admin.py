@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from proxy.errors import ConfigError, NotAdmin
-from proxy.server.attempts import FREE_REQUESTS, FailedAttempts
-from proxy.server.endpoints import Handler
-from proxy.server.keys import NAME, NO_NAME, bearer, digest_of, is_same, named_lines, read_digest
-from proxy.types import Call, Headers, Reply
-from proxy.upstream.headers import header
+from groundwire.errors import ConfigError, NotAdmin
+from groundwire.http.attempts import FREE_REQUESTS, FailedAttempts
+from groundwire.http.endpoints import Handler
+from groundwire.http.keys import NAME, NO_NAME, bearer, digest_of, is_same, named_lines, read_digest
+from groundwire.upstream.headers import header
+from groundwire.wire import Call, Headers, Reply
 
 _SHORTEST_KEY = 16
 

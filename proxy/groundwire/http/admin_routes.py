@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from proxy.config import Admin
-from proxy.errors import ConfigError
-from proxy.server.admin import Sessions, read_keys
-from proxy.server.desk import Desk
-from proxy.server.endpoints import Handler
-from proxy.server.pages.pages import Pages
-from proxy.server.pages.rendering import Rendering
-from proxy.server.reviews import review_routes
-from proxy.stores.facts import FactStore
-from proxy.stores.history.history import History
-from proxy.stores.reports import Reports
-from proxy.telemetry.metrics import Metrics
+from groundwire.config import Admin
+from groundwire.errors import ConfigError
+from groundwire.http.admin import Sessions, read_keys
+from groundwire.http.audited_history import Desk
+from groundwire.http.endpoints import Handler
+from groundwire.http.pages.pages import Pages
+from groundwire.http.pages.rendering import Rendering
+from groundwire.http.reviews import review_routes
+from groundwire.storage.facts import FactStore
+from groundwire.storage.history.history import History
+from groundwire.storage.reports import Reports
+from groundwire.telemetry.metrics import Metrics
 
 _SHORTEST_SECRET = 32
 

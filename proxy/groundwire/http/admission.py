@@ -10,7 +10,7 @@ import math
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from proxy.errors import Leaving, TooBusy
+from groundwire.errors import Leaving, TooBusy
 
 
 @dataclass(frozen=True, slots=True)

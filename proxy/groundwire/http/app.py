@@ -16,25 +16,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-import proxy.server.paths  # noqa: F401 - the convertor named text
-from proxy.config import Settings
-from proxy.dialects.dialect import Dialect
-from proxy.dialects.error import error_body, openai_error
-from proxy.dialects.known import DIALECTS
-from proxy.dialects.messages import MESSAGES
-from proxy.dialects.ollama import ollama_error
-from proxy.errors import ConfigError, UnknownReview
-from proxy.server.checks import check_routes
-from proxy.server.clients import Clients
-from proxy.server.direct import DirectApp
-from proxy.server.endpoints import Edge, Endpoint, Handler, Hosted, alive, fetch_report, ready
-from proxy.server.errors import ErrorShape
-from proxy.server.guard import Guard
-from proxy.server.ollama import ollama_paths
-from proxy.server.openapi import document
-from proxy.server.standing import Standing, standing_of
-from proxy.types import Call, Reply
-from proxy.wiring import House, build_house
+import groundwire.http.paths  # noqa: F401 - the convertor named text
+from groundwire.config import Settings
+from groundwire.container import House, build_house
+from groundwire.dialects.dialect import Dialect
+from groundwire.dialects.error import error_body, openai_error
+from groundwire.dialects.known import DIALECTS
+from groundwire.dialects.messages import MESSAGES
+from groundwire.dialects.ollama import ollama_error
+from groundwire.errors import ConfigError, UnknownReview
+from groundwire.http.checks import check_routes
+from groundwire.http.clients import Clients
+from groundwire.http.direct import DirectApp
+from groundwire.http.endpoints import Edge, Endpoint, Handler, Hosted, alive, fetch_report, ready
+from groundwire.http.errors import ErrorShape
+from groundwire.http.guard import Guard
+from groundwire.http.ollama import ollama_paths
+from groundwire.http.openapi import document
+from groundwire.http.process_state import Standing, standing_of
+from groundwire.wire import Call, Reply
 
 log = structlog.get_logger("groundwire.server")
 
@@ -122,7 +122,7 @@ def _metrics(settings: Settings, house: House, environ: Mapping[str, str]) -> tu
     """Return the handler of the metrics, if they are enabled."""
     if house.telemetry.metrics is None:
         return ()
-    from proxy.server.metrics import metrics_handler
+    from groundwire.http.metrics import metrics_handler
 
     return (metrics_handler(house.telemetry.metrics, settings, environ),)
 
@@ -134,7 +134,7 @@ def _stored(
     if house.history is None:
         paths = ("/v1/reviews", "/v1/reviews/{path:text}", "/v1/grounding", "/v1/subjects/{path:text}")
         return tuple((path, None, _nothing_stored) for path in paths)
-    from proxy.server.stored import stored_routes  # with the database, which few need
+    from groundwire.http.admin_routes import stored_routes  # with the database, which few need
 
     metrics = house.telemetry.metrics
     memory = house.checks.memory.facts if house.checks.memory else None
@@ -170,7 +170,7 @@ def _agents(settings: Settings, house: House, edge: Edge) -> Agents | None:
     if not settings.mcp.enabled:
         return None
     try:
-        from proxy.server.mcp import check_call, mcp_server, mounted
+        from groundwire.http.mcp import check_call, mcp_server, mounted
     except ImportError as error:
         raise ConfigError(["mcp.enabled: it needs groundwire[mcp], which is not installed"]) from error
     server, max_body = mcp_server(house.checks), min(settings.server.max_body, settings.mcp.max_body)

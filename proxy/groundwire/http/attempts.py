@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from cachetools import TTLCache
 
-from proxy.errors import TooManyRequests
+from groundwire.errors import TooManyRequests
 
 FREE_ATTEMPTS = 5
 FREE_REQUESTS = 20  # of programs, which repeat a wrong key before anybody looks

@@ -7,16 +7,16 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from datetime import date
 
-from proxy.stores.facts import FactStore
-from proxy.stores.history.audit import Action
-from proxy.stores.history.exchange import Page, Query, Similar, Stored, Summary
-from proxy.stores.history.history import History
-from proxy.stores.history.reviews import Decided, Decision, Finding, Precision, Wanted
-from proxy.stores.history.trends import By, Figures, Trend
-from proxy.stores.reports import Reports
-from proxy.telemetry.metrics import Metrics
-from proxy.verification.consistency.compare import Earlier
-from proxy.verification.consistency.entities import Entity, entity_history
+from groundwire.features.consistency.compare import Earlier
+from groundwire.features.consistency.entities import Entity, entity_history
+from groundwire.storage.facts import FactStore
+from groundwire.storage.history.audit import Action
+from groundwire.storage.history.exchange import Page, Query, Similar, Stored, Summary
+from groundwire.storage.history.history import History
+from groundwire.storage.history.reviews import Decided, Decision, Finding, Precision, Wanted
+from groundwire.storage.history.trends import By, Figures, Trend
+from groundwire.storage.reports import Reports
+from groundwire.telemetry.metrics import Metrics
 
 _ANSWERS = 200  # of a subject, the newest, in which names are looked for
 

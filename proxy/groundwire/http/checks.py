@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
-from proxy.dialects.checks import (
+from groundwire.dialects.checks import (
     Check,
     ClaimCheck,
     EvidenceCheck,
@@ -17,14 +17,14 @@ from proxy.dialects.checks import (
     read_answer_check,
     read_check,
 )
-from proxy.dialects.jsonbytes import dumps
-from proxy.errors import BadRequest
-from proxy.gateway.bodies import parsed
-from proxy.gateway.checks import Checks
-from proxy.gateway.estimators import Asker
-from proxy.server.endpoints import Handler
-from proxy.server.errors import JSON
-from proxy.types import Call, Reply
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.errors import BadRequest
+from groundwire.gateway.bodies import parsed
+from groundwire.gateway.checks import Checks
+from groundwire.gateway.estimators import Asker
+from groundwire.http.endpoints import Handler
+from groundwire.http.errors import JSON
+from groundwire.wire import Call, Reply
 
 M = TypeVar("M", bound=Check)
 

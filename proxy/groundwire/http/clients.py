@@ -20,9 +20,9 @@ from pathlib import Path
 
 import structlog
 
-from proxy.errors import ConfigError, GroundwireError
-from proxy.server.keys import NAME, NO_NAME, digest_of, is_same, named_lines, read_digest, write_digest
-from proxy.stores.limits import Limits
+from groundwire.errors import ConfigError, GroundwireError
+from groundwire.http.keys import NAME, NO_NAME, digest_of, is_same, named_lines, read_digest, write_digest
+from groundwire.storage.limits import Limits
 
 log = structlog.get_logger("groundwire.keys")
 

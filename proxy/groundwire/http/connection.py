@@ -15,7 +15,7 @@ from typing import Any, cast
 from httptools import HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from proxy.dialects.error import error_body
+from groundwire.dialects.error import error_body
 
 _LEAST_GAIN = 2**16  # bytes of a body that must arrive within `read_timeout`, unless it has ended
 _AHEAD = 16  # requests that may be sent ahead on one connection while an earlier one is answered

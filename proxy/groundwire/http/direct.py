@@ -9,12 +9,12 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from proxy.dialects.error import error_body
-from proxy.errors import BadRequest
-from proxy.server.endpoints import Edge, Endpoint
-from proxy.server.errors import JSON
-from proxy.types import Call, Reply
-from proxy.upstream.paths import has_dot_segment, normalised
+from groundwire.dialects.error import error_body
+from groundwire.errors import BadRequest
+from groundwire.http.endpoints import Edge, Endpoint
+from groundwire.http.errors import JSON
+from groundwire.upstream.paths import has_dot_segment, normalised
+from groundwire.wire import Call, Reply
 
 _ALLOWED = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import structlog
 import uvicorn
 
-from proxy.server.connection import Connection
-from proxy.server.standing import Standing
+from groundwire.http.connection import Connection
+from groundwire.http.process_state import Standing
 
 log = structlog.get_logger("groundwire.server")
 

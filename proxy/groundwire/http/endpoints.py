@@ -13,20 +13,20 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
-from proxy.dialects.error import openai_error
-from proxy.dialects.jsonbytes import dumps
-from proxy.errors import JobsUnavailable, ReportUnavailable, RequestError, StoreUnavailable, UnknownReport
-from proxy.gateway.bodies import parsed
-from proxy.server.addresses import Network, address_of, forwarded_address
-from proxy.server.admission import Admission, Place
-from proxy.server.errors import JSON, ErrorShape, error_reply, unexpected_reply
-from proxy.server.exchange import TENANT, ClientGone, cancelled_when_gone, read_call, send_reply, stated_length
-from proxy.server.guard import Guard
-from proxy.server.standing import Standing
-from proxy.telemetry import Served, Telemetry
-from proxy.telemetry.served import served
-from proxy.types import Call, Reply
-from proxy.upstream.headers import header
+from groundwire.dialects.error import openai_error
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.errors import JobsUnavailable, ReportUnavailable, RequestError, StoreUnavailable, UnknownReport
+from groundwire.gateway.bodies import parsed
+from groundwire.http.addresses import Network, address_of, forwarded_address
+from groundwire.http.admission import Admission, Place
+from groundwire.http.errors import JSON, ErrorShape, error_reply, unexpected_reply
+from groundwire.http.exchange import TENANT, ClientGone, cancelled_when_gone, read_call, send_reply, stated_length
+from groundwire.http.guard import Guard
+from groundwire.http.process_state import Standing
+from groundwire.telemetry import Served, Telemetry
+from groundwire.telemetry.served import served
+from groundwire.upstream.headers import header
+from groundwire.wire import Call, Reply
 
 log = structlog.get_logger("groundwire.server")
 

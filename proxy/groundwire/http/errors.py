@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from proxy.dialects.error import Fault, openai_error
-from proxy.dialects.jsonbytes import dumps
-from proxy.errors import (
+from groundwire.dialects.error import Fault, openai_error
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.errors import (
     BadRequest,
     BodyTooLarge,
     Leaving,
@@ -26,7 +26,7 @@ from proxy.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from proxy.types import Headers, Reply
+from groundwire.wire import Headers, Reply
 
 _INVALID = "invalid_request_error"
 _UPSTREAM = "upstream_error"

@@ -11,10 +11,10 @@ from contextlib import aclosing, asynccontextmanager, suppress
 
 from starlette.types import Receive, Scope, Send
 
-from proxy.errors import BodyTooLarge, RequestError
-from proxy.offload import joined
-from proxy.server.addresses import address_of
-from proxy.types import Call, Chunks, Headers, Reply
+from groundwire.errors import BodyTooLarge, RequestError
+from groundwire.http.addresses import address_of
+from groundwire.offload import joined
+from groundwire.wire import Call, Chunks, Headers, Reply
 
 TENANT = "groundwire.tenant"
 """The key of an ASGI scope under which the tenant of an authenticated request is found."""

@@ -10,13 +10,13 @@ from types import TracebackType
 
 from starlette.types import Message, Send
 
-from proxy.errors import TooManyRequests, UnknownKey
-from proxy.server.attempts import FREE_REQUESTS, FailedAttempts
-from proxy.server.clients import Client, Clients
-from proxy.server.keys import bearer
-from proxy.stores.limits import Limiter, Turn
-from proxy.types import Headers
-from proxy.upstream.headers import KEYS
+from groundwire.errors import TooManyRequests, UnknownKey
+from groundwire.http.attempts import FREE_REQUESTS, FailedAttempts
+from groundwire.http.clients import Client, Clients
+from groundwire.http.keys import bearer
+from groundwire.storage.limits import Limiter, Turn
+from groundwire.upstream.headers import KEYS
+from groundwire.wire import Headers
 
 _NONE = "You need an API key of this proxy, sent as 'Authorization: Bearer …' or 'x-api-key: …'."
 _WRONG = "Incorrect API key provided: it is none of this proxy's, or none any more."

@@ -19,16 +19,16 @@ from pydantic import FailFast, Field
 from starlette.applications import Starlette
 from starlette.requests import Request
 
-from proxy.config import Mcp
-from proxy.dialects.checks import ClaimCheck, TraceCheck, read_answer_check, read_check
-from proxy.dialects.jsonbytes import dumps, is_light, loads
-from proxy.dialects.options import MAX_VALUES, has_over
-from proxy.dialects.request import read_object
-from proxy.errors import BodyTooLarge, RequestError
-from proxy.gateway.bodies import parsed
-from proxy.gateway.checks import Checks
-from proxy.gateway.estimators import Asker
-from proxy.server.exchange import TENANT
+from groundwire.config import Mcp
+from groundwire.dialects.checks import ClaimCheck, TraceCheck, read_answer_check, read_check
+from groundwire.dialects.jsonbytes import dumps, is_light, loads
+from groundwire.dialects.options import MAX_VALUES, has_over
+from groundwire.dialects.request import read_object
+from groundwire.errors import BodyTooLarge, RequestError
+from groundwire.gateway.bodies import parsed
+from groundwire.gateway.checks import Checks
+from groundwire.gateway.estimators import Asker
+from groundwire.http.exchange import TENANT
 
 PATH = "/mcp"
 

@@ -7,14 +7,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from proxy.config import Settings
-from proxy.errors import ConfigError
-from proxy.server.admin import admins_only, read_keys
-from proxy.server.endpoints import Handler
-from proxy.telemetry.exposition import written
-from proxy.telemetry.metrics import Metrics
-from proxy.types import Call, Reply
-from proxy.upstream.headers import header
+from groundwire.config import Settings
+from groundwire.errors import ConfigError
+from groundwire.http.admin import admins_only, read_keys
+from groundwire.http.endpoints import Handler
+from groundwire.telemetry.exposition import written
+from groundwire.telemetry.metrics import Metrics
+from groundwire.upstream.headers import header
+from groundwire.wire import Call, Reply
 
 
 def metrics_handler(metrics: Metrics, settings: Settings, environ: Mapping[str, str] = os.environ) -> Handler:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from proxy.dialects.dialect import Dialect
-from proxy.dialects.known import DIALECTS
-from proxy.server.endpoints import Handler
-from proxy.wiring import House
+from groundwire.container import House
+from groundwire.dialects.dialect import Dialect
+from groundwire.dialects.known import DIALECTS
+from groundwire.http.endpoints import Handler
 
 _EMBEDDINGS = ("/api/embed", "/api/embeddings")
 

@@ -11,9 +11,9 @@ from typing import Any, Literal
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from proxy.dialects.checks import ClaimCheck, EvidenceCheck, MemoryCheck, TextCheck, TraceCheck
-from proxy.dialects.jsonbytes import dumps
-from proxy.dialects.reviews import (
+from groundwire.dialects.checks import ClaimCheck, EvidenceCheck, MemoryCheck, TextCheck, TraceCheck
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.reviews import (
     Asked,
     DecisionIn,
     EntityHistory,
@@ -31,7 +31,7 @@ from proxy.dialects.reviews import (
     SimilarQuery,
     SubjectQuery,
 )
-from proxy.dialects.schema import (
+from groundwire.dialects.schema import (
     Alive,
     AuditedTrace,
     Claim,
@@ -44,9 +44,9 @@ from proxy.dialects.schema import (
     Readiness,
     VerifyBody,
 )
-from proxy.server.endpoints import Handler
-from proxy.server.errors import JSON
-from proxy.types import Call, Reply
+from groundwire.http.endpoints import Handler
+from groundwire.http.errors import JSON
+from groundwire.wire import Call, Reply
 
 Model = type[BaseModel]
 Mode = Literal["validation", "serialization"]

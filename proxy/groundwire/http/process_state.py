@@ -6,8 +6,8 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from proxy.config import Server
-from proxy.server.admission import Admission, Room
+from groundwire.config import Server
+from groundwire.http.admission import Admission, Room
 
 
 @dataclass(slots=True)

@@ -14,13 +14,13 @@ from typing import Any
 
 import structlog
 
-from proxy.config import Settings
-from proxy.errors import ConfigError
-from proxy.gateway.verify import policy_digest
-from proxy.server.app import build_app
-from proxy.server.serving import Serving
-from proxy.server.standing import Standing, room_of
-from proxy.wiring import House, build_house
+from groundwire.config import Settings
+from groundwire.container import House, build_house
+from groundwire.errors import ConfigError
+from groundwire.gateway.verify import policy_digest
+from groundwire.http.app import build_app
+from groundwire.http.process_state import Standing, room_of
+from groundwire.http.serving import Serving
 
 log = structlog.get_logger("groundwire.config")
 

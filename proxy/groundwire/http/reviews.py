@@ -12,10 +12,10 @@ from urllib.parse import parse_qs
 
 from pydantic import BaseModel
 
-import proxy.server.paths  # noqa: F401 - the convertor named text
-from proxy.dialects.jsonbytes import dumps
-from proxy.dialects.request import read_object
-from proxy.dialects.reviews import (
+import groundwire.http.paths  # noqa: F401 - the convertor named text
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.request import read_object
+from groundwire.dialects.reviews import (
     DayOut,
     DecisionIn,
     DecisionOut,
@@ -43,18 +43,18 @@ from proxy.dialects.reviews import (
     flat,
     read_asked,
 )
-from proxy.errors import BadRequest, ReportUnavailable, ReviewConflict, StoreUnavailable, UnknownReview
-from proxy.gateway.bodies import parsed
-from proxy.server.admin import AdminHandler, AdminKeys, admins_only
-from proxy.server.attempts import FREE_REQUESTS, FailedAttempts
-from proxy.server.desk import Desk
-from proxy.server.endpoints import Handler
-from proxy.server.errors import JSON
-from proxy.stores.history.exchange import Query, Summary
-from proxy.stores.history.reviews import Decided, Finding, Wanted
-from proxy.stores.history.tables import LABELS, VERDICTS
-from proxy.stores.history.trends import Figures, ScoreName
-from proxy.types import Call, Chunks, Headers, Reply
+from groundwire.errors import BadRequest, ReportUnavailable, ReviewConflict, StoreUnavailable, UnknownReview
+from groundwire.gateway.bodies import parsed
+from groundwire.http.admin import AdminHandler, AdminKeys, admins_only
+from groundwire.http.attempts import FREE_REQUESTS, FailedAttempts
+from groundwire.http.audited_history import Desk
+from groundwire.http.endpoints import Handler
+from groundwire.http.errors import JSON
+from groundwire.storage.history.exchange import Query, Summary
+from groundwire.storage.history.reviews import Decided, Finding, Wanted
+from groundwire.storage.history.tables import LABELS, VERDICTS
+from groundwire.storage.history.trends import Figures, ScoreName
+from groundwire.wire import Call, Chunks, Headers, Reply
 
 _DAYS = 30
 _LONGEST_DAYS = 366

@@ -17,17 +17,17 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
-from proxy.config import Server as ServerSettings
-from proxy.config import Settings
-from proxy.errors import ConfigError
-from proxy.server.app import build_app
-from proxy.server.connection import Limits, connections_within
-from proxy.server.drain import Drain, Server
-from proxy.server.reload import Reload, watching
-from proxy.server.serving import Serving
-from proxy.server.standing import standing_of
-from proxy.telemetry import configure_logs
-from proxy.wiring import build_house
+from groundwire.config import Server as ServerSettings
+from groundwire.config import Settings
+from groundwire.container import build_house
+from groundwire.errors import ConfigError
+from groundwire.http.app import build_app
+from groundwire.http.connection import Limits, connections_within
+from groundwire.http.drain import Drain, Server
+from groundwire.http.process_state import standing_of
+from groundwire.http.reload import Reload, watching
+from groundwire.http.serving import Serving
+from groundwire.telemetry import configure_logs
 
 _SWITCH_S = 0.001  # maximum time that a worker thread may block the event loop; Python's default is 5 ms
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of glibc's malloc.h
@@ -131,7 +131,7 @@ def run_mcp(settings: Settings) -> None:
 
 async def _serve_mcp(settings: Settings) -> None:
     try:
-        from proxy.server.mcp import mcp_server
+        from groundwire.http.mcp import mcp_server
     except ImportError as error:
         raise ConfigError(["the command needs groundwire[mcp], which is not installed"]) from error
     house = build_house(settings)

@@ -12,7 +12,7 @@ import structlog
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
-from proxy.wiring import House
+from groundwire.container import House
 
 log = structlog.get_logger("groundwire.server")
 

@@ -5,34 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from proxy.types import (
-    AnswerVerdict,
+from groundwire.domain import AnswerVerdict, Choice, Claim, Judgement, Status, Verdict
+from groundwire.evidence.index import Context
+from groundwire.policy import Policy, Thresholds
+from groundwire.report import (
     CacheUse,
-    Choice,
     ChoiceReport,
-    Claim,
     Confidence,
     Consistency,
     Coverage,
-    Judgement,
     NumericCounts,
-    Policy,
     PromptSize,
     QuoteCounts,
     Report,
     StageUse,
-    Status,
-    Thresholds,
-    Verdict,
     Violation,
 )
-from proxy.verification.confidence import extraction, of_answer, with_confidence
-from proxy.verification.context.index import Context
-from proxy.verification.information.cascade import lacks_bits
-from proxy.verification.quality import is_high_risk, missed, quality
-from proxy.verification.recommendation import recommend
-from proxy.verification.risk import assess_risk
-from proxy.verification.verifiers.quote import is_field_quote
+from groundwire.scoring.budget import lacks_bits
+from groundwire.scoring.confidence import extraction, of_answer, with_confidence
+from groundwire.scoring.quality import is_high_risk, missed, quality
+from groundwire.scoring.recommendation import recommend
+from groundwire.scoring.risk import assess_risk
+from groundwire.verifiers.quotes.quote import is_field_quote
 
 FLAGS = (
     "unsupported_claims",

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from proxy.types import Verdict
-from proxy.verification.alignment.model import shipped
+from groundwire.domain import Verdict
+from groundwire.verifiers.lexical.model import shipped
 
 
 def calibrated(verdict: Verdict) -> Verdict:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple, fields, replace
 
-from proxy.types import Choice, Confidence, ConfidenceParts, Judgement, Policy, Verdict
-from proxy.verification.context.index import Context
+from groundwire.domain import Choice, ConfidenceParts, Judgement, Verdict
+from groundwire.evidence.index import Context
+from groundwire.policy import Policy
+from groundwire.report import Confidence
 
 UNHEARD = 0.8
 """The factor on the confidence in a verdict if a model was queried and gave no answer."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proxy.types import Report, Thresholds
+from groundwire.policy import Thresholds
+from groundwire.report import Report
 
 _WEIGHTS = {"grounding": 0.5, "consistency": 0.2, "confidence": 0.3}
 

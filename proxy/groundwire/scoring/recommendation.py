@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from proxy.types import Label, Report
+from groundwire.domain import Label
+from groundwire.report import Report
 
 _MAX_GROUNDS = 2
 

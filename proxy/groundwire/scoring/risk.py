@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from proxy.types import Label, Report, Risk, Severity
+from groundwire.domain import Label, Severity
+from groundwire.report import Report, Risk
 
 _WEIGHTS = {"grounding": 0.9, "consistency": 0.6, "self_consistency": 0.6, "confidence": 0.4, "prompt": 0.25}
 """The maximum contribution of each part to the risk; only grounding can make it critical alone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from proxy.types import Judgement
+from groundwire.domain import Judgement
 
 
 def answer_support(judgements: Iterable[Judgement]) -> float | None:

@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 
 from cachetools import TLRUCache
 
-from proxy.types import CacheUse
+from groundwire.report import CacheUse
 
 V = TypeVar("V")
 Key = bytes

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from sys import getsizeof
 
-from proxy.stores.cache import Cache, Further
-from proxy.types import Judgement
+from groundwire.domain import Judgement
+from groundwire.storage.cache import Cache, Further
 
 _JUDGEMENT, _VERDICT, _CITATION, _NUMBER = 1500, 500, 250, 250  # bytes of each without its texts
 

@@ -11,9 +11,10 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Status, StatusCode, Tracer
 
-from proxy.telemetry.content import answered, asked
-from proxy.telemetry.metrics import Metrics, Series
-from proxy.telemetry.names import (
+from groundwire.domain import Choice
+from groundwire.telemetry.content import answered, asked
+from groundwire.telemetry.metrics import Metrics, Series
+from groundwire.telemetry.names import (
     CACHE_READ,
     ERROR,
     FINISH_REASONS,
@@ -35,9 +36,9 @@ from proxy.telemetry.names import (
     GenAINames,
     Purpose,
 )
-from proxy.telemetry.served import ABOUT, PROPAGATOR, W3C, exemplar_of, served
-from proxy.telemetry.usage import Usage
-from proxy.types import Choice, Headers
+from groundwire.telemetry.served import ABOUT, PROPAGATOR, W3C, exemplar_of, served
+from groundwire.telemetry.usage import Usage
+from groundwire.wire import Headers
 
 _CANCELLED = "cancelled"
 _LONGEST_MODEL = 128  # characters; clients may send any name

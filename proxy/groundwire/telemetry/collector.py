@@ -25,9 +25,9 @@ from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
 
-from proxy.config import Telemetry as TelemetrySettings
-from proxy.telemetry.metrics import Metrics
-from proxy.telemetry.points import metrics_data
+from groundwire.config import Telemetry as TelemetrySettings
+from groundwire.telemetry.metrics import Metrics
+from groundwire.telemetry.points import metrics_data
 
 log = structlog.get_logger("groundwire.telemetry")
 

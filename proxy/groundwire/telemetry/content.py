@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from proxy.types import Choice
+from groundwire.domain import Choice
 
 
 def short_hash(text: str) -> str:

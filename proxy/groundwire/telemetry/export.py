@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 
-from proxy.config import Telemetry as TelemetrySettings
-from proxy.telemetry.instruments import LOST_TELEMETRY
-from proxy.telemetry.lag import LoopLag
-from proxy.telemetry.metrics import Metrics
-from proxy.telemetry.names import EDITIONS
-from proxy.telemetry.telemetry import Telemetry
+from groundwire.config import Telemetry as TelemetrySettings
+from groundwire.telemetry.instruments import LOST_TELEMETRY
+from groundwire.telemetry.lag import LoopLag
+from groundwire.telemetry.metrics import Metrics
+from groundwire.telemetry.names import EDITIONS
+from groundwire.telemetry.telemetry import Telemetry
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
@@ -33,7 +33,7 @@ def build_telemetry(
         if metrics is None or lag is None:
             return Telemetry(names=names)
         return Telemetry(names=names, metrics=metrics, start=lag.start, close=lag.stop)
-    from proxy.telemetry.collector import Collector
+    from groundwire.telemetry.collector import Collector
 
     collector = Collector(settings, ours, environ, metrics)
     failures = collector.watch.failures

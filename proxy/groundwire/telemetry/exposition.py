@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from proxy.telemetry.metrics import Exemplar, Family, Measured
+from groundwire.telemetry.metrics import Exemplar, Family, Measured
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from proxy.telemetry.names import (
+from groundwire.telemetry.names import (
     BUDGET_STATUS,
     CLAIM_LABEL,
     CONTRADICTION_KIND,

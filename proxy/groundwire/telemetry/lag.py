@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from proxy.telemetry.metrics import Histogram
+from groundwire.telemetry.metrics import Histogram
 
 _EVERY_S = 0.5
 

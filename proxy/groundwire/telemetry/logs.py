@@ -14,8 +14,8 @@ from typing import Any
 import structlog
 from opentelemetry import context, trace
 
-from proxy.config import Telemetry as TelemetrySettings
-from proxy.telemetry.telemetry import Telemetry
+from groundwire.config import Telemetry as TelemetrySettings
+from groundwire.telemetry.telemetry import Telemetry
 
 _SEVERITIES = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR", "critical": "FATAL"}
 _IN_RECORD = frozenset({"event", "level", "timestamp", "trace_id", "span_id"})

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import get_args
 
-from proxy.telemetry.instruments import (
+from groundwire.domain import BudgetStatus, ContradictionKind, Severity
+from groundwire.report import Report
+from groundwire.telemetry.instruments import (
     ACTIVE_REQUESTS,
     ANSWERS,
     BUDGETS,
@@ -38,9 +40,8 @@ from proxy.telemetry.instruments import (
     Instrument,
     call_instruments,
 )
-from proxy.telemetry.names import Semconv
-from proxy.telemetry.reliability import Calibration
-from proxy.types import BudgetStatus, ContradictionKind, Report, Severity
+from groundwire.telemetry.names import Semconv
+from groundwire.telemetry.reliability import Calibration
 
 Labels = tuple[str, ...]
 Reading = tuple[Instrument, Labels, float]

@@ -21,8 +21,8 @@ from opentelemetry.sdk.metrics.export import Histogram as Histograms
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-from proxy.telemetry.instruments import Instrument
-from proxy.telemetry.metrics import Family, Labels, Measured
+from groundwire.telemetry.instruments import Instrument
+from groundwire.telemetry.metrics import Family, Labels, Measured
 
 _CUMULATIVE = AggregationTemporality.CUMULATIVE
 _NS = 1e9

@@ -12,9 +12,9 @@ from opentelemetry.context import Context
 from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from proxy.telemetry.metrics import Metrics
-from proxy.telemetry.names import CLIENT, ERROR, METHOD, ROUTE, STATUS_CODE
-from proxy.types import Headers
+from groundwire.telemetry.metrics import Metrics
+from groundwire.telemetry.names import CLIENT, ERROR, METHOD, ROUTE, STATUS_CODE
+from groundwire.wire import Headers
 
 PROPAGATOR = TraceContextTextMapPropagator()
 W3C = frozenset({b"traceparent", b"tracestate"})

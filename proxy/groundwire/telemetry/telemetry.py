@@ -15,10 +15,11 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
-from proxy.telemetry.calls import Recording, UpstreamCall
-from proxy.telemetry.content import short_hash
-from proxy.telemetry.metrics import Metrics
-from proxy.telemetry.names import (
+from groundwire.report import Report
+from groundwire.telemetry.calls import Recording, UpstreamCall
+from groundwire.telemetry.content import short_hash
+from groundwire.telemetry.metrics import Metrics
+from groundwire.telemetry.names import (
     CLAIMS,
     CONVERSATION,
     EDITIONS,
@@ -43,8 +44,8 @@ from proxy.telemetry.names import (
     GenAINames,
     Purpose,
 )
-from proxy.telemetry.served import ABOUT, PROPAGATOR, Served, exemplar_of
-from proxy.types import Headers, Report
+from groundwire.telemetry.served import ABOUT, PROPAGATOR, Served, exemplar_of
+from groundwire.wire import Headers
 
 _EVALUATED = "grounding"
 

@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import chain, permutations
 
-from proxy.memo import memo
-from proxy.verification.words import LONGEST_WORD, stem
+from groundwire.memo import memo
+from groundwire.text.words import LONGEST_WORD, stem
 
 # Each line: a base form and its irregular forms.
 _IRREGULAR = """

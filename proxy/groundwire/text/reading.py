@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cached_property
 
-from proxy.memo import memo
-from proxy.verification.numbers.grammar import Quantity
-from proxy.verification.text.lexicon import LINKING, NOT_NEGATED, TITLES, concept, root
-from proxy.verification.words import STOPWORDS, Word, words
+from groundwire.memo import memo
+from groundwire.text.lexicon import LINKING, NOT_NEGATED, TITLES, concept, root
+from groundwire.text.quantities.grammar import Quantity
+from groundwire.text.words import STOPWORDS, Word, words
 
 _CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
 _SENTENCE_BREAK = re.compile(r"[.;!?|]\s|\n")

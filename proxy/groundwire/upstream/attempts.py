@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from proxy.dialects.error import error_body
-from proxy.errors import RequestError
-from proxy.types import Attempt, Reply
-from proxy.upstream.retries import Outcome, named, never_arrived
-from proxy.upstream.router import Route
+from groundwire.dialects.error import error_body
+from groundwire.errors import RequestError
+from groundwire.report import Attempt
+from groundwire.upstream.retries import Outcome, named, never_arrived
+from groundwire.upstream.router import Route
+from groundwire.wire import Reply
 
 log = structlog.get_logger("groundwire.upstream")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import httpx
 
-from proxy.config import without_passwords
-from proxy.errors import RequestError, UpstreamBroken, UpstreamConnectTimeout, UpstreamTimeout, UpstreamUnreachable
+from groundwire.config import without_passwords
+from groundwire.errors import RequestError, UpstreamBroken, UpstreamConnectTimeout, UpstreamTimeout, UpstreamUnreachable
 
 _MEANINGS: tuple[tuple[type[httpx.TransportError], type[RequestError], str], ...] = (
     (httpx.ConnectTimeout, UpstreamConnectTimeout, "upstream '{}' did not accept a connection in time"),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from proxy.types import Header, Headers
+from groundwire.wire import Header, Headers
 
 _HOP_BY_HOP = frozenset(
     {

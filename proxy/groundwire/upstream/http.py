@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import httpx
 
-from proxy.types import Chunks, Headers, Reply
+from groundwire.wire import Chunks, Headers, Reply
 
 Meaning = Callable[[httpx.TransportError], Exception]
 """Convert httpx's error to the one to raise."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from proxy.errors import UpstreamBusy
-from proxy.types import Call, Chunks, Reply
-from proxy.upstream.upstream import Upstream
-from proxy.upstream.wire import begun
+from groundwire.errors import UpstreamBusy
+from groundwire.upstream.http import begun
+from groundwire.upstream.upstream import Upstream
+from groundwire.wire import Call, Chunks, Reply
 
 log = structlog.get_logger("groundwire.upstream")
 

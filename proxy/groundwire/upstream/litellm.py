@@ -16,14 +16,14 @@ from typing import Any
 
 import httpx
 
-from proxy.dialects.error import error_body
-from proxy.dialects.jsonbytes import dumps, loads
-from proxy.dialects.request import read_object
-from proxy.errors import BadRequest
-from proxy.types import Call, Chunks, Headers, Reply
-from proxy.upstream.failures import failure
-from proxy.upstream.media import MediaHosts
-from proxy.upstream.wire import begun
+from groundwire.dialects.error import error_body
+from groundwire.dialects.jsonbytes import dumps, loads
+from groundwire.dialects.request import read_object
+from groundwire.errors import BadRequest
+from groundwire.upstream.failures import failure
+from groundwire.upstream.http import begun
+from groundwire.upstream.media import MediaHosts
+from groundwire.wire import Call, Chunks, Headers, Reply
 
 _JSON = ((b"content-type", b"application/json"),)
 _EVENTS = ((b"content-type", b"text/event-stream; charset=utf-8"),)

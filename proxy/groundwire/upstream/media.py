@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from proxy.errors import BadRequest
+from groundwire.errors import BadRequest
 
 _FIELDS = ("messages", "input", "prediction")
 _TEXT_KEYS = frozenset(

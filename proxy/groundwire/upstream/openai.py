@@ -7,13 +7,13 @@ from urllib.parse import quote
 
 import httpx
 
-from proxy.errors import BadRequest, RequestError
-from proxy.memo import memo
-from proxy.types import Call, Reply
-from proxy.upstream.failures import failure
-from proxy.upstream.headers import HeaderRules
-from proxy.upstream.paths import has_dot_segment
-from proxy.upstream.wire import Timeouts, wire_over
+from groundwire.errors import BadRequest, RequestError
+from groundwire.memo import memo
+from groundwire.upstream.failures import failure
+from groundwire.upstream.headers import HeaderRules
+from groundwire.upstream.http import Timeouts, wire_over
+from groundwire.upstream.paths import has_dot_segment
+from groundwire.wire import Call, Reply
 
 _LEAVES = "The path of the request leaves the path of its upstream."
 _UNSAFE = re.compile(r"[^\x21-\x7e]|#")

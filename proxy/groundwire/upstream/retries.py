@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from proxy.errors import (
+from groundwire.errors import (
     RequestError,
     UpstreamBroken,
     UpstreamBusy,
@@ -14,8 +14,8 @@ from proxy.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from proxy.types import Headers, Reply
-from proxy.upstream.headers import header
+from groundwire.upstream.headers import header
+from groundwire.wire import Headers, Reply
 
 Outcome = Reply | RequestError
 """The outcome of one attempt: a reply, whatever its status, or an error."""

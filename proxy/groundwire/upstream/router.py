@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from proxy.errors import UnknownModel
-from proxy.memo import memo
-from proxy.upstream.retries import ONCE, Outcome, Retries, is_no_answer
-from proxy.upstream.upstream import Upstream
+from groundwire.errors import UnknownModel
+from groundwire.memo import memo
+from groundwire.upstream.retries import ONCE, Outcome, Retries, is_no_answer
+from groundwire.upstream.upstream import Upstream
 
 NO_ANSWER = frozenset({429, 500, 502, 503, 504, 529})
 """The default statuses that trigger a fallback; 529 is Anthropic's "overloaded"."""

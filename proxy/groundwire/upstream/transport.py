@@ -22,9 +22,9 @@ from aiohttp.http import HttpProcessingError
 from aiohttp.streams import StreamReader
 from yarl import URL
 
-from proxy.memo import memo
-from proxy.types import Chunks, Headers, Reply
-from proxy.upstream.wire import Meaning, Timeouts
+from groundwire.memo import memo
+from groundwire.upstream.http import Meaning, Timeouts
+from groundwire.wire import Chunks, Headers, Reply
 
 _FAILURES = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError)
 _MOST_OF_A_LINE = 65536

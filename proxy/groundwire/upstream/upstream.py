@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from proxy.types import Call, Reply
+from groundwire.wire import Call, Reply
 
 
 class Upstream(Protocol):

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 
 import httpx
 
-from proxy.errors import TryLater
-from proxy.telemetry import Telemetry
-from proxy.upstream.retries import seconds_to_wait
+from groundwire.errors import TryLater
+from groundwire.telemetry import Telemetry
+from groundwire.upstream.retries import seconds_to_wait
 
 _KEPT = b'{"delivered":true}'
 _SECRET_PREFIX = "whsec_"  # noqa: S105 - of secrets as Standard Webhooks write them

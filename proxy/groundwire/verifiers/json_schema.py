@@ -2,7 +2,7 @@
 
 Patterns are matched in linear time and no reference is ever fetched, but validation can still take time exponential in
 the size of the schema, and the library holds the GIL meanwhile. So the proxy runs this file as a process that it can
-kill (`proxy.evidence.schema_process`); callers who trust their schemas use `validate` directly.
+kill (`groundwire.backends.schema_process`); callers who trust their schemas use `validate` directly.
 
 The process reads requests from its standard input: two lengths in network byte order, then a schema and a text in
 UTF-8. It answers each with two lines of JSON: `[outcome, reason]`, then a list of `[field, index, expected, found]`.

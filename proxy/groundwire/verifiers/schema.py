@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.types import Violation
-from proxy.verification.json_schema import Outcome, Row, json_type, validate
+from groundwire.report import Violation
+from groundwire.verifiers.json_schema import Outcome, Row, json_type, validate
 
 NO_JSON = Violation("", None, "JSON", "text")
 

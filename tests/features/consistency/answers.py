@@ -1,8 +1,10 @@
 """Answers beside earlier answers, for the tests of consistency: what was asked and said before, and what is now."""
 
-from proxy.types import Claim, Consistency, Judgement, Label, Policy, Verdict
-from proxy.verification.claims.answer import find_claims
-from proxy.verification.consistency.compare import Ask, Earlier, Past, compare
+from groundwire.claims.answer import find_claims
+from groundwire.domain import Claim, Judgement, Label, Verdict
+from groundwire.features.consistency.compare import Ask, Earlier, Past, compare
+from groundwire.policy import Policy
+from groundwire.report import Consistency
 
 DAY = 86400.0
 THEN = 1_750_000_000.0  # a Sunday in June 2025

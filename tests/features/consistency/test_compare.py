@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from steps import growth
 
-from proxy.types import Claim, Estimate, Policy, Probability, Unavailable
-from proxy.verification.consistency.compare import Earlier, Past, compare
-from proxy.verification.consistency.entities import entity_history
-from proxy.verification.consistency.times import relative_dates
+from groundwire.domain import Claim, Estimate, Probability, Unavailable
+from groundwire.features.consistency.compare import Earlier, Past, compare
+from groundwire.features.consistency.entities import entity_history
+from groundwire.features.consistency.times import relative_dates
+from groundwire.policy import Policy
 
 PRICE_20, PRICE_35 = "The Pro plan costs $20 per month.", "The Pro plan costs $35 per month."
 FACTS = (

@@ -6,24 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.types import (
+from groundwire.domain import (
     Budget,
     Citation,
     Claim,
     Estimate,
     Judgement,
     Method,
-    ModelPolicy,
-    Policy,
     Probability,
     Source,
     Unavailable,
     Verdict,
 )
-from proxy.verification.context.index import Context
-from proxy.verification.information.budget import measure
-from proxy.verification.information.cascade import cited_evidence, is_undecided, joined, lacks_bits
-from proxy.verification.information.probability import exactly
+from groundwire.evidence.index import Context
+from groundwire.features.information_budget.cascade import cited_evidence, is_undecided, joined
+from groundwire.features.information_budget.probability import exactly
+from groundwire.policy import ModelPolicy, Policy
+from groundwire.scoring.budget import lacks_bits, measure
 
 POLICY = Policy(model=ModelPolicy(backend="haiku"))
 CONTEXT = Context([Source("s1", "source", "The board met in Oslo.", labels=("1",)), Source("s2", "user", "It rained.")])

@@ -10,16 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.types import Estimate, Probability, Unavailable
-from proxy.verification.information.reply import (
-    Reply,
-    from_openai,
-    read,
-    read_all,
-    sampled,
-    says,
-    says_all,
-)
+from groundwire.domain import Estimate, Probability, Unavailable
+from groundwire.features.information_budget.logprobs import Reply, from_openai, read, read_all, sampled, says, says_all
 
 Shown = tuple[str, Mapping[str, float]]
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.types import Probability, Unavailable
-from proxy.verification.information.probability import (
+from groundwire.domain import Probability, Unavailable
+from groundwire.features.information_budget.probability import (
     Masses,
     exactly,
     from_masses,

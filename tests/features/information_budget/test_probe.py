@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.types import Claim, Source
-from proxy.verification.information.probe import CLAIM_HEADING, CLAIMS_HEADING, CONTEXT_HEADING, ask, ask_all, quote
+from groundwire.domain import Claim, Source
+from groundwire.features.information_budget.probe import (
+    CLAIM_HEADING,
+    CLAIMS_HEADING,
+    CONTEXT_HEADING,
+    ask,
+    ask_all,
+    quote,
+)
 
 SOURCE = Source("s1", "source", "Revenue was $4.2 million.\nProfit fell.", title="Results")
 CLAIM = Claim("c1", "It fell.", 0, 8, lead="Profit was strong before.")

@@ -7,8 +7,8 @@ from datetime import date, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.server.pages.chart import Series, line_chart, sparkline
-from proxy.server.pages.highlight import Span, cut
+from groundwire.http.pages.chart import Series, line_chart, sparkline
+from groundwire.http.pages.highlight import Span, cut
 
 TEXTS = st.text(max_size=40)
 SPANS = st.lists(st.tuples(st.integers(-5, 50), st.integers(-5, 50)), max_size=8)

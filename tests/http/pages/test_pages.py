@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from server.pages.site_of_tests import ANSWER, KEYS, QUESTION, Site, application, exchange, fields, post, visit
+from servers.review_site import ANSWER, KEYS, QUESTION, Site, application, exchange, fields, post, visit
 
-from proxy.dialects.jsonbytes import dumps
-from proxy.dialects.report import render
-from proxy.stores.history.exchange import Content, PromptMessage
-from proxy.stores.history.reviews import Wanted
-from proxy.telemetry.reliability import ece
-from proxy.types import Consistency, Contradiction
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.report import render
+from groundwire.report import Consistency, Contradiction
+from groundwire.storage.history.exchange import Content, PromptMessage
+from groundwire.storage.history.reviews import Wanted
+from groundwire.telemetry.reliability import ece
 
 ATTACKS = [
     "<script>alert(1)</script>",

@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from server.pages.site_of_tests import KEYS, Site, exchange, visit
+from servers.review_site import KEYS, Site, exchange, visit
 
-from proxy.stores.history.reviews import Wanted
+from groundwire.storage.history.reviews import Wanted
 
 
 def test_the_queue_is_read_and_decided_on(tmp_path: Path) -> None:

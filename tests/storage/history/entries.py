@@ -8,26 +8,16 @@ from typing import Any
 
 from servers.databases import Database as Place
 
-from proxy.dialects.jsonbytes import dumps
-from proxy.dialects.report import render
-from proxy.stores.history.database import Database
-from proxy.stores.history.exchange import Entry
-from proxy.stores.history.exchanges import Exchanges
-from proxy.stores.history.history import History
-from proxy.stores.history.retention import Keep
-from proxy.stores.history.writer import WriterSettings
-from proxy.types import (
-    CacheUse,
-    Choice,
-    ChoiceReport,
-    Citation,
-    Claim,
-    Confidence,
-    Judgement,
-    Report,
-    Source,
-    Verdict,
-)
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.report import render
+from groundwire.domain import Choice, Citation, Claim, Judgement, Source, Verdict
+from groundwire.report import CacheUse, ChoiceReport, Confidence, Report
+from groundwire.storage.history.database import Database
+from groundwire.storage.history.exchange import Entry
+from groundwire.storage.history.exchanges import Exchanges
+from groundwire.storage.history.history import History
+from groundwire.storage.history.retention import Keep
+from groundwire.storage.history.writer import WriterSettings
 
 DAY = 86_400.0
 NOON = 1_767_268_800.0  # 2026-01-01 12:00 UTC

@@ -9,10 +9,10 @@ import sys
 
 from entries import entry
 
-from proxy.stores.history.database import Database
-from proxy.stores.history.history import History
-from proxy.stores.history.retention import Keep
-from proxy.stores.history.writer import WriterSettings
+from groundwire.storage.history.database import Database
+from groundwire.storage.history.history import History
+from groundwire.storage.history.retention import Keep
+from groundwire.storage.history.writer import WriterSettings
 
 
 async def main(url: str, schema: str, interval: float, count: int) -> None:

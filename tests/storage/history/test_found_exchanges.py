@@ -8,7 +8,7 @@ import pytest
 from entries import NOON, entry, opened, reading, stored
 from servers.databases import Database
 
-from proxy.stores.history.exchange import Query
+from groundwire.storage.history.exchange import Query
 
 QUESTION = "Which invoices of Müller GmbH were paid in Q3 2024?"
 ANSWER = "The total was $4.2 million; see invoice no. 17-B, paid to O'Neill. Cafe\u0301 culture isn't mentioned."

@@ -15,9 +15,9 @@ import pytest
 from entries import entry, opened, stored
 from servers.databases import Database
 
-from proxy.stores.history.exchange import Query
-from proxy.stores.history.history import History
-from proxy.stores.history.reviews import Wanted
+from groundwire.storage.history.exchange import Query
+from groundwire.storage.history.history import History
+from groundwire.storage.history.reviews import Wanted
 
 HERE = Path(__file__).parent
 

@@ -10,10 +10,10 @@ from entries import database, entry, opened, stored
 from servers.databases import Database
 from sqlalchemy import Connection, insert, inspect, text
 
-from proxy.stores.history.database import upgrade
-from proxy.stores.history.exchange import Query
-from proxy.stores.history.rows import rows_of
-from proxy.stores.history.tables import METADATA
+from groundwire.storage.history.database import upgrade
+from groundwire.storage.history.exchange import Query
+from groundwire.storage.history.rows import rows_of
+from groundwire.storage.history.tables import METADATA
 
 
 def differences(connection: Connection) -> list[object]:

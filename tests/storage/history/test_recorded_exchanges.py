@@ -8,10 +8,10 @@ from dataclasses import replace
 from entries import NOON, entry, opened, stored
 from servers.databases import Database
 
-from proxy.dialects.jsonbytes import loads
-from proxy.stores.history.exchange import Query
-from proxy.stores.history.reviews import Wanted
-from proxy.types import Choice
+from groundwire.dialects.jsonbytes import loads
+from groundwire.domain import Choice
+from groundwire.storage.history.exchange import Query
+from groundwire.storage.history.reviews import Wanted
 
 
 def test_everything_that_is_recorded_of_an_exchange_comes_back(place: Database) -> None:

@@ -12,13 +12,13 @@ from entries import DAY, NOON, database, entry, opened, stored
 from servers.databases import Database, sqlite
 from sqlalchemy import func, select
 
-from proxy.stores.history.exchange import PromptMessage, Query
-from proxy.stores.history.history import History
-from proxy.stores.history.retention import Keep, expire
-from proxy.stores.history.reviews import Wanted
-from proxy.stores.history.tables import METADATA
-from proxy.stores.history.writer import WriterSettings
-from proxy.types import Choice
+from groundwire.domain import Choice
+from groundwire.storage.history.exchange import PromptMessage, Query
+from groundwire.storage.history.history import History
+from groundwire.storage.history.retention import Keep, expire
+from groundwire.storage.history.reviews import Wanted
+from groundwire.storage.history.tables import METADATA
+from groundwire.storage.history.writer import WriterSettings
 
 SUBJECT = "mrs-miller"
 SECRETS = ("Oppenheimer", "Nagasaki", "Feynman", "Tritium", "Dosimeter")

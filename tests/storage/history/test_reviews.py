@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from servers.databases import Database
 
-from proxy.errors import ReviewConflict
-from proxy.stores.history.reviews import Precision, Wanted
-from proxy.types import Citation, Consistency, Contradiction
+from groundwire.domain import Citation
+from groundwire.errors import ReviewConflict
+from groundwire.report import Consistency, Contradiction
+from groundwire.storage.history.reviews import Precision, Wanted
 
 BAD = ("contradicted", "unsupported")
 

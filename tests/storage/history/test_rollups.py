@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from servers.databases import Database
 from sqlalchemy import delete, select
 
-from proxy.stores.history.exchange import Entry
-from proxy.stores.history.recording import record
-from proxy.stores.history.rollups import KEY, contributions
-from proxy.stores.history.rows import rows_of
-from proxy.stores.history.tables import COUNTERS, EXCHANGES, ROLLUPS
-from proxy.stores.history.trends import Figures, Trends, total
+from groundwire.storage.history.exchange import Entry
+from groundwire.storage.history.recording import record
+from groundwire.storage.history.rollups import KEY, contributions
+from groundwire.storage.history.rows import rows_of
+from groundwire.storage.history.tables import COUNTERS, EXCHANGES, ROLLUPS
+from groundwire.storage.history.trends import Figures, Trends, total
 
 JANUARY_1 = date(2026, 1, 1)
 FEBRUARY = date(2026, 2, 1)

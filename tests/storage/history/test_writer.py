@@ -20,10 +20,10 @@ from servers.databases import SERVER, Database, postgresql, sqlite
 from sqlalchemy import make_url
 from structlog.testing import capture_logs
 
-from proxy.errors import StoreUnavailable
-from proxy.stores.history.exchange import Query
-from proxy.stores.history.history import History
-from proxy.types import Choice
+from groundwire.domain import Choice
+from groundwire.errors import StoreUnavailable
+from groundwire.storage.history.exchange import Query
+from groundwire.storage.history.history import History
 
 WITHIN_S = 60.0
 SECRET = "the patient is Mrs. Miller"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from servers.redis_of_tests import Gate, RedisOfTests
 
-from proxy.stores.limits import Limits, LocalLimits
-from proxy.stores.shared.limits import SharedLimits
-from proxy.stores.shared.redis import SharedRedis
+from groundwire.storage.limits import Limits, LocalLimits
+from groundwire.storage.shared.limits import SharedLimits
+from groundwire.storage.shared.redis import SharedRedis
 
 PATIENT_S = 60.0
 Start = Callable[..., SharedLimits]

@@ -12,8 +12,8 @@ import pytest
 from redis.asyncio import Redis
 from servers.redis_of_tests import Gate, RedisOfTests
 
-from proxy.errors import StoreUnavailable
-from proxy.stores.shared.redis import SharedRedis
+from groundwire.errors import StoreUnavailable
+from groundwire.storage.shared.redis import SharedRedis
 
 NOWHERE = "redis://127.0.0.1:1"
 PATIENT_S = 40.0

@@ -10,23 +10,13 @@ from typing import Any
 import pytest
 from servers.redis_of_tests import Gate, RedisOfTests
 
-from proxy.stores.shared.redis import SharedRedis
-from proxy.stores.shared.values import SharedValues
-from proxy.stores.verdicts import VerdictCache
-from proxy.types import (
-    Budget,
-    CacheUse,
-    Choice,
-    Citation,
-    Claim,
-    Judgement,
-    Probability,
-    Source,
-    Unavailable,
-    Verdict,
-)
-from proxy.verification.context.index import Context
-from proxy.verification.examine import verify
+from groundwire.domain import Budget, Choice, Citation, Claim, Judgement, Probability, Source, Unavailable, Verdict
+from groundwire.evidence.index import Context
+from groundwire.pipeline import verify
+from groundwire.report import CacheUse
+from groundwire.storage.shared.redis import SharedRedis
+from groundwire.storage.shared.values import SharedValues
+from groundwire.storage.verdicts import VerdictCache
 
 PATIENT_S = 60.0
 CITATION = Citation("m0", 3, 9, "naïve — ﬁ", 0.1 + 0.2, "exact")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from proxy.verification.numbers.binding import Binding, bind
-from proxy.verification.numbers.grammar import find_quantities
-from proxy.verification.words import words
+from groundwire.text.quantities.binding import Binding, bind
+from groundwire.text.quantities.grammar import find_quantities
+from groundwire.text.words import words
 
 
 def bound(text: str) -> dict[str, Binding]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.verification.numbers.grammar import find_quantities
-from proxy.verification.numbers.tolerance import compare
+from groundwire.text.quantities.grammar import find_quantities
+from groundwire.text.quantities.tolerance import compare
 
 SAME = [
     ("twelve and twenty-four hours", "at 4 pm", "at 16:00"),

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from proxy.verification.numbers.grammar import find_quantities
+from groundwire.text.quantities.grammar import find_quantities
 
 INTERVALS = [
     ("Q3 2024", "2024-07-01", "2024-09-30"),

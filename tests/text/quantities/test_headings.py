@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.verification.numbers.grammar import find_quantities
-from proxy.verification.numbers.headings import as_given, given_by
+from groundwire.text.quantities.grammar import find_quantities
+from groundwire.text.quantities.headings import as_given, given_by
 
 NAMES = [
     # name, kind, unit, worth, scale

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.types import Claim, Judgement, Label, Policy, Source, Unavailable
-from proxy.verification.claims.answer import find_claims
-from proxy.verification.context.index import Context
-from proxy.verification.entailment.model import Entailment, Opinion, Question, State
-from proxy.verification.judge import Judge
+from groundwire.claims.answer import find_claims
+from groundwire.domain import Claim, Judgement, Label, Source, Unavailable
+from groundwire.evidence.index import Context
+from groundwire.judge import Judge
+from groundwire.policy import Policy
+from groundwire.verifiers.entailment.model import Entailment, Opinion, Question, State
 
 TEXT = "Norrin Energy paid 4 million euros for the harbour in 2019. No injuries have been reported so far."
 CONTEXT = Context([Source("farm", "source", TEXT, title="the report")])

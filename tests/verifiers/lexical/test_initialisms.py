@@ -2,10 +2,11 @@
 
 import pytest
 
-from proxy.types import Claim, Policy, Source
-from proxy.verification.alignment.initialisms import spell_out
-from proxy.verification.context.index import Context
-from proxy.verification.verifiers import numeric
+from groundwire.domain import Claim, Source
+from groundwire.evidence.index import Context
+from groundwire.policy import Policy
+from groundwire.verifiers.lexical.initialisms import spell_out
+from groundwire.verifiers.numbers import numeric
 
 
 def claim(text: str) -> Claim:
@@ -50,7 +51,7 @@ def test_numbers_of_an_initialism_are_those_of_what_it_stands_for(amount: str, l
 
 
 def test_looking_up_initialisms_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.verification.context.index._MOST_SEARCHED", 1)
+    monkeypatch.setattr("groundwire.evidence.index._MOST_SEARCHED", 1)
     context = Context([Source("s1", "source", "Net operating income fell. Gross domestic product fell.")])
     assert spell_out(claim("NOI rose."), context).text == "net operating income rose."
     assert spell_out(claim("GDP rose."), context).text == "GDP rose."

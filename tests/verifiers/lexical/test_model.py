@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from steps import steps
 
-from proxy.types import Claim, Policy, Source
-from proxy.verification.alignment.features import SIGNS, Features
-from proxy.verification.alignment.model import Bar, read, shipped
-from proxy.verification.context.index import Context
-from proxy.verification.verifiers.statement import assess
+from groundwire.domain import Claim, Source
+from groundwire.evidence.index import Context
+from groundwire.policy import Policy
+from groundwire.verifiers.lexical.features import SIGNS, Features
+from groundwire.verifiers.lexical.model import Bar, read, shipped
+from groundwire.verifiers.statement import assess
 
 TEXT = (
     "The Harwick wind farm stands 12 km off the coast and came into service in May 2019. "

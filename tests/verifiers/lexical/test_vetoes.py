@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.verification.alignment.vetoes import find_vetoes, opposed
-from proxy.verification.text.reading import Reading
-from proxy.verification.words import stem
+from groundwire.text.reading import Reading
+from groundwire.text.words import stem
+from groundwire.verifiers.lexical.vetoes import find_vetoes, opposed
 
 
 def kinds(claim: str, evidence: str) -> list[str]:

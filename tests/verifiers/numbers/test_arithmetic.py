@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.verification.numbers.derived import Operand, derive, derive_whole
-from proxy.verification.numbers.grammar import find_quantities
+from groundwire.text.quantities.grammar import find_quantities
+from groundwire.verifiers.numbers.arithmetic import Operand, derive, derive_whole
 
 DERIVED = [
     ("difference", "Sales rose by $20 million", "$120 million and $100 million", "$120 million − $100 million"),

@@ -2,10 +2,11 @@
 
 import pytest
 
-from proxy.types import Claim, Policy, Source
-from proxy.verification.context.index import Context
-from proxy.verification.verifiers import numeric
-from proxy.verification.verifiers.certainty import is_certain
+from groundwire.domain import Claim, Source
+from groundwire.evidence.index import Context
+from groundwire.policy import Policy
+from groundwire.verifiers.numbers import numeric
+from groundwire.verifiers.numbers.certainty import is_certain
 
 CONTEXT = Context(
     [

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.types import Claim, Policy, Source, Verdict
-from proxy.verification.context.index import Context
-from proxy.verification.verifiers.numeric import verify
+from groundwire.domain import Claim, Source, Verdict
+from groundwire.evidence.index import Context
+from groundwire.policy import Policy
+from groundwire.verifiers.numbers.numeric import verify
 
 
 def check(text: str, source: str) -> Verdict:

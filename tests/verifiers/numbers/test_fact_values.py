@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.types import Claim, Judgement, Label, Policy, Source
-from proxy.verification.context.index import Context
-from proxy.verification.judge import Judge
-from proxy.verification.numbers.grammar import find_quantities
-from proxy.verification.verifiers.facts import Period, Value, facts_source
+from groundwire.domain import Claim, Judgement, Label, Source
+from groundwire.evidence.index import Context
+from groundwire.judge import Judge
+from groundwire.policy import Policy
+from groundwire.text.quantities.grammar import find_quantities
+from groundwire.verifiers.numbers.facts import Period, Value, facts_source
 
 VALUES = (
     Value("Net operating income", "1250000", "USD", "Q3 2024"),

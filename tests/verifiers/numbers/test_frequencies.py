@@ -2,11 +2,12 @@
 
 import pytest
 
-from proxy.types import Claim, Policy, Source
-from proxy.verification.context.index import Context
-from proxy.verification.numbers.rates import read_rate
-from proxy.verification.verifiers import numeric
-from proxy.verification.verifiers.frequencies import find_frequencies
+from groundwire.domain import Claim, Source
+from groundwire.evidence.index import Context
+from groundwire.policy import Policy
+from groundwire.text.quantities.rates import read_rate
+from groundwire.verifiers.numbers import numeric
+from groundwire.verifiers.numbers.frequencies import find_frequencies
 
 CLAIMS = [
     ("Take one tablet twice daily.", "Take one tablet once daily.", "contradicted"),

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.types import Claim, FlaggedNumber, NumericPolicy, Policy, Source, Verdict
-from proxy.verification.context.index import Context
-from proxy.verification.verifiers.numeric import verify
+from groundwire.domain import Claim, FlaggedNumber, Source, Verdict
+from groundwire.evidence.index import Context
+from groundwire.policy import NumericPolicy, Policy
+from groundwire.verifiers.numbers.numeric import verify
 
 FINANCE = (
     "Acme Corp reported revenue of $4.2 million in Q3 2024, up 12% from $3.75 million in Q3 2023. Operating costs "

@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
-from proxy.types import Choice, Claim, Exchange, Policy, Report, Source
-from proxy.verification.alignment import vetoes
-from proxy.verification.context import tables
-from proxy.verification.context.gathering import gather
-from proxy.verification.context.index import MAX_CHARS, MAX_PASSAGES, Context
-from proxy.verification.examine import verify
-from proxy.verification.numbers.work import MAX_STEPS, DeadlineExceeded, Work, WorkLimitExceeded
-from proxy.verification.text.reading import Reading
-from proxy.verification.verifiers import numeric
+from groundwire.domain import Choice, Claim, Exchange, Source
+from groundwire.evidence import tables
+from groundwire.evidence.gathering import gather
+from groundwire.evidence.index import MAX_CHARS, MAX_PASSAGES, Context
+from groundwire.pipeline import verify
+from groundwire.policy import Policy
+from groundwire.report import Report
+from groundwire.text.reading import Reading
+from groundwire.verifiers.lexical import vetoes
+from groundwire.verifiers.numbers import numeric
+from groundwire.verifiers.numbers.work import MAX_STEPS, DeadlineExceeded, Work, WorkLimitExceeded
 
 
 def value(row: int, column: int) -> int:

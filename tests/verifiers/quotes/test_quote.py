@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steps import is_linear
 
-from proxy.errors import EvidenceGroundingError
-from proxy.types import Claim, Policy, QuotePolicy, Source
-from proxy.verification.context.index import Context
-from proxy.verification.verifiers.quotation import find_quotes
-from proxy.verification.verifiers.quote import check_quotes, verify
+from groundwire.domain import Claim, Source
+from groundwire.errors import EvidenceGroundingError
+from groundwire.evidence.index import Context
+from groundwire.policy import Policy, QuotePolicy
+from groundwire.verifiers.quotes.extraction import find_quotes
+from groundwire.verifiers.quotes.quote import check_quotes, verify
 
 REPORT = (
     "The committee said: “We are confident that revenue will reach $4.2 million in 2024.” Dr. Smith noted that the "

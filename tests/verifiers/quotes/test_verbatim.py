@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from proxy import verify_claims
-from proxy.types import Label, Source
-from proxy.verification.context.index import Context
-from proxy.verification.judge import Judge
-from proxy.verification.verifiers.verbatim import find_verbatim
+from groundwire import verify_claims
+from groundwire.domain import Label, Source
+from groundwire.evidence.index import Context
+from groundwire.judge import Judge
+from groundwire.verifiers.quotes.verbatim import find_verbatim
 
 WHOLE = {
     "all of it": ("Injuries have been reported.", "Injuries have been reported."),

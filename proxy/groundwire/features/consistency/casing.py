@@ -5,16 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from proxy.verification.text.lexicon import (
-    CALENDAR,
-    FRAME_WORDS,
-    QUANTIFIERS,
-    TITLES,
-    UNIT_WORDS,
-    is_listed,
-    opposites,
-)
-from proxy.verification.words import Word, words
+from groundwire.text.lexicon import CALENDAR, FRAME_WORDS, QUANTIFIERS, TITLES, UNIT_WORDS, is_listed, opposites
+from groundwire.text.words import Word, words
 
 _OFFICES = (
     r"ceo|cfo|coo|cto|chair|chairman|chairwoman|chairperson|president|director|manager|head|lead|leader|owner|founder|"

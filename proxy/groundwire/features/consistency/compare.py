@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from proxy.types import Consistency, Contradiction, Estimate, Judgement, Policy, Probability, Severity, Source
-from proxy.verification.claims.answer import find_claims
-from proxy.verification.consistency.lists import Listing, listings, only_in
-from proxy.verification.consistency.oppose import Opposition, opposition
-from proxy.verification.consistency.said import Said
-from proxy.verification.consistency.sameness import are_of_one_time, is_same, may_be_of_one
-from proxy.verification.consistency.temporal import is_superseded
-from proxy.verification.context.index import Context
-from proxy.verification.judge import Judge
-from proxy.verification.words import content_stems
+from groundwire.claims.answer import find_claims
+from groundwire.domain import Estimate, Judgement, Probability, Severity, Source
+from groundwire.evidence.index import Context
+from groundwire.features.consistency.contradiction import Opposition, opposition
+from groundwire.features.consistency.lists import Listing, listings, only_in
+from groundwire.features.consistency.same_topic import are_of_one_time, is_same, may_be_of_one
+from groundwire.features.consistency.statement_context import Said
+from groundwire.features.consistency.temporal import is_superseded
+from groundwire.judge import Judge
+from groundwire.policy import Policy
+from groundwire.report import Consistency, Contradiction
+from groundwire.text.words import content_stems
 
 Ask = Callable[[str, str], Estimate]
 """Query a model for the probability of a claim, given a context."""

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from itertools import product
 from textwrap import shorten
 
-from proxy.types import ContradictionKind
-from proxy.verification.alignment.vetoes import Veto, find_vetoes, may_be_one
-from proxy.verification.consistency.said import Said
-from proxy.verification.consistency.sameness import MANY, are_of_one_time, is_same, may_be_of_one, overlap
-from proxy.verification.consistency.temporal import is_superseded, returns
-from proxy.verification.numbers.grammar import Quantity
-from proxy.verification.numbers.tolerance import Relation, compare
-from proxy.verification.text.lexicon import NAME_CONCEPTS, QUANTIFIERS, TITLES
-from proxy.verification.verifiers.stated import CHANGES
+from groundwire.domain import ContradictionKind
+from groundwire.features.consistency.same_topic import MANY, are_of_one_time, is_same, may_be_of_one, overlap
+from groundwire.features.consistency.statement_context import Said
+from groundwire.features.consistency.temporal import is_superseded, returns
+from groundwire.text.lexicon import NAME_CONCEPTS, QUANTIFIERS, TITLES
+from groundwire.text.quantities.grammar import Quantity
+from groundwire.text.quantities.tolerance import Relation, compare
+from groundwire.verifiers.lexical.vetoes import Veto, find_vetoes, may_be_one
+from groundwire.verifiers.numbers.candidates import CHANGES
 
 _QUALIFIED = (
     re.compile(r"\b(?:if|when|whenever|unless|provided|in case|except|otherwise|assuming)\b", re.IGNORECASE),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proxy.types import Policy
-from proxy.verification.consistency.compare import Earlier, Past
-from proxy.verification.consistency.said import Said
-from proxy.verification.text.lexicon import CALENDAR, TITLES
+from groundwire.features.consistency.compare import Earlier, Past
+from groundwire.features.consistency.statement_context import Said
+from groundwire.policy import Policy
+from groundwire.text.lexicon import CALENDAR, TITLES
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from proxy.types import Claim
-from proxy.verification.consistency.said import Said
-from proxy.verification.numbers.grammar import find_quantities
-from proxy.verification.text.lexicon import REFERENTS, concept
-from proxy.verification.words import content_stems, stem, words
+from groundwire.domain import Claim
+from groundwire.features.consistency.statement_context import Said
+from groundwire.text.lexicon import REFERENTS, concept
+from groundwire.text.quantities.grammar import find_quantities
+from groundwire.text.words import content_stems, stem, words
 
 _INLINE = re.compile(
     r"(?P<subject>[^,;:]{2,120}?)(?:(?P<copula> are| were)|(?P<closed> consists? of| comprises?| is made (?:up )?of|"

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from proxy.types import Claim
-from proxy.verification.consistency.casing import with_names_capitalised
-from proxy.verification.consistency.times import relative_dates
-from proxy.verification.numbers.grammar import Quantity, find_quantities
-from proxy.verification.text.lexicon import (
+from groundwire.domain import Claim
+from groundwire.features.consistency.casing import with_names_capitalised
+from groundwire.features.consistency.times import relative_dates
+from groundwire.text.lexicon import (
     CALENDAR,
     FRAME_WORDS,
     LIGHT_WORDS,
@@ -23,9 +22,10 @@ from proxy.verification.text.lexicon import (
     root,
     same_meaning,
 )
-from proxy.verification.text.reading import Reading
-from proxy.verification.verifiers.statement import without_markup
-from proxy.verification.words import STOPWORDS
+from groundwire.text.quantities.grammar import Quantity, find_quantities
+from groundwire.text.reading import Reading
+from groundwire.text.words import STOPWORDS
+from groundwire.verifiers.statement import without_markup
 
 _LEANING = re.compile(
     r"\W*(?:it|its|they|their|he|his|she|her|this|that|these|those|there|the (?:company|firm|organi[sz]ation|report|"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from proxy.verification.consistency.said import Said
-from proxy.verification.consistency.sameness import is_same
-from proxy.verification.words import stem
+from groundwire.features.consistency.same_topic import is_same
+from groundwire.features.consistency.statement_context import Said
+from groundwire.text.words import stem
 
 _CHANGE = re.compile(
     r"\b(?:now|no longer|not any ?more|any longer|new(?:ly)?|became|becomes?|become|replaced|replaces|successor|"

@@ -8,22 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from proxy.types import (
-    Budget,
-    Cause,
-    Citation,
-    Claim,
-    Judgement,
-    Label,
-    ModelPolicy,
-    Policy,
-    Probability,
-    Source,
-    Verdict,
-)
-from proxy.verification.confidence import UNHEARD, with_confidence
-from proxy.verification.context.index import Context
-from proxy.verification.information.budget import LABELS, is_flagged
+from groundwire.domain import Budget, Cause, Citation, Claim, Judgement, Label, Probability, Source, Verdict
+from groundwire.evidence.index import Context
+from groundwire.policy import ModelPolicy, Policy
+from groundwire.scoring.budget import LABELS
+from groundwire.scoring.confidence import UNHEARD, with_confidence
 
 VERIFIER = "model"
 _CONTRADICTED = 0.5
@@ -107,13 +96,6 @@ def _is_opposed(budget: Budget, p1: Probability) -> bool:
     if p1.method == "service":
         return (p1.contradiction or 0.0) > _CONTRADICTED
     return p1.method == "verifier" or (budget.p0 is not None and budget.p0.lower >= budget.target)
-
-
-def lacks_bits(judgement: Judgement, policy: Policy) -> bool:
-    """Return whether a claim that is not supported lacks more bits than the policy permits."""
-    if judgement.budget is None or judgement.verdict.label == "supported":
-        return False
-    return is_flagged(judgement.budget, policy.model.flag_threshold_bits)
 
 
 def _verdict(before: Verdict, budget: Budget) -> Verdict:

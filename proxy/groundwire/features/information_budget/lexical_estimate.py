@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from proxy.types import Claim, Estimate, Judgement, Method, Policy, Source, Unavailable
-from proxy.verification.claims.answer import find_claims
-from proxy.verification.context.index import Context
-from proxy.verification.information.budget import TARGET as HIGHEST_TARGET
-from proxy.verification.information.budget import TARGETS, measure, target_of, towards, unasked
-from proxy.verification.information.cascade import cited_evidence
-from proxy.verification.information.probability import exactly
-from proxy.verification.information.scrub import scrub_all
-from proxy.verification.judge import GRAVITY, Judge, unjudged
-from proxy.verification.support import support
+from groundwire.claims.answer import find_claims
+from groundwire.domain import Claim, Estimate, Judgement, Method, Source, Unavailable
+from groundwire.evidence.index import Context
+from groundwire.features.information_budget.cascade import cited_evidence
+from groundwire.features.information_budget.probability import exactly
+from groundwire.features.information_budget.scrub import scrub_all
+from groundwire.judge import GRAVITY, Judge, unjudged
+from groundwire.policy import Policy
+from groundwire.scoring.budget import TARGET as HIGHEST_TARGET
+from groundwire.scoring.budget import TARGETS, measure, target_of, towards, unasked
+from groundwire.scoring.support import support
 
 TARGET = TARGETS["verifier"]
 _EVEN = 0.5

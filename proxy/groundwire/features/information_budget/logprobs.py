@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from proxy.types import Estimate, Unavailable
-from proxy.verification.information.probability import Masses, from_masses, from_samples
+from groundwire.domain import Estimate, Unavailable
+from groundwire.features.information_budget.probability import Masses, from_masses, from_samples
 
 _MARKUP = " \t\r\n*_`\"'“”‘’.,:;!()[]{}-"
 _BLANK = " \t\n"

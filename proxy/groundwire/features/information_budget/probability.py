@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from proxy.types import Estimate, Probability, Unavailable
+from groundwire.domain import Estimate, Probability, Unavailable
 
 CONFIDENCE = 0.95
 """The confidence level of the two-sided interval of a sampled probability."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from proxy.types import Claim, Source
+from groundwire.domain import Claim, Source
 
 CONTEXT_HEADING = "CONTEXT, as a JSON array of sources:"
 CLAIM_HEADING = "CLAIM, as a JSON object:"

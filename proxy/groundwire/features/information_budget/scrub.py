@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from proxy.types import Citation, Source
-from proxy.verification.context.passages import cut
-from proxy.verification.folding import Folded, fold
-from proxy.verification.words import words
+from groundwire.domain import Citation, Source
+from groundwire.evidence.passages import cut
+from groundwire.text.folding import Folded, fold
+from groundwire.text.words import words
 
 MARKER = "[EVIDENCE REMOVED]"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from proxy.telemetry.reliability import Bin
+from groundwire.telemetry.reliability import Bin
 
 _WIDTH, _HEIGHT = 640, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 10, 12, 26

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.errors import ReviewConflict
-from proxy.server.pages.highlight import Segment, Span, cut
-from proxy.stores.history.exchange import HISTORY, PromptMessage, Stored, Summary
-from proxy.stores.history.reviews import Decided, Finding
-from proxy.types import Choice, Source
+from groundwire.domain import Choice, Source
+from groundwire.errors import ReviewConflict
+from groundwire.http.pages.highlight import Segment, Span, cut
+from groundwire.storage.history.exchange import HISTORY, PromptMessage, Stored, Summary
+from groundwire.storage.history.reviews import Decided, Finding
 
 _TOOL_CALL = re.compile(r"/tool_calls/(\d+)/function/arguments")
 

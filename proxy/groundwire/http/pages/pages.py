@@ -13,19 +13,19 @@ from urllib.parse import parse_qs, quote, urlencode
 
 from pydantic import BeforeValidator, Field
 
-from proxy.dialects.reviews import After, Asked, DecisionIn, ExportQuery, ReviewQuery, flat, read_asked
-from proxy.errors import BadRequest, ReviewConflict, StoreUnavailable, TooManyRequests, UnknownReview
-from proxy.server.admin import SESSION, VISIT, Sessions, cookie, set_cookie
-from proxy.server.desk import Desk
-from proxy.server.endpoints import Handler
-from proxy.server.pages.exchange import Refused, exchange_view
-from proxy.server.pages.quality import RANGES, quality_view
-from proxy.server.pages.rendering import Rendering, only_given, see_other
-from proxy.server.reviews import export_reply, finding_id, parameters, wanted
-from proxy.stores.history.reviews import Decided, Finding, Wanted
-from proxy.types import Call, Reply
-from proxy.upstream.headers import header
-from proxy.verification.aggregate import FLAGS
+from groundwire.dialects.reviews import After, Asked, DecisionIn, ExportQuery, ReviewQuery, flat, read_asked
+from groundwire.errors import BadRequest, ReviewConflict, StoreUnavailable, TooManyRequests, UnknownReview
+from groundwire.http.admin import SESSION, VISIT, Sessions, cookie, set_cookie
+from groundwire.http.audited_history import Desk
+from groundwire.http.endpoints import Handler
+from groundwire.http.pages.exchange import Refused, exchange_view
+from groundwire.http.pages.quality import RANGES, quality_view
+from groundwire.http.pages.rendering import Rendering, only_given, see_other
+from groundwire.http.reviews import export_reply, finding_id, parameters, wanted
+from groundwire.scoring.aggregate import FLAGS
+from groundwire.storage.history.reviews import Decided, Finding, Wanted
+from groundwire.upstream.headers import header
+from groundwire.wire import Call, Reply
 
 STATES = ("open", "confirmed", "rejected", "decided", "any")
 _ON_A_PAGE = 25

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from proxy.server.desk import Desk
-from proxy.server.pages.chart import Chart, Diagram, Series, line_chart, reliability_diagram, sparkline
-from proxy.server.reviews import day_start
-from proxy.stores.history.reviews import Precision, Wanted
-from proxy.stores.history.trends import Figures, Trend, total
-from proxy.telemetry.reliability import Calibration, calibration
-from proxy.verification.advice import Advice, Decision, advise
+from groundwire.features.advice import Advice, Decision, advise
+from groundwire.http.audited_history import Desk
+from groundwire.http.pages.chart import Chart, Diagram, Series, line_chart, reliability_diagram, sparkline
+from groundwire.http.reviews import day_start
+from groundwire.storage.history.reviews import Precision, Wanted
+from groundwire.storage.history.trends import Figures, Trend, total
+from groundwire.telemetry.reliability import Calibration, calibration
 
 RANGES = (7, 30, 90)
 _DECISIONS = 5000  # the newest ones, from which thresholds are advised

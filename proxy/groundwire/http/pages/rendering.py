@@ -10,8 +10,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from proxy.server.pages.chart import told
-from proxy.types import Headers, Reply
+from groundwire.http.pages.chart import told
+from groundwire.wire import Headers, Reply
 
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
@@ -38,10 +38,10 @@ class Rendering:
     """The templates and assets of this package."""
 
     def __init__(self) -> None:
-        folder = files("proxy.server.pages") / "assets"
+        folder = files("groundwire.http.pages") / "assets"
         self._assets = {name: (folder / name).read_bytes() for name in _ASSETS}
         self._templates = Environment(
-            loader=PackageLoader("proxy.server.pages"),
+            loader=PackageLoader("groundwire.http.pages"),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,

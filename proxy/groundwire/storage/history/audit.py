@@ -9,9 +9,9 @@ from typing import Literal
 
 from sqlalchemy import insert, select
 
-from proxy.stores.history.database import Database
-from proxy.stores.history.exchange import Page
-from proxy.stores.history.tables import AUDIT
+from groundwire.storage.history.database import Database
+from groundwire.storage.history.exchange import Page
+from groundwire.storage.history.tables import AUDIT
 
 Action = Literal["read", "list", "search", "decide", "export", "forget"]
 

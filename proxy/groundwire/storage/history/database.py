@@ -16,8 +16,8 @@ from sqlalchemy.exc import DBAPIError, InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from proxy.errors import StoreUnavailable
-from proxy.stores.file import identity
+from groundwire.errors import StoreUnavailable
+from groundwire.storage.file import identity
 
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg"}
 _CONNECT_S = 3

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
-from proxy.types import Choice, Intent, Report, Source
+from groundwire.domain import Choice, Intent, Source
+from groundwire.report import Report
 
 T = TypeVar("T")
 

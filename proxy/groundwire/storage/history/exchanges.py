@@ -7,11 +7,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, column, func, literal, literal_column, select, table
 
-from proxy.stores.history.database import Database
-from proxy.stores.history.exchange import Page, Query, Similar, Stored, Summary
-from proxy.stores.history.rows import stored_of, summary_of
-from proxy.stores.history.search import SIMPLE, Search, key, narrowing, search_for, similarity, words_of
-from proxy.stores.history.tables import CONTENTS, EXCHANGE_FLAGS, EXCHANGES, WORDS, answered_between
+from groundwire.storage.history.database import Database
+from groundwire.storage.history.exchange import Page, Query, Similar, Stored, Summary
+from groundwire.storage.history.rows import stored_of, summary_of
+from groundwire.storage.history.search import SIMPLE, Search, key, narrowing, search_for, similarity, words_of
+from groundwire.storage.history.tables import CONTENTS, EXCHANGE_FLAGS, EXCHANGES, WORDS, answered_between
 
 _CANDIDATES = 200  # candidates compared in each search for similar questions
 _LOOK_S = 0.25  # after which no further search begins

@@ -8,15 +8,15 @@ from contextlib import suppress
 
 import structlog
 
-from proxy.errors import StoreUnavailable
-from proxy.stores.history.audit import Audit
-from proxy.stores.history.database import Database
-from proxy.stores.history.exchange import Entry
-from proxy.stores.history.exchanges import Exchanges
-from proxy.stores.history.retention import Keep, expire, forget
-from proxy.stores.history.reviews import Reviews
-from proxy.stores.history.trends import Trends
-from proxy.stores.history.writer import Writer, WriterSettings
+from groundwire.errors import StoreUnavailable
+from groundwire.storage.history.audit import Audit
+from groundwire.storage.history.database import Database
+from groundwire.storage.history.exchange import Entry
+from groundwire.storage.history.exchanges import Exchanges
+from groundwire.storage.history.retention import Keep, expire, forget
+from groundwire.storage.history.reviews import Reviews
+from groundwire.storage.history.trends import Trends
+from groundwire.storage.history.writer import Writer, WriterSettings
 
 log = structlog.get_logger("groundwire.history")
 

@@ -11,11 +11,11 @@ from sqlalchemy import bindparam, delete, func, insert, literal_column, select, 
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from proxy.stores.history.database import Database
-from proxy.stores.history.rollups import KEY, Key, contributions
-from proxy.stores.history.rows import Row, Rows, flags_of
-from proxy.stores.history.search import SIMPLE, indexed_words
-from proxy.stores.history.tables import (
+from groundwire.storage.history.database import Database
+from groundwire.storage.history.rollups import KEY, Key, contributions
+from groundwire.storage.history.rows import Row, Rows, flags_of
+from groundwire.storage.history.search import SIMPLE, indexed_words
+from groundwire.storage.history.tables import (
     CONTENTS,
     COUNTERS,
     EXCHANGE_FLAGS,

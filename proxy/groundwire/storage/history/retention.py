@@ -10,9 +10,9 @@ from hashlib import sha256
 
 from sqlalchemy import ColumnElement, Select, delete, or_, select, update
 
-from proxy.stores.history.database import Database
-from proxy.stores.history.rollups import day_of, subject_key
-from proxy.stores.history.tables import AUDIT, EXCHANGES, ROLLUPS
+from groundwire.storage.history.database import Database
+from groundwire.storage.history.rollups import day_of, subject_key
+from groundwire.storage.history.tables import AUDIT, EXCHANGES, ROLLUPS
 
 _AT_ONCE = 500  # exchanges deleted in one transaction, so that others can write in between
 

@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, and_, func, insert, select, update
 
-from proxy.dialects.jsonbytes import loads
-from proxy.errors import ReviewConflict
-from proxy.stores.history.database import Database
-from proxy.stores.history.exchange import Page
-from proxy.stores.history.rows import flags_of
-from proxy.stores.history.tables import CONTENTS, DECISIONS, EXCHANGES, FINDING_FLAGS, FINDINGS, answered_between
-from proxy.types import Citation
+from groundwire.dialects.jsonbytes import loads
+from groundwire.domain import Citation
+from groundwire.errors import ReviewConflict
+from groundwire.storage.history.database import Database
+from groundwire.storage.history.exchange import Page
+from groundwire.storage.history.rows import flags_of
+from groundwire.storage.history.tables import CONTENTS, DECISIONS, EXCHANGES, FINDING_FLAGS, FINDINGS, answered_between
 
 Decision = Literal["confirmed", "rejected"]
 """The decision on a flag: confirmed (the answer is wrong there), or rejected (a false alarm)."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, Literal, NamedTuple
 
-from proxy.stores.history.rows import flags_of
-from proxy.stores.history.tables import LABELS, LATENCIES_MS, SCORES
+from groundwire.storage.history.rows import flags_of
+from groundwire.storage.history.tables import LABELS, LATENCIES_MS, SCORES
 
 Grain = Literal["all", "model", "subject", "flag", "model_flag", "subject_flag"]
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from proxy.dialects.jsonbytes import dumps, loads
-from proxy.stores.history.exchange import HISTORY, Content, Entry, PromptMessage, Stored, Summary
-from proxy.stores.history.search import keys_of
-from proxy.stores.history.tables import LABELS
-from proxy.types import Choice, Contradiction, Judgement, Report, Source
-from proxy.verification.aggregate import FLAGS
+from groundwire.dialects.jsonbytes import dumps, loads
+from groundwire.domain import Choice, Judgement, Source
+from groundwire.report import Contradiction, Report
+from groundwire.scoring.aggregate import FLAGS
+from groundwire.storage.history.exchange import HISTORY, Content, Entry, PromptMessage, Stored, Summary
+from groundwire.storage.history.search import keys_of
+from groundwire.storage.history.tables import LABELS
 
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")  # PostgreSQL rejects NUL, and every database lone surrogates
 _LABEL_FLAGS = {"unsupported": "unsupported_claims", "contradicted": "contradicted_claims"}

@@ -10,9 +10,9 @@ from typing import Literal
 
 from sqlalchemy import ColumnElement, func, select
 
-from proxy.stores.history.database import Database
-from proxy.stores.history.rollups import Grain
-from proxy.stores.history.tables import COUNTERS, LATENCIES_MS, ROLLUPS
+from groundwire.storage.history.database import Database
+from groundwire.storage.history.rollups import Grain
+from groundwire.storage.history.tables import COUNTERS, LATENCIES_MS, ROLLUPS
 
 By = Literal["all", "model", "subject", "flag"]
 ScoreName = Literal["score", "confidence", "consistency", "risk", "quality"]

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import structlog
 
-from proxy.stores.history.database import Database, is_outage
-from proxy.stores.history.exchange import Content, Entry
-from proxy.stores.history.recording import record
-from proxy.stores.history.rows import Rows, rows_of
+from groundwire.storage.history.database import Database, is_outage
+from groundwire.storage.history.exchange import Content, Entry
+from groundwire.storage.history.recording import record
+from groundwire.storage.history.rows import Rows, rows_of
 
 log = structlog.get_logger("groundwire.history")
 

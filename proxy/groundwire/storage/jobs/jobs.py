@@ -11,9 +11,9 @@ from typing import ParamSpec, TypeVar
 
 import structlog
 
-from proxy.errors import JobsUnavailable
-from proxy.stores.jobs.transact import Interrupted, Transact
-from proxy.stores.jobs.work import JobStore, Outcome, Work
+from groundwire.errors import JobsUnavailable
+from groundwire.storage.jobs.transact import Interrupted, Transact
+from groundwire.storage.jobs.work import JobStore, Outcome, Work
 
 P = ParamSpec("P")
 T = TypeVar("T")

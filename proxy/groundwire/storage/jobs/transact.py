@@ -22,9 +22,9 @@ from uuid import uuid4
 
 import structlog
 
-from proxy.errors import GroundwireError, TryLater
-from proxy.stores.file import Identity, identity
-from proxy.stores.jobs.work import JobStore, Outcome, Work, granted
+from groundwire.errors import GroundwireError, TryLater
+from groundwire.storage.file import Identity, identity
+from groundwire.storage.jobs.work import JobStore, Outcome, Work, granted
 
 if TYPE_CHECKING:
     from dbos import DBOSClient, EnqueueOptions, WorkflowStatus

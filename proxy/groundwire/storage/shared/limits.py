@@ -13,9 +13,9 @@ from collections import defaultdict
 
 from redis.asyncio import Redis
 
-from proxy.errors import StoreUnavailable
-from proxy.stores.limits import BUSY_S, Limiter, Limits, Turn, remaining
-from proxy.stores.shared.redis import SharedRedis
+from groundwire.errors import StoreUnavailable
+from groundwire.storage.limits import BUSY_S, Limiter, Limits, Turn, remaining
+from groundwire.storage.shared.redis import SharedRedis
 
 _LEASE_S = 30.0
 _TAKE = """

@@ -12,7 +12,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from proxy.errors import StoreUnavailable
+from groundwire.errors import StoreUnavailable
 
 T = TypeVar("T")
 

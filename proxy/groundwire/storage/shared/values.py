@@ -12,8 +12,8 @@ import orjson
 from pydantic import TypeAdapter
 from redis.asyncio import Redis
 
-from proxy.errors import StoreUnavailable
-from proxy.stores.shared.redis import SharedRedis
+from groundwire.errors import StoreUnavailable
+from groundwire.storage.shared.redis import SharedRedis
 
 V = TypeVar("V")
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from proxy.verification.numbers.grammar import Quantity
-from proxy.verification.words import Word
+from groundwire.text.quantities.grammar import Quantity
+from groundwire.text.words import Word
 
 
 class Binding(NamedTuple):

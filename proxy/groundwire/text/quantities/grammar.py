@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from proxy.memo import memo
-from proxy.verification.numbers.clock import ClockReading, may_begin_clock, read_clock, read_duration, read_spoken_clock
-from proxy.verification.numbers.currencies import CENTS, CODES, CURRENCIES
-from proxy.verification.numbers.dates import DateReading, is_date_word, read_date, year_span
-from proxy.verification.numbers.rates import read_rate
-from proxy.verification.numbers.scales import SCALES, SUFFIXES
-from proxy.verification.numbers.units import Unit, read_unit
-from proxy.verification.words import LONGEST_WORD, STOPWORDS, stem
+from groundwire.memo import memo
+from groundwire.text.quantities.clock import ClockReading, may_begin_clock, read_clock, read_duration, read_spoken_clock
+from groundwire.text.quantities.currencies import CENTS, CODES, CURRENCIES
+from groundwire.text.quantities.dates import DateReading, is_date_word, read_date, year_span
+from groundwire.text.quantities.rates import read_rate
+from groundwire.text.quantities.scales import SCALES, SUFFIXES
+from groundwire.text.quantities.units import Unit, read_unit
+from groundwire.text.words import LONGEST_WORD, STOPWORDS, stem
 
 Kind = Literal["currency", "percentage", "ratio", "date", "time", "count", "quantity"]
 Bound = Literal["", "least", "most"]

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from proxy.memo import memo
-from proxy.verification.numbers.currencies import CODES, CURRENCIES
-from proxy.verification.numbers.grammar import Kind, Quantity
-from proxy.verification.numbers.scales import SCALES
-from proxy.verification.numbers.units import names_of_units, read_unit
+from groundwire.memo import memo
+from groundwire.text.quantities.currencies import CODES, CURRENCIES
+from groundwire.text.quantities.grammar import Kind, Quantity
+from groundwire.text.quantities.scales import SCALES
+from groundwire.text.quantities.units import names_of_units, read_unit
 
 
 class Given(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from proxy.verification.words import stem
+from groundwire.text.words import stem
 
 DAY = 86400.0
 SECONDS = {

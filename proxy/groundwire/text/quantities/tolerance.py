@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 
-from proxy.verification.numbers.dates import half, month, month_day, quarter
-from proxy.verification.numbers.grammar import Quantity
-from proxy.verification.words import stem
+from groundwire.text.quantities.dates import half, month, month_day, quarter
+from groundwire.text.quantities.grammar import Quantity
+from groundwire.text.words import stem
 
 
 class Relation(Enum):

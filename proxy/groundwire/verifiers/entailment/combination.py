@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxy.verification.entailment.model import Entailment
-from proxy.verification.entailment.signals import Signals
+from groundwire.verifiers.entailment.model import Entailment
+from groundwire.verifiers.entailment.signals import Signals
 
 _MODEL_ALONE = Signals(model=1.0)
 _BARS = {"strict": 0.6, "balanced": 0.5, "lenient": 0.35}

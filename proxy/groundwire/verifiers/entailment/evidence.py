@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
-from proxy.types import Source
-from proxy.verification.context.index import Context, Passage
-from proxy.verification.text.lexicon import same_meaning
-from proxy.verification.words import words
+from groundwire.domain import Source
+from groundwire.evidence.index import Context, Passage
+from groundwire.text.lexicon import same_meaning
+from groundwire.text.words import words
 
 MAX_WORDS = 80
 """Maximum length, in words, of the evidence for one claim. A single longer passage is used whole."""

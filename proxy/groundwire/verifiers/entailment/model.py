@@ -1,4 +1,4 @@
-"""The interface of an entailment model. Implementations are in `proxy.evidence`."""
+"""The interface of an entailment model. Implementations are in `groundwire.backends`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from proxy.types import Source, Unavailable
+from groundwire.domain import Source, Unavailable
 
 State = Literal["ready", "loading", "failed", "off"]
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from proxy.types import Claim, Label, Verdict
-from proxy.verification.entailment.evidence import Evidence
-from proxy.verification.entailment.model import Entailment
-from proxy.verification.entailment.verdict import explain
+from groundwire.domain import Claim, Label, Verdict
+from groundwire.verifiers.entailment.evidence import Evidence
+from groundwire.verifiers.entailment.model import Entailment
+from groundwire.verifiers.entailment.verdict import explain
 
 BARS: Mapping[str, float] = {"strict": 0.6, "balanced": 0.5, "lenient": 0.35}
 """Minimum probability of support at which a claim counts as supported, by policy."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from proxy.types import Claim, Verdict
-from proxy.verification.context.index import Context
-from proxy.verification.entailment.evidence import Evidence, plain_text
-from proxy.verification.verifiers.certainty import is_stated_together
-from proxy.verification.words import words
+from groundwire.domain import Claim, Verdict
+from groundwire.evidence.index import Context
+from groundwire.text.words import words
+from groundwire.verifiers.entailment.evidence import Evidence, plain_text
+from groundwire.verifiers.numbers.certainty import is_stated_together
 
 _COMPUTED = ("derived", "converted", "rounded")
 _SUREST = 0.002

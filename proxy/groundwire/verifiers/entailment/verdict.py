@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from proxy.types import Citation, Claim, Label, Policy, Source, Verdict
-from proxy.verification.context.index import Context, Passage
-from proxy.verification.entailment.combination import Combination
-from proxy.verification.entailment.evidence import Evidence, plain_text
-from proxy.verification.entailment.model import Entailment
-from proxy.verification.entailment.signals import WordMatch, measure_signals
-from proxy.verification.words import content_stems
+from groundwire.domain import Citation, Claim, Label, Source, Verdict
+from groundwire.evidence.index import Context, Passage
+from groundwire.policy import Policy
+from groundwire.text.words import content_stems
+from groundwire.verifiers.entailment.combination import Combination
+from groundwire.verifiers.entailment.evidence import Evidence, plain_text
+from groundwire.verifiers.entailment.model import Entailment
+from groundwire.verifiers.entailment.signals import WordMatch, measure_signals
 
 _CITED = 3
 _QUOTED = 160  # characters of a passage in a reason

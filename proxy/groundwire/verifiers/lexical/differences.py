@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proxy.verification.alignment.vetoes import opposed
-from proxy.verification.text.lexicon import CALENDAR, UNIT_WORDS
-from proxy.verification.text.reading import Reading
-from proxy.verification.words import Word
+from groundwire.text.lexicon import CALENDAR, UNIT_WORDS
+from groundwire.text.reading import Reading
+from groundwire.text.words import Word
+from groundwire.verifiers.lexical.vetoes import opposed
 
 
 def changes_meaning(quoted: str, found: str) -> bool:

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from proxy.types import Claim
-from proxy.verification.context.index import Context, Passage
-from proxy.verification.text.lexicon import FRAME_WORDS, concept, root
-from proxy.verification.text.reading import Reading, read_claim
-from proxy.verification.words import Word
+from groundwire.domain import Claim
+from groundwire.evidence.index import Context, Passage
+from groundwire.text.lexicon import FRAME_WORDS, concept, root
+from groundwire.text.reading import Reading, read_claim
+from groundwire.text.words import Word
 
 _SEEDS = 12
 _SHARED = 0.25  # minimum share of the claim's words in a passage about the same subject

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from proxy.types import Claim
-from proxy.verification.context.index import Context
-from proxy.verification.words import STOPWORDS
+from groundwire.domain import Claim
+from groundwire.evidence.index import Context
+from groundwire.text.words import STOPWORDS
 
 _INITIALISM = re.compile(r"(?<![\w&$€£.-])(?<!\d )[A-Z](?:&?[A-Z]){1,6}(?![\w&])")
 _MOST = 4

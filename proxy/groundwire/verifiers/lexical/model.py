@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from proxy.verification.alignment.features import Features
+from groundwire.verifiers.lexical.features import Features
 
 FILE = "weights.json"
 
@@ -56,7 +56,7 @@ class Model:
 @cache
 def shipped() -> Model:
     """Return the model shipped with the package, loaded once."""
-    return read(json.loads(files("proxy.verification.alignment").joinpath(FILE).read_text(encoding="utf-8")))
+    return read(json.loads(files("groundwire.verifiers.lexical").joinpath(FILE).read_text(encoding="utf-8")))
 
 
 def read(stored: Mapping[str, Any]) -> Model:

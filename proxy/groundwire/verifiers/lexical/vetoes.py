@@ -16,8 +16,8 @@ from itertools import islice, pairwise
 from typing import Literal
 from unicodedata import normalize
 
-from proxy.memo import memo
-from proxy.verification.text.lexicon import (
+from groundwire.memo import memo
+from groundwire.text.lexicon import (
     CALENDAR,
     LIGHT_WORDS,
     NAME_CONCEPTS,
@@ -28,8 +28,8 @@ from proxy.verification.text.lexicon import (
     concept,
     opposites,
 )
-from proxy.verification.text.reading import Reading
-from proxy.verification.words import LONGEST_WORD, stem
+from groundwire.text.reading import Reading
+from groundwire.text.words import LONGEST_WORD, stem
 
 _CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
 _NUMBERED_FIELD = re.compile(r"[^|:.,\n]{0,40}: ?[-−+(]?[$€£]?\d")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import NamedTuple
 
-from proxy.memo import memo
-from proxy.verification.numbers.grammar import Quantity
-from proxy.verification.numbers.tolerance import Relation, compare
+from groundwire.memo import memo
+from groundwire.text.quantities.grammar import Quantity
+from groundwire.text.quantities.tolerance import Relation, compare
 
 
 @dataclass(frozen=True, slots=True)

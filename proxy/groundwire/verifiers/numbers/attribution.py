@@ -6,15 +6,15 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from proxy.verification.alignment.vetoes import opposed
-from proxy.verification.context.cells import speaks_of_column
-from proxy.verification.numbers.binding import main_dates
-from proxy.verification.numbers.derived import way_of
-from proxy.verification.numbers.nearby import search_before
-from proxy.verification.numbers.tolerance import ends_just_after, fit_period
-from proxy.verification.text.lexicon import CONVERSE, FRAME_WORDS, LIGHT_WORDS, REFERENTS, concept
-from proxy.verification.verifiers.stated import CHANGES, Stated, is_enumeration
-from proxy.verification.words import content_stems, stem
+from groundwire.evidence.cells import speaks_of_column
+from groundwire.text.lexicon import CONVERSE, FRAME_WORDS, LIGHT_WORDS, REFERENTS, concept
+from groundwire.text.quantities.binding import main_dates
+from groundwire.text.quantities.nearby import search_before
+from groundwire.text.quantities.tolerance import ends_just_after, fit_period
+from groundwire.text.words import content_stems, stem
+from groundwire.verifiers.lexical.vetoes import opposed
+from groundwire.verifiers.numbers.arithmetic import way_of
+from groundwire.verifiers.numbers.candidates import CHANGES, Stated, is_enumeration
 
 
 class Objection(NamedTuple):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from proxy.verification.numbers.grammar import Quantity
-from proxy.verification.numbers.lapses import is_stretch
-from proxy.verification.numbers.nearby import search_before
+from groundwire.text.quantities.grammar import Quantity
+from groundwire.text.quantities.nearby import search_before
+from groundwire.verifiers.numbers.durations import is_stretch
 
 
 def decided_case(claim: str, claimed: Quantity, source: str, stated: Quantity, until: Quantity | None) -> str | None:

@@ -7,20 +7,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from proxy.memo import memo
-from proxy.types import Citation, Claim
-from proxy.verification.context.cells import cell_at, is_in_name
-from proxy.verification.context.index import Context, Passage
-from proxy.verification.numbers.binding import Binding, bind
-from proxy.verification.numbers.currencies import CURRENCIES
-from proxy.verification.numbers.derived import direction
-from proxy.verification.numbers.grammar import Quantity
-from proxy.verification.numbers.headings import Given, as_given, given_by
-from proxy.verification.numbers.tolerance import Relation, compare, fit_period
-from proxy.verification.numbers.work import Work
-from proxy.verification.text.lexicon import REFERENTS, same_meaning
-from proxy.verification.text.reading import inside, read_claim
-from proxy.verification.words import STOPWORDS, content_stems, stem
+from groundwire.domain import Citation, Claim
+from groundwire.evidence.cells import cell_at, is_in_name
+from groundwire.evidence.index import Context, Passage
+from groundwire.memo import memo
+from groundwire.text.lexicon import REFERENTS, same_meaning
+from groundwire.text.quantities.binding import Binding, bind
+from groundwire.text.quantities.currencies import CURRENCIES
+from groundwire.text.quantities.grammar import Quantity
+from groundwire.text.quantities.headings import Given, as_given, given_by
+from groundwire.text.quantities.tolerance import Relation, compare, fit_period
+from groundwire.text.reading import inside, read_claim
+from groundwire.text.words import STOPWORDS, content_stems, stem
+from groundwire.verifiers.numbers.arithmetic import direction
+from groundwire.verifiers.numbers.work import Work
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from proxy.types import Claim, Verdict
-from proxy.verification.context.index import Context
-from proxy.verification.numbers.grammar import find_quantities
-from proxy.verification.words import Word, words
+from groundwire.domain import Claim, Verdict
+from groundwire.evidence.index import Context
+from groundwire.text.quantities.grammar import find_quantities
+from groundwire.text.words import Word, words
 
 CERTAIN_SCORE = 0.04
 """The probability that such a claim is supported: 2 of 71 in the calibration sets, with a pseudo-count of one each."""

@@ -7,27 +7,20 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from proxy.verification.context.cells import is_in_name, speaks_of_column
-from proxy.verification.context.index import Context, Passage
-from proxy.verification.numbers.binding import Binding
-from proxy.verification.numbers.derived import (
-    MAX_OPERANDS,
-    Derivation,
-    Mention,
-    Operand,
-    derive,
-    derive_whole,
-)
-from proxy.verification.numbers.grammar import Quantity
-from proxy.verification.numbers.implied import Question, implied
-from proxy.verification.numbers.lapses import elapsed, is_moment
-from proxy.verification.numbers.limits import decided_case, may_be_case, range_end
-from proxy.verification.numbers.nearby import search_before
-from proxy.verification.numbers.tolerance import fit_period
-from proxy.verification.text.lexicon import concept
-from proxy.verification.verifiers.rivals import REFERENCE
-from proxy.verification.verifiers.stated import Asked, Read, in_money, read
-from proxy.verification.words import content_stems, stem
+from groundwire.evidence.cells import is_in_name, speaks_of_column
+from groundwire.evidence.index import Context, Passage
+from groundwire.text.lexicon import concept
+from groundwire.text.quantities.binding import Binding
+from groundwire.text.quantities.grammar import Quantity
+from groundwire.text.quantities.nearby import search_before
+from groundwire.text.quantities.tolerance import fit_period
+from groundwire.text.words import content_stems, stem
+from groundwire.verifiers.numbers.arithmetic import MAX_OPERANDS, Derivation, Mention, Operand, derive, derive_whole
+from groundwire.verifiers.numbers.attribution import REFERENCE
+from groundwire.verifiers.numbers.bounds import decided_case, may_be_case, range_end
+from groundwire.verifiers.numbers.candidates import Asked, Read, in_money, read
+from groundwire.verifiers.numbers.durations import elapsed, is_moment
+from groundwire.verifiers.numbers.worded_arithmetic import Question, implied
 
 
 class Following(NamedTuple):

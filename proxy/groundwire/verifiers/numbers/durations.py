@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import combinations
 
-from proxy.verification.numbers.derived import Derivation, Mention
-from proxy.verification.numbers.grammar import Quantity
-from proxy.verification.numbers.nearby import search_before
-from proxy.verification.words import content_stems
+from groundwire.text.quantities.grammar import Quantity
+from groundwire.text.quantities.nearby import search_before
+from groundwire.text.words import content_stems
+from groundwire.verifiers.numbers.arithmetic import Derivation, Mention
 
 
 def elapsed(claimed: Quantity, cue_text: str, moments: Sequence[Mention]) -> Derivation | None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from proxy.types import Claim, Source, Verdict
-from proxy.verification.context.index import Context
-from proxy.verification.numbers.grammar import find_quantities
-from proxy.verification.text.lexicon import LIGHT_WORDS, REFERENTS, same_meaning
-from proxy.verification.text.reading import inside
-from proxy.verification.words import content_stems, stem, words
+from groundwire.domain import Claim, Source, Verdict
+from groundwire.evidence.index import Context
+from groundwire.text.lexicon import LIGHT_WORDS, REFERENTS, same_meaning
+from groundwire.text.quantities.grammar import find_quantities
+from groundwire.text.reading import inside
+from groundwire.text.words import content_stems, stem, words
 
 _NO_FACT = "The database has no value for it."
 _NO_DATABASE = "The database gave no values to check its numbers against."

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from proxy.memo import memo
-from proxy.verification.numbers.rates import ADVERB_NAMES, ADVERBS, DAY, NOT_NOW, PERIOD_NAMES, SECONDS
-from proxy.verification.numbers.tolerance import compare
-from proxy.verification.verifiers.stated import Asked, Read
-from proxy.verification.words import content_stems
+from groundwire.memo import memo
+from groundwire.text.quantities.rates import ADVERB_NAMES, ADVERBS, DAY, NOT_NOW, PERIOD_NAMES, SECONDS
+from groundwire.text.quantities.tolerance import compare
+from groundwire.text.words import content_stems
+from groundwire.verifiers.numbers.candidates import Asked, Read
 
 
 class Frequency(NamedTuple):

@@ -7,31 +7,26 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from proxy.types import Citation, Claim, FlaggedNumber, NumericPolicy, Policy, Verdict
-from proxy.verification.alignment.initialisms import spell_out
-from proxy.verification.context.cells import cell_at, speaks_of_column
-from proxy.verification.context.index import Context, Passage
-from proxy.verification.numbers.binding import Binding, bind
-from proxy.verification.numbers.derived import cues
-from proxy.verification.numbers.grammar import Quantity, find_quantities
-from proxy.verification.numbers.nearby import search_before
-from proxy.verification.numbers.tolerance import Relation, compare
-from proxy.verification.numbers.units import read_unit
-from proxy.verification.numbers.work import MAX_STEPS, DeadlineExceeded, Work, WorkLimitExceeded
-from proxy.verification.text.lexicon import concept, same_meaning
-from proxy.verification.text.reading import read_claim
-from proxy.verification.verifiers.following import (
-    Following,
-    follow,
-    follow_lapse,
-    follow_limit,
-    follow_words,
-)
-from proxy.verification.verifiers.frequencies import Compared, Frequency, compare_frequencies, find_frequencies
-from proxy.verification.verifiers.quote import decides_alone
-from proxy.verification.verifiers.rivals import objection
-from proxy.verification.verifiers.stated import Asked, Read, Stated, all_stated, is_enumeration, read, subject_of
-from proxy.verification.words import content_stems, words
+from groundwire.domain import Citation, Claim, FlaggedNumber, Verdict
+from groundwire.evidence.cells import cell_at, speaks_of_column
+from groundwire.evidence.index import Context, Passage
+from groundwire.policy import NumericPolicy, Policy
+from groundwire.text.lexicon import concept, same_meaning
+from groundwire.text.quantities.binding import Binding, bind
+from groundwire.text.quantities.grammar import Quantity, find_quantities
+from groundwire.text.quantities.nearby import search_before
+from groundwire.text.quantities.tolerance import Relation, compare
+from groundwire.text.quantities.units import read_unit
+from groundwire.text.reading import read_claim
+from groundwire.text.words import content_stems, words
+from groundwire.verifiers.lexical.initialisms import spell_out
+from groundwire.verifiers.numbers.arithmetic import cues
+from groundwire.verifiers.numbers.attribution import objection
+from groundwire.verifiers.numbers.candidates import Asked, Read, Stated, all_stated, is_enumeration, read, subject_of
+from groundwire.verifiers.numbers.derivation import Following, follow, follow_lapse, follow_limit, follow_words
+from groundwire.verifiers.numbers.frequencies import Compared, Frequency, compare_frequencies, find_frequencies
+from groundwire.verifiers.numbers.work import MAX_STEPS, DeadlineExceeded, Work, WorkLimitExceeded
+from groundwire.verifiers.quotes.quote import decides_alone
 
 
 @dataclass(frozen=True, slots=True)

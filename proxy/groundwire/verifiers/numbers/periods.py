@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from proxy.types import Claim, Verdict
-from proxy.verification.context.index import Context, Passage
-from proxy.verification.numbers.grammar import Quantity, find_quantities
-from proxy.verification.verifiers.quote import is_field_quote
-from proxy.verification.words import STOPWORDS, content_stems, stem
+from groundwire.domain import Claim, Verdict
+from groundwire.evidence.index import Context, Passage
+from groundwire.text.quantities.grammar import Quantity, find_quantities
+from groundwire.text.words import STOPWORDS, content_stems, stem
+from groundwire.verifiers.quotes.quote import is_field_quote
 
 _ROW = re.compile(r"(?P<label>.{1,80}) is from (?P<start>\S{1,20}) to (?P<end>\S{1,20})\.$")
 _BEGINS = re.compile(r"\b(?:beg[iau]n\w*|start\w*|open\w*|from|since|first day)\b", re.IGNORECASE)

@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from proxy.verification.numbers.derived import (
+from groundwire.text.quantities.grammar import Quantity
+from groundwire.text.quantities.nearby import last_end, search_before
+from groundwire.text.words import content_stems
+from groundwire.verifiers.numbers.arithmetic import (
     Derivation,
     Mention,
     agrees,
@@ -19,9 +22,6 @@ from proxy.verification.numbers.derived import (
     percentage,
     point,
 )
-from proxy.verification.numbers.grammar import Quantity
-from proxy.verification.numbers.nearby import last_end, search_before
-from proxy.verification.words import content_stems
 
 
 class Question(NamedTuple):

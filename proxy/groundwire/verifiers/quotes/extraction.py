@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from proxy.verification.words import STOPWORDS, words
+from groundwire.text.words import STOPWORDS, words
 
 _MARKS = re.compile("[\"'“”„‟«»‹›「」『』‘’‚]")
 _CLOSES = {

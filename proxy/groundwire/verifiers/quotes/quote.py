@@ -6,13 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from proxy.errors import EvidenceGroundingError
-from proxy.types import Citation, Claim, Policy, QuoteCounts, QuotePolicy, Source, Verdict
-from proxy.verification.context.index import Context, cite
-from proxy.verification.folding import Folded, fold
-from proxy.verification.verifiers.differences import changes, changes_meaning
-from proxy.verification.verifiers.quotation import block_text, find_quotes, is_term
-from proxy.verification.words import Word, words
+from groundwire.domain import Citation, Claim, Source, Verdict
+from groundwire.errors import EvidenceGroundingError
+from groundwire.evidence.index import Context, cite
+from groundwire.policy import Policy, QuotePolicy
+from groundwire.report import QuoteCounts
+from groundwire.text.folding import Folded, fold
+from groundwire.text.words import Word, words
+from groundwire.verifiers.lexical.differences import changes, changes_meaning
+from groundwire.verifiers.quotes.extraction import block_text, find_quotes, is_term
 
 _LETTER_IN_BRACKETS = re.compile(r"\[(\w)\](?=\w)")
 _ELISION = re.compile(r"\[[^\[\]\n]{0,80}\]|…|\.{3,}|(?:\. ){2,}\.")

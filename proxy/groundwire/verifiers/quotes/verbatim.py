@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from proxy.types import Source
-from proxy.verification.context.index import Context
-from proxy.verification.folding import fold
-from proxy.verification.words import NEGATORS
+from groundwire.domain import Source
+from groundwire.evidence.index import Context
+from groundwire.text.folding import fold
+from groundwire.text.words import NEGATORS
 
 _SHORTEST = 12  # characters
 _MOST_PLACES = 20  # maximum occurrences of a text in one source that are checked

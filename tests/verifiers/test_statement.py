@@ -5,9 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from steps import growth, is_linear
 
-from proxy.types import Claim, Policy, Source, Verdict
-from proxy.verification.context.index import Context
-from proxy.verification.verifiers.statement import align, verify
+from groundwire.domain import Claim, Source, Verdict
+from groundwire.evidence.index import Context
+from groundwire.policy import Policy
+from groundwire.verifiers.statement import align, verify
 
 TEXT = (
     "Acme Corporation acquired Beta Systems in March for an undisclosed sum. Revenue rose in the second quarter "

@@ -14,15 +14,11 @@ from functools import cached_property, lru_cache
 from itertools import groupby, pairwise
 from typing import Literal
 
-from proxy.types import Citation, Claim, Match, Policy, Source, Verdict
-from proxy.verification.alignment.features import Features, features
-from proxy.verification.alignment.initialisms import spell_out
-from proxy.verification.alignment.model import shipped
-from proxy.verification.alignment.vetoes import Veto, find_vetoes
-from proxy.verification.context.index import Context, Passage
-from proxy.verification.context.index import cite as cite_span
-from proxy.verification.numbers.grammar import find_quantities
-from proxy.verification.text.lexicon import (
+from groundwire.domain import Citation, Claim, Match, Source, Verdict
+from groundwire.evidence.index import Context, Passage
+from groundwire.evidence.index import cite as cite_span
+from groundwire.policy import Policy
+from groundwire.text.lexicon import (
     CALENDAR,
     EVALUATIVE,
     FRAME_WORDS,
@@ -37,11 +33,16 @@ from proxy.verification.text.lexicon import (
     root,
     same_meaning,
 )
-from proxy.verification.text.reading import Reading, read_claim
-from proxy.verification.verifiers.numeric import is_enabled
-from proxy.verification.verifiers.quote import decides_alone
-from proxy.verification.verifiers.verbatim import find_denial, find_verbatim
-from proxy.verification.words import stem, words
+from groundwire.text.quantities.grammar import find_quantities
+from groundwire.text.reading import Reading, read_claim
+from groundwire.text.words import stem, words
+from groundwire.verifiers.lexical.features import Features, features
+from groundwire.verifiers.lexical.initialisms import spell_out
+from groundwire.verifiers.lexical.model import shipped
+from groundwire.verifiers.lexical.vetoes import Veto, find_vetoes
+from groundwire.verifiers.numbers.numeric import is_enabled
+from groundwire.verifiers.quotes.quote import decides_alone
+from groundwire.verifiers.quotes.verbatim import find_denial, find_verbatim
 
 _MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
 

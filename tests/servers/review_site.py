@@ -18,22 +18,22 @@ import httpx
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from proxy.config import Admin, Telemetry
-from proxy.dialects.jsonbytes import dumps
-from proxy.dialects.report import render
-from proxy.server.endpoints import Edge, Endpoint
-from proxy.server.stored import stored_routes
-from proxy.stores.history.database import Database
-from proxy.stores.history.exchange import Content, Entry
-from proxy.stores.history.history import History
-from proxy.stores.history.retention import Keep
-from proxy.stores.history.writer import WriterSettings
-from proxy.stores.reports import Reports
-from proxy.telemetry import build_telemetry
-from proxy.types import Choice, Exchange, Source
-from proxy.verification.context.gathering import gather
-from proxy.verification.context.index import Context
-from proxy.verification.examine import verify
+from groundwire.config import Admin, Telemetry
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.report import render
+from groundwire.domain import Choice, Exchange, Source
+from groundwire.evidence.gathering import gather
+from groundwire.evidence.index import Context
+from groundwire.http.admin_routes import stored_routes
+from groundwire.http.endpoints import Edge, Endpoint
+from groundwire.pipeline import verify
+from groundwire.storage.history.database import Database
+from groundwire.storage.history.exchange import Content, Entry
+from groundwire.storage.history.history import History
+from groundwire.storage.history.retention import Keep
+from groundwire.storage.history.writer import WriterSettings
+from groundwire.storage.reports import Reports
+from groundwire.telemetry import build_telemetry
 
 KEYS = {"ann": "the-key-of-ann-1234", "ben": "the-key-of-ben-5678"}
 SOURCE = "In 2023 revenue was $4.2 million. Profit fell to $700K. The board met in Oslo."

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proxy.types import BudgetStatus, Estimate, Probability, Unavailable
-from proxy.verification.information.budget import (
+from groundwire.domain import BudgetStatus, Estimate, Probability, Unavailable
+from groundwire.features.information_budget.probability import exactly
+from groundwire.scoring.budget import (
     LABELS,
     TARGET,
     Ablation,
@@ -24,7 +25,6 @@ from proxy.verification.information.budget import (
     signed_bits,
     unasked,
 )
-from proxy.verification.information.probability import exactly
 
 shares = st.floats(0, 1)
 inner = st.floats(1e-9, 1 - 1e-9)
