@@ -137,6 +137,35 @@ def _judged_by(name: str | None) -> dict[str, str]:
     return {"GROUNDWIRE_JUDGE__BY": "encoder", **profile}
 
 
+@app.command()
+def batch(
+    source: Annotated[Path, typer.Argument(help="Logged answers: .jsonl, .csv or .parquet.")],
+    target: Annotated[Path, typer.Argument(help="The reports, one per row: .jsonl or .parquet.")],
+    answer: Annotated[str, typer.Option(help="The column of the answer; dots lead into nested values.")] = "answer",
+    sources: Annotated[str, typer.Option(help="The column of the sources: a text, or a list of them.")] = "sources",
+    question: Annotated[str, typer.Option(help="The column of the question.")] = "question",
+    messages: Annotated[str, typer.Option(help="The column of the messages of the request.")] = "messages",
+    id_: Annotated[str, typer.Option("--id", help="The column of an id that is copied to the output.")] = "id",
+    workers: Annotated[int | None, typer.Option(help="Worker processes. Default: one per core.", min=1)] = None,
+    limit: Annotated[int | None, typer.Option(help="Maximum rows.", min=1)] = None,
+    page: Annotated[Path | None, typer.Option("--html", help="Write a page with the figures to this file.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start anew, even if the output exists.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    config: ConfigFile = None,
+    judge: JudgeName = None,
+) -> None:
+    """Verify logged answers in bulk, on all cores. An interrupted batch continues where it stopped.
+
+    Exits with 0, or with 1 if a row could not be read; its line in the output has the reason.
+    """
+    from groundwire.bulk.rows import Columns
+    from groundwire.bulk.run import Options, timed_batch
+
+    columns = Columns(answer, sources, question, messages, id_)
+    options = Options(source, target, columns, workers or os.cpu_count() or 1, limit, page, overwrite)
+    raise typer.Exit(timed_batch(options, _settings(config, _judged_by(judge)), as_json=as_json))
+
+
 @app.command("eval")
 def evaluate(
     files: Annotated[
