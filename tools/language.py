@@ -27,11 +27,9 @@ TEXT_NOT_YET_HELD = frozenset({"docs"})
 NAMES_NOT_YET_HELD = frozenset(
     {
         "proxy/groundwire/backends",
-        "proxy/groundwire/container",
         "proxy/groundwire/demo",
         "proxy/groundwire/features",
         "proxy/groundwire/gateway",
-        "proxy/groundwire/http",
         "proxy/groundwire/storage",
         "proxy/groundwire/upstream",
         "proxy/groundwire/verifiers",

@@ -254,10 +254,10 @@ def show_config(config: ConfigFile = None) -> None:
     """Print the settings in effect, from file and environment, or the errors in them."""
     import yaml
 
-    from groundwire.container import build_house
+    from groundwire.container import build_container
 
     settings = _settings(config)
-    build_house(settings)  # finds errors that appear only when components are built, such as a missing secret
+    build_container(settings)  # finds errors that appear only when components are built, such as a missing secret
     path = _config_path(config)
     typer.echo(f"# in effect: {path or 'the defaults'}" + (", and the environment" if _from_environment() else ""))
     typer.echo(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True), nl=False)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groundwire.config import Settings, load_settings
-from groundwire.container import build_house
+from groundwire.container import build_container
 from groundwire.errors import ConfigError
 from groundwire.upstream.limits import LimitedUpstream
 from groundwire.upstream.openai import OpenAIUpstream
@@ -18,7 +18,9 @@ SPARE = {"base_url": "http://spare/v1", "models": []}
 
 
 def house(**up: Any):
-    return build_house(Settings.model_validate({"upstreams": {"up": UP | up, "spare": SPARE}}), {"KEY": " s3cret\n"})
+    return build_container(
+        Settings.model_validate({"upstreams": {"up": UP | up, "spare": SPARE}}), {"KEY": " s3cret\n"}
+    )
 
 
 def test_by_default_nothing_is_tried_twice_limited_or_sent_elsewhere() -> None:

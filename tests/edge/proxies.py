@@ -16,7 +16,7 @@ import uvicorn
 import yaml
 
 from groundwire.config import load_settings
-from groundwire.container import build_house
+from groundwire.container import build_container
 from groundwire.http.app import build_app
 from groundwire.http.run import uvicorn_config
 from groundwire.judge import VERIFIERS, Judge, Verifier
@@ -73,7 +73,7 @@ def serving(
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(dict(sections)), encoding="utf-8")
     settings = load_settings(path, environ)
-    app = build_app(settings, build_house(settings, environ, judge=Judge(verifiers=verifiers)))
+    app = build_app(settings, build_container(settings, environ, judge=Judge(verifiers=verifiers)))
     listening = socket.create_server(("127.0.0.1", 0))
     config = uvicorn_config(app, settings.server)
     config.timeout_graceful_shutdown = 1

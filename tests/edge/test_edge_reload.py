@@ -65,7 +65,7 @@ def test_settings_follow_one_another(upstream: Upstream, second_upstream: Upstre
     process.signal(signal.SIGTERM)
     assert process.wait() == 0
     assert process.stored() == 4, "the history went on from house to house"
-    assert events(process, "house.not_closed") == []
+    assert events(process, "app.close_failed") == []
 
 
 def test_an_upstream_is_not_asked_for_more_because_the_settings_were_read_again(
@@ -133,4 +133,4 @@ def test_agents_find_their_server_again(start_process) -> None:
         assert fetch(process.port, "POST", "/mcp", (*JSON_HEADERS, accept), call).status == 200
     process.signal(signal.SIGTERM)
     assert process.wait() == 0
-    assert events(process, "house.not_closed") == []
+    assert events(process, "app.close_failed") == []

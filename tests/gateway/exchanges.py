@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from groundwire.config import Settings
-from groundwire.container import House, build_house
+from groundwire.container import Container, build_container
 from groundwire.dialects.chat import CHAT
 from groundwire.dialects.report import render
 from groundwire.dialects.request import Request, read_request
@@ -144,12 +144,12 @@ def house(
     verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
     environ: Mapping[str, str] | None = None,
     **sections: Any,
-) -> House:
+) -> Container:
     """The house in front of that model server; sections of the settings by keyword."""
     upstreams = {"up": {"base_url": "http://upstream.internal/v1"}}
     settings = Settings.model_validate({"upstreams": upstreams, "stream": {"tail_budget": "20s"}, **sections})
     transport = httpx.MockTransport(model)
-    return build_house(
+    return build_container(
         settings, environ or {}, transport=transport, telemetry=telemetry, judge=Judge(verifiers=verifiers)
     )
 
@@ -170,7 +170,7 @@ def request(**more: Any) -> Request:
     return read_request(CHAT, json.dumps(asked(**more)).encode(), {})
 
 
-async def answered(serving: House, sent: Mapping[str, Any], *headers: tuple[bytes, bytes]) -> tuple[Reply, bytes]:
+async def answered(serving: Container, sent: Mapping[str, Any], *headers: tuple[bytes, bytes]) -> tuple[Reply, bytes]:
     """The reply of the house, and its body."""
     reply = await serving.completions.complete(CHAT, call(sent, *headers))
     raw = reply.body if isinstance(reply.body, bytes) else b"".join([chunk async for chunk in reply.body])

@@ -17,7 +17,7 @@ from exchanges import ANSWER, FACTS, answered, asked, body, essence, events, gro
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.container import House
+from groundwire.container import Container
 from groundwire.dialects.known import DIALECTS
 from groundwire.dialects.request import read_request
 from groundwire.domain import Choice
@@ -69,7 +69,7 @@ Model = Callable[[httpx.Request], httpx.Response]
 
 
 @asynccontextmanager
-async def open_house(model: Model, url: str, **sections: Any) -> AsyncIterator[House]:
+async def open_house(model: Model, url: str, **sections: Any) -> AsyncIterator[Container]:
     """A house with jobs kept under this URL."""
     serving = house(model, jobs={"url": url, "poll": "50ms", "drain": "1s"}, **sections)
     await serving.start()
@@ -87,7 +87,7 @@ async def until(found: Callable[[], Awaitable[dict[str, Any] | None]]) -> dict[s
     raise AssertionError("not within 60 s")
 
 
-async def finished(serving: House, id_: str) -> dict[str, Any]:
+async def finished(serving: Container, id_: str) -> dict[str, Any]:
     """The stored report, once it is neither pending nor deferred."""
 
     async def look() -> dict[str, Any] | None:

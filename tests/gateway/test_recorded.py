@@ -11,7 +11,7 @@ import pytest
 from exchanges import ANSWER, FACTS, answered, asked, events, grounding_in, house, streaming, whole
 from structlog.testing import capture_logs
 
-from groundwire.container import House
+from groundwire.container import Container
 from groundwire.errors import StoreUnavailable
 from groundwire.storage.history.exchange import Query, Stored
 
@@ -20,7 +20,7 @@ def store(folder: Path, **more: Any) -> dict[str, Any]:
     return {"url": f"sqlite:///{folder}/history.db", "interval": "0s", **more}
 
 
-async def stored(serving: House, id_: str) -> Stored:
+async def stored(serving: Container, id_: str) -> Stored:
     """What is stored of an exchange, once it is."""
     assert serving.history is not None
     for _ in range(6000):
@@ -34,7 +34,7 @@ async def stored(serving: House, id_: str) -> Stored:
     raise AssertionError(f"{id_} was not stored")
 
 
-def one_exchange(serving: House, **request: Any) -> tuple[dict[str, Any], Stored]:
+def one_exchange(serving: Container, **request: Any) -> tuple[dict[str, Any], Stored]:
     """The grounding of an answer, and what is stored of it."""
 
     async def work() -> tuple[dict[str, Any], Stored]:

@@ -11,7 +11,7 @@ from servers.review_site import fields, post
 from starlette.applications import Starlette
 
 from groundwire.config import Settings
-from groundwire.container import build_house
+from groundwire.container import build_container
 from groundwire.errors import ConfigError
 from groundwire.http.app import build_app
 
@@ -40,7 +40,7 @@ def test_without_a_store_no_admin_key_goes_upstream(method: str, path: str) -> N
 
     async def work() -> None:
         settings = Settings()
-        app = build_app(settings, build_house(settings, {}, transport=httpx.MockTransport(answer)), {})
+        app = build_app(settings, build_container(settings, {}, transport=httpx.MockTransport(answer)), {})
         async with client(app) as browser:
             reply = await browser.request(method, path, headers={"authorization": f"Bearer {KEY}"})
             assert (reply.status_code, reply.json()["error"]["code"]) == (404, "review_not_found")

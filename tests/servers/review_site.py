@@ -24,8 +24,8 @@ from groundwire.dialects.report import render
 from groundwire.domain import Choice, Exchange, Source
 from groundwire.evidence.gathering import gather
 from groundwire.evidence.index import Context
-from groundwire.http.admin_routes import stored_routes
-from groundwire.http.endpoints import Edge, Endpoint
+from groundwire.http.admin_routes import admin_routes
+from groundwire.http.endpoints import Endpoint, EndpointContext
 from groundwire.pipeline import verify
 from groundwire.storage.history.database import Database
 from groundwire.storage.history.exchange import Content, Entry
@@ -129,13 +129,13 @@ async def site(
 
 def application(history: History, session_s: float = 3600.0, reports: Reports | None = None) -> Starlette:
     """The paths of admins as an application of their own."""
-    edge = Edge(build_telemetry(Telemetry(log_level="error")), 2**20, 15.0)
+    context = EndpointContext(build_telemetry(Telemetry(log_level="error")), 2**20, 15.0)
     keys = {who: f"sha256:{sha256(key.encode()).hexdigest()}" for who, key in KEYS.items()}
-    routes = stored_routes(
+    routes = admin_routes(
         history, reports or Reports(0), Admin(keys=keys, session=session_s), {}, secrets.token_bytes(32)
     )
     return Starlette(
-        routes=[Route(path, Endpoint(edge, path, handle), methods=[method]) for path, method, handle in routes]
+        routes=[Route(path, Endpoint(context, path, handle), methods=[method]) for path, method, handle in routes]
     )
 
 

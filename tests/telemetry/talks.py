@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from groundwire.config import Settings
-from groundwire.container import build_house
+from groundwire.container import build_container
 from groundwire.http.app import build_app
 from groundwire.judge import Judge
 from groundwire.telemetry import Telemetry
@@ -104,7 +104,7 @@ def exchanged(
     upstreams = {"up": {"base_url": "http://upstream.internal/v1"}}
     described = Settings.model_validate({"upstreams": upstreams, "stream": {"tail_budget": "20s"}, **(settings or {})})
     transport = httpx.MockTransport(model)
-    house = build_house(described, {}, transport=transport, telemetry=telemetry, judge=Judge())
+    house = build_container(described, {}, transport=transport, telemetry=telemetry, judge=Judge())
 
     async def work() -> httpx.Response | None:
         transport = httpx.ASGITransport(build_app(described, house), raise_app_exceptions=False)
@@ -129,7 +129,7 @@ async def serving(
     """A client of the house that these sections of the settings describe, started and closed around it."""
     upstreams = {"up": {"base_url": "http://upstream.internal/v1"}}
     described = Settings.model_validate({"upstreams": upstreams, "stream": {"tail_budget": "20s"}, **sections})
-    house = build_house(described, environ or {}, transport=httpx.MockTransport(model), judge=Judge())
+    house = build_container(described, environ or {}, transport=httpx.MockTransport(model), judge=Judge())
     transport = httpx.ASGITransport(build_app(described, house, environ or {}), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://proxy") as client:
         await house.start()

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from groundwire.config import Settings
-from groundwire.container import build_house
+from groundwire.container import build_container
 from groundwire.http.app import build_app
 from groundwire.judge import Judge
 from groundwire.telemetry import Telemetry
@@ -53,7 +53,7 @@ def test_every_attempt_has_its_span_with_what_became_of_it() -> None:
 
     async def work() -> httpx.Response:
         telemetry = Telemetry(provider.get_tracer("test"))
-        house = build_house(SETTINGS, {}, transport=httpx.MockTransport(noting), telemetry=telemetry, judge=Judge())
+        house = build_container(SETTINGS, {}, transport=httpx.MockTransport(noting), telemetry=telemetry, judge=Judge())
         transport = httpx.ASGITransport(build_app(SETTINGS, house))
         async with httpx.AsyncClient(transport=transport, base_url="http://proxy") as client:
             asked: dict[str, Any] = {"model": "big", "messages": [{"role": "user", "content": "Sky?"}]}

@@ -19,7 +19,7 @@ from talks import ASKED, CALLER, CHAT, KEY, SECRETS, Model, exchanged, run
 
 from groundwire.config import Settings
 from groundwire.config import Telemetry as TelemetrySettings
-from groundwire.container import build_house
+from groundwire.container import build_container
 from groundwire.gateway.workers import Workers
 from groundwire.http.app import build_app
 from groundwire.telemetry import Telemetry, build_telemetry, short_hash
@@ -202,7 +202,7 @@ def test_a_fact_for_the_memory_names_its_subject_by_a_digest(recorder: Recorder)
 def test_probes_scrapes_and_assets_make_no_span(recorder: Recorder, path: str, tmp_path: Path) -> None:
     settings = Settings.model_validate({"store": {"url": f"sqlite:///{tmp_path}/history.db"}})
     recorder = Recorder(metrics=Metrics())
-    house = build_house(settings, {}, transport=httpx.MockTransport(Model()), telemetry=recorder.telemetry)
+    house = build_container(settings, {}, transport=httpx.MockTransport(Model()), telemetry=recorder.telemetry)
 
     async def work() -> None:
         await house.start()

@@ -10,9 +10,9 @@ HOUSE = """
 import sys, json
 from groundwire.config import Settings
 from groundwire.http.app import build_app
-from groundwire.container import build_house
+from groundwire.container import build_container
 settings = Settings(upstreams={"claude": {"dialect": "litellm", "litellm_model": "anthropic/*"}})
-build_app(settings, build_house(settings, {}))
+build_app(settings, build_container(settings, {}))
 print(json.dumps(sorted(sys.modules)))
 """
 

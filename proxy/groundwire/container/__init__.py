@@ -1,6 +1,6 @@
 """Build the components from the settings; the only folder that names every concrete class."""
 
-from groundwire.container.build import build_house
-from groundwire.container.container import House
+from groundwire.container.build import build_container
+from groundwire.container.container import Container
 
-__all__ = ["House", "build_house"]
+__all__ = ["Container", "build_container"]

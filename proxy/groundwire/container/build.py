@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import httpx
 
-from groundwire.backends.loading import judge_identity, start_judge
+from groundwire.backends.loading import judge_identity
 from groundwire.config import Settings
-from groundwire.container.container import House
-from groundwire.container.deferred import build_later
+from groundwire.container.container import Container
+from groundwire.container.context import BuildContext
+from groundwire.container.deferred import build_deferred
 from groundwire.container.judging import build_language_judges
 from groundwire.container.models import build_auditor, build_estimators, build_memory
-from groundwire.container.site import Estate, Site
+from groundwire.container.resources import ProcessResources
 from groundwire.container.stores import (
     build_estimate_cache,
     build_facts,
-    build_history,
     build_limiter,
     build_verdict_cache,
     connect_redis,
@@ -40,68 +40,51 @@ from groundwire.gateway.stream import StreamSettings
 from groundwire.gateway.verify import Verification
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
-from groundwire.storage.reports import Reports
-from groundwire.telemetry import Telemetry, build_telemetry
+from groundwire.telemetry import Telemetry
 from groundwire.upstream.transport import AiohttpTransport
 
-_DECIDE_ESTIMATES = ("cache", "hallucination", "upstreams", "judge")  # settings that a model's estimates depend on
 
-
-def build_house(
+def build_container(
     settings: Settings,
     environ: Mapping[str, str] = os.environ,
     *,
     transport: httpx.AsyncBaseTransport | None = None,
     telemetry: Telemetry | None = None,
     judge: Judge | None = None,
-    before: House | None = None,
-) -> House:
+    resources: ProcessResources | None = None,
+) -> Container:
     """Build the components that `settings` describe; secrets come from `environ`.
 
-    `before` holds the components to replace; reports, cached verdicts and other lasting parts are taken over from it.
-
-    Raises ConfigError when a secret is missing, or the entailment model in the settings is not available.
+    `resources` are those of the running process, if there is one. Raises ConfigError when a secret is missing, or the
+    entailment model in the settings is not available.
 
     The other arguments replace parts that the settings would build, for tests and for embedding the proxy.
     """
-    estate = Estate(settings, before)
-    telemetry = telemetry or estate.take(
-        lambda old: old.telemetry, lambda: build_telemetry(settings.telemetry, environ, _named_models(settings))
-    )
-    site = Site(settings, environ, transport or AiohttpTransport(), telemetry, estate)
-    router = build_router(site)
+    resources = resources or ProcessResources(settings, environ, telemetry)
+    telemetry, history = resources.telemetry, resources.history
+    context = BuildContext(settings, environ, transport or AiohttpTransport(), telemetry)
+    router = build_router(context)
     grounding = settings.grounding
     workers = Workers(grounding.workers, grounding.queue)
-    shared = estate.take(lambda old: old.shared, lambda: connect_redis(settings.cache), "cache")
-    cache = estate.take(
-        lambda old: old.completions.grounder.verification.cache,
-        lambda: build_verdict_cache(settings, shared),
-        "cache",
-    )
-    reports = estate.take(lambda old: old.reports, lambda: Reports(grounding.keep_reports))
-    reports.resize(grounding.keep_reports)
+    shared = connect_redis(settings.cache)
     identity = "" if judge and not settings.judge.is_language else judge_identity(settings.judge)
     policy = replace(settings.policy, judge=identity)
-    judging = build_language_judges(site, router)
-    judge = judge or estate.take(lambda old: old.encoder, lambda: start_judge(settings.judge.encoder), "judge")
-    estimates = estate.take(
-        lambda old: old.estimators.cache, lambda: build_estimate_cache(settings, shared), *_DECIDE_ESTIMATES
-    )
-    estimators = build_estimators(site, router, workers, judge, estimates)
+    judging = build_language_judges(context, router)
+    judge = judge or resources.judge(settings.judge.encoder)
+    estimators = build_estimators(context, router, workers, judge, build_estimate_cache(settings, shared))
     prover = Prover(workers, policy, estimators, judge, judging)
-    memory = build_memory(site, prover)
-    history = estate.take(lambda old: old.history, lambda: build_history(settings.store))
+    memory = build_memory(context, prover, resources.memory_facts)
     facts = build_facts(settings.facts) if settings.numeric.facts else None
     grounder = Grounder(
         verification=Verification(
             workers,
-            cache,
+            build_verdict_cache(settings, shared),
             grounding.timeout,
             judging.judge(judge) if judging else judge,
             ModelStage(estimators),
             judging,
         ),
-        reports=reports,
+        reports=resources.reports,
         policy=policy,
         telemetry=telemetry,
         log_rejections=settings.quotes.log_rejections,
@@ -120,36 +103,27 @@ def build_house(
     checks = Checks(
         completions,
         prover,
-        build_auditor(site, prover, router),
+        build_auditor(context, prover, router),
         max(grounding.timeout, settings.hallucination.timeout, judging.timeout if judging else 0.0),
         memory,
         estimators.is_on("trace_auditing"),
     )
-    later = build_later(site, grounder, checks)
+    later = build_deferred(context, grounder, checks, resources)
     completions = replace(completions, grounder=replace(grounder, later=later))
-    return House(
+    return Container(
         settings=settings,
+        resources=resources,
         completions=completions,
         passage=PassThrough(router, telemetry),
-        reports=reports,
-        telemetry=telemetry,
         workers=workers,
         encoder=judge,
         estimators=estimators,
         checks=replace(checks, completions=completions),
         later=later,
         facts=facts,
-        history=history,
-        limiter=estate.take(lambda old: old.limiter, lambda: build_limiter(shared), "cache"),
+        limiter=build_limiter(shared),
         shared=shared,
-        inherited=tuple(estate.taken),
     )
-
-
-def _named_models(settings: Settings) -> Iterator[str]:
-    """Yield the models that the settings name without a wildcard."""
-    for upstream in settings.upstreams.values():
-        yield from (name for name in (*upstream.models, *upstream.aliases) if "*" not in name)
 
 
 def _completing(settings: Settings) -> CompletionSettings:

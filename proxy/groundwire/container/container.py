@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from groundwire.config import Settings
+from groundwire.container.resources import ProcessResources
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.gateway.checks import Checks
 from groundwire.gateway.completion import Completions
@@ -39,39 +40,39 @@ _SETTLE_S = 5.0  # at shutdown, for reports in progress
 
 
 @dataclass(frozen=True, slots=True)
-class House:
-    """The components behind the HTTP endpoints.
+class Container:
+    """The components behind the HTTP endpoints, built from one version of the settings.
 
-    `inherited` ones were taken over from the preceding instance: they are running already, and the last instance that
-    holds them closes them.
+    `resources` are shared with the containers of earlier and later versions.
     """
 
     settings: Settings
+    resources: ProcessResources
     completions: Completions
     passage: PassThrough
-    reports: Reports
-    telemetry: Telemetry
     workers: Workers
     encoder: Judge
     estimators: Estimators
     checks: Checks
     later: Later | None = None
     facts: FactsDatabase | None = None
-    history: History | None = None
     limiter: Limiter = field(default_factory=LocalLimits)
     shared: SharedRedis | None = None
-    inherited: tuple[object, ...] = ()
-    _handed_over: list[object] = field(default_factory=list)
 
-    def hand_over_to(self, heir: House) -> None:
-        """Leave the parts that `heir` has taken over open when this instance closes."""
-        self._handed_over.extend(heir.inherited)
-        if self.telemetry.metrics is not None:
-            self.telemetry.metrics.forget(self.readings)
+    @property
+    def reports(self) -> Reports:
+        """The reports in memory."""
+        return self.resources.reports
 
-    def renounce(self) -> None:
-        """Give up inherited parts, so that closing an instance that never served does not close them."""
-        self._handed_over.extend(self.inherited)
+    @property
+    def telemetry(self) -> Telemetry:
+        """The logs, metrics and traces of the process."""
+        return self.resources.telemetry
+
+    @property
+    def history(self) -> History | None:
+        """The database of exchanges, if configured."""
+        return self.resources.history
 
     def degraded(self) -> tuple[tuple[str, str], ...]:
         """Return the parts that are degraded now, each with its reason."""
@@ -116,44 +117,35 @@ class House:
         return None if stored is None else dumps(stored.report)
 
     async def start(self) -> None:
-        """Start the background tasks: telemetry, recording and jobs."""
-        if not _is_among(self.inherited, self.telemetry):
-            self.telemetry.start()
-        if self.telemetry.metrics is not None:
-            self.telemetry.metrics.read(self.readings)
-        if self.history is not None and not _is_among(self.inherited, self.history):
-            self.history.start()
+        """Start the background tasks, run jobs with the functions of this container, and report its gauges."""
+        self.reports.resize(self.settings.grounding.keep_reports)
         if self.later is not None:
             self.later.jobs.begin(self.later.work)
-            if not _is_among(self.inherited, self.later.jobs):
-                await self.later.jobs.start()
+        await self.resources.acquire(self)
+        if self.telemetry.metrics is not None:
+            self.telemetry.metrics.read(self.readings)
+
+    def stop_reporting(self) -> None:
+        """Leave the gauges to the next container."""
+        if self.telemetry.metrics is not None:
+            self.telemetry.metrics.forget(self.readings)
 
     async def close(self) -> None:
-        """Stop jobs, write pending records, close connections, stop workers and send pending telemetry."""
+        """Release the process's resources, close connections and stop workers."""
         await self.completions.grounder.settle(_SETTLE_S)
-        if self.later is not None and self._is_to_end(self.later.jobs):
-            await self.later.jobs.close()
-        if self.history is not None and self._is_to_end(self.history):
-            await self.history.close()
+        is_last = await self.resources.release(self)
         for upstream in self.passage.router.upstreams:
             await upstream.aclose()
         if self.facts is not None:
             await self.facts.close()
-        if self._is_to_end(self.limiter):
-            await self.limiter.aclose()
-        if self.shared is not None and self._is_to_end(self.shared):
+        await self.limiter.aclose()
+        if self.shared is not None:
             await self.shared.aclose()
         self.workers.close()
         if (judging := self.completions.grounder.verification.judging) is not None:
             judging.waiting.close()
         await self.completions.grounder.verification.schemas.aclose()
-        if self._is_to_end(self.telemetry):
+        if is_last:
             self.telemetry.close()
-
-    def _is_to_end(self, part: object) -> bool:
-        """Return whether this instance closes the part: no other one holds it."""
-        return not _is_among(self._handed_over, part)
-
-
-def _is_among(parts: Sequence[object], part: object) -> bool:
-    return any(each is part for each in parts)
+        else:
+            self.stop_reporting()

@@ -5,26 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from groundwire.container.site import Site
+from groundwire.container.context import BuildContext
+from groundwire.container.resources import ProcessResources
 from groundwire.errors import ConfigError
 from groundwire.gateway.checks import Checks
 from groundwire.gateway.deferred import CHECK, EXAMINATION, WEBHOOK, Later, told_of
 from groundwire.gateway.grounding import Grounder
-from groundwire.storage.jobs.jobs import Jobs
 from groundwire.storage.jobs.work import JobStore, Work
 from groundwire.upstream.webhook import Webhook
 
 
-def build_later(site: Site, grounder: Grounder, checks: Checks) -> Later | None:
+def build_deferred(
+    context: BuildContext, grounder: Grounder, checks: Checks, resources: ProcessResources
+) -> Later | None:
     """Build the job runner and its kinds of work, which use longer time-outs; None without a job store.
 
     Raises ConfigError when a secret is missing or invalid.
     """
-    webhook, jobs = _webhook(site), site.settings.jobs
+    webhook, jobs = _webhook(context), context.settings.jobs
     if jobs.url is None:
         return None
-    work = [_examination(site, grounder, webhook), _check(site, checks, webhook)]
-    work += [_telling(site, webhook)] if webhook else []
+    work = [_examination(context, grounder, webhook), _check(context, checks, webhook)]
+    work += [_delivery(context, webhook)] if webhook else []
     store = JobStore(
         jobs.url,
         schema=jobs.database_schema,
@@ -33,16 +35,15 @@ def build_later(site: Site, grounder: Grounder, checks: Checks) -> Later | None:
         drain=jobs.drain,
         max_payload=jobs.max_payload,
     )
-    runner = site.estate.take(lambda old: old.later.jobs if old.later else None, lambda: Jobs(store, work))
-    return Later(runner, grounder.reports, work)
+    return Later(resources.jobs(store, work), grounder.reports, work)
 
 
-def _examination(site: Site, grounder: Grounder, webhook: Webhook | None) -> Work:
-    jobs = site.settings.jobs
+def _examination(context: BuildContext, grounder: Grounder, webhook: Webhook | None) -> Work:
+    jobs = context.settings.jobs
     patient = replace(grounder, verification=replace(grounder.verification, timeout=jobs.timeout / 2))
     return Work(
         EXAMINATION,
-        told_of(site.telemetry, EXAMINATION, patient.finish),
+        told_of(context.telemetry, EXAMINATION, patient.finish),
         attempts=jobs.attempts,
         timeout=jobs.timeout,
         at_once=jobs.at_once,
@@ -50,11 +51,11 @@ def _examination(site: Site, grounder: Grounder, webhook: Webhook | None) -> Wor
     )
 
 
-def _check(site: Site, checks: Checks, webhook: Webhook | None) -> Work:
-    jobs = site.settings.jobs
+def _check(context: BuildContext, checks: Checks, webhook: Webhook | None) -> Work:
+    jobs = context.settings.jobs
     return Work(
         CHECK,
-        told_of(site.telemetry, CHECK, partial(checks.finish, within=jobs.timeout / 2)),
+        told_of(context.telemetry, CHECK, partial(checks.finish, within=jobs.timeout / 2)),
         attempts=jobs.attempts,
         timeout=jobs.timeout,
         at_once=jobs.at_once,
@@ -62,18 +63,18 @@ def _check(site: Site, checks: Checks, webhook: Webhook | None) -> Work:
     )
 
 
-def _telling(site: Site, webhook: Webhook) -> Work:
-    attempts, timeout = site.settings.webhook.attempts, 2 * site.settings.webhook.timeout
-    post = told_of(site.telemetry, WEBHOOK, webhook.post)
+def _delivery(context: BuildContext, webhook: Webhook) -> Work:
+    attempts, timeout = context.settings.webhook.attempts, 2 * context.settings.webhook.timeout
+    post = told_of(context.telemetry, WEBHOOK, webhook.post)
     return Work(WEBHOOK, post, attempts, timeout, at_once=4, first_wait=5.0, longest_wait=3600.0)
 
 
-def _webhook(site: Site) -> Webhook | None:
-    webhook = site.settings.webhook
+def _webhook(context: BuildContext) -> Webhook | None:
+    webhook = context.settings.webhook
     if webhook.url is None:
         return None
-    secret = site.secret(webhook.secret_env, "webhook.secret_env")
+    secret = context.secret(webhook.secret_env, "webhook.secret_env")
     try:
-        return Webhook(webhook.url, secret, site.transport, timeout=webhook.timeout, telemetry=site.telemetry)
+        return Webhook(webhook.url, secret, context.transport, timeout=webhook.timeout, telemetry=context.telemetry)
     except ValueError as error:
         raise ConfigError([f"webhook.secret_env: {webhook.secret_env} holds no base64 behind whsec_"]) from error

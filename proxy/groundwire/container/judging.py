@@ -17,7 +17,7 @@ from groundwire.backends.judge_prompts import find_prompt_profile
 from groundwire.backends.language import ChatJudge, LanguageJudge, ServiceJudge
 from groundwire.backends.loading import load_judge
 from groundwire.config import Settings
-from groundwire.container.site import Estate, Site
+from groundwire.container.context import BuildContext
 from groundwire.container.upstreams import build_router
 from groundwire.errors import ConfigError, UnknownModel
 from groundwire.gateway.estimators import Asker
@@ -32,32 +32,32 @@ from groundwire.wire import Headers
 _MAX_MODELS = 1024  # whose form of the question is remembered: with `self`, clients name the models
 
 
-def build_language_judges(site: Site, router: Router) -> LanguageJudges | None:
+def build_language_judges(context: BuildContext, router: Router) -> LanguageJudges | None:
     """Return the factory of the judging language model; None if the judge is an encoder or off.
 
     Raises ConfigError when no upstream serves the model, or a profile or a secret is missing.
     """
-    judge = site.settings.judge
+    judge = context.settings.judge
     if not judge.is_language:
         return None
-    open_ = _service(site) if judge.by == "external" else _chat(site, router)
-    batch_size, at_once = site.settings.hallucination.batch_size, asyncio.Semaphore(judge.max_concurrent)
+    open_ = _service(context) if judge.by == "external" else _chat(context, router)
+    batch_size, at_once = context.settings.hallucination.batch_size, asyncio.Semaphore(judge.max_concurrent)
     return LanguageJudges(open_, judge.timeout, at_once, batch_size, judge.max_chars, judge.by == "self")
 
 
-def _chat(site: Site, router: Router) -> OpenJudge:
-    judge, forms = site.settings.judge, LRUCache[str, int](_MAX_MODELS)
+def _chat(context: BuildContext, router: Router) -> OpenJudge:
+    judge, forms = context.settings.judge, LRUCache[str, int](_MAX_MODELS)
     if judge.by != "self":
         _check_model(router, judge.by)
     if judge.profile is not None:
         find_prompt_profile(judge.by, judge.profile)
 
-    def open_(asker: Asker, limits: Limits, meter: Meter) -> LanguageJudge:
-        route = router.choose(asker.model if judge.by == "self" else judge.by)
+    def open_(caller: Asker, limits: Limits, meter: Meter) -> LanguageJudge:
+        route = router.choose(caller.model if judge.by == "self" else judge.by)
         profile = find_prompt_profile(route.model, judge.profile)
-        asking = _asking(route, limits, meter, _credentials(route, asker, router), site.telemetry)
-        tells_logprobs = isinstance(route.upstream, OpenAIUpstream)
-        return ChatJudge(asking, route.model, profile, forms, tells_logprobs=tells_logprobs)
+        client = _model_client(route, limits, meter, _credentials(route, caller, router), context.telemetry)
+        has_logprobs = isinstance(route.upstream, OpenAIUpstream)
+        return ChatJudge(client, route.model, profile, forms, tells_logprobs=has_logprobs)
 
     return open_
 
@@ -69,29 +69,31 @@ def _check_model(router: Router, model: str) -> None:
         raise ConfigError([f"judge.by: {error}"]) from error
 
 
-def _credentials(route: Route, asker: Asker, router: Router) -> Headers:
+def _credentials(route: Route, caller: Asker, router: Router) -> Headers:
     """Return the client's credentials, if its own request goes to the same upstream."""
     try:
-        is_same = bool(asker.model) and router.choose(asker.model).upstream is route.upstream
+        is_same = bool(caller.model) and router.choose(caller.model).upstream is route.upstream
     except UnknownModel:
         is_same = False
-    return asker.credentials if is_same else ()
+    return caller.credentials if is_same else ()
 
 
-def _asking(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> Asking:
+def _model_client(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> Asking:
     upstream = route.upstream
     return Asking(
         upstream.name, upstream.send, "/chat/completions", limits, meter, headers, telemetry, upstream.provider
     )
 
 
-def _service(site: Site) -> OpenJudge:
-    judge = site.settings.judge
-    key = site.secret(judge.key_env, "judge.key_env") if judge.key_env else None
-    upstream = OpenAIUpstream("judge", judge.url or "", site.transport, key=key)
+def _service(context: BuildContext) -> OpenJudge:
+    judge = context.settings.judge
+    key = context.secret(judge.key_env, "judge.key_env") if judge.key_env else None
+    upstream = OpenAIUpstream("judge", judge.url or "", context.transport, key=key)
 
     def open_(_: Asker, limits: Limits, meter: Meter) -> LanguageJudge:
-        return ServiceJudge(Asking("judge", upstream.send, "", limits, meter, (), site.telemetry, "custom", "estimate"))
+        return ServiceJudge(
+            Asking("judge", upstream.send, "", limits, meter, (), context.telemetry, "custom", "estimate")
+        )
 
     return open_
 
@@ -112,9 +114,9 @@ def open_judge(
     if not settings.judge.is_language:
         yield encoder
         return
-    site = Site(settings, environ, transport or AiohttpTransport(), Telemetry(), Estate(settings, None))
-    router = build_router(site)
-    judges = build_language_judges(site, router)
+    context = BuildContext(settings, environ, transport or AiohttpTransport(), Telemetry())
+    router = build_router(context)
+    judges = build_language_judges(context, router)
     assert judges is not None  # noqa: S101 - it is a language model
     loop = asyncio.new_event_loop()
     thread = Thread(target=loop.run_forever, name="groundwire-judge", daemon=True)
@@ -122,7 +124,7 @@ def open_judge(
     try:
         yield asyncio.run_coroutine_threadsafe(_blocking(judges, encoder), loop).result()
     finally:
-        asyncio.run_coroutine_threadsafe(_close(site, router), loop).result()
+        asyncio.run_coroutine_threadsafe(_close(context, router), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
@@ -133,7 +135,7 @@ async def _blocking(judges: LanguageJudges, fallback: Judge) -> Judge:
     return judges.blocking(fallback, Asker())
 
 
-async def _close(site: Site, router: Router) -> None:
+async def _close(context: BuildContext, router: Router) -> None:
     for upstream in router.upstreams:
         await upstream.aclose()
-    await site.transport.aclose()
+    await context.transport.aclose()

@@ -10,7 +10,7 @@ from groundwire.backends.embedded import EmbeddedEstimator
 from groundwire.backends.estimator import Limits, Meter
 from groundwire.backends.executor import ChatExecutor
 from groundwire.backends.service import ServiceEstimator
-from groundwire.container.site import Site
+from groundwire.container.context import BuildContext
 from groundwire.domain import Estimate
 from groundwire.features.memory import GatePolicy
 from groundwire.gateway.estimators import Asker, Backend, Estimators, OpenBackend
@@ -20,7 +20,7 @@ from groundwire.gateway.trace import Auditor, Executor
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.storage.cache import Cache
-from groundwire.storage.facts import MemoryFacts
+from groundwire.storage.facts import FactStore
 from groundwire.telemetry import Telemetry
 from groundwire.upstream.openai import OpenAIUpstream
 from groundwire.upstream.router import Route, Router
@@ -28,7 +28,7 @@ from groundwire.wire import Headers
 
 
 def build_estimators(
-    site: Site,
+    context: BuildContext,
     router: Router,
     workers: Workers,
     judge: Judge,
@@ -38,15 +38,15 @@ def build_estimators(
 
     Raises ConfigError when a secret is missing.
     """
-    hallucination, policy = site.settings.hallucination, site.settings.policy
+    hallucination, policy = context.settings.hallucination, context.settings.policy
 
     def chat(route: Route, limits: Limits, meter: Meter, headers: Headers = ()) -> Backend:
-        asking = _asking(route, limits, meter, headers, site.telemetry)
-        estimator = ChatEstimator(asking, route.model, tells_logprobs=isinstance(route.upstream, OpenAIUpstream))
+        client = _model_client(route, limits, meter, headers, context.telemetry)
+        estimator = ChatEstimator(client, route.model, tells_logprobs=isinstance(route.upstream, OpenAIUpstream))
         return Backend(estimator, f"{route.upstream.name}/{route.model}")
 
-    def own(asker: Asker, limits: Limits, meter: Meter) -> Backend:
-        return chat(router.choose(asker.model), limits, meter, asker.credentials)
+    def own(caller: Asker, limits: Limits, meter: Meter) -> Backend:
+        return chat(router.choose(caller.model), limits, meter, caller.credentials)
 
     def haiku(_: Asker, limits: Limits, meter: Meter) -> Backend:
         return chat(router.choose(hallucination.backend.haiku_model), limits, meter)
@@ -56,50 +56,49 @@ def build_estimators(
 
     backends: dict[str, OpenBackend] = {"self": own, "haiku": haiku, "local": local}
     if hallucination.backend.external_url is not None:
-        backends["external"] = _external(site, hallucination.backend.external_url)
+        backends["external"] = _external(context, hallucination.backend.external_url)
     return Estimators(backends, hallucination.operations, estimates, hallucination.batch_size, hallucination.timeout)
 
 
-def _external(site: Site, url: str) -> OpenBackend:
+def _external(context: BuildContext, url: str) -> OpenBackend:
     """Build the backend of an external service, which is called like an upstream."""
-    variable = site.settings.hallucination.backend.external_key_env
-    key = site.secret(variable, "hallucination.backend.external_key_env") if variable else None
-    service = OpenAIUpstream("external", url, site.transport, key=key)
+    variable = context.settings.hallucination.backend.external_key_env
+    key = context.secret(variable, "hallucination.backend.external_key_env") if variable else None
+    service = OpenAIUpstream("external", url, context.transport, key=key)
 
     def external(_: Asker, limits: Limits, meter: Meter) -> Backend:
-        asking = Asking("external", service.send, "", limits, meter, (), site.telemetry, "custom", "estimate")
-        return Backend(ServiceEstimator(asking), "external")
+        client = Asking("external", service.send, "", limits, meter, (), context.telemetry, "custom", "estimate")
+        return Backend(ServiceEstimator(client), "external")
 
     return external
 
 
-def build_memory(site: Site, prover: Prover) -> Memory | None:
-    """Build the memory gate, if enabled."""
-    hallucination = site.settings.hallucination
-    if not prover.estimators.is_on("memory_gate"):
+def build_memory(context: BuildContext, checker: Prover, facts: FactStore) -> Memory | None:
+    """Build the memory gate over the stored facts, if enabled."""
+    hallucination = context.settings.hallucination
+    if not checker.estimators.is_on("memory_gate"):
         return None
-    facts = site.estate.take(lambda old: old.checks.memory.facts if old.checks.memory else None, MemoryFacts)
     policy = GatePolicy(hallucination.memory_gate.min_confidence, hallucination.memory_gate.reject_unsupported)
-    return Memory(prover, facts, policy, hallucination.timeout, telemetry=site.telemetry)
+    return Memory(checker, facts, policy, hallucination.timeout, telemetry=context.telemetry)
 
 
-def build_auditor(site: Site, prover: Prover, router: Router) -> Auditor:
+def build_auditor(context: BuildContext, checker: Prover, router: Router) -> Auditor:
     """Build the trace auditor, with a model that derives answers if its backend is one."""
-    hallucination, estimators = site.settings.hallucination, prover.estimators
+    hallucination, estimators = context.settings.hallucination, checker.estimators
     backend = estimators.operations.get("trace_auditing", "local")
 
-    def executor(asker: Asker, within: float) -> Executor:
-        route = router.choose(asker.model if backend == "self" else hallucination.backend.haiku_model)
-        limits = Limits(1, estimators.at_once, asyncio.get_running_loop().time() + within)
-        headers = asker.credentials if backend == "self" else ()
-        return ChatExecutor(_asking(route, limits, Meter(), headers, site.telemetry), route.model)
+    def executor(caller: Asker, seconds: float) -> Executor:
+        route = router.choose(caller.model if backend == "self" else hallucination.backend.haiku_model)
+        limits = Limits(1, estimators.at_once, asyncio.get_running_loop().time() + seconds)
+        headers = caller.credentials if backend == "self" else ()
+        return ChatExecutor(_model_client(route, limits, Meter(), headers, context.telemetry), route.model)
 
     can_derive = backend in ("self", "haiku")
     checks_post_hoc = hallucination.trace_auditing.check_post_hoc
-    return Auditor(prover, hallucination.timeout, checks_post_hoc, executor if can_derive else None)
+    return Auditor(checker, hallucination.timeout, checks_post_hoc, executor if can_derive else None)
 
 
-def _asking(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> Asking:
+def _model_client(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> Asking:
     """Return the parameters of calls to a model at its upstream."""
     upstream = route.upstream
     return Asking(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from groundwire.config import Upstream as UpstreamSettings
-from groundwire.container.site import Site
+from groundwire.container.context import BuildContext
 from groundwire.errors import ConfigError
 from groundwire.upstream.headers import ANTHROPIC_VERSION, AllowList, HeaderRules, bearer, x_api_key
 from groundwire.upstream.limits import LimitedUpstream, UpstreamLimits
@@ -17,15 +17,15 @@ from groundwire.upstream.router import Router, Served
 from groundwire.upstream.upstream import Upstream
 
 
-def build_router(site: Site) -> Router:
+def build_router(context: BuildContext) -> Router:
     """Build all model servers and the router. Raises ConfigError, naming every missing secret."""
-    upstreams = site.settings.upstreams.items()
-    if missing := [problem for name, each in upstreams for problem in _missing(name, each, site.environ)]:
+    upstreams = context.settings.upstreams.items()
+    if missing := [problem for name, each in upstreams for problem in _missing(name, each, context.environ)]:
         raise ConfigError(missing)
     return Router(
         [
             Served(
-                _limited(_upstream(name, each, site), each, site),
+                _limited(_upstream(name, each, context), each, context),
                 each.models,
                 each.aliases,
                 Retries(**{**dict(each.retries), "statuses": frozenset(each.retries.statuses)}),
@@ -46,22 +46,18 @@ def _missing(name: str, settings: UpstreamSettings, environ: Mapping[str, str]) 
             yield f"upstreams.{name}.headers_env: the variable {each} is not set"
 
 
-def _limited(upstream: Upstream, settings: UpstreamSettings, site: Site) -> Upstream:
-    """Apply the configured limits to an upstream. Their state survives a reload of the settings."""
+def _limited(upstream: Upstream, settings: UpstreamSettings, context: BuildContext) -> Upstream:
+    """Apply the configured limits to an upstream."""
     limits = UpstreamLimits(**dict(settings.limits))
     if not (limits.max_concurrent or limits.per_minute):
         return upstream
-    limited = LimitedUpstream(upstream, limits)
-    for before in site.estate.upstreams:
-        if before.name == upstream.name and isinstance(before, LimitedUpstream):
-            limited.go_on_from(before)
-    return limited
+    return LimitedUpstream(upstream, limits)
 
 
-def _upstream(name: str, settings: UpstreamSettings, site: Site) -> Upstream:
+def _upstream(name: str, settings: UpstreamSettings, context: BuildContext) -> Upstream:
     variable = settings.api_key_env
-    key = None if variable is None else site.environ[variable]
-    headers = _headers(settings, site)
+    key = None if variable is None else context.environ[variable]
+    headers = _headers(settings, context)
     if settings.dialect == "litellm":
         return LitellmUpstream(
             name,
@@ -76,7 +72,7 @@ def _upstream(name: str, settings: UpstreamSettings, site: Site) -> Upstream:
     return OpenAIUpstream(
         name,
         settings.base_url or "",
-        site.transport,
+        context.transport,
         key=key,
         timeout=settings.timeout,
         connect_timeout=settings.connect_timeout,
@@ -88,9 +84,9 @@ def _upstream(name: str, settings: UpstreamSettings, site: Site) -> Upstream:
     )
 
 
-def _headers(settings: UpstreamSettings, site: Site) -> HeaderRules:
+def _headers(settings: UpstreamSettings, context: BuildContext) -> HeaderRules:
     """Return the rules of forwarded and added headers."""
-    secret = {header: site.environ[variable].strip() for header, variable in settings.headers_env.items()}
+    secret = {header: context.environ[variable].strip() for header, variable in settings.headers_env.items()}
     is_anthropic = settings.dialect == "anthropic"
     return HeaderRules(
         None if settings.request_headers is None else AllowList(settings.request_headers),

@@ -20,7 +20,7 @@ from starlette.applications import Starlette
 
 from groundwire.backends.loading import load_judge
 from groundwire.config import Settings, Upstream
-from groundwire.container.build import build_house
+from groundwire.container.build import build_container
 from groundwire.demo.model import MODEL, build_model
 from groundwire.demo.scenarios import SCENARIOS, Scenario
 from groundwire.http.app import build_app
@@ -49,8 +49,8 @@ def show(pace: float, *, stay: bool = False) -> int:
         )
         configure_logs(settings.telemetry)
         environ = {settings.admin.key_env: key}
-        house = build_house(settings, environ, judge=load_judge(settings.judge.encoder))
-        with serving(build_app(settings, house, environ)) as proxy_url:
+        container = build_container(settings, environ, judge=load_judge(settings.judge.encoder))
+        with serving(build_app(settings, container, environ)) as proxy_url:
             console.print(f"A demo model server (no model: canned answers) at {model_url}", style="dim")
             console.print(f"Groundwire before it at {proxy_url}, and the openai SDK pointed there", style="dim")
             client = openai.OpenAI(base_url=proxy_url, api_key="not-needed", max_retries=0)

@@ -114,16 +114,16 @@ class Sessions:
         if who is None:
             return None
         self._failed.forget(address)
-        told = f"{who}:{int(now + self.lasts)}:{secrets.token_hex(8)}"
-        return f"{told}:{self._signature(who, told)}"
+        content = f"{who}:{int(now + self.lasts)}:{secrets.token_hex(8)}"
+        return f"{content}:{self._signature(who, content)}"
 
     def who(self, session: str, now: float) -> str | None:
         """Return the admin of a session, or None if it is invalid or expired."""
-        told, _, signature = session.rpartition(":")
-        name, ends, *_ = (*told.split(":"), "", "")
+        content, _, signature = session.rpartition(":")
+        name, ends, *_ = (*content.split(":"), "", "")
         if name not in self._keys.digests or not ends.isdigit():
             return None
-        is_ours = hmac.compare_digest(signature.encode(), self._signature(name, told).encode())
+        is_ours = hmac.compare_digest(signature.encode(), self._signature(name, content).encode())
         return name if is_ours and now < int(ends) else None
 
     def form_token(self, cookie: str) -> str:
@@ -136,11 +136,11 @@ class Sessions:
             token.encode("utf-8", "surrogatepass"), self._sign(f"form {cookie}").encode()
         )
 
-    def _signature(self, name: str, told: str) -> str:
-        return self._sign(f"session {told} {self._keys.digests[name].hex()}")
+    def _signature(self, name: str, content: str) -> str:
+        return self._sign(f"session {content} {self._keys.digests[name].hex()}")
 
-    def _sign(self, told: str) -> str:
-        return hmac.new(self._secret, told.encode("utf-8", "surrogatepass"), sha256).hexdigest()
+    def _sign(self, content: str) -> str:
+        return hmac.new(self._secret, content.encode("utf-8", "surrogatepass"), sha256).hexdigest()
 
 
 def cookie(headers: Headers, name: str) -> str:
@@ -153,5 +153,5 @@ def cookie(headers: Headers, name: str) -> str:
 def set_cookie(name: str, value: str, *, secure: bool, lasts: float | None = None) -> tuple[bytes, bytes]:
     """The header that sets a cookie which scripts cannot read and other sites cannot send; `lasts` is in seconds."""
     age = "" if lasts is None else f"; Max-Age={int(lasts)}"
-    kept = f"{name}={value}; Path=/; HttpOnly; SameSite=Strict{age}{'; Secure' if secure else ''}"
-    return b"set-cookie", kept.encode("latin-1")
+    header = f"{name}={value}; Path=/; HttpOnly; SameSite=Strict{age}{'; Secure' if secure else ''}"
+    return b"set-cookie", header.encode("latin-1")

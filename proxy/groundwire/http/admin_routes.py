@@ -8,7 +8,7 @@ from pathlib import Path
 from groundwire.config import Admin
 from groundwire.errors import ConfigError
 from groundwire.http.admin import Sessions, read_keys
-from groundwire.http.audited_history import Desk
+from groundwire.http.audited_history import AuditedHistory
 from groundwire.http.endpoints import Handler
 from groundwire.http.pages.pages import Pages
 from groundwire.http.pages.rendering import Rendering
@@ -21,24 +21,24 @@ from groundwire.telemetry.metrics import Metrics
 _SHORTEST_SECRET = 32
 
 
-def stored_routes(
+def admin_routes(
     history: History,
     reports: Reports,
     settings: Admin,
     environ: Mapping[str, str],
-    made_up: bytes,
+    default_secret: bytes,
     metrics: Metrics | None = None,
     memory: FactStore | None = None,
 ) -> tuple[tuple[str, str, Handler], ...]:
     """Path, method and handler of the API and the pages for admins. Raises ConfigError when a key cannot be read.
 
-    `made_up` is the secret that signs sessions where none is given.
+    `default_secret` signs sessions if the settings name no secret.
     """
     file = Path(settings.keys_file) if settings.keys_file else None
     keys = read_keys(settings.keys, file, environ.get(settings.key_env))
-    desk = Desk(history, reports, metrics, memory)
-    pages = Pages(desk, Sessions(keys, _secret(settings, environ) or made_up, settings.session), Rendering())
-    return (*review_routes(desk, keys), *pages.routes())
+    audited = AuditedHistory(history, reports, metrics, memory)
+    pages = Pages(audited, Sessions(keys, _secret(settings, environ) or default_secret, settings.session), Rendering())
+    return (*review_routes(audited, keys), *pages.routes())
 
 
 def _secret(settings: Admin, environ: Mapping[str, str]) -> bytes:

@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 import groundwire.http.paths  # noqa: F401 - the convertor named text
 from groundwire.config import Settings
-from groundwire.container import House, build_house
+from groundwire.container import Container, build_container
 from groundwire.dialects.dialect import Dialect
 from groundwire.dialects.error import error_body, openai_error
 from groundwire.dialects.known import DIALECTS
@@ -28,12 +28,12 @@ from groundwire.errors import ConfigError, UnknownReview
 from groundwire.http.checks import check_routes
 from groundwire.http.clients import Clients
 from groundwire.http.direct import DirectApp
-from groundwire.http.endpoints import Edge, Endpoint, Handler, Hosted, alive, fetch_report, ready
+from groundwire.http.endpoints import Endpoint, EndpointContext, Handler, MountedEndpoint, alive, fetch_report, ready
 from groundwire.http.errors import ErrorShape
 from groundwire.http.guard import Guard
 from groundwire.http.ollama import ollama_paths
 from groundwire.http.openapi import document
-from groundwire.http.process_state import Standing, standing_of
+from groundwire.http.process_state import ProcessState, new_process_state
 from groundwire.wire import Call, Reply
 
 log = structlog.get_logger("groundwire.server")
@@ -41,104 +41,107 @@ log = structlog.get_logger("groundwire.server")
 
 def build_app(
     settings: Settings,
-    house: House | None = None,
+    container: Container | None = None,
     environ: Mapping[str, str] = os.environ,
-    standing: Standing | None = None,
+    state: ProcessState | None = None,
 ) -> Starlette:
     """Build the ASGI application for `settings`, over the given components or new ones.
 
-    `standing` is the state of the serving process, if that is more than this application. Raises ConfigError when the
+    `state` is the state of the serving process, if that is more than this application. Raises ConfigError when the
     components cannot be built, or a key cannot be read.
     """
-    house = house or build_house(settings, environ)
-    standing = standing or standing_of(settings.server)
-    guard = _guard(settings, house)
-    edge = Edge(
-        house.telemetry,
+    container = container or build_container(settings, environ)
+    state = state or new_process_state(settings.server)
+    guard = _guard(settings, container)
+    context = EndpointContext(
+        container.telemetry,
         settings.server.max_body,
         settings.stream.keepalive,
         guard,
-        standing.admission,
+        state.admission,
         settings.server.proxy_networks,
     )
-    unguarded = replace(edge, guard=None)
+    unguarded = replace(context, guard=None)
     always = replace(unguarded, admission=None)
-    passage, completions = house.passage, house.completions
-    agents = _agents(settings, house, edge)
-    ours, count = "/v1/grounding", f"{MESSAGES.path}/count_tokens"
+    passage, completions = container.passage, container.completions
+    agents = _agents(settings, container, context)
+    prefix, count = "/v1/grounding", f"{MESSAGES.path}/count_tokens"
 
     def at(
         path: str, handle: Handler, method: str | None = None, below: str = "", error: ErrorShape = openai_error
     ) -> Route:
-        return Route(path, Endpoint(edge, below + path, handle, error), methods=[method] if method else None)
+        return Route(path, Endpoint(context, below + path, handle, error), methods=[method] if method else None)
 
     def open_at(path: str, handle: Handler, method: str | None = None) -> Route:
         return Route(path, Endpoint(unguarded, path, handle), methods=[method] if method else None)
 
-    def sign(path: str, handle: Handler) -> Route:
+    def probe(path: str, handle: Handler) -> Route:
         return Route(path, Endpoint(always, path, handle), methods=["GET"])
 
     def completion(dialect: Dialect) -> Route:
-        endpoint = Endpoint(edge, dialect.path, lambda call, _: completions.complete(dialect, call), dialect.error)
+        endpoint = Endpoint(context, dialect.path, lambda call, _: completions.complete(dialect, call), dialect.error)
         return Route(dialect.path, endpoint, methods=["POST"])
 
     return DirectApp(
         always,
         direct=[completion(dialect) for dialect in DIALECTS if not dialect.native],
         routes=[
-            *(at(path, handle, method, error=ollama_error) for path, method, handle in ollama_paths(house)),
+            *(at(path, handle, method, error=ollama_error) for path, method, handle in ollama_paths(container)),
             at("/v1/embeddings", lambda call, _: passage.by_model("embeddings", call), "POST"),
             at(count, lambda call, _: passage.by_model("count_tokens", call), "POST", error=MESSAGES.error),
             at("/v1/models", lambda call, _: passage.models(call), "GET"),
             at("/v1/models/{model:path}", lambda call, params: passage.one_model(call, params["model"]), "GET"),
-            *(open_at(path, handle, method) for path, method, handle in _stored(settings, house, environ, standing)),
+            *(open_at(path, handle, method) for path, method, handle in _stored(settings, container, environ, state)),
             Mount(
-                ours,
+                prefix,
                 routes=[
-                    *(at(path, handle, method, below=ours) for path, method, handle in check_routes(house.checks)),
-                    at("/{id}", fetch_report(house.find_report), "GET", below=ours),
+                    *(
+                        at(path, handle, method, below=prefix)
+                        for path, method, handle in check_routes(container.checks)
+                    ),
+                    at("/{id}", fetch_report(container.find_report), "GET", below=prefix),
                 ],
             ),
             at("/v1", lambda call, _: passage.to_default(call)),
             at("/v1/{path:path}", lambda call, _: passage.to_default(call)),
-            sign("/healthz", alive),
-            sign("/readyz", ready(standing, lambda: (*house.degraded(), *(guard.degraded() if guard else ())))),
-            *(sign("/metrics", handle) for handle in _metrics(settings, house, environ)),
+            probe("/healthz", alive),
+            probe("/readyz", ready(state, lambda: (*container.degraded(), *(guard.degraded() if guard else ())))),
+            *(probe("/metrics", handle) for handle in _metrics(settings, container, environ)),
             open_at("/openapi.json", document(), "GET"),
             *(agents.routes if agents else ()),
         ],
         exception_handlers={HTTPException: _http_error},
-        lifespan=partial(_lifespan, house, agents),
+        lifespan=partial(_lifespan, container, agents),
     )
 
 
-def _guard(settings: Settings, house: House) -> Guard | None:
+def _guard(settings: Settings, container: Container) -> Guard | None:
     """Return the guard that checks client keys, if configured. Raises ConfigError when the keys cannot be read."""
     file = settings.server.keys
-    return None if file is None else Guard(Clients(Path(file)), house.limiter, settings.server.tenant_of)
+    return None if file is None else Guard(Clients(Path(file)), container.limiter, settings.server.tenant_of)
 
 
-def _metrics(settings: Settings, house: House, environ: Mapping[str, str]) -> tuple[Handler, ...]:
+def _metrics(settings: Settings, container: Container, environ: Mapping[str, str]) -> tuple[Handler, ...]:
     """Return the handler of the metrics, if they are enabled."""
-    if house.telemetry.metrics is None:
+    if container.telemetry.metrics is None:
         return ()
     from groundwire.http.metrics import metrics_handler
 
-    return (metrics_handler(house.telemetry.metrics, settings, environ),)
+    return (metrics_handler(container.telemetry.metrics, settings, environ),)
 
 
 def _stored(
-    settings: Settings, house: House, environ: Mapping[str, str], standing: Standing
+    settings: Settings, container: Container, environ: Mapping[str, str], state: ProcessState
 ) -> tuple[tuple[str, str | None, Handler], ...]:
     """Return the routes of stored data; without a store they report that, so that no admin key is sent upstream."""
-    if house.history is None:
+    if container.history is None:
         paths = ("/v1/reviews", "/v1/reviews/{path:text}", "/v1/grounding", "/v1/subjects/{path:text}")
         return tuple((path, None, _nothing_stored) for path in paths)
-    from groundwire.http.admin_routes import stored_routes  # with the database, which few need
+    from groundwire.http.admin_routes import admin_routes  # with the database, which few need
 
-    metrics = house.telemetry.metrics
-    memory = house.checks.memory.facts if house.checks.memory else None
-    return stored_routes(house.history, house.reports, settings.admin, environ, standing.secret, metrics, memory)
+    metrics = container.telemetry.metrics
+    memory = container.checks.memory.facts if container.checks.memory else None
+    return admin_routes(container.history, container.reports, settings.admin, environ, state.secret, metrics, memory)
 
 
 async def _nothing_stored(_: Call, __: Mapping[str, str]) -> Reply:
@@ -146,15 +149,15 @@ async def _nothing_stored(_: Call, __: Mapping[str, str]) -> Reply:
 
 
 @asynccontextmanager
-async def _lifespan(house: House, agents: Agents | None, _: Starlette) -> AsyncIterator[None]:
+async def _lifespan(container: Container, agents: Agents | None, _: Starlette) -> AsyncIterator[None]:
     try:
-        await house.start()
+        await container.start()
     except Exception:
         log.exception("start.failed")  # otherwise the server logs it in words that may quote an address
         raise
     async with agents.running() if agents else nullcontext():
         yield
-    await house.close()
+    await container.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,7 @@ class Agents:
     running: Callable[[], AbstractAsyncContextManager[None]]
 
 
-def _agents(settings: Settings, house: House, edge: Edge) -> Agents | None:
+def _agents(settings: Settings, container: Container, context: EndpointContext) -> Agents | None:
     """The MCP server, where it is switched on. Raises ConfigError when its extra is not installed."""
     if not settings.mcp.enabled:
         return None
@@ -173,10 +176,10 @@ def _agents(settings: Settings, house: House, edge: Edge) -> Agents | None:
         from groundwire.http.mcp import check_call, mcp_server, mounted
     except ImportError as error:
         raise ConfigError(["mcp.enabled: it needs groundwire[mcp], which is not installed"]) from error
-    server, max_body = mcp_server(house.checks), min(settings.server.max_body, settings.mcp.max_body)
+    server, max_body = mcp_server(container.checks), min(settings.server.max_body, settings.mcp.max_body)
     routes = tuple(
         Route(
-            route.path, Hosted(edge, route.path, route.app, max_body, check_call), methods=["POST"]
+            route.path, MountedEndpoint(context, route.path, route.app, max_body, check_call), methods=["POST"]
         )  # GET would wait for news that never come
         for route in mounted(server, settings.mcp).routes
         if isinstance(route, Route)

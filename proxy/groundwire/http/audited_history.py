@@ -22,7 +22,7 @@ _ANSWERS = 200  # of a subject, the newest, in which names are looked for
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class AuditedHistory:
     """The history with an audit log; `who` is always the admin's name. Every method raises StoreUnavailable.
 
     `reports` are those in memory of this process, `memory` the stored facts about subjects; `metrics` count decisions.
@@ -36,7 +36,7 @@ class Desk:
 
     async def queue(self, who: str, wanted: Wanted, after: int | None = None, limit: int = 50) -> Page[Finding]:
         """The findings that are wanted, newest first."""
-        await self._note(who, "list", _told(wanted), wanted.subject)
+        await self._note(who, "list", _described(wanted), wanted.subject)
         return await self.history.reviews.page(wanted, after, limit)
 
     async def finding(self, who: str, id_: int) -> tuple[Finding, tuple[Decided, ...]] | None:
@@ -57,7 +57,7 @@ class Desk:
 
     async def exchanges(self, who: str, query: Query, after: int | None, limit: int) -> Page[Summary]:
         """The exchanges that a query asks for, newest first."""
-        await self._note(who, "search" if query.text else "list", _told(query), query.subject)
+        await self._note(who, "search" if query.text else "list", _described(query), query.subject)
         return await self.history.exchanges.page(query, after, limit)
 
     async def similar(
@@ -89,7 +89,7 @@ class Desk:
 
     async def export(self, who: str, wanted: Wanted) -> AsyncIterator[Finding]:
         """All findings that are wanted, newest first, read as they are taken."""
-        await self._note(who, "export", _told(wanted), wanted.subject)
+        await self._note(who, "export", _described(wanted), wanted.subject)
         return self.history.reviews.export(wanted)
 
     async def forget(self, who: str, subject: str, tenant: str | None = None) -> int:
@@ -122,7 +122,7 @@ class Desk:
         await self.history.audit.note(who, action, what, subject)
 
 
-def _told(conditions: Wanted | Query) -> str:
+def _described(conditions: Wanted | Query) -> str:
     """Describe conditions for the audit log, without the searched text, which is content."""
     given = {name: value for name, value in asdict(conditions).items() if value is not None and name != "subject"}
     return " ".join(f"{name}={'…' if name == 'text' else value}" for name, value in given.items())

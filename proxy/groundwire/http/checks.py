@@ -38,15 +38,15 @@ def check_routes(checks: Checks) -> tuple[tuple[str, str, Handler], ...]:
         ("/evidence", "POST", _posted(EvidenceCheck, checks.evidence)),
         ("/trace", "POST", _owned(TraceCheck, checks.trace)),
         ("/memory", "POST", _owned(MemoryCheck, checks.remember)),
-        ("/memory", "GET", _kept(checks)),
+        ("/memory", "GET", _stored(checks)),
     )
 
 
 def _posted(shape: type[M], run: Callable[[M, Asker], Awaitable[Mapping[str, Any]]]) -> Handler:
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:
         check = await parsed(call.body, lambda: read_check(shape, call.body))
-        asker = Asker.of(getattr(check, "model", ""), call.headers)
-        return Reply(200, JSON, dumps(await run(check, asker)))
+        caller = Asker.of(getattr(check, "model", ""), call.headers)
+        return Reply(200, JSON, dumps(await run(check, caller)))
 
     return handle
 
@@ -66,13 +66,13 @@ def _owned(shape: type[M], run: Callable[[M, Asker, str], Awaitable[Mapping[str,
 
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:
         check = await parsed(call.body, lambda: read_check(shape, call.body))
-        asker = Asker.of(getattr(check, "model", ""), call.headers)
-        return Reply(200, JSON, dumps(await run(check, asker, call.tenant)))
+        caller = Asker.of(getattr(check, "model", ""), call.headers)
+        return Reply(200, JSON, dumps(await run(check, caller, call.tenant)))
 
     return handle
 
 
-def _kept(checks: Checks) -> Handler:
+def _stored(checks: Checks) -> Handler:
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:
         subject = parse_qs(call.target.partition("?")[2]).get("subject", [""])[0]
         if not subject:

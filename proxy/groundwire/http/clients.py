@@ -174,10 +174,10 @@ def create_key(file: Path, name: str, limits: Limits, now: datetime, lasts: floa
 def revoke_key(file: Path, name: str) -> None:
     """Revoke a key. Raises GroundwireError when there is none of that name."""
     with _rewriting(file) as lines:
-        kept = [line for line in lines if line.partition(":")[0].strip() != name]
-        if len(kept) == len(lines):
+        others = [line for line in lines if line.partition(":")[0].strip() != name]
+        if len(others) == len(lines):
             raise GroundwireError(f"{file}: there is no key '{name}'")
-        lines[:] = kept
+        lines[:] = others
 
 
 def known_of(client: Client) -> dict[str, int | str | None]:
@@ -191,8 +191,8 @@ def known_of(client: Client) -> dict[str, int | str | None]:
 
 
 def _line(client: Client) -> str:
-    said = "".join(f" {name}={value}" for name, value in known_of(client).items() if value is not None)
-    return f"{client.name}: {write_digest(client.digest)}{said}\n"
+    details = "".join(f" {name}={value}" for name, value in known_of(client).items() if value is not None)
+    return f"{client.name}: {write_digest(client.digest)}{details}\n"
 
 
 def _written(moment: datetime) -> str:

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from groundwire.dialects.error import error_body
 from groundwire.errors import BadRequest
-from groundwire.http.endpoints import Edge, Endpoint
+from groundwire.http.endpoints import Endpoint, EndpointContext
 from groundwire.http.errors import JSON
 from groundwire.upstream.paths import has_dot_segment, normalised
 from groundwire.wire import Call, Reply
@@ -27,14 +27,16 @@ class DirectApp(Starlette):
     added by a redirect, which would contain a host that the client chose.
     """
 
-    def __init__(self, edge: Edge, *, direct: Sequence[Route], routes: Sequence[Any], **options: Any) -> None:
+    def __init__(
+        self, context: EndpointContext, *, direct: Sequence[Route], routes: Sequence[Any], **options: Any
+    ) -> None:
         super().__init__(routes=[*direct, *routes], **options)
         self.router.redirect_slashes = False
         self._direct: dict[tuple[str, str], ASGIApp] = {
             (method, route.path): route.app for route in direct for method in route.methods or ()
         }
-        self._dot_segment = Endpoint(edge, "/..", _refuse_path)
-        self._trace = Endpoint(edge, "TRACE", _refuse_method)
+        self._dot_segment = Endpoint(context, "/..", _refuse_path)
+        self._trace = Endpoint(context, "TRACE", _refuse_method)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

@@ -14,7 +14,7 @@ import structlog
 import uvicorn
 
 from groundwire.http.connection import Connection
-from groundwire.http.process_state import Standing
+from groundwire.http.process_state import ProcessState
 
 log = structlog.get_logger("groundwire.server")
 
@@ -33,14 +33,14 @@ class Server(uvicorn.Server):
     """uvicorn's server with a graceful shutdown by `drain` on the first SIGTERM or SIGINT, and an immediate one on the
     second.
 
-    `hang_up` is called on SIGHUP.
+    `on_hangup` is called on SIGHUP.
     """
 
-    def __init__(self, config: uvicorn.Config, standing: Standing, drain: Drain) -> None:
+    def __init__(self, config: uvicorn.Config, state: ProcessState, drain: Drain) -> None:
         super().__init__(config)
         self.drain = drain
-        self.hang_up: Callable[[], None] | None = None
-        self._standing = standing
+        self.on_hangup: Callable[[], None] | None = None
+        self._state = state
         self._has_terminal = os.isatty(0)
         self._stopping: asyncio.Task[None] | None = None
 
@@ -52,40 +52,40 @@ class Server(uvicorn.Server):
             return
         loop = asyncio.get_running_loop()
         for each in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(each, self._asked_to_stop, each)
-        if self.hang_up is not None:
-            loop.add_signal_handler(signal.SIGHUP, self._hung_up, self.hang_up)
+            loop.add_signal_handler(each, self._on_stop_signal, each)
+        if self.on_hangup is not None:
+            loop.add_signal_handler(signal.SIGHUP, self._on_sighup, self.on_hangup)
         try:
             yield
         finally:
             for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 loop.remove_signal_handler(each)
 
-    def _hung_up(self, hang_up: Callable[[], None]) -> None:
+    def _on_sighup(self, on_hangup: Callable[[], None]) -> None:
         """Handle SIGHUP, unless the terminal was closed: then exit."""
         if self._has_terminal and not os.isatty(0):
             os._exit(128 + signal.SIGHUP)
-        hang_up()
+        on_hangup()
 
-    def _asked_to_stop(self, asked: signal.Signals) -> None:
+    def _on_stop_signal(self, number: signal.Signals) -> None:
         if self._stopping is not None:
-            log.warning("server.stopped_at_once", requests=self._standing.admission.inside)
-            os._exit(128 + asked)
+            log.warning("server.forced_exit", requests=self._state.admission.active)
+            os._exit(128 + number)
         self._stopping = asyncio.get_running_loop().create_task(self.stop())
 
     async def stop(self) -> None:
         """Reject new requests, wait for the active ones, and shut the server down."""
-        admission, drain = self._standing.admission, self.drain
-        self._standing.is_draining = True
-        log.info("server.draining", requests=admission.inside, delay_s=drain.delay, limit_s=drain.limit)
+        admission, drain = self._state.admission, self.drain
+        self._state.is_draining = True
+        log.info("server.draining", requests=admission.active, delay_s=drain.delay, limit_s=drain.limit)
         await asyncio.sleep(drain.delay)
         admission.close()
         until = asyncio.get_running_loop().time() + drain.limit
         try:
             async with asyncio.timeout_at(until):
-                await admission.emptied()
+                await admission.wait_until_idle()
         except TimeoutError:
-            log.warning("server.cut_off", requests=admission.inside)
+            log.warning("server.cut_off", requests=admission.active)
             for connection in tuple(self.server_state.connections):
                 if isinstance(connection, Connection):
                     connection.cut_off()

@@ -18,11 +18,11 @@ from groundwire.dialects.jsonbytes import dumps
 from groundwire.errors import JobsUnavailable, ReportUnavailable, RequestError, StoreUnavailable, UnknownReport
 from groundwire.gateway.bodies import parsed
 from groundwire.http.addresses import Network, address_of, forwarded_address
-from groundwire.http.admission import Admission, Place
+from groundwire.http.admission import Admission, Slot
 from groundwire.http.errors import JSON, ErrorShape, error_reply, unexpected_reply
 from groundwire.http.exchange import TENANT, ClientGone, cancelled_when_gone, read_call, send_reply, stated_length
 from groundwire.http.guard import Guard
-from groundwire.http.process_state import Standing
+from groundwire.http.process_state import ProcessState
 from groundwire.telemetry import Served, Telemetry
 from groundwire.telemetry.served import served
 from groundwire.upstream.headers import header
@@ -38,7 +38,7 @@ Handler = Callable[[Call, Mapping[str, str]], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class EndpointContext:
     """The context of every endpoint. `max_body` is in bytes, `keepalive` in seconds; without a guard no key is needed,
     without admission there is no limit on requests. `trusted_proxies` report the addresses of clients.
     """
@@ -51,11 +51,11 @@ class Edge:
     trusted_proxies: tuple[Network, ...] = ()
 
 
-class Door(ABC):
+class BaseEndpoint(ABC):
     """One path as an ASGI application: authenticates a request, answers it, and logs it in one line."""
 
-    def __init__(self, edge: Edge, route: str, shape: ErrorShape = openai_error) -> None:
-        self._edge = edge
+    def __init__(self, context: EndpointContext, route: str, shape: ErrorShape = openai_error) -> None:
+        self._context = context
         self._route = route
         self._shape = shape
         self._is_quiet = route in QUIET
@@ -63,25 +63,25 @@ class Door(ABC):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request. Errors are rendered in the shape of its dialect."""
         start = time.perf_counter()
-        if self._edge.trusted_proxies:
-            scope = {**scope, "client": (forwarded_address(scope, self._edge.trusted_proxies), 0)}
-        told: dict[str, int | str] = {"status": "client_gone"}
-        telemetry, headers = self._edge.telemetry, tuple(scope["headers"])
+        if self._context.trusted_proxies:
+            scope = {**scope, "client": (forwarded_address(scope, self._context.trusted_proxies), 0)}
+        outcome: dict[str, int | str] = {"status": "client_gone"}
+        telemetry, headers = self._context.telemetry, tuple(scope["headers"])
         with telemetry.server_span(scope["method"], self._route, headers, traced=not self._is_quiet) as request:
             try:
                 reply = await self._guarded(scope, receive, send, request)
-                told = _told(reply)
+                outcome = _outcome(reply)
                 request.answered(reply.status)
             except ClientGone:
                 request.broke_off("client_gone")
             except RequestError as error:
-                told = {"status": "broken_off", "reason": error.operator}
+                outcome = {"status": "broken_off", "reason": error.operator}
                 request.broke_off("broken_off")
             finally:
                 took = round((time.perf_counter() - start) * 1000, 2)
-                line = {"method": scope["method"], "route": self._route, "ms": took, **request.told, **told}
-                log.log(self._level(told["status"]), "request", **line)
-                if self._edge.guard is not None:
+                line = {"method": scope["method"], "route": self._route, "ms": took, **request.told, **outcome}
+                log.log(self._level(outcome["status"]), "request", **line)
+                if self._context.guard is not None:
                     unbind_contextvars("client")
 
     def _level(self, status: int | str) -> int:
@@ -92,18 +92,18 @@ class Door(ABC):
         return logging.WARNING if failed else logging.INFO
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send, request: Served) -> Reply:
-        """As `_answer`, for those whom the guard lets in, as whom logs and spans know them; others are refused."""
-        if self._edge.guard is None:
+        """Authenticate the request and answer it; the client's name is added to logs and spans."""
+        if self._context.guard is None:
             return await self._answer(scope, receive, send)
         try:
-            visit = await self._edge.guard.admit(scope["headers"], address_of(scope))
+            authenticated = await self._context.guard.admit(scope["headers"], address_of(scope))
         except RequestError as error:
             return await self._refuse(error, send)
-        bind_contextvars(client=visit.client)
-        request.client(visit.client)
-        with visit:
-            admitted = {**scope, "headers": visit.headers, TENANT: visit.tenant}
-            return await self._answer(admitted, receive, visit.telling(send))
+        bind_contextvars(client=authenticated.client)
+        request.client(authenticated.client)
+        with authenticated:
+            scope = {**scope, "headers": authenticated.headers, TENANT: authenticated.tenant}
+            return await self._answer(scope, receive, authenticated.with_rate_headers(send))
 
     @abstractmethod
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply:
@@ -111,7 +111,7 @@ class Door(ABC):
 
     async def _refuse(self, error: RequestError, send: Send) -> Reply:
         reply = self._refusal(error)
-        await send_reply(reply, send, self._edge.keepalive)
+        await send_reply(reply, send, self._context.keepalive)
         return reply
 
     def _refusal(self, error: RequestError) -> Reply:
@@ -121,33 +121,33 @@ class Door(ABC):
         return error_reply(error, self._shape)
 
 
-class Endpoint(Door):
-    """A path of ours: reads the call, has it handled, sends the reply."""
+class Endpoint(BaseEndpoint):
+    """A path with a handler: read the call, handle it, send the reply."""
 
-    def __init__(self, edge: Edge, route: str, handle: Handler, shape: ErrorShape = openai_error) -> None:
-        super().__init__(edge, route, shape)
+    def __init__(self, context: EndpointContext, route: str, handle: Handler, shape: ErrorShape = openai_error) -> None:
+        super().__init__(context, route, shape)
         self._handle = handle
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply:
-        place = Place(self._edge.admission)
+        slot = Slot(self._context.admission)
         try:
             try:
-                call = await self._received(scope, receive, place)
+                call = await self._received(scope, receive, slot)
             except RequestError as error:
                 return await self._refuse(error, send)
             async with cancelled_when_gone(receive):
                 params = {name: unquote(value) for name, value in scope.get("path_params", {}).items()}
                 reply = await self._reply(call, params)
-                await send_reply(reply, send, self._edge.keepalive)
+                await send_reply(reply, send, self._context.keepalive)
                 return reply
         finally:
-            place.leave()
+            slot.leave()
 
-    async def _received(self, scope: Scope, receive: Receive, place: Place) -> Call:
-        """The call, once there is a place for it. Raises TooBusy, BodyTooLarge and ClientGone."""
-        await place.enter(stated_length(scope, self._edge.max_body))
-        call = await read_call(scope, receive, self._edge.max_body)
-        place.shrink(len(call.body))
+    async def _received(self, scope: Scope, receive: Receive, slot: Slot) -> Call:
+        """The call, once there is a slot for it. Raises TooBusy, BodyTooLarge and ClientGone."""
+        await slot.enter(stated_length(scope, self._context.max_body))
+        call = await read_call(scope, receive, self._context.max_body)
+        slot.shrink(len(call.body))
         return call
 
     async def _reply(self, call: Call, params: Mapping[str, str]) -> Reply:
@@ -160,14 +160,16 @@ class Endpoint(Door):
             return unexpected_reply(self._shape)
 
 
-class Hosted(Door):
+class MountedEndpoint(BaseEndpoint):
     """A path of an ASGI application that is not ours, which parses the body on the event loop.
 
     It is given the whole body, of at most `max_body` bytes, once `check` has raised no RequestError for it.
     """
 
-    def __init__(self, edge: Edge, route: str, app: ASGIApp, max_body: int, check: Callable[[bytes], None]) -> None:
-        super().__init__(edge, route)
+    def __init__(
+        self, context: EndpointContext, route: str, app: ASGIApp, max_body: int, check: Callable[[bytes], None]
+    ) -> None:
+        super().__init__(context, route)
         self._app = app
         self._max_body = max_body
         self._check = check
@@ -175,36 +177,36 @@ class Hosted(Door):
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply:
         status = 0
 
-        async def noting(message: Message) -> None:
+        async def record_status(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
             await send(message)
 
-        place = Place(self._edge.admission)
+        slot = Slot(self._context.admission)
         try:
-            await place.enter(stated_length(scope, self._max_body))
+            await slot.enter(stated_length(scope, self._max_body))
             body = (await read_call(scope, receive, self._max_body)).body
-            place.shrink(len(body))
+            slot.shrink(len(body))
             await parsed(body, lambda: self._check(body))
-            await self._app({**scope, "headers": list(scope["headers"])}, _received_again(body, receive), noting)
+            await self._app({**scope, "headers": list(scope["headers"])}, _replay(body, receive), record_status)
         except RequestError as error:
             return await self._refuse(error, send)
         finally:
-            place.leave()
+            slot.leave()
         return Reply(status, (), b"")
 
 
-def _received_again(body: bytes, receive: Receive) -> Receive:
+def _replay(body: bytes, receive: Receive) -> Receive:
     """Return an ASGI channel that yields a body read before, and then further messages."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def again() -> Message:
+    async def replay() -> Message:
         return waiting.pop() if waiting else await receive()
 
-    return again
+    return replay
 
 
-def _told(reply: Reply) -> dict[str, int | str]:
+def _outcome(reply: Reply) -> dict[str, int | str]:
     """Return the log fields of a reply: its status, and the ids of related records."""
     ids = {name: header(reply.headers, name.encode()) for name in ("x-grounding-id", "x-request-id")}
     found = {name[2:].replace("-", "_"): value.decode("latin-1") for name, value in ids.items() if value is not None}
@@ -232,12 +234,12 @@ async def alive(_: Call, __: Mapping[str, str]) -> Reply:
     return Reply(200, JSON, dumps({"status": "ok"}))
 
 
-def ready(standing: Standing, degraded: Callable[[], Iterable[tuple[str, str]]]) -> Handler:
+def ready(state: ProcessState, degraded: Callable[[], Iterable[tuple[str, str]]]) -> Handler:
     """Return a handler that reports readiness and degraded parts. It calls no model."""
 
     async def answer(_: Call, __: Mapping[str, str]) -> Reply:
-        reasons = [{"part": part, "reason": reason} for part, reason in (*standing.degraded(), *degraded())]
-        if standing.is_draining:
+        reasons = [{"part": part, "reason": reason} for part, reason in (*state.degraded(), *degraded())]
+        if state.is_draining:
             return Reply(503, JSON, dumps({"status": "draining", "degraded": reasons}))
         return Reply(200, JSON, dumps({"status": "degraded" if reasons else "ready", "degraded": reasons}))
 

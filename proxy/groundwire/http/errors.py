@@ -63,8 +63,8 @@ def error_reply(error: RequestError, shape: ErrorShape = openai_error) -> Reply:
         ((status, type_, code) for kind, status, type_, code in _ANSWERS if isinstance(error, kind)),
         (500, "server_error", None),
     )
-    told = error.headers if isinstance(error, (TooBusy, TooManyRequests, UpstreamBusy)) else ()
-    return _reply(Fault(str(error), type_, error.param, code, status), shape, told)
+    headers = error.headers if isinstance(error, (TooBusy, TooManyRequests, UpstreamBusy)) else ()
+    return _reply(Fault(str(error), type_, error.param, code, status), shape, headers)
 
 
 def unexpected_reply(shape: ErrorShape = openai_error) -> Reply:
@@ -72,5 +72,5 @@ def unexpected_reply(shape: ErrorShape = openai_error) -> Reply:
     return _reply(Fault("The proxy failed to handle the request.", "server_error"), shape)
 
 
-def _reply(fault: Fault, shape: ErrorShape, told: Headers = ()) -> Reply:
-    return Reply(fault.status, JSON + told, dumps(shape(fault)))
+def _reply(fault: Fault, shape: ErrorShape, headers: Headers = ()) -> Reply:
+    return Reply(fault.status, JSON + headers, dumps(shape(fault)))

@@ -33,7 +33,7 @@ def tenant_each(client: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class AuthenticatedRequest:
     """An authenticated request until its whole answer is sent: the client, and the headers without keys.
 
     Stored data of the request belongs to the `tenant`.
@@ -45,24 +45,24 @@ class Visit:
     turn: Turn | None
     limiter: Limiter
 
-    def __enter__(self) -> Visit:
+    def __enter__(self) -> AuthenticatedRequest:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if self.turn is not None:
             self.limiter.give_back(self.turn)
 
-    def telling(self, send: Send) -> Send:
+    def with_rate_headers(self, send: Send) -> Send:
         """Wrap `send` to add the client's remaining requests to the response headers."""
-        told = rate_headers(self.turn) if self.turn is not None else ()
-        if not told:
+        rates = rate_headers(self.turn) if self.turn is not None else ()
+        if not rates:
             return send
-        names = {name for name, _ in told}
+        names = {name for name, _ in rates}
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                kept = (pair for pair in message["headers"] if pair[0] not in names)
-                message = {**message, "headers": (*kept, *told)}
+                others = (pair for pair in message["headers"] if pair[0] not in names)
+                message = {**message, "headers": (*others, *rates)}
             await send(message)
 
         return sending
@@ -77,7 +77,7 @@ class Guard:
         self._tenants = tenants
         self._failed = FailedAttempts(free=FREE_REQUESTS)
 
-    async def admit(self, headers: Iterable[tuple[bytes, bytes]], address: str = "") -> Visit:
+    async def admit(self, headers: Iterable[tuple[bytes, bytes]], address: str = "") -> AuthenticatedRequest:
         """Authenticate a request with these headers from an address. Raises UnknownKey and TooManyRequests."""
         lowered = tuple((name.lower(), value) for name, value in headers)
         client = await self._client(tuple(pair for pair in lowered if pair[0] in KEYS), address)
@@ -86,8 +86,8 @@ class Guard:
             turn = await self._limiter.take(client.name, client.limits)
             if not turn.granted:
                 raise _too_many(turn)
-        kept = tuple(pair for pair in lowered if pair[0] not in KEYS)
-        return Visit(client.name, self._tenants(client.name), kept, turn, self._limiter)
+        forwarded = tuple(pair for pair in lowered if pair[0] not in KEYS)
+        return AuthenticatedRequest(client.name, self._tenants(client.name), forwarded, turn, self._limiter)
 
     async def _client(self, shown: Headers, address: str) -> Client:
         """Return whose key is among those that are shown: SDKs send others with it, or send it twice.
@@ -125,12 +125,14 @@ def rate_headers(turn: Turn) -> Headers:
 def _too_many(turn: Turn) -> TooManyRequests:
     limits = turn.limits
     if turn.remaining is None:
-        said = f"Your key may have {limits.concurrent} requests running at once. Please try again when one has ended."
+        message = (
+            f"Your key may have {limits.concurrent} requests running at once. Please try again when one has ended."
+        )
     else:
         wait = _span(turn.wait)
-        said = f"Your key may ask {limits.requests_per_minute} requests per minute. Please try again in {wait}."
+        message = f"Your key may ask {limits.requests_per_minute} requests per minute. Please try again in {wait}."
     after = b"%d" % max(1, math.ceil(turn.wait))
-    return TooManyRequests(said, ((b"retry-after", after), *rate_headers(turn)))
+    return TooManyRequests(message, ((b"retry-after", after), *rate_headers(turn)))
 
 
 def _span(seconds: float) -> str:

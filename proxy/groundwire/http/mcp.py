@@ -56,7 +56,7 @@ def mcp_server(checks: Checks) -> MCPServer:
         """Check whether evidence supports or contradicts one claim, with the information in bits and the evidence
         found.
         """
-        with _told():
+        with _errors_to_agent():
             body = dumps({"claim": claim, "evidence": evidence, "confidence": confidence})
             check = await parsed(body, lambda: read_check(ClaimCheck, body))
             return dict(await checks.claim(check, Asker()))
@@ -70,7 +70,7 @@ def mcp_server(checks: Checks) -> MCPServer:
     ) -> dict[str, Any]:
         """Split an answer into claims and check whether the context supports or contradicts each of them."""
         body = dumps({"answer": text, "sources": [{"text": each} for each in context], "question": question})
-        with _told():
+        with _errors_to_agent():
             check, request = await parsed(body, lambda: read_answer_check(body, {}, _tenant(call)))
             report: dict[str, Any] = loads(await checks.answer(check, request, Asker()))
             return report
@@ -85,7 +85,7 @@ def mcp_server(checks: Checks) -> MCPServer:
     ) -> dict[str, Any]:
         """Check whether each step follows from the context and earlier steps, and the answer from all of them."""
         body = dumps({"steps": steps, "context": context, "answer": answer, "question": question})
-        with _told():
+        with _errors_to_agent():
             check = await parsed(body, lambda: read_check(TraceCheck, body))
             return dict(await checks.audit(check, Asker(), _tenant(call)))
 
@@ -118,7 +118,7 @@ def _tenant(call: Context) -> str:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _errors_to_agent() -> Iterator[None]:
     """Return request errors to the agent; of any other failure it learns only that it happened."""
     try:
         yield

@@ -23,16 +23,16 @@ def metrics_handler(metrics: Metrics, settings: Settings, environ: Mapping[str, 
     They are read on the event loop, which is fast, and rendered in a thread, which takes some milliseconds.
     """
 
-    async def told(call: Call, _: Mapping[str, str]) -> Reply:
+    async def answer(call: Call, _: Mapping[str, str]) -> Reply:
         accept = (header(call.headers, b"accept") or b"").decode("latin-1")
         text, content_type = await asyncio.to_thread(written, metrics.families(), accept)
         return Reply(200, ((b"content-type", content_type.encode()),), text)
 
     if settings.telemetry.metrics_access == "open":
-        return told
+        return answer
     admin = settings.admin
     file = Path(admin.keys_file) if admin.keys_file else None
     keys = read_keys(admin.keys, file, environ.get(admin.key_env))
     if not keys.digests:
         raise ConfigError(["telemetry.metrics_access: admin: there is no admin key"])
-    return admins_only(keys, lambda call, params, _: told(call, params))
+    return admins_only(keys, lambda call, params, _: answer(call, params))

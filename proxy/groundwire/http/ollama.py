@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from groundwire.container import House
+from groundwire.container import Container
 from groundwire.dialects.dialect import Dialect
 from groundwire.dialects.known import DIALECTS
 from groundwire.http.endpoints import Handler
@@ -13,12 +13,12 @@ from groundwire.http.endpoints import Handler
 _EMBEDDINGS = ("/api/embed", "/api/embeddings")
 
 
-def ollama_paths(house: House) -> Iterator[tuple[str, str | None, Handler]]:
+def ollama_paths(container: Container) -> Iterator[tuple[str, str | None, Handler]]:
     """Every path of it, with its method (None: any) and handler; none at all where no upstream is an Ollama."""
-    router = house.passage.router.ollamas()
+    router = container.passage.router.ollamas()
     if router is None:
         return
-    completions, passage = replace(house.completions, router=router), replace(house.passage, router=router)
+    completions, passage = replace(container.completions, router=router), replace(container.passage, router=router)
 
     def completion(dialect: Dialect) -> Handler:
         return lambda call, _: completions.complete(dialect, replace(call, native=True))

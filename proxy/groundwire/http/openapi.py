@@ -84,7 +84,7 @@ OPERATIONS = (
         "get", "/v1/grounding/similar", "Similar past questions", SimilarPage, None, SimilarQuery, (400, 401, 503), True
     ),
     Operation(
-        "get", "/v1/subjects/{subject}/entities", "What was said of each name", EntityHistory, None, SubjectQuery,
+        "get", "/v1/subjects/{subject}/entities", "Statements about each name", EntityHistory, None, SubjectQuery,
         (400, 401, 503), True,
     ),
     Operation("get", "/v1/reviews", "The review queue", ReviewPage, None, ReviewQuery, (400, 401, 503), True),
@@ -109,7 +109,7 @@ _ERRORS = {
     400: "The request is not what this endpoint takes.",
     401: "An admin key is needed.",
     404: "There is no such thing (any more).",
-    409: "Somebody else has decided meanwhile; their decision is told in `decision`, its version in `version`.",
+    409: "Somebody else has decided meanwhile; their decision is in `decision`, its version in `version`.",
     413: "The body is too large.",
     503: "What is stored cannot be reached just now.",
 }
@@ -160,7 +160,7 @@ def document() -> Handler:
 def _operation(each: Operation, refs: Mapping[Any, dict[str, Any]]) -> dict[str, Any]:
     gives = refs[each.gives, "serialization"] if each.gives else {"type": "string"} if "text" in each.media else {}
     failed = {"application/json": {"schema": refs[FailureBody, "serialization"]}}
-    told: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "summary": each.summary,
         "responses": {
             "200": {"description": "Done.", "content": {each.media: {"schema": gives}}},
@@ -168,19 +168,19 @@ def _operation(each: Operation, refs: Mapping[Any, dict[str, Any]]) -> dict[str,
         },
     }
     if parameters := [*_in_path(each.path), *_in_query(each)]:
-        told["parameters"] = parameters
+        operation["parameters"] = parameters
     if each.body:
         content = {"application/json": {"schema": refs[each.body, "validation"]}}
-        told["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {"required": True, "content": content}
     if each.for_admins:
-        told["security"] = [{"admin": []}]
-        told["responses"]["429"] = {"description": "Too many keys were wrong.", "content": failed}
+        operation["security"] = [{"admin": []}]
+        operation["responses"]["429"] = {"description": "Too many keys were wrong.", "content": failed}
     elif each.path.startswith("/v1/"):
-        told["security"] = [{}, {"client": []}]
-        told["responses"] |= {
+        operation["security"] = [{}, {"client": []}]
+        operation["responses"] |= {
             str(status): {"description": description, "content": failed} for status, description in _GUARD.items()
         }
-    return told
+    return operation
 
 
 def _in_path(path: str) -> list[dict[str, Any]]:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from groundwire.config import Server
-from groundwire.http.admission import Admission, Room
+from groundwire.http.admission import Admission, TrafficLimits
 
 
 @dataclass(slots=True)
-class Standing:
+class ProcessState:
     """The admission control, the shutdown state, and the errors of the latest settings.
 
     `secret` is random, for data that must not outlive the process.
@@ -30,11 +30,11 @@ class Standing:
             yield "traffic", "overload"
 
 
-def standing_of(settings: Server) -> Standing:
+def new_process_state(settings: Server) -> ProcessState:
     """Return the initial state of a process with these settings."""
-    return Standing(Admission(room_of(settings)))
+    return ProcessState(Admission(traffic_limits(settings)))
 
 
-def room_of(settings: Server) -> Room:
+def traffic_limits(settings: Server) -> TrafficLimits:
     """Return the limits of traffic."""
-    return Room(settings.max_concurrent, settings.max_bodies, settings.queue, settings.queue_timeout)
+    return TrafficLimits(settings.max_concurrent, settings.max_bodies, settings.queue, settings.queue_timeout)

@@ -1,7 +1,7 @@
-"""Reload of settings while serving: they are parsed and tried first, then applied to new requests, or not at all.
+"""Reload of settings while serving: build a new container from them, swap it in, or leave everything as it was.
 
-Active requests are answered with their original settings. Lasting parts (stored reports, verdicts, jobs, telemetry) are
-handed to the new instance.
+Active requests are answered with their original settings, and the previous container is closed after the last one. Only
+`ProcessState` and `ProcessResources` are the same before and after; caches and counters of limits start anew.
 """
 
 from __future__ import annotations
@@ -15,26 +15,18 @@ from typing import Any
 import structlog
 
 from groundwire.config import Settings
-from groundwire.container import House, build_house
+from groundwire.container import build_container
 from groundwire.errors import ConfigError
 from groundwire.gateway.verify import policy_digest
 from groundwire.http.app import build_app
-from groundwire.http.process_state import Standing, room_of
+from groundwire.http.process_state import ProcessState, traffic_limits
 from groundwire.http.serving import Serving
 
 log = structlog.get_logger("groundwire.config")
 
-_LOOK_EVERY_S = 1.0
-_AT_START = (
-    "host",
-    "port",
-    "max_head",
-    "read_timeout",
-    "write_timeout",
-    "keep_alive",
-    "watch",
-)  # keys of section server
-_FOR_LIFE = ("store", "jobs", "webhook", "telemetry")  # sections whose components live as long as the process
+_POLL_INTERVAL_S = 1.0
+_SERVER_KEYS_AT_START = ("host", "port", "max_head", "read_timeout", "write_timeout", "keep_alive", "watch")
+_SECTIONS_AT_START = ("store", "jobs", "webhook", "telemetry")  # of `ProcessResources`
 
 
 class Reload:
@@ -43,17 +35,17 @@ class Reload:
     def __init__(
         self,
         serving: Serving,
-        standing: Standing,
+        state: ProcessState,
         load: Callable[[], Settings],
         environ: Mapping[str, str] = os.environ,
-        changed: Callable[[Settings], None] = lambda _: None,
+        on_change: Callable[[Settings], None] = lambda _: None,
     ) -> None:
         self._serving = serving
-        self._standing = standing
+        self._state = state
         self._load = load
         self._environ = environ
-        self._changed = changed
-        self._turn = asyncio.Lock()
+        self._on_change = on_change
+        self._lock = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self) -> None:
@@ -64,75 +56,72 @@ class Reload:
 
     async def now(self) -> None:
         """Reload the settings. Errors are logged and shown by /readyz, and nothing changes."""
-        async with self._turn:
+        async with self._lock:
             try:
-                settings = await self._followed()
+                settings = await self._apply()
             except ConfigError as error:
-                self._standing.config = "invalid"
+                self._state.config = "invalid"
                 log.error("config.invalid", problems=error.problems)
             except Exception:
-                self._standing.config = "failed"
+                self._state.config = "failed"
                 log.exception("config.failed")
             else:
-                self._standing.config = None
-                self._standing.admission.room = room_of(settings.server)
-                self._changed(settings)
+                self._state.config = None
+                self._state.admission.limits = traffic_limits(settings.server)
+                self._on_change(settings)
 
-    async def _followed(self) -> Settings:
+    async def _apply(self) -> Settings:
         """Apply the new settings and return them. Raises ConfigError, and any error from starting the new
         components.
         """
-        before = self._serving.house
-        wanted = await asyncio.to_thread(self._load)
-        settings, late = in_force(wanted, before.settings)
+        current = self._serving.container
+        loaded = await asyncio.to_thread(self._load)
+        settings, late = without_late_changes(loaded, current.settings)
         if late:
             log.warning("config.needs_restart", keys=late)
-        house = await asyncio.to_thread(build_house, settings, self._environ, before=before)
+        container = await asyncio.to_thread(build_container, settings, self._environ, resources=current.resources)
         try:
-            await self._serving.follow(build_app(settings, house, self._environ, self._standing), house)
+            await self._serving.swap(build_app(settings, container, self._environ, self._state), container)
         except BaseException:
-            await _demolished(house)
+            await container.close()
             raise
-        sections = sections_that_differ(settings, before.settings)
-        log.info("config.loaded", changed=sections, config=policy_digest(settings.policy))
+        changed = changed_sections(settings, current.settings)
+        log.info("config.loaded", changed=changed, config=policy_digest(settings.policy))
         return settings
 
 
-async def _demolished(house: House) -> None:
-    house.renounce()
-    await house.close()
+def without_late_changes(loaded: Settings, current: Settings) -> tuple[Settings, list[str]]:
+    """Return the loaded settings without changes that need a restart, and the keys of these changes."""
+    server = {key: getattr(current.server, key) for key in _SERVER_KEYS_AT_START}
+    late = [f"server.{key}" for key, value in server.items() if getattr(loaded.server, key) != value]
+    sections: dict[str, Any] = {name: getattr(current, name) for name in _SECTIONS_AT_START}
+    late += [name for name, section in sections.items() if getattr(loaded, name) != section]
+    sections["server"] = loaded.server.model_copy(update=server)
+    return loaded.model_copy(update=sections), late
 
 
-def in_force(wanted: Settings, before: Settings) -> tuple[Settings, list[str]]:
-    """Return the new settings without changes that need a restart, and the keys of these changes."""
-    server = {key: getattr(before.server, key) for key in _AT_START}
-    late = [f"server.{key}" for key, value in server.items() if getattr(wanted.server, key) != value]
-    sections: dict[str, Any] = {name: getattr(before, name) for name in _FOR_LIFE}
-    late += [name for name, section in sections.items() if getattr(wanted, name) != section]
-    sections["server"] = wanted.server.model_copy(update=server)
-    return wanted.model_copy(update=sections), late
-
-
-def sections_that_differ(one: Settings, other: Settings) -> list[str]:
-    """The names of the sections that are not the same."""
+def changed_sections(one: Settings, other: Settings) -> list[str]:
+    """Return the names of the sections that differ."""
     return [name for name in Settings.model_fields if getattr(one, name) != getattr(other, name)]
 
 
-def watching(file: Path, changed: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], Coroutine[Any, Any, None]]:
-    """Return a background task that calls `changed` whenever the content of the file changes.
+def watch_file(
+    file: Path, on_change: Callable[[], Coroutine[Any, Any, None]]
+) -> Callable[[], Coroutine[Any, Any, None]]:
+    """Return a background task that calls `on_change` whenever the content of the file changes.
 
     It is read every second, because change notification is unreliable on container mounts and network file systems.
     """
-    seen = _content(file)
+    known = _content(file)
 
     async def watch() -> None:
-        nonlocal seen
+        nonlocal known
         while True:
-            await asyncio.sleep(_LOOK_EVERY_S)
-            found = await asyncio.to_thread(_content, file)
-            if found is not None and found != seen:
-                seen = found
-                await changed()
+            await asyncio.sleep(_POLL_INTERVAL_S)
+            content = await asyncio.to_thread(_content, file)
+            if content is not None and content != known:
+                known = content
+                await on_change()
 
     return watch
 

@@ -47,7 +47,7 @@ from groundwire.errors import BadRequest, ReportUnavailable, ReviewConflict, Sto
 from groundwire.gateway.bodies import parsed
 from groundwire.http.admin import AdminHandler, AdminKeys, admins_only
 from groundwire.http.attempts import FREE_REQUESTS, FailedAttempts
-from groundwire.http.audited_history import Desk
+from groundwire.http.audited_history import AuditedHistory
 from groundwire.http.endpoints import Handler
 from groundwire.http.errors import JSON
 from groundwire.storage.history.exchange import Query, Summary
@@ -68,7 +68,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def review_routes(desk: Desk, keys: AdminKeys) -> tuple[tuple[str, str, Handler], ...]:
+def review_routes(history: AuditedHistory, keys: AdminKeys) -> tuple[tuple[str, str, Handler], ...]:
     """Path, method and handler of each endpoint; those with parameters come after those that they would hide."""
 
     failed = FailedAttempts(free=FREE_REQUESTS)
@@ -77,15 +77,15 @@ def review_routes(desk: Desk, keys: AdminKeys) -> tuple[tuple[str, str, Handler]
         return admins_only(keys, _with_store(handle), failed)
 
     return (
-        ("/v1/reviews", "GET", admins(_queue(desk))),
-        ("/v1/reviews/export", "GET", admins(_export(desk))),
-        ("/v1/reviews/{id}", "GET", admins(_finding(desk))),
-        ("/v1/reviews/{id}", "POST", admins(_decide(desk))),
-        ("/v1/grounding", "GET", admins(_exchanges(desk))),
-        ("/v1/grounding/metrics", "GET", admins(_metrics(desk))),
-        ("/v1/grounding/similar", "GET", admins(_similar(desk))),
-        ("/v1/subjects/{subject:text}/entities", "GET", admins(_entities(desk))),
-        ("/v1/subjects/{subject:text}", "DELETE", admins(_forget(desk))),
+        ("/v1/reviews", "GET", admins(_queue(history))),
+        ("/v1/reviews/export", "GET", admins(_export(history))),
+        ("/v1/reviews/{id}", "GET", admins(_finding(history))),
+        ("/v1/reviews/{id}", "POST", admins(_decide(history))),
+        ("/v1/grounding", "GET", admins(_exchanges(history))),
+        ("/v1/grounding/metrics", "GET", admins(_metrics(history))),
+        ("/v1/grounding/similar", "GET", admins(_similar(history))),
+        ("/v1/subjects/{subject:text}/entities", "GET", admins(_entities(history))),
+        ("/v1/subjects/{subject:text}", "DELETE", admins(_forget(history))),
     )
 
 
@@ -111,18 +111,18 @@ def conflict_body(conflict: ReviewConflict) -> dict[str, Any]:
     return {"error": error, "decision": decision, "version": conflict.version}
 
 
-def _queue(desk: Desk) -> AdminHandler:
+def _queue(history: AuditedHistory) -> AdminHandler:
     async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(ReviewQuery, parameters(call))
-        page = await desk.queue(who, wanted(query), query.after, query.limit)
+        page = await history.queue(who, wanted(query), query.after, query.limit)
         return _json(ReviewPage(reviews=[review_out(each) for each in page.items], after=page.after))
 
     return handle
 
 
-def _finding(desk: Desk) -> AdminHandler:
+def _finding(history: AuditedHistory) -> AdminHandler:
     async def handle(_: Call, params: Mapping[str, str], who: str) -> Reply:
-        found = await desk.finding(who, finding_id(params["id"]))
+        found = await history.finding(who, finding_id(params["id"]))
         if found is None:
             raise UnknownReview(f"Nothing is to be reviewed under the id {params['id']}", param="id")
         finding, decisions = found
@@ -132,10 +132,10 @@ def _finding(desk: Desk) -> AdminHandler:
     return handle
 
 
-def _decide(desk: Desk) -> AdminHandler:
+def _decide(history: AuditedHistory) -> AdminHandler:
     async def handle(call: Call, params: Mapping[str, str], who: str) -> Reply:
-        said = read_asked(DecisionIn, await parsed(call.body, lambda: read_object(call.body)))
-        found = await desk.decide(who, finding_id(params["id"]), said.version, said.decision, said.note)
+        given = read_asked(DecisionIn, await parsed(call.body, lambda: read_object(call.body)))
+        found = await history.decide(who, finding_id(params["id"]), given.version, given.decision, given.note)
         if found is None:
             raise UnknownReview(f"Nothing is to be reviewed under the id {params['id']}", param="id")
         return _json(review_out(found))
@@ -143,18 +143,18 @@ def _decide(desk: Desk) -> AdminHandler:
     return handle
 
 
-def _export(desk: Desk) -> AdminHandler:
+def _export(history: AuditedHistory) -> AdminHandler:
     async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(ExportQuery, parameters(call))
-        return export_reply(await desk.export(who, wanted(query)), query.format)
+        return export_reply(await history.export(who, wanted(query)), query.format)
 
     return handle
 
 
-def _exchanges(desk: Desk) -> AdminHandler:
+def _exchanges(history: AuditedHistory) -> AdminHandler:
     async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(ExchangeQuery, parameters(call))
-        asked = Query(
+        conditions = Query(
             query.subject,
             query.session,
             query.model,
@@ -164,29 +164,29 @@ def _exchanges(desk: Desk) -> AdminHandler:
             _seconds(query.until),
             query.tenant,
         )
-        page = await desk.exchanges(who, asked, query.after, query.limit)
+        page = await history.exchanges(who, conditions, query.after, query.limit)
         return _json(ExchangePage(exchanges=[_exchange_out(each) for each in page.items], after=page.after))
 
     return handle
 
 
-def _similar(desk: Desk) -> AdminHandler:
+def _similar(history: AuditedHistory) -> AdminHandler:
     async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(SimilarQuery, parameters(call))
-        found = await desk.similar(who, query.q, query.subject, query.limit, query.tenant)
-        told = [
+        found = await history.similar(who, query.q, query.subject, query.limit, query.tenant)
+        items = [
             SimilarOut(**_exchange_out(each.exchange).model_dump(), similarity=round(each.similarity, 4))
             for each in found
         ]
-        return _json(SimilarPage(exchanges=told))
+        return _json(SimilarPage(exchanges=items))
 
     return handle
 
 
-def _entities(desk: Desk) -> AdminHandler:
+def _entities(history: AuditedHistory) -> AdminHandler:
     async def handle(call: Call, params: Mapping[str, str], who: str) -> Reply:
-        found = await desk.entities(who, params["subject"], read_asked(SubjectQuery, parameters(call)).tenant)
-        told = [
+        found = await history.entities(who, params["subject"], read_asked(SubjectQuery, parameters(call)).tenant)
+        items = [
             EntityOut(
                 name=entity.name,
                 mentions=[
@@ -196,25 +196,25 @@ def _entities(desk: Desk) -> AdminHandler:
             )
             for entity in found
         ]
-        return _json(EntityHistory(subject=params["subject"], entities=told))
+        return _json(EntityHistory(subject=params["subject"], entities=items))
 
     return handle
 
 
-def _metrics(desk: Desk) -> AdminHandler:
+def _metrics(history: AuditedHistory) -> AdminHandler:
     async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(MetricsQuery, parameters(call))
         if query.by == "subject":
-            await desk.subjects(who)
+            await history.subjects(who)
         last = query.to or datetime.now(UTC).date()
         first = query.from_ or last - timedelta(days=_DAYS - 1)
         if not timedelta(0) <= last - first < timedelta(days=_LONGEST_DAYS):
             raise BadRequest(f"'from' must be a day before 'to', at most {_LONGEST_DAYS} days in all", param="from")
         end = last + timedelta(days=1)
-        totals = await desk.totals(query.by, first, end)
-        days = await desk.daily(query.by, first, end)
-        precision = await desk.precision(datetime(first.year, first.month, first.day, tzinfo=UTC).timestamp())
-        told = Metrics(
+        totals = await history.totals(query.by, first, end)
+        days = await history.daily(query.by, first, end)
+        precision = await history.precision(datetime(first.year, first.month, first.day, tzinfo=UTC).timestamp())
+        metrics = Metrics(
             from_=first,
             to=last,
             by=query.by,
@@ -232,15 +232,15 @@ def _metrics(desk: Desk) -> AdminHandler:
                 for each in precision
             ],
         )
-        return Reply(200, JSON, dumps(told.model_dump(mode="json", by_alias=True)))
+        return Reply(200, JSON, dumps(metrics.model_dump(mode="json", by_alias=True)))
 
     return handle
 
 
-def _forget(desk: Desk) -> AdminHandler:
+def _forget(history: AuditedHistory) -> AdminHandler:
     async def handle(call: Call, params: Mapping[str, str], who: str) -> Reply:
         subject, tenant = params["subject"], read_asked(SubjectQuery, parameters(call)).tenant
-        return _json(Forgotten(subject=subject, deleted=await desk.forget(who, subject, tenant)))
+        return _json(Forgotten(subject=subject, deleted=await history.forget(who, subject, tenant)))
 
     return handle
 
@@ -364,8 +364,8 @@ def _figures(figures: Figures) -> dict[str, Any]:
     }
 
 
-def _json(told: BaseModel) -> Reply:
-    return Reply(200, JSON, dumps(told.model_dump(mode="json")))
+def _json(model: BaseModel) -> Reply:
+    return Reply(200, JSON, dumps(model.model_dump(mode="json")))
 
 
 def _time(at: float) -> datetime:

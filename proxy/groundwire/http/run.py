@@ -19,13 +19,13 @@ from starlette.types import ASGIApp
 
 from groundwire.config import Server as ServerSettings
 from groundwire.config import Settings
-from groundwire.container import build_house
+from groundwire.container import build_container
 from groundwire.errors import ConfigError
 from groundwire.http.app import build_app
 from groundwire.http.connection import Limits, connections_within
 from groundwire.http.drain import Drain, Server
-from groundwire.http.process_state import standing_of
-from groundwire.http.reload import Reload, watching
+from groundwire.http.process_state import new_process_state
+from groundwire.http.reload import Reload, watch_file
 from groundwire.http.serving import Serving
 from groundwire.telemetry import configure_logs
 
@@ -35,7 +35,7 @@ _FILES = 2**16  # if the system sets no limit
 _COLLECT_AFTER = (5_000, 20, 20)  # Python's 700, 10, 10 spends a twentieth of the time and stops all streams for 75 ms
 
 
-_UNSAID = ("without completing response", "Invalid HTTP request", "upgrade request", "No supported WebSocket")
+_SUPPRESSED = ("without completing response", "Invalid HTTP request", "upgrade request", "No supported WebSocket")
 
 
 class _Quiet(logging.Filter):
@@ -44,7 +44,7 @@ class _Quiet(logging.Filter):
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return not any(each in record.getMessage() for each in _UNSAID)
+        return not any(each in record.getMessage() for each in _SUPPRESSED)
 
 
 def server(settings: Settings, load: Callable[[], Settings] | None = None, file: Path | None = None) -> Server:
@@ -55,15 +55,15 @@ def server(settings: Settings, load: Callable[[], Settings] | None = None, file:
     configure_logs(settings.telemetry)
     logging.getLogger("uvicorn.error").addFilter(_Quiet())
     sys.setswitchinterval(_SWITCH_S)
-    standing, house = standing_of(settings.server), build_house(settings)
-    if house.telemetry.events is not None:
-        configure_logs(settings.telemetry, house.telemetry)
-    serving = Serving(build_app(settings, house, standing=standing), house)
-    running = Server(uvicorn_config(serving, settings.server), standing, _drain(settings))
+    state, container = new_process_state(settings.server), build_container(settings)
+    if container.telemetry.events is not None:
+        configure_logs(settings.telemetry, container.telemetry)
+    serving = Serving(build_app(settings, container, state=state), container)
+    running = Server(uvicorn_config(serving, settings.server), state, _drain(settings))
     if load is not None:
-        reload = Reload(serving, standing, load, changed=lambda found: setattr(running, "drain", _drain(found)))
-        running.hang_up = reload.begin
-        serving.beside = watching(file, reload.now) if file and settings.server.watch else None
+        reload = Reload(serving, state, load, on_change=lambda changed: setattr(running, "drain", _drain(changed)))
+        running.on_hangup = reload.begin
+        serving.background = watch_file(file, reload.now) if file and settings.server.watch else None
     return running
 
 
@@ -100,15 +100,15 @@ def run(load: Callable[[], Settings], file: Path | None = None) -> None:
     running = server(settings, load, file)
     family = socket.AF_INET6 if ":" in settings.server.host else socket.AF_INET
     listening = socket.create_server((settings.server.host, settings.server.port), backlog=2048, family=family)
-    _notice_the_vanished(listening)
-    _open_files()
+    _detect_lost_clients(listening)
+    _raise_file_limit()
     host, port = listening.getsockname()[:2]
     name, upstream = next(iter(settings.upstreams.items()))
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     behind = upstream.base_url or upstream.litellm_model
     print(f"groundwire serves http://{address}/v1 in front of {name} ({behind})", file=sys.stderr)
     print(pages_line(settings, os.environ, address), file=sys.stderr)
-    _spare_the_collector()
+    _tune_garbage_collection()
     running.run([listening])
 
 
@@ -134,15 +134,15 @@ async def _serve_mcp(settings: Settings) -> None:
         from groundwire.http.mcp import mcp_server
     except ImportError as error:
         raise ConfigError(["the command needs groundwire[mcp], which is not installed"]) from error
-    house = build_house(settings)
-    await house.start()
+    container = build_container(settings)
+    await container.start()
     try:
-        await mcp_server(house.checks).run_stdio_async()
+        await mcp_server(container.checks).run_stdio_async()
     finally:
-        await house.close()
+        await container.close()
 
 
-def _notice_the_vanished(listening: socket.socket) -> None:
+def _detect_lost_clients(listening: socket.socket) -> None:
     """Enable TCP keep-alive after a minute of silence; accepted connections inherit it."""
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
@@ -150,7 +150,7 @@ def _notice_the_vanished(listening: socket.socket) -> None:
             listening.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def _open_files() -> None:
+def _raise_file_limit() -> None:
     """Raise the limit of open files to the maximum: shells often grant 1024, and each request takes two."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = hard if hard != resource.RLIM_INFINITY else _FILES
@@ -171,7 +171,7 @@ def return_freed_memory() -> None:
         mallopt(option, value)
 
 
-def _spare_the_collector() -> None:
+def _tune_garbage_collection() -> None:
     """Run the garbage collector rarely, and exclude start-up objects; exchanges leave hardly any cycles."""
     gc.collect()
     gc.freeze()

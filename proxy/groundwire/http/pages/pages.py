@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field
 from groundwire.dialects.reviews import After, Asked, DecisionIn, ExportQuery, ReviewQuery, flat, read_asked
 from groundwire.errors import BadRequest, ReviewConflict, StoreUnavailable, TooManyRequests, UnknownReview
 from groundwire.http.admin import SESSION, VISIT, Sessions, cookie, set_cookie
-from groundwire.http.audited_history import Desk
+from groundwire.http.audited_history import AuditedHistory
 from groundwire.http.endpoints import Handler
 from groundwire.http.pages.exchange import Refused, exchange_view
 from groundwire.http.pages.quality import RANGES, quality_view
@@ -91,7 +91,7 @@ PageHandler = Callable[[Visit, Mapping[str, str]], Awaitable[Reply]]
 class Pages:
     """The pages for signed-in admins."""
 
-    def __init__(self, desk: Desk, sessions: Sessions, rendering: Rendering) -> None:
+    def __init__(self, desk: AuditedHistory, sessions: Sessions, rendering: Rendering) -> None:
         self._desk = desk
         self._sessions = sessions
         self._rendering = rendering

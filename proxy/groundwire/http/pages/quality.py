@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from groundwire.features.advice import Advice, Decision, advise
-from groundwire.http.audited_history import Desk
+from groundwire.http.audited_history import AuditedHistory
 from groundwire.http.pages.chart import Chart, Diagram, Series, line_chart, reliability_diagram, sparkline
 from groundwire.http.reviews import day_start
 from groundwire.storage.history.reviews import Precision, Wanted
@@ -58,7 +58,7 @@ class QualityView:
     diagram: Diagram
 
 
-async def quality_view(desk: Desk, days: int, model: str | None, now: float) -> QualityView:
+async def quality_view(desk: AuditedHistory, days: int, model: str | None, now: float) -> QualityView:
     """The quality of the last days, today (UTC) included; `now` is in Unix seconds."""
     end = datetime.fromtimestamp(now, UTC).date() + timedelta(days=1)
     since = end - timedelta(days=days)
@@ -154,7 +154,7 @@ class _Decided:
     is_right: bool
 
 
-async def _decided(desk: Desk) -> list[_Decided]:
+async def _decided(desk: AuditedHistory) -> list[_Decided]:
     """The newest decisions on claims."""
     found: list[_Decided] = []
     seen = 0

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from groundwire.config import Settings
-from groundwire.container import House, build_house
+from groundwire.container import Container, build_container
 from groundwire.dialects.chat import CHAT
 from groundwire.errors import ConfigError
 from groundwire.upstream.litellm import LitellmUpstream
@@ -29,8 +29,8 @@ SECRETS = {"VLLM_KEY": "sk-vllm", "CLAUDE_KEY": "sk-claude"}
 ASKED = {"messages": [{"role": "user", "content": "Hello."}], "documents": ["The sky is blue."], "grounding": {}}
 
 
-def build(environ: dict[str, str], **options: Any) -> House:
-    return build_house(Settings.model_validate({"upstreams": UPSTREAMS}), environ, **options)
+def build(environ: dict[str, str], **options: Any) -> Container:
+    return build_container(Settings.model_validate({"upstreams": UPSTREAMS}), environ, **options)
 
 
 @pytest.mark.parametrize(
