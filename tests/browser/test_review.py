@@ -67,7 +67,7 @@ def test_the_evidence_of_the_claim_under_the_cursor_lights_up(page: Any) -> None
     page.locator("a.claim.supported").first.hover()
     assert page.locator(".evidence.lit").count() >= 1
     assert page.locator("a.claim.lit").inner_text().startswith("Harbour Clinic")
-    page.locator("a.claim.contradicted").first.focus()
+    page.locator("a.claim", has_text=CLAIM).first.focus()
     assert "priority" in page.locator(".evidence.lit").first.inner_text()
 
 
@@ -110,6 +110,14 @@ def test_every_page_fits_and_can_be_read(chromium: Any, place: Place, picture: A
     page = context.new_page()
     page.goto("/")
     assert unreadable(page) == []
+    page.goto("/playground?example")
+    page.get_by_role("button", name="Check the answer").click()
+    page.locator("a.claim.supported").first.wait_for()
+    assert unreadable(page) == []
+    if (width, scheme) == (WIDTHS["desk"], "light"):
+        picture(page, "playground")
+    page.goto("/sign-in")
+    assert unreadable(page) == []
     if (width, scheme) == (WIDTHS["desk"], "light"):
         picture(page, "sign-in")
     sign_in(page)
@@ -137,7 +145,7 @@ def test_a_month_of_answers_is_drawn(chromium: Any, tmp_path: Path, picture: Any
         page = context.new_page()
         sign_in(page)
         page.goto("/quality")
-        assert [chart.locator("circle").count() for chart in page.locator(".chart").all()] == [90, 30, 60, 30]
+        assert [chart.locator("circle").count() for chart in page.locator(".chart").all()] == [90, 30, 30, 60, 30, 3]
         assert page.locator("table", has_text="small").locator("tbody tr").count() == 3
         assert unreadable(page) == []
         picture(page, "quality" if scheme == "light" else "quality-dark")

@@ -347,7 +347,7 @@ FOR_ADMINS = [
     ("GET", "/v1/subjects/acct-1/entities"),
     ("DELETE", "/v1/subjects/acct-1"),
 ]
-PAGES = ["/", "/reviews", "/reviews/1", "/reviews/export", "/exchanges/{id}", "/quality"]
+PAGES = ["/reviews", "/reviews/1", "/reviews/export", "/exchanges/{id}", "/quality"]
 
 
 def test_a_clients_key_opens_nothing_that_is_for_admins(

@@ -26,6 +26,7 @@ from groundwire.evidence.gathering import gather
 from groundwire.evidence.index import Context
 from groundwire.http.admin_routes import admin_routes
 from groundwire.http.endpoints import Endpoint, EndpointContext
+from groundwire.http.pages.playground import Playground, Services
 from groundwire.pipeline import verify
 from groundwire.storage.history.database import Database
 from groundwire.storage.history.exchange import Content, Entry
@@ -134,9 +135,14 @@ def application(history: History, session_s: float = 3600.0, reports: Reports | 
     routes = admin_routes(
         history, reports or Reports(0), Admin(keys=keys, session=session_s), {}, secrets.token_bytes(32)
     )
+    routes += Playground(Services(verify=_unused, complete=_unused, degraded=tuple, has_store=True)).routes()
     return Starlette(
         routes=[Route(path, Endpoint(context, path, handle), methods=[method]) for path, method, handle in routes]
     )
+
+
+async def _unused(*_: Any) -> Any:
+    raise AssertionError("no page for reviews verifies an answer")
 
 
 Work = Callable[[Site], Coroutine[Any, Any, None]]

@@ -19,12 +19,16 @@ from starlette.routing import BaseRoute, Mount, Route
 import groundwire.http.paths  # noqa: F401 - the convertor named text
 from groundwire.config import Settings
 from groundwire.container import Container, build_container
+from groundwire.dialects.chat import CHAT
+from groundwire.dialects.checks import AnswerCheck
 from groundwire.dialects.dialect import Dialect
 from groundwire.dialects.error import error_body, openai_error
 from groundwire.dialects.known import DIALECTS
 from groundwire.dialects.messages import MESSAGES
 from groundwire.dialects.ollama import ollama_error
+from groundwire.dialects.request import Request as GroundedRequest
 from groundwire.errors import ConfigError, UnknownReview
+from groundwire.gateway.estimators import Asker
 from groundwire.http.checks import check_routes
 from groundwire.http.clients import Clients
 from groundwire.http.direct import DirectApp
@@ -33,6 +37,7 @@ from groundwire.http.errors import ErrorShape
 from groundwire.http.guard import Guard
 from groundwire.http.ollama import ollama_paths
 from groundwire.http.openapi import document
+from groundwire.http.pages.playground import Playground, Services
 from groundwire.http.process_state import ProcessState, new_process_state
 from groundwire.wire import Call, Reply
 
@@ -91,6 +96,7 @@ def build_app(
             at(count, lambda call, _: passage.by_model("count_tokens", call), "POST", error=MESSAGES.error),
             at("/v1/models", lambda call, _: passage.models(call), "GET"),
             at("/v1/models/{model:path}", lambda call, params: passage.one_model(call, params["model"]), "GET"),
+            *(open_at(path, handle, method) for path, method, handle in _public_pages(settings, container, guard)),
             *(open_at(path, handle, method) for path, method, handle in _stored(settings, container, environ, state)),
             Mount(
                 prefix,
@@ -119,6 +125,32 @@ def _guard(settings: Settings, container: Container) -> Guard | None:
     """Return the guard that checks client keys, if configured. Raises ConfigError when the keys cannot be read."""
     file = settings.server.keys
     return None if file is None else Guard(Clients(Path(file)), container.limiter, settings.server.tenant_of)
+
+
+def _public_pages(
+    settings: Settings, container: Container, guard: Guard | None
+) -> tuple[tuple[str, str, Handler], ...]:
+    """Return the routes of the landing page and the playground."""
+    completions = container.completions
+
+    async def verify(check: AnswerCheck, request: GroundedRequest) -> bytes:
+        return await container.checks.answer(check, request, Asker.of("", ()))
+
+    services = Services(
+        verify=verify,
+        complete=partial(completions.complete, CHAT),
+        degraded=container.degraded,
+        admit=guard.admit if guard else None,
+        models=_model_names(settings),
+        has_store=container.history is not None,
+    )
+    return Playground(services).routes()
+
+
+def _model_names(settings: Settings) -> list[str]:
+    """Return the models that the settings name; globs are left out."""
+    named = (name for each in settings.upstreams.values() for name in (*each.aliases, *each.models))
+    return [name for name in named if "*" not in name]
 
 
 def _metrics(settings: Settings, container: Container, environ: Mapping[str, str]) -> tuple[Handler, ...]:

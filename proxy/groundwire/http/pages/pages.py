@@ -99,7 +99,6 @@ class Pages:
     def routes(self) -> tuple[tuple[str, str, Handler], ...]:
         """Path, method and handler of each page."""
         return (
-            ("/", "GET", self._signed_in(_home)),
             ("/sign-in", "GET", self._ask_for_key),
             ("/sign-in", "POST", self._sign_in),
             ("/sign-out", "POST", self._signed_in(self._sign_out)),
@@ -109,7 +108,6 @@ class Pages:
             ("/reviews/{id}", "POST", self._signed_in(self._decide)),
             ("/exchanges/{id}", "GET", self._signed_in(self._exchange)),
             ("/quality", "GET", self._signed_in(self._quality)),
-            ("/assets/{name}", "GET", self._asset),
         )
 
     def _signed_in(self, handle: PageHandler) -> Handler:
@@ -269,13 +267,6 @@ class Pages:
         form = read_asked(QualityForm, parameters(visit.call))
         view = await quality_view(self._desk, form.days, form.model or None, time.time())
         return self._rendering.page("quality.html", here="quality", visit=visit, view=view, ranges=RANGES)
-
-    async def _asset(self, _: Call, params: Mapping[str, str]) -> Reply:
-        return self._rendering.asset(params["name"]) or Reply(404, ((b"content-type", b"text/plain"),), b"not found")
-
-
-async def _home(_: Visit, __: Mapping[str, str]) -> Reply:
-    return see_other("/reviews")
 
 
 def _form(call: Call) -> dict[str, str]:

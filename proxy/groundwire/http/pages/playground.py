@@ -1,0 +1,216 @@
+"""The pages that need no store: a landing page, and a playground that checks an answer against pasted sources."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import parse_qs
+
+from groundwire.dialects.checks import AnswerCheck, read_answer_check
+from groundwire.dialects.error import openai_error
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.dialects.request import Request
+from groundwire.errors import RequestError
+from groundwire.http.endpoints import Handler
+from groundwire.http.errors import error_reply
+from groundwire.http.pages.highlight import Segment, Span, cut
+from groundwire.upstream.headers import header
+from groundwire.wire import Call, Headers, Reply
+
+if TYPE_CHECKING:
+    from groundwire.http.pages.rendering import Rendering
+
+MAX_FORM = 256 * 2**10
+"""Maximum size of the form in bytes; longer texts belong into a request."""
+
+_FIELDS = ("sources", "question", "answer", "model", "key", "action")
+_RULE = re.compile(r"^\s*-{3,}\s*$", re.MULTILINE)
+_TOO_LONG = f"The form takes at most {MAX_FORM // 1024} KiB. Longer texts can be sent to POST /v1/grounding/verify."
+_OTHER_SITE = "This form was sent by another site, so it was not processed."
+_NO_ANSWER = "Paste an answer to check, or choose a model and ask it."
+_EXAMPLE = {
+    "sources": "In 2023 revenue was $4.2 million. Profit fell to $700K, after a fire in the Lyon plant.\n---\n"
+    "The board meets on the first Monday of each quarter. Minutes are published within ten days.",
+    "question": "How did we do in 2023, and when does the board meet?",
+    "answer": "Revenue was $4.2M in 2023. Profit rose to $900K. The board meets every month. Sales in Asia doubled.",
+}
+
+
+class Admitted(Protocol):
+    """A request that was authenticated. It counts as in progress until its context ends."""
+
+    @property
+    def tenant(self) -> str:
+        """The owner of everything stored about the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the pages need of the application.
+
+    `verify` returns the report on an answer as JSON, `complete` the reply of a model to a chat request. `admit`
+    authenticates headers from an address (None: no keys are needed). `degraded` lists degraded parts and reasons.
+    """
+
+    verify: Callable[[AnswerCheck, Request], Awaitable[bytes]]
+    complete: Callable[[Call], Awaitable[Reply]]
+    degraded: Callable[[], Iterable[tuple[str, str]]]
+    admit: Callable[[Headers, str], Awaitable[AbstractContextManager[Admitted]]] | None = None
+    models: Sequence[str] = ()
+    has_store: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An answer and the report on it; segments of the answer refer to claims by their position in `claims`."""
+
+    answer: str
+    report: Mapping[str, Any]
+    segments: Sequence[Segment[int]] = ()
+    claims: Sequence[Mapping[str, Any]] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+class Playground:
+    """The handlers of the landing page and the playground. Templates are loaded with the first page."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def routes(self) -> tuple[tuple[str, str, Handler], ...]:
+        """Return path, method and handler of each page, and of the assets of all pages."""
+        return (
+            ("/", "GET", self.home),
+            ("/playground", "GET", self.form),
+            ("/playground", "POST", self.check),
+            ("/assets/{name}", "GET", self.asset),
+        )
+
+    @cached_property
+    def _rendering(self) -> Rendering:
+        from groundwire.http.pages.rendering import Rendering
+
+        return Rendering()
+
+    async def asset(self, _: Call, params: Mapping[str, str]) -> Reply:
+        """Return a style sheet, script or picture."""
+        return self._rendering.asset(params["name"]) or Reply(404, ((b"content-type", b"text/plain"),), b"not found")
+
+    async def home(self, call: Call, _: Mapping[str, str]) -> Reply:
+        """Show whether the proxy works, and the one line that an application changes."""
+        host = (header(call.headers, b"host") or b"127.0.0.1:8080").decode("latin-1")
+        return self._page("home.html", 200, host=host, degraded=tuple(self._services.degraded()))
+
+    async def form(self, call: Call, _: Mapping[str, str]) -> Reply:
+        """Show the empty form, or the example."""
+        filled = _EXAMPLE if "example" in call.target.partition("?")[2] else {}
+        return self._show(filled)
+
+    async def check(self, call: Call, _: Mapping[str, str]) -> Reply:
+        """Check the answer of the form, or ask a model for one, and show the claims with their evidence."""
+        form = _fields(call.body)
+        if form is None:
+            return self._show({}, _TOO_LONG, 413)
+        if (header(call.headers, b"sec-fetch-site") or b"same-origin") not in (b"same-origin", b"none"):
+            return self._show({}, _OTHER_SITE, 403)
+        asks = form["action"] == "ask" and bool(form["model"])
+        if not asks and not form["answer"].strip():
+            return self._show(form, _NO_ANSWER, 400)
+        try:
+            with await self._admit(form["key"], call.address) as admitted:
+                tenant = admitted.tenant if admitted else ""
+                answer, report = await (self._ask(form, call, tenant) if asks else self._verify(form, tenant))
+        except RequestError as error:
+            return self._show(form, str(error), error_reply(error, openai_error).status)
+        if form["action"] == "json":
+            return _download(report)
+        return self._show({**form, "answer": answer}, result=_result(answer, report))
+
+    async def _admit(self, key: str, address: str) -> AbstractContextManager[Admitted | None]:
+        if self._services.admit is None:
+            return nullcontext()
+        return await self._services.admit(((b"authorization", f"Bearer {key.strip()}".encode()),), address)
+
+    async def _verify(self, form: Mapping[str, str], tenant: str) -> tuple[str, Mapping[str, Any]]:
+        body = {"answer": form["answer"], "question": form["question"], "sources": _sources(form["sources"])}
+        check, request = read_answer_check(dumps(body), {}, tenant)
+        return form["answer"], json.loads(await self._services.verify(check, request))
+
+    async def _ask(self, form: Mapping[str, str], call: Call, tenant: str) -> tuple[str, Mapping[str, Any]]:
+        """Return the answer of a model to the question, and the report that came with it."""
+        documents = "\n".join(f'<doc id="{at}">{text}</doc>' for at, text in enumerate(_sources(form["sources"]), 1))
+        system = f"Answer the question from these documents, and from nothing else.\n{documents}"
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": form["question"]}]
+        headers: Headers = ((b"content-type", b"application/json"),)
+        body = dumps({"model": form["model"], "messages": messages})
+        reply = await self._services.complete(
+            Call("POST", "/chat/completions", headers, body, tenant=tenant, address=call.address)
+        )
+        found = json.loads(reply.body) if isinstance(reply.body, bytes) else {}
+        if reply.status != 200:
+            raise _Refused(reply.status, found)
+        content = found["choices"][0]["message"].get("content") or ""
+        return content, found.get("grounding") or {}
+
+    def _show(
+        self, form: Mapping[str, str], problem: str = "", status: int = 200, result: Result | None = None
+    ) -> Reply:
+        return self._page("playground.html", status, form=form, problem=problem, result=result)
+
+    def _page(self, template: str, status: int, **values: Any) -> Reply:
+        services = self._services
+        return self._rendering.page(
+            template,
+            status,
+            visit=None,
+            models=services.models,
+            needs_key=services.admit is not None,
+            has_store=services.has_store,
+            **values,
+        )
+
+
+class _Refused(RequestError):
+    """A model server refused the question."""
+
+    def __init__(self, status: int, body: Mapping[str, Any]) -> None:
+        error = body.get("error")
+        message = error.get("message") if isinstance(error, dict) else None
+        super().__init__(f"The model server answered with status {status}: {message or 'no reason given'}")
+
+
+def _fields(body: bytes) -> dict[str, str] | None:
+    """Return the fields of the form with line ends as typed; None when it is too long."""
+    if len(body) > MAX_FORM:
+        return None
+    try:
+        found = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
+    except ValueError:
+        found = {}
+    return {name: found.get(name, [""])[-1].replace("\r\n", "\n") for name in _FIELDS}
+
+
+def _sources(text: str) -> list[str]:
+    """Split the sources of the form at lines of dashes."""
+    return [part.strip() for part in _RULE.split(text) if part.strip()]
+
+
+def _download(report: Mapping[str, Any]) -> Reply:
+    headers: Headers = (
+        (b"content-type", b"application/json"),
+        (b"content-disposition", b'attachment; filename="grounding.json"'),
+        (b"cache-control", b"no-store"),
+    )
+    return Reply(200, headers, json.dumps(report, indent=2, ensure_ascii=False).encode())
+
+
+def _result(answer: str, report: Mapping[str, Any]) -> Result:
+    claims = [claim for choice in report.get("choices", ()) for claim in choice["claims"]]
+    spans = [Span(claim["start"], claim["end"], at) for at, claim in enumerate(claims) if "pointer" not in claim]
+    names = {source["id"]: source.get("title") or source.get("label") or source["id"] for source in report["sources"]}
+    return Result(answer, report, cut(answer, spans), claims, names)
