@@ -263,6 +263,26 @@ def show_config(config: ConfigFile = None) -> None:
     typer.echo(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True), nl=False)
 
 
+@app.command()
+def doctor(
+    config: ConfigFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Check settings, upstreams, judge, stores and port, and print what is wrong and what to do.
+
+    Exits with 1 if something is broken. It sends no question to a model.
+    """
+    from groundwire.doctor import examine
+
+    raise typer.Exit(examine(lambda: _settings(config), _config_path(config), as_json=as_json))
+
+
+@app.command("version")
+def show_version() -> None:
+    """Print the version."""
+    _options(version=True)
+
+
 keys = typer.Typer(no_args_is_help=True, help="Create, list and revoke the keys that clients need: server.keys.")
 app.add_typer(keys, name="keys")
 

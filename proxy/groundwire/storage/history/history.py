@@ -37,6 +37,11 @@ class History:
         self.trends = Trends(database)
         self.audit = Audit(database)
 
+    async def check(self) -> None:
+        """Query the database for nothing. Raises StoreUnavailable when it does not answer."""
+        async with self._database.reading() as connection:
+            await connection.exec_driver_sql("SELECT 1")
+
     def start(self) -> None:
         """Start writing, and deleting expired data."""
         self.writer.start()
