@@ -68,6 +68,12 @@ class Process:
         """All that it has written to its log."""
         return self.log.read_text(encoding="utf-8", errors="replace")
 
+    def usage(self) -> tuple[int, int, int]:
+        """The number of its open files and of its threads, and its resident memory in bytes."""
+        proc = Path(f"/proc/{self._process.pid}")
+        pages = int((proc / "statm").read_text().split()[1])
+        return len([*(proc / "fd").iterdir()]), len([*(proc / "task").iterdir()]), pages * os.sysconf("SC_PAGE_SIZE")
+
     def signal(self, number: signal.Signals) -> None:
         """Sends it a signal."""
         self._process.send_signal(number)

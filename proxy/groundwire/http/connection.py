@@ -1,7 +1,14 @@
-"""One connection with a client: uvicorn's, with the limits that it lacks. What is refused here is refused before ASGI.
+"""uvicorn's connection with a client, with the limits that neither its settings nor an ASGI application can set.
 
-uvicorn's parser bounds neither how long a head is nor how long a request takes to arrive, and a client that reads
-nothing could hold its model server for ever. While a request arrives in one piece this costs a few comparisons.
+An application sees a request only after its head has been parsed, and cannot abort a connection. uvicorn itself
+
+- sets no limit to the size of a head, or to the time that a head or a body may take to arrive;
+- waits without limit for a client that reads nothing of its answer;
+- drops the body of a request with `Upgrade`, and parses the body as the next request (request smuggling);
+- turns the trailers of a body into headers, and accepts several `Host` headers, or none;
+- does not notice that a client has disconnected which has sent further requests ahead.
+
+A front proxy that covers some of these is not a reason to drop them: see `docs/security.md`.
 """
 
 from __future__ import annotations
@@ -12,15 +19,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from httptools import HttpParserUpgrade, HttpRequestParser
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from groundwire.dialects.error import error_body
 
-_LEAST_GAIN = 2**16  # bytes of a body that must arrive within `read_timeout`, unless it has ended
-_AHEAD = 16  # requests that may be sent ahead on one connection while an earlier one is answered
+_MIN_PROGRESS = 2**16  # bytes of a body that must arrive within `read_timeout`, unless it has ended
+_MAX_AHEAD = 16  # requests that may be sent ahead on one connection while an earlier one is answered
 
-_REFUSALS = {
+_ERRORS = {
     400: ("The request is not valid HTTP/1.1.", "invalid_http"),
     405: ("CONNECT is not allowed here.", "method_not_allowed"),
     408: ("The request took too long to arrive.", "request_timeout"),
@@ -34,7 +41,7 @@ _HOST = re.compile(rb"(?:\[[0-9a-f:.]+\]|[a-z0-9._~!$&'()*+,;=%-]+)(?::[0-9]*)?"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """The limits of a connection. `max_head` is in bytes, of URL and headers together; the times are in seconds.
 
     `read_timeout` is the time for a head to arrive, and for each next 64 KiB of a body; `write_timeout` is how long a
@@ -46,57 +53,80 @@ class Limits:
     write_timeout: float = 600.0
 
 
-def connections_within(limits: Limits) -> type[asyncio.Protocol]:
-    """Return the protocol factory for uvicorn."""
+def connection_factory(limits: ConnectionLimits) -> type[asyncio.Protocol]:
+    """Return the protocol factory for uvicorn's setting `http`."""
     return cast(type[asyncio.Protocol], partial(Connection, limits=limits))
 
 
 class Connection(HttpToolsProtocol):
-    """A connection whose requests arrive in bounded size and time, and whose answers are taken."""
+    """A connection whose requests arrive in bounded size and time, and whose answers are read in bounded time."""
 
-    def __init__(self, *args: Any, limits: Limits, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, limits: ConnectionLimits, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._limits = limits
-        self._head = 0  # bytes that came since the head began which is being read
-        self._is_within = False  # True within a request: some of it has arrived, but not all
+        self.url = b""
+        self._head_bytes = 0  # received since the head began, or since the last piece of the body
+        self._new_bytes = 0  # received since the progress was last checked
+        self._is_receiving = False  # True within a request: some of it has arrived, but not all
         self._is_in_head = False
-        self.parser = cast(HttpRequestParser, _Parser(self))
-        self._refusal = 400
-        self._body = self._body_before = 0  # bytes of the body that is being read, now and when last looked at
-        self._reading: asyncio.TimerHandle | None = None
-        self._writing: asyncio.TimerHandle | None = None
+        self._head_error = 400
+        self._cycles: list[RequestResponseCycle] = []
+        self._read_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
         self._unsent = 0
-        self._earlier: list[RequestResponseCycle] = []  # of those that are answered while the next one is here already
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client is there, and has `read_timeout` for its first request."""
+        """Wait `read_timeout` for the first request."""
         super().connection_made(transport)
-        self._await_more()
+        self._start_read_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Report the disconnection to all requests of the client, not only to the last one."""
-        for timer in (self._reading, self._writing):
+        """Report the disconnection to all active requests; uvicorn reports it to the latest one only."""
+        for timer in (self._read_timer, self._write_timer):
             if timer is not None:
                 timer.cancel()
-        for cycle in self._earlier:
-            _tell(cycle)
+        self._disconnect_cycles()
         super().connection_lost(exc)
 
-    # --- incoming -----------------------------------------------------------------------------------------------------
+    # --- requests -----------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        """Some of a request, all of one, or several."""
-        self._head += len(data)
-        super().data_received(data)
-        if self._head > self._limits.max_head:
+        """Parse a part of a request, a whole one, or several, and check the size and the progress."""
+        self._unset_keepalive_if_required()
+        self._head_bytes += len(data)
+        self._new_bytes += len(data)
+        try:
+            self._parse(memoryview(data))
+        except HttpParserError:
+            self._refuse(self._head_error)
+        if self._head_bytes > self._limits.max_head:
             self._refuse(414 if len(self.url) > self._limits.max_head else 431)
-        elif self._reading is None and (self._is_within or self._is_idle):
-            self._await_more()
+        elif self._read_timer is None and (self._is_receiving or self._is_idle):
+            self._start_read_timer()
+
+    def _parse(self, data: memoryview) -> None:
+        """Parse data, and the head of a request with `Upgrade` a second time without it (RFC 9110, section 7.8)."""
+        while True:
+            try:
+                return self.parser.feed_data(data)
+            except HttpParserUpgrade as upgrade:
+                data = data[upgrade.args[0] :]
+            head = self._head_without_upgrade()
+            self.parser = HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+            self.parser.feed_data(head)
+
+    def _head_without_upgrade(self) -> bytes:
+        version = self.parser.get_http_version().encode()
+        lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
+        lines += (b"%s: %s" % pair for pair in self.headers if pair[0] != b"upgrade")
+        return b"\r\n".join((*lines, b"", b""))
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Begin a request, which has `read_timeout` from its first byte on."""
         super().on_message_begin()
-        self._is_within = self._is_in_head = True
+        self._stop_read_timer()
+        self._is_receiving = self._is_in_head = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header to the request. Trailers of a chunked body are dropped (RFC 9110, section 6.5.1)."""
@@ -104,54 +134,38 @@ class Connection(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Check a head, and start on its request. It is measured only where it may be too large."""
-        if refusal := self._wrong_with_head():
-            self._refusal = refusal
-            raise ValueError(refusal)  # ends the parser and leads to send_400_response
+        """Check a head, and start its request. Raises ValueError to stop the parser."""
+        if error := self._check_head():
+            self._head_error = error
+            raise ValueError(error)
         if self.parser.should_upgrade():
-            return  # the parser reads this request once more
+            return  # `_parse` feeds this head again
         self._is_in_head = False
-        self._head = self._body = self._body_before = 0
-        before, ahead = self.cycle, len(self.pipeline)
+        self._head_bytes = 0
         super().on_headers_complete()
-        if len(self.pipeline) > ahead:
-            self._earlier = [cycle for cycle in (*self._earlier, before) if not cycle.response_complete]
-            if ahead < _AHEAD:
-                self.flow.resume_reading()  # or nobody would notice that the client has gone
+        self._cycles = [*self._active_cycles(), self.cycle]
+        if 0 < len(self.pipeline) <= _MAX_AHEAD:
+            self.flow.resume_reading()  # uvicorn stops reading, and would not notice a disconnection
 
     def on_body(self, body: bytes) -> None:
-        """Some of a body."""
-        self._head = 0
-        self._body += len(body)
+        """Receive a piece of a body."""
+        self._head_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """End a request that has come whole."""
+        """Complete a request."""
         if self.parser.should_upgrade():
             return
-        self._head = 0
-        self._is_within = False
-        if self._reading is not None:
-            self._reading.cancel()
-            self._reading = None
+        self._head_bytes = 0
+        self._is_receiving = False
+        self._stop_read_timer()
         super().on_message_complete()
 
-    @property
-    def _is_idle(self) -> bool:
-        """True if no time limit applies, for instance after blank lines."""
-        return (self.cycle is None or self.cycle.response_complete) and self.timeout_keep_alive_task is None
-
-    def head_without_upgrade(self) -> bytes:
-        """Return the head that was read last without its offer to switch protocols (RFC 9110, section 7.8)."""
-        version = self.parser.get_http_version().encode()
-        lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
-        lines += (b"%s: %s" % pair for pair in self.headers if pair[0] != b"upgrade")
-        return b"\r\n".join((*lines, b"", b""))
-
-    def _wrong_with_head(self) -> int | None:
-        """Return the status that refuses the head, if there is something wrong with it."""
-        if self._head > self._limits.max_head and (status := self._excess()):
-            return status
+    def _check_head(self) -> int | None:
+        """Return the status that refuses the head, or None if it is valid."""
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > self._limits.max_head:
+            return 414 if len(self.url) > self._limits.max_head else 431
         if self.parser.get_method() == b"CONNECT":
             return 405
         hosts = [value for name, value in self.headers if name == b"host"]
@@ -159,119 +173,88 @@ class Connection(HttpToolsProtocol):
             return 400
         return None if hosts or self.parser.get_http_version() == "1.0" else 400
 
-    def _excess(self) -> int | None:
-        """The status that refuses the head, if it is too large."""
-        if len(self.url) > self._limits.max_head:
-            return 414
-        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-        return 431 if size > self._limits.max_head else None
+    # --- time limits --------------------------------------------------------------------------------------------------
 
-    def _await_more(self) -> None:
-        self._reading = self.loop.call_later(self._limits.read_timeout, self._look_for_more)
+    @property
+    def _is_idle(self) -> bool:
+        """True if there is no request and no time limit, for instance after blank lines."""
+        return not self._active_cycles() and self.timeout_keep_alive_task is None
 
-    def _look_for_more(self) -> None:
+    def _start_read_timer(self) -> None:
+        self._new_bytes = 0
+        self._read_timer = self.loop.call_later(self._limits.read_timeout, self._check_progress)
+
+    def _stop_read_timer(self) -> None:
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
+
+    def _check_progress(self) -> None:
         """Close a connection whose request arrives too slowly, unless reading is paused or an answer is in progress."""
-        self._reading = None
+        self._read_timer = None
+        is_ahead = self._head_bytes and self._active_cycles()
         if self.transport.is_closing():
             return
-        gain, self._body_before = self._body - self._body_before, self._body
-        is_early = self.cycle is not None and not self.cycle.response_complete and self._head
-        if self.flow.read_paused or gain >= _LEAST_GAIN or is_early:
-            self._await_more()
-        elif self._is_within:
+        if self.flow.read_paused or self._new_bytes >= _MIN_PROGRESS or is_ahead:
+            self._start_read_timer()
+        elif self._is_receiving:
             self._refuse(408)
         elif self._is_idle:
             self.transport.close()
 
-    # --- outgoing -----------------------------------------------------------------------------------------------------
-
     def pause_writing(self) -> None:
-        """The client takes less than there is for it."""
+        """Wait `write_timeout` for the client to read something."""
         super().pause_writing()
-        if self._writing is None:
-            self._await_taking()
+        self._start_write_timer()
 
     def resume_writing(self) -> None:
-        """It has taken most of it."""
+        """Stop waiting: the client has read most of the data."""
         super().resume_writing()
-        if self._writing is not None:
-            self._writing.cancel()
-            self._writing = None
+        if self._write_timer is not None:
+            self._write_timer.cancel()
 
-    def _await_taking(self) -> None:
+    def _start_write_timer(self) -> None:
         self._unsent = self.transport.get_write_buffer_size()
-        self._writing = self.loop.call_later(self._limits.write_timeout, self._look_for_taking)
+        self._write_timer = self.loop.call_later(self._limits.write_timeout, self._check_reader)
 
-    def _look_for_taking(self) -> None:
-        """Close a connection whose client reads nothing."""
-        self._writing = None
+    def _check_reader(self) -> None:
+        """Abort a connection whose client reads nothing."""
         if self.transport.get_write_buffer_size() < self._unsent:
-            self._await_taking()
+            self._start_write_timer()
         else:
             self.transport.abort()
 
-    # --- rejected -----------------------------------------------------------------------------------------------------
-
-    def send_400_response(self, msg: str) -> None:
-        """Answer invalid HTTP with an error in OpenAI's shape; uvicorn calls this for oversized heads, too."""
-        self._refuse(self._refusal)
+    # --- errors -------------------------------------------------------------------------------------------------------
 
     def cut_off(self) -> None:
         """Close a connection whose answer exceeded the shutdown time."""
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self._active_cycles():
             self._refuse(503)
 
     def _refuse(self, status: int) -> None:
-        """Send an error and close; if another answer has begun, only close."""
+        """Send an error and close; if an answer has begun, only close."""
         if self.transport.is_closing():
             return
-        cycle = self.cycle
-        if cycle is None or not cycle.response_started or cycle.response_complete:
-            text, code = _REFUSALS[status]
-            kind = "invalid_request_error" if status < 500 else "server_error"
-            body = error_body(text.format(max_head=self._limits.max_head), kind, None, code)
-            head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n" % len(body)
-            allow = b"allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n" if status == 405 else b""
-            self.transport.write(STATUS_LINE[status] + head + allow + b"\r\n" + body)
-        for unanswered in (*self._earlier, *([cycle] if cycle else [])):
-            _tell(unanswered)
+        if not any(cycle.response_started for cycle in self._active_cycles()):
+            self.transport.write(_error_response(status, self._limits.max_head))
+        self._disconnect_cycles()
         self.transport.close()
 
+    def _active_cycles(self) -> list[RequestResponseCycle]:
+        """Return the requests that are not answered yet; all but the first were sent ahead."""
+        return [cycle for cycle in self._cycles if not cycle.response_complete]
 
-class _Parser:
-    """A request parser that ignores offers to switch protocols.
-
-    httptools drops the body of a request with `Upgrade` and parses the following bytes as the next request. Such a
-    request is parsed again without the offer, from its head on.
-    """
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._parser = self._new()
-
-    def _new(self) -> HttpRequestParser:
-        parser = HttpRequestParser(self._connection)
-        parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
-        return parser
-
-    def feed_data(self, data: bytes) -> None:
-        """Parse a piece of a request. Raises HttpParserError."""
-        rest = memoryview(data)
-        while True:
-            try:
-                return self._parser.feed_data(rest)
-            except HttpParserUpgrade as upgrade:
-                rest = rest[upgrade.args[0] :]
-            head = self._connection.head_without_upgrade()
-            self._parser = self._new()
-            self._parser.feed_data(head)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._parser, name)
+    def _disconnect_cycles(self) -> None:
+        for cycle in self._active_cycles():
+            cycle.disconnected = True
+            cycle.message_event.set()
 
 
-def _tell(cycle: RequestResponseCycle) -> None:
-    """Notify a request in progress that its client has disconnected."""
-    if not cycle.response_complete:
-        cycle.disconnected = True
-        cycle.message_event.set()
+def _error_response(status: int, max_head: int) -> bytes:
+    """Return an error in OpenAI's shape, and the request to close the connection."""
+    text, code = _ERRORS[status]
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    body = error_body(text.format(max_head=max_head), kind, None, code)
+    head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n" % len(body)
+    allow = b"allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n" if status == 405 else b""
+    return STATUS_LINE[status] + head + allow + b"\r\n" + body

@@ -22,7 +22,7 @@ from groundwire.config import Settings
 from groundwire.container import build_container
 from groundwire.errors import ConfigError
 from groundwire.http.app import build_app
-from groundwire.http.connection import Limits, connections_within
+from groundwire.http.connection import ConnectionLimits, connection_factory
 from groundwire.http.drain import Drain, Server
 from groundwire.http.process_state import new_process_state
 from groundwire.http.reload import Reload, watch_file
@@ -35,16 +35,9 @@ _FILES = 2**16  # if the system sets no limit
 _COLLECT_AFTER = (5_000, 20, 20)  # Python's 700, 10, 10 spends a twentieth of the time and stops all streams for 75 ms
 
 
-_SUPPRESSED = ("without completing response", "Invalid HTTP request", "upgrade request", "No supported WebSocket")
-
-
-class _Quiet(logging.Filter):
-    """Suppress uvicorn's warnings about responses left unfinished because their upstream broke off, and about
-    clients.
-    """
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not any(each in record.getMessage() for each in _SUPPRESSED)
+def _is_not_about_unfinished_response(record: logging.LogRecord) -> bool:
+    """Filter uvicorn's warnings about responses left unfinished because their upstream broke off; ours say why."""
+    return "without completing response" not in record.getMessage()
 
 
 def server(settings: Settings, load: Callable[[], Settings] | None = None, file: Path | None = None) -> Server:
@@ -53,7 +46,7 @@ def server(settings: Settings, load: Callable[[], Settings] | None = None, file:
     `load` reloads the settings; `file` contains them.
     """
     configure_logs(settings.telemetry)
-    logging.getLogger("uvicorn.error").addFilter(_Quiet())
+    logging.getLogger("uvicorn.error").addFilter(_is_not_about_unfinished_response)
     sys.setswitchinterval(_SWITCH_S)
     state, container = new_process_state(settings.server), build_container(settings)
     if container.telemetry.events is not None:
@@ -73,12 +66,12 @@ def _drain(settings: Settings) -> Drain:
 
 def uvicorn_config(app: ASGIApp, settings: ServerSettings) -> uvicorn.Config:
     """Return the configuration of uvicorn: connections with limits, no headers or access log of its making."""
-    limits = Limits(settings.max_head, settings.read_timeout, settings.write_timeout)
+    limits = ConnectionLimits(settings.max_head, settings.read_timeout, settings.write_timeout)
     return uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
-        http=connections_within(limits),
+        http=connection_factory(limits),
         ws="none",
         proxy_headers=False,  # client addresses come from addresses.py
         log_config=None,
