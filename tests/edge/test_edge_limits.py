@@ -198,6 +198,23 @@ def test_a_body_that_keeps_coming_may_take_long(upstream: Upstream, start_proxy)
         assert answered(client).status == 200
 
 
+def test_a_request_has_its_whole_time_on_a_connection_that_waited_for_it(upstream: Upstream, start_proxy) -> None:
+    proxy = start_proxy(server={"read_timeout": "2s"})
+    with RawClient(proxy.port) as client:
+        client.write(b"")
+        time.sleep(1.3)
+        client.write(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(BODY))
+        time.sleep(1.3)
+        client.write(BODY)
+        assert answered(client).status == 200
+
+
+def test_blank_lines_are_bounded_as_heads_are(proxy) -> None:
+    with RawClient(proxy.port) as client:
+        client.write(b"\r\n" * 40_000)
+        assert answered(client).status == 431
+
+
 @pytest.mark.parametrize("sent", [b"", b"\r\n", b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"])
 def test_an_idle_connection_is_closed(start_proxy, sent: bytes) -> None:
     proxy = start_proxy(server={"read_timeout": "200ms", "keep_alive": "0s"})
