@@ -12,11 +12,11 @@ from pathlib import Path
 import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-import groundwire.http.paths  # noqa: F401 - the convertor named text
 from groundwire.config import Settings
 from groundwire.container import Container, build_container
 from groundwire.dialects.chat import CHAT
@@ -31,13 +31,13 @@ from groundwire.errors import ConfigError, UnknownReview
 from groundwire.gateway.estimators import Asker
 from groundwire.http.checks import check_routes
 from groundwire.http.clients import Clients
-from groundwire.http.direct import DirectApp
 from groundwire.http.endpoints import Endpoint, EndpointContext, Handler, MountedEndpoint, alive, fetch_report, ready
 from groundwire.http.errors import ErrorShape
 from groundwire.http.guard import Guard
 from groundwire.http.ollama import ollama_paths
 from groundwire.http.openapi import document
 from groundwire.http.pages.playground import Playground, Services
+from groundwire.http.paths import PathFilter
 from groundwire.http.process_state import ProcessState, new_process_state
 from groundwire.wire import Call, Reply
 
@@ -87,10 +87,9 @@ def build_app(
         endpoint = Endpoint(context, dialect.path, lambda call, _: completions.complete(dialect, call), dialect.error)
         return Route(dialect.path, endpoint, methods=["POST"])
 
-    return DirectApp(
-        always,
-        direct=[completion(dialect) for dialect in DIALECTS if not dialect.native],
+    app = Starlette(
         routes=[
+            *(completion(dialect) for dialect in DIALECTS if not dialect.native),
             *(at(path, handle, method, error=ollama_error) for path, method, handle in ollama_paths(container)),
             at("/v1/embeddings", lambda call, _: passage.by_model("embeddings", call), "POST"),
             at(count, lambda call, _: passage.by_model("count_tokens", call), "POST", error=MESSAGES.error),
@@ -116,9 +115,12 @@ def build_app(
             open_at("/openapi.json", document(), "GET"),
             *(agents.routes if agents else ()),
         ],
+        middleware=[Middleware(PathFilter, context=always)],
         exception_handlers={HTTPException: _http_error},
         lifespan=partial(_lifespan, container, agents),
     )
+    app.router.redirect_slashes = False  # the redirect would contain a host that the client chose
+    return app
 
 
 def _guard(settings: Settings, container: Container) -> Guard | None:
