@@ -329,9 +329,9 @@ def list_keys(
     from rich.console import Console
     from rich.table import Table
 
-    from groundwire.http.clients import known_of, read_clients
+    from groundwire.http.clients import public_fields, read_clients
 
-    known = {client.name: known_of(client) for client in read_clients(_key_file(file, config))}
+    known = {client.name: public_fields(client) for client in read_clients(_key_file(file, config))}
     if as_json:
         typer.echo(json.dumps(known, indent=2))
         return

@@ -20,10 +20,10 @@ def test_keys_come_from_settings_a_file_and_a_variable(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text(f"# reviewers\n\nben: bens-key-that-is-long\ncleo: {DIGEST.replace('a', 'A')}\n")
     keys = read_keys({"ann": DIGEST.upper().replace("SHA", "sha")}, file, "the-key-in-a-variable")
-    assert keys.who("bens-key-that-is-long") == "ben"
-    assert keys.who("the-key-in-a-variable") == "admin"
-    assert keys.who(KEY) in ("ann", "cleo")
-    assert keys.who("") is None
+    assert keys.find_admin("bens-key-that-is-long") == "ben"
+    assert keys.find_admin("the-key-in-a-variable") == "admin"
+    assert keys.find_admin(KEY) in ("ann", "cleo")
+    assert keys.find_admin("") is None
     assert "long" not in repr(keys)
 
 

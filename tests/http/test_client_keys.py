@@ -37,7 +37,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def who(clients: Clients, key: str) -> str | None:
-    client = asyncio.run(clients.who(key))
+    client = asyncio.run(clients.find(key))
     return client.name if client else None
 
 

@@ -10,7 +10,7 @@ from starlette.types import Scope
 Network = IPv4Network | IPv6Network
 
 
-def address_of(scope: Scope) -> str:
+def client_address(scope: Scope) -> str:
     """Return the address of the connection, "" where it has none (a Unix socket)."""
     client = scope.get("client")
     return str(client[0]) if client else ""
@@ -21,7 +21,7 @@ def forwarded_address(scope: Scope, trusted: Sequence[Network]) -> str:
 
     The header is used only if the connection comes from a trusted proxy, because anybody can write one.
     """
-    address = address_of(scope)
+    address = client_address(scope)
     values = (value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"x-forwarded-for")
     for each in reversed([entry for value in values for entry in value.split(",")]):
         if not _is_in(address, trusted):

@@ -24,12 +24,12 @@ AdminHandler = Callable[[Call, Mapping[str, str], str], Awaitable[Reply]]
 
 @dataclass(frozen=True, slots=True)
 class AdminKeys:
-    """The admins by name, each with the SHA-256 digest of a key; keys themselves are not kept."""
+    """The names of the admins, each with the SHA-256 digest of a key; keys themselves are not stored."""
 
     digests: Mapping[str, bytes]
 
-    def who(self, key: str) -> str | None:
-        """The admin whose key this is. Every digest is compared, each in constant time."""
+    def find_admin(self, key: str) -> str | None:
+        """Return the admin whose key this is, or None. Every digest is compared, each in constant time."""
         given = digest_of(key)
         found = [name for name, digest in self.digests.items() if is_same(given, digest)]
         return found[0] if found else None
@@ -66,19 +66,19 @@ def _digest(written: str) -> bytes | None:
     return read_digest(written) or (digest_of(written) if len(written) >= _SHORTEST_KEY else None)
 
 
-def admins_only(keys: AdminKeys, handle: AdminHandler, failed: FailedAttempts | None = None) -> Handler:
-    """Admit those who bring an admin key as `Authorization: Bearer …`.
+def require_admin(keys: AdminKeys, handle: AdminHandler, failed: FailedAttempts | None = None) -> Handler:
+    """Require an admin key, sent as `Authorization: Bearer …`.
 
-    All others are refused with NotAdmin, and after several wrong keys with TooManyRequests.
+    Other calls are refused with NotAdmin, and after several wrong keys with TooManyRequests.
     """
 
     failed = failed or FailedAttempts(free=FREE_REQUESTS)
 
     async def handler(call: Call, params: Mapping[str, str]) -> Reply:
         key = bearer(header(call.headers, b"authorization"))
-        who = failed.authenticate(key, call.address, keys.who) if key else None
+        who = failed.authenticate(key, call.address, keys.find_admin) if key else None
         if who is None:
-            raise NotAdmin("This needs an admin key, sent as 'Authorization: Bearer …'.")
+            raise NotAdmin("An admin key is required, sent as 'Authorization: Bearer …'.")
         return await handle(call, params, who)
 
     return handler
@@ -110,7 +110,7 @@ class Sessions:
 
         Raises TooManyRequests after wrong keys.
         """
-        who = self._failed.authenticate(key, address, self._keys.who)
+        who = self._failed.authenticate(key, address, self._keys.find_admin)
         if who is None:
             return None
         self._failed.forget(address)
@@ -144,14 +144,14 @@ class Sessions:
 
 
 def cookie(headers: Headers, name: str) -> str:
-    """The value of a cookie, or "" when it was not sent."""
+    """Return the value of a cookie, or "" when it was not sent."""
     sent = b"; ".join(value for found, value in headers if found == b"cookie").decode("latin-1")
     pairs = (each.strip().partition("=") for each in sent.split(";"))
     return next((value for found, _, value in pairs if found == name), "")
 
 
 def set_cookie(name: str, value: str, *, secure: bool, lasts: float | None = None) -> tuple[bytes, bytes]:
-    """The header that sets a cookie which scripts cannot read and other sites cannot send; `lasts` is in seconds."""
+    """Return the header of a cookie that scripts cannot read and other sites cannot send; `lasts` is in seconds."""
     age = "" if lasts is None else f"; Max-Age={int(lasts)}"
     header = f"{name}={value}; Path=/; HttpOnly; SameSite=Strict{age}{'; Secure' if secure else ''}"
     return b"set-cookie", header.encode("latin-1")

@@ -30,7 +30,7 @@ def admin_routes(
     metrics: Metrics | None = None,
     memory: FactStore | None = None,
 ) -> tuple[tuple[str, str, Handler], ...]:
-    """Path, method and handler of the API and the pages for admins. Raises ConfigError when a key cannot be read.
+    """Return path, method and handler of the API and the pages for admins. Raises ConfigError for an unreadable key.
 
     `default_secret` signs sessions if the settings name no secret.
     """

@@ -203,11 +203,11 @@ class Agents:
 
 
 def _agents(settings: Settings, container: Container, context: EndpointContext) -> Agents | None:
-    """The MCP server, where it is switched on. Raises ConfigError when its extra is not installed."""
+    """Build the MCP server, if enabled. Raises ConfigError when its extra is not installed."""
     if not settings.mcp.enabled:
         return None
     try:
-        from groundwire.http.mcp import check_call, mcp_server, mounted
+        from groundwire.http.mcp import check_call, mcp_app, mcp_server
     except ImportError as error:
         raise ConfigError(["mcp.enabled: it needs groundwire[mcp], which is not installed"]) from error
     server, max_body = mcp_server(container.checks), min(settings.server.max_body, settings.mcp.max_body)
@@ -215,14 +215,14 @@ def _agents(settings: Settings, container: Container, context: EndpointContext) 
         Route(
             route.path, MountedEndpoint(context, route.path, route.app, max_body, check_call), methods=["POST"]
         )  # GET would wait for news that never come
-        for route in mounted(server, settings.mcp).routes
+        for route in mcp_app(server, settings.mcp).routes
         if isinstance(route, Route)
     )
     return Agents(routes, server.session_manager.run)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """A path or method that there is not, in OpenAI's shape."""
+    """Render an unknown path or method as an error in OpenAI's shape."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for that class only
     code = {404: "unknown_url", 405: "method_not_allowed"}.get(error.status_code)
     body = error_body(f"{error.detail} ({request.method} {request.url.path})", "invalid_request_error", None, code)

@@ -40,10 +40,10 @@ class FailedAttempts:
         self._by_key: _Failures = TTLCache(_MAX_REMEMBERED, _REMEMBERED_S, clock)
         self._accepted: TTLCache[tuple[str, str], bool] = TTLCache(_MAX_REMEMBERED, _ACCEPTED_S, clock)
 
-    def authenticate(self, key: str, address: str, who: Callable[[str], T | None]) -> T | None:
-        """Return whose key this is by `who`, and count it where it is nobody's. Raises TooManyRequests."""
+    def authenticate(self, key: str, address: str, find: Callable[[str], T | None]) -> T | None:
+        """Return the owner of a key by `find`, or count a failed attempt and return None. Raises TooManyRequests."""
         self.check(address, key)
-        found = who(key)
+        found = find(key)
         if found is None:
             self.add(address, key)
         else:

@@ -35,12 +35,12 @@ class AuditedHistory:
     memory: FactStore | None = None
 
     async def queue(self, who: str, wanted: Wanted, after: int | None = None, limit: int = 50) -> Page[Finding]:
-        """The findings that are wanted, newest first."""
+        """Return the findings that match, newest first."""
         await self._note(who, "list", _described(wanted), wanted.subject)
         return await self.history.reviews.page(wanted, after, limit)
 
     async def finding(self, who: str, id_: int) -> tuple[Finding, tuple[Decided, ...]] | None:
-        """A finding with all decisions that were made on it, oldest first; None when there is none."""
+        """Return a finding with all decisions on it, oldest first, or None if there is no such finding."""
         found = await self.history.reviews.get(id_)
         if found is None:
             return None
@@ -48,7 +48,7 @@ class AuditedHistory:
         return found, await self.history.reviews.decisions(id_)
 
     async def exchange(self, who: str, id_: str) -> tuple[Stored, tuple[Finding, ...]] | None:
-        """An exchange with its findings in the order of the answer; None when there is none."""
+        """Return an exchange with its findings in the order of the answer, or None if there is no such exchange."""
         found = await self.history.exchanges.get(id_)
         if found is None:
             return None
@@ -56,7 +56,7 @@ class AuditedHistory:
         return found, await self.history.reviews.of_exchange(id_)
 
     async def exchanges(self, who: str, query: Query, after: int | None, limit: int) -> Page[Summary]:
-        """The exchanges that a query asks for, newest first."""
+        """Return the exchanges that match a query, newest first."""
         await self._note(who, "search" if query.text else "list", _described(query), query.subject)
         return await self.history.exchanges.page(query, after, limit)
 
@@ -88,7 +88,7 @@ class AuditedHistory:
         return found
 
     async def export(self, who: str, wanted: Wanted) -> AsyncIterator[Finding]:
-        """All findings that are wanted, newest first, read as they are taken."""
+        """Iterate over the findings that match, newest first; they are read lazily."""
         await self._note(who, "export", _described(wanted), wanted.subject)
         return self.history.reviews.export(wanted)
 
@@ -107,11 +107,11 @@ class AuditedHistory:
         await self._note(who, "list", "figures of subjects")
 
     async def daily(self, by: By, since: date, until: date, *, key: str | None = None) -> tuple[Trend, ...]:
-        """Figures per day and key, oldest first."""
+        """Return figures per day and key, oldest first."""
         return await self.history.trends.daily(by, since, until, key=key)
 
     async def totals(self, by: By, since: date, until: date, *, limit: int = 100) -> tuple[tuple[str, Figures], ...]:
-        """Figures per key over all these days, those with the most exchanges first."""
+        """Return figures per key over all these days, those with the most exchanges first."""
         return await self.history.trends.totals(by, since, until, limit=limit)
 
     async def precision(self, since: float | None = None) -> tuple[Precision, ...]:

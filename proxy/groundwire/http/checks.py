@@ -30,19 +30,19 @@ M = TypeVar("M", bound=Check)
 
 
 def check_routes(checks: Checks) -> tuple[tuple[str, str, Handler], ...]:
-    """Path below `/v1/grounding`, method and handler of each of them."""
+    """Return path below `/v1/grounding`, method and handler of each check."""
     return (
         ("/verify", "POST", _answer(checks)),
-        ("/claims", "POST", _posted(TextCheck, checks.claims)),
-        ("/claim", "POST", _posted(ClaimCheck, checks.claim)),
-        ("/evidence", "POST", _posted(EvidenceCheck, checks.evidence)),
-        ("/trace", "POST", _owned(TraceCheck, checks.trace)),
-        ("/memory", "POST", _owned(MemoryCheck, checks.remember)),
+        ("/claims", "POST", _check_handler(TextCheck, checks.claims)),
+        ("/claim", "POST", _check_handler(ClaimCheck, checks.claim)),
+        ("/evidence", "POST", _check_handler(EvidenceCheck, checks.evidence)),
+        ("/trace", "POST", _tenant_check_handler(TraceCheck, checks.trace)),
+        ("/memory", "POST", _tenant_check_handler(MemoryCheck, checks.remember)),
         ("/memory", "GET", _stored(checks)),
     )
 
 
-def _posted(shape: type[M], run: Callable[[M, Asker], Awaitable[Mapping[str, Any]]]) -> Handler:
+def _check_handler(shape: type[M], run: Callable[[M, Asker], Awaitable[Mapping[str, Any]]]) -> Handler:
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:
         check = await parsed(call.body, lambda: read_check(shape, call.body))
         caller = Asker.of(getattr(check, "model", ""), call.headers)
@@ -61,7 +61,7 @@ def _answer(checks: Checks) -> Handler:
     return handle
 
 
-def _owned(shape: type[M], run: Callable[[M, Asker, str], Awaitable[Mapping[str, Any]]]) -> Handler:
+def _tenant_check_handler(shape: type[M], run: Callable[[M, Asker, str], Awaitable[Mapping[str, Any]]]) -> Handler:
     """Return the handler of a check of which something is kept for the tenant."""
 
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:

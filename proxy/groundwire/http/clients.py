@@ -64,7 +64,7 @@ class Clients:
         self._seen = _fingerprint(file)
         self._by_digest = _by_digest(read_clients(file))
 
-    async def who(self, key: str) -> Client | None:
+    async def find(self, key: str) -> Client | None:
         """Return the client of a key.
 
         It is looked up by its digest; timing reveals nothing useful, because a guessed beginning of a digest leads to
@@ -72,12 +72,12 @@ class Clients:
         """
         if self._clock() >= self._next_look:
             self._next_look = self._clock() + _LOOK_EVERY_S
-            await asyncio.to_thread(self._look)
+            await asyncio.to_thread(self._reload)
         digest = digest_of(key)
         found = self._by_digest.get(digest)
         return found if found is not None and is_same(found.digest, digest) else None
 
-    def _look(self) -> None:
+    def _reload(self) -> None:
         seen = _fingerprint(self._file)
         if seen == self._seen and self.problem is None:
             return
@@ -93,7 +93,7 @@ class Clients:
 
 
 def read_clients(file: Path) -> tuple[Client, ...]:
-    """The clients of a file. Raises ConfigError, with every line that makes no sense."""
+    """Read the clients of a file. Raises ConfigError, with every invalid line."""
     problems: list[str] = []
     clients: dict[str, Client] = {}
     for name, written in named_lines(file, SETTING, problems):
@@ -164,7 +164,7 @@ def create_key(file: Path, name: str, limits: Limits, now: datetime, lasts: floa
     expires = datetime.fromtimestamp(now.timestamp() + lasts, UTC) if lasts else None
     key = _PREFIX + secrets.token_urlsafe(32)
     client = Client(name, digest_of(key), limits, now, expires)
-    with _rewriting(file) as lines:
+    with _rewrite(file) as lines:
         if lines and any(each.name == name for each in read_clients(file)):
             raise GroundwireError(f"{file}: there is a key '{name}' already; revoke it, or choose another name")
         lines += [_line(client)] if lines else [_HEADING, _line(client)]
@@ -173,14 +173,14 @@ def create_key(file: Path, name: str, limits: Limits, now: datetime, lasts: floa
 
 def revoke_key(file: Path, name: str) -> None:
     """Revoke a key. Raises GroundwireError when there is none of that name."""
-    with _rewriting(file) as lines:
+    with _rewrite(file) as lines:
         others = [line for line in lines if line.partition(":")[0].strip() != name]
         if len(others) == len(lines):
             raise GroundwireError(f"{file}: there is no key '{name}'")
         lines[:] = others
 
 
-def known_of(client: Client) -> dict[str, int | str | None]:
+def public_fields(client: Client) -> dict[str, int | str | None]:
     """Return the properties of a client except its name and digest, as in its line."""
     return {
         "requests_per_minute": client.limits.requests_per_minute,
@@ -191,7 +191,7 @@ def known_of(client: Client) -> dict[str, int | str | None]:
 
 
 def _line(client: Client) -> str:
-    details = "".join(f" {name}={value}" for name, value in known_of(client).items() if value is not None)
+    details = "".join(f" {name}={value}" for name, value in public_fields(client).items() if value is not None)
     return f"{client.name}: {write_digest(client.digest)}{details}\n"
 
 
@@ -200,8 +200,8 @@ def _written(moment: datetime) -> str:
 
 
 @contextmanager
-def _rewriting(file: Path) -> Iterator[list[str]]:
-    """The lines of a file, written back whole and at once; who else would write meanwhile waits."""
+def _rewrite(file: Path) -> Iterator[list[str]]:
+    """Yield the lines of a file and write them back in one step; other writers wait."""
     file = file.resolve()
     folder = os.open(file.parent, os.O_RDONLY)
     try:

@@ -17,10 +17,10 @@ from groundwire.dialects.error import openai_error
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.errors import JobsUnavailable, ReportUnavailable, RequestError, StoreUnavailable, UnknownReport
 from groundwire.gateway.bodies import parsed
-from groundwire.http.addresses import Network, address_of, forwarded_address
+from groundwire.http.addresses import Network, client_address, forwarded_address
 from groundwire.http.admission import Admission, Slot
 from groundwire.http.errors import JSON, ErrorShape, error_reply, unexpected_reply
-from groundwire.http.exchange import TENANT, ClientGone, cancelled_when_gone, read_call, send_reply, stated_length
+from groundwire.http.exchange import TENANT, ClientGone, cancel_on_disconnect, declared_length, read_call, send_reply
 from groundwire.http.guard import Guard
 from groundwire.http.process_state import ProcessState
 from groundwire.telemetry import Served, Telemetry
@@ -69,7 +69,7 @@ class BaseEndpoint(ABC):
         telemetry, headers = self._context.telemetry, tuple(scope["headers"])
         with telemetry.server_span(scope["method"], self._route, headers, traced=not self._is_quiet) as request:
             try:
-                reply = await self._guarded(scope, receive, send, request)
+                reply = await self._authenticate(scope, receive, send, request)
                 outcome = _outcome(reply)
                 request.answered(reply.status)
             except ClientGone:
@@ -91,12 +91,12 @@ class BaseEndpoint(ABC):
             return logging.INFO if failed or (isinstance(status, int) and status >= 400) else logging.DEBUG
         return logging.WARNING if failed else logging.INFO
 
-    async def _guarded(self, scope: Scope, receive: Receive, send: Send, request: Served) -> Reply:
+    async def _authenticate(self, scope: Scope, receive: Receive, send: Send, request: Served) -> Reply:
         """Authenticate the request and answer it; the client's name is added to logs and spans."""
         if self._context.guard is None:
             return await self._answer(scope, receive, send)
         try:
-            authenticated = await self._context.guard.admit(scope["headers"], address_of(scope))
+            authenticated = await self._context.guard.admit(scope["headers"], client_address(scope))
         except RequestError as error:
             return await self._refuse(error, send)
         bind_contextvars(client=authenticated.client)
@@ -110,11 +110,11 @@ class BaseEndpoint(ABC):
         """Send the reply and return it. Raises RequestError only after the reply has begun."""
 
     async def _refuse(self, error: RequestError, send: Send) -> Reply:
-        reply = self._refusal(error)
+        reply = self._error_reply(error)
         await send_reply(reply, send, self._context.keepalive)
         return reply
 
-    def _refusal(self, error: RequestError) -> Reply:
+    def _error_reply(self, error: RequestError) -> Reply:
         """Return the reply for an error; its text for the operator is added to the log line of the request."""
         if (request := served()) is not None:
             request.told.update(error=type(error).__name__, reason=error.operator)
@@ -122,7 +122,7 @@ class BaseEndpoint(ABC):
 
 
 class Endpoint(BaseEndpoint):
-    """A path with a handler: read the call, handle it, send the reply."""
+    """A path with a handler for its calls."""
 
     def __init__(self, context: EndpointContext, route: str, handle: Handler, shape: ErrorShape = openai_error) -> None:
         super().__init__(context, route, shape)
@@ -132,10 +132,10 @@ class Endpoint(BaseEndpoint):
         slot = Slot(self._context.admission)
         try:
             try:
-                call = await self._received(scope, receive, slot)
+                call = await self._receive_call(scope, receive, slot)
             except RequestError as error:
                 return await self._refuse(error, send)
-            async with cancelled_when_gone(receive):
+            async with cancel_on_disconnect(receive):
                 params = {name: unquote(value) for name, value in scope.get("path_params", {}).items()}
                 reply = await self._reply(call, params)
                 await send_reply(reply, send, self._context.keepalive)
@@ -143,9 +143,9 @@ class Endpoint(BaseEndpoint):
         finally:
             slot.leave()
 
-    async def _received(self, scope: Scope, receive: Receive, slot: Slot) -> Call:
-        """The call, once there is a slot for it. Raises TooBusy, BodyTooLarge and ClientGone."""
-        await slot.enter(stated_length(scope, self._context.max_body))
+    async def _receive_call(self, scope: Scope, receive: Receive, slot: Slot) -> Call:
+        """Wait for a slot and read the call. Raises TooBusy, BodyTooLarge and ClientGone."""
+        await slot.enter(declared_length(scope, self._context.max_body))
         call = await read_call(scope, receive, self._context.max_body)
         slot.shrink(len(call.body))
         return call
@@ -154,16 +154,17 @@ class Endpoint(BaseEndpoint):
         try:
             return await self._handle(call, params)
         except RequestError as error:
-            return self._refusal(error)
+            return self._error_reply(error)
         except Exception:
             log.exception("request.failed", route=self._route)
             return unexpected_reply(self._shape)
 
 
 class MountedEndpoint(BaseEndpoint):
-    """A path of an ASGI application that is not ours, which parses the body on the event loop.
+    """A path of a library's ASGI application, which parses the body on the event loop.
 
-    It is given the whole body, of at most `max_body` bytes, once `check` has raised no RequestError for it.
+    The application gets the whole body, of at most `max_body` bytes, after `check` has accepted it. `check` raises
+    RequestError for a body that would hold the event loop.
     """
 
     def __init__(
@@ -184,7 +185,7 @@ class MountedEndpoint(BaseEndpoint):
 
         slot = Slot(self._context.admission)
         try:
-            await slot.enter(stated_length(scope, self._max_body))
+            await slot.enter(declared_length(scope, self._max_body))
             body = (await read_call(scope, receive, self._max_body)).body
             slot.shrink(len(body))
             await parsed(body, lambda: self._check(body))

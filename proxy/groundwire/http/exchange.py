@@ -1,6 +1,7 @@
-"""One HTTP exchange with a client: its body read, its reply sent as it comes, its going away noticed.
+"""Read the body of a request, send the reply, and notice a disconnection of the client.
 
-Written on plain ASGI: Starlette's Request and StreamingResponse would cost as much as all the rest of the forwarding.
+Written on plain ASGI: Starlette's StreamingResponse would start a task group and a second task for every reply, and
+knows neither keep-alive comments nor a limit for bodies.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from starlette.types import Receive, Scope, Send
 
 from groundwire.errors import BodyTooLarge, RequestError
-from groundwire.http.addresses import address_of
+from groundwire.http.addresses import client_address
 from groundwire.offload import joined
 from groundwire.wire import Call, Chunks, Headers, Reply
 
@@ -25,10 +26,10 @@ _AT_LEAST_S = 0.01  # minimum duration of an exchange before its client is watch
 
 
 class ClientGone(Exception):
-    """The client went away before it had its reply."""
+    """The client has disconnected before its reply was sent."""
 
 
-def stated_length(scope: Scope, max_body: int) -> int:
+def declared_length(scope: Scope, max_body: int) -> int:
     """Return the declared length of the body, `max_body` if unknown. Raises BodyTooLarge."""
     length = is_chunked = None
     for name, value in scope["headers"]:
@@ -46,7 +47,7 @@ def stated_length(scope: Scope, max_body: int) -> int:
 
 
 async def read_call(scope: Scope, receive: Receive, max_body: int) -> Call:
-    """The request as a call, its target below `/v1`. Raises BodyTooLarge, and ClientGone."""
+    """Read the request as a call, its target below `/v1`. Raises BodyTooLarge, and ClientGone."""
     headers: Headers = tuple((name.lower(), value) for name, value in scope["headers"])
     body: list[bytes] = []
     size, more = 0, True
@@ -61,10 +62,10 @@ async def read_call(scope: Scope, receive: Receive, max_body: int) -> Call:
         if size > max_body:
             raise _too_large(max_body)
     raw, tenant = await joined(body, size), scope.get(TENANT, "")
-    return Call(scope["method"], target_of(scope), headers, raw, tenant=tenant, address=address_of(scope))
+    return Call(scope["method"], request_target(scope), headers, raw, tenant=tenant, address=client_address(scope))
 
 
-def target_of(scope: Scope) -> str:
+def request_target(scope: Scope) -> str:
     """Return the path that the request was routed by, and the query as the client wrote it, less the leading `/v1`."""
     path = scope["path"].removeprefix("/v1")
     query = scope["query_string"].decode("latin-1")
@@ -72,7 +73,7 @@ def target_of(scope: Scope) -> str:
 
 
 @asynccontextmanager
-async def cancelled_when_gone(receive: Receive) -> AsyncIterator[None]:
+async def cancel_on_disconnect(receive: Receive) -> AsyncIterator[None]:
     """Cancel the enclosed work when the client disconnects, and raise ClientGone.
 
     To be entered once the body has been read: from then on the only message from a client is its disconnection. Work of

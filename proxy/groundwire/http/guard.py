@@ -18,8 +18,8 @@ from groundwire.storage.limits import Limiter, Turn
 from groundwire.upstream.headers import KEYS
 from groundwire.wire import Headers
 
-_NONE = "You need an API key of this proxy, sent as 'Authorization: Bearer …' or 'x-api-key: …'."
-_WRONG = "Incorrect API key provided: it is none of this proxy's, or none any more."
+_NONE = "An API key of this proxy is required, sent as 'Authorization: Bearer …' or 'x-api-key: …'."
+_WRONG = "Incorrect API key provided: this proxy does not know it, or it has been revoked."
 _EXPIRED = "Your API key has expired."
 
 
@@ -27,7 +27,7 @@ Tenants = Callable[[str], str]
 """Return the tenant of a client by the client's name."""
 
 
-def tenant_each(client: str) -> str:
+def own_tenant(client: str) -> str:
     """Return the client's own name: each is a tenant by itself."""
     return client
 
@@ -69,9 +69,9 @@ class AuthenticatedRequest:
 
 
 class Guard:
-    """Admits requests with a valid key, within its limits."""
+    """Authenticate requests by their keys and apply the limits of their clients."""
 
-    def __init__(self, clients: Clients, limiter: Limiter, tenants: Tenants = tenant_each) -> None:
+    def __init__(self, clients: Clients, limiter: Limiter, tenants: Tenants = own_tenant) -> None:
         self._clients = clients
         self._limiter = limiter
         self._tenants = tenants
@@ -89,22 +89,22 @@ class Guard:
         forwarded = tuple(pair for pair in lowered if pair[0] not in KEYS)
         return AuthenticatedRequest(client.name, self._tenants(client.name), forwarded, turn, self._limiter)
 
-    async def _client(self, shown: Headers, address: str) -> Client:
-        """Return whose key is among those that are shown: SDKs send others with it, or send it twice.
+    async def _client(self, keys: Headers, address: str) -> Client:
+        """Return the client of the first valid key: SDKs send several headers with keys, or the same one twice.
 
-        A good key never has to wait: it has 256 random bits, which nobody guesses. Those who send wrong keys do.
+        Requests with a valid key are never throttled: it has 256 random bits, which nobody guesses.
         """
         expired, key = False, ""
-        for name, value in shown:
+        for name, value in keys:
             key = bearer(value) or "" if name == b"authorization" else value.decode("latin-1").strip()
-            client = await self._clients.who(key) if key else None
+            client = await self._clients.find(key) if key else None
             if client is not None and not client.is_expired(datetime.now(UTC)):
                 return client
             expired = expired or client is not None
         if key:
             self._failed.check(address, key)
             self._failed.add(address, key)
-        raise UnknownKey(_EXPIRED if expired else _WRONG if shown else _NONE)
+        raise UnknownKey(_EXPIRED if expired else _WRONG if keys else _NONE)
 
     def degraded(self) -> tuple[tuple[str, str], ...]:
         """Return the degraded parts, each with its reason."""
@@ -136,7 +136,7 @@ def _too_many(turn: Turn) -> TooManyRequests:
 
 
 def _span(seconds: float) -> str:
-    """A time as OpenAI's servers write it: 120ms, 1.5s, 1m0s."""
+    """Return a time in the format of OpenAI's servers: 120ms, 1.5s, 1m0s."""
     if seconds < 1:
         return f"{math.ceil(seconds * 1000)}ms"
     if seconds < 60:

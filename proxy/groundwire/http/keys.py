@@ -18,7 +18,7 @@ _DIGEST = re.compile(r"sha256:([0-9a-f]{64})", re.IGNORECASE)
 
 
 def digest_of(key: str) -> bytes:
-    """The digest by which a key is known."""
+    """Return the digest of a key."""
     return sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -28,18 +28,18 @@ def is_same(one: bytes, other: bytes) -> bool:
 
 
 def read_digest(written: str) -> bytes | None:
-    """The digest that is written as `sha256:` and 64 hexadecimal digits, or None."""
+    """Parse a digest written as `sha256:` and 64 hexadecimal digits; None for anything else."""
     match = _DIGEST.fullmatch(written)
     return bytes.fromhex(match[1]) if match else None
 
 
 def write_digest(digest: bytes) -> str:
-    """A digest as files hold it."""
+    """Return a digest in the format of files."""
     return f"sha256:{digest.hex()}"
 
 
 def bearer(authorization: bytes | None) -> str | None:
-    """The key in a header `Authorization: Bearer …`, or None when it holds no such thing."""
+    """Return the key in a header `Authorization: Bearer …`, or None for any other value."""
     scheme, _, key = (authorization or b"").decode("latin-1").partition(" ")
     return key.strip() if scheme.lower() == "bearer" else None
 

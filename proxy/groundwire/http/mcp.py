@@ -56,7 +56,7 @@ def mcp_server(checks: Checks) -> MCPServer:
         """Check whether evidence supports or contradicts one claim, with the information in bits and the evidence
         found.
         """
-        with _errors_to_agent():
+        with _request_errors_as_tool_errors():
             body = dumps({"claim": claim, "evidence": evidence, "confidence": confidence})
             check = await parsed(body, lambda: read_check(ClaimCheck, body))
             return dict(await checks.claim(check, Asker()))
@@ -70,7 +70,7 @@ def mcp_server(checks: Checks) -> MCPServer:
     ) -> dict[str, Any]:
         """Split an answer into claims and check whether the context supports or contradicts each of them."""
         body = dumps({"answer": text, "sources": [{"text": each} for each in context], "question": question})
-        with _errors_to_agent():
+        with _request_errors_as_tool_errors():
             check, request = await parsed(body, lambda: read_answer_check(body, {}, _tenant(call)))
             report: dict[str, Any] = loads(await checks.answer(check, request, Asker()))
             return report
@@ -85,17 +85,17 @@ def mcp_server(checks: Checks) -> MCPServer:
     ) -> dict[str, Any]:
         """Check whether each step follows from the context and earlier steps, and the answer from all of them."""
         body = dumps({"steps": steps, "context": context, "answer": answer, "question": question})
-        with _errors_to_agent():
+        with _request_errors_as_tool_errors():
             check = await parsed(body, lambda: read_check(TraceCheck, body))
             return dict(await checks.audit(check, Asker(), _tenant(call)))
 
     return server
 
 
-def mounted(server: MCPServer, settings: Mcp) -> Starlette:
-    """The server as an application that answers at `PATH`; any replica can answer any call.
+def mcp_app(server: MCPServer, settings: Mcp) -> Starlette:
+    """Return the server as an ASGI application at `PATH`; any replica can answer any call.
 
-    Whoever mounts it enters `server.session_manager.run()` for as long as it is to answer.
+    It works only within `server.session_manager.run()`.
     """
     security = TransportSecuritySettings(
         allowed_hosts=list(settings.allowed_hosts), allowed_origins=list(settings.allowed_origins)
@@ -118,8 +118,8 @@ def _tenant(call: Context) -> str:
 
 
 @contextmanager
-def _errors_to_agent() -> Iterator[None]:
-    """Return request errors to the agent; of any other failure it learns only that it happened."""
+def _request_errors_as_tool_errors() -> Iterator[None]:
+    """Return request errors to the agent; the text of other errors is not disclosed."""
     try:
         yield
     except RequestError as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from groundwire.config import Settings
 from groundwire.errors import ConfigError
-from groundwire.http.admin import admins_only, read_keys
+from groundwire.http.admin import read_keys, require_admin
 from groundwire.http.endpoints import Handler
 from groundwire.telemetry.exposition import written
 from groundwire.telemetry.metrics import Metrics
@@ -35,4 +35,4 @@ def metrics_handler(metrics: Metrics, settings: Settings, environ: Mapping[str, 
     keys = read_keys(admin.keys, file, environ.get(admin.key_env))
     if not keys.digests:
         raise ConfigError(["telemetry.metrics_access: admin: there is no admin key"])
-    return admins_only(keys, lambda call, params, _: answer(call, params))
+    return require_admin(keys, lambda call, params, _: answer(call, params))

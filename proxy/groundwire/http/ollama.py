@@ -14,7 +14,7 @@ _EMBEDDINGS = ("/api/embed", "/api/embeddings")
 
 
 def ollama_paths(container: Container) -> Iterator[tuple[str, str | None, Handler]]:
-    """Every path of it, with its method (None: any) and handler; none at all where no upstream is an Ollama."""
+    """Yield each path with its method (None: any) and handler; nothing if no upstream is an Ollama."""
     router = container.passage.router.ollamas()
     if router is None:
         return

@@ -167,7 +167,7 @@ def _operation(each: Operation, refs: Mapping[Any, dict[str, Any]]) -> dict[str,
             **{str(status): {"description": _ERRORS[status], "content": failed} for status in each.errors},
         },
     }
-    if parameters := [*_in_path(each.path), *_in_query(each)]:
+    if parameters := [*_path_parameters(each.path), *_query_parameters(each)]:
         operation["parameters"] = parameters
     if each.body:
         content = {"application/json": {"schema": refs[each.body, "validation"]}}
@@ -183,12 +183,12 @@ def _operation(each: Operation, refs: Mapping[Any, dict[str, Any]]) -> dict[str,
     return operation
 
 
-def _in_path(path: str) -> list[dict[str, Any]]:
+def _path_parameters(path: str) -> list[dict[str, Any]]:
     names = (part[1:-1] for part in path.split("/") if part.startswith("{"))
     return [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
 
 
-def _in_query(each: Operation) -> list[dict[str, Any]]:
+def _query_parameters(each: Operation) -> list[dict[str, Any]]:
     if each.path == "/v1/grounding/memory" and each.method == "get":
         return [{"name": "subject", "in": "query", "required": True, "schema": {"type": "string", "minLength": 1}}]
     schema = each.query.model_json_schema() if each.query else {}

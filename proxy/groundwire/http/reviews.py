@@ -45,7 +45,7 @@ from groundwire.dialects.reviews import (
 )
 from groundwire.errors import BadRequest, ReportUnavailable, ReviewConflict, StoreUnavailable, UnknownReview
 from groundwire.gateway.bodies import parsed
-from groundwire.http.admin import AdminHandler, AdminKeys, admins_only
+from groundwire.http.admin import AdminHandler, AdminKeys, require_admin
 from groundwire.http.attempts import FREE_REQUESTS, FailedAttempts
 from groundwire.http.audited_history import AuditedHistory
 from groundwire.http.endpoints import Handler
@@ -69,12 +69,12 @@ _COLUMNS = (
 
 
 def review_routes(history: AuditedHistory, keys: AdminKeys) -> tuple[tuple[str, str, Handler], ...]:
-    """Path, method and handler of each endpoint; those with parameters come after those that they would hide."""
+    """Return path, method and handler of each endpoint; paths with parameters come after those that they also match."""
 
     failed = FailedAttempts(free=FREE_REQUESTS)
 
     def admins(handle: AdminHandler) -> Handler:
-        return admins_only(keys, _with_store(handle), failed)
+        return require_admin(keys, _with_store(handle), failed)
 
     return (
         ("/v1/reviews", "GET", admins(_queue(history))),
@@ -246,19 +246,19 @@ def _forget(history: AuditedHistory) -> AdminHandler:
 
 
 def parameters(call: Call) -> dict[str, str]:
-    """The parameters of a call's query."""
+    """Return the parameters of a call's query."""
     return flat(parse_qs(call.target.partition("?")[2], keep_blank_values=True))
 
 
 def finding_id(text: str) -> int:
-    """The number of a finding. Raises UnknownReview when it cannot be one."""
+    """Parse the number of a finding. Raises UnknownReview for anything else."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise UnknownReview(f"Nothing is to be reviewed under the id {text}", param="id")
     return int(text)
 
 
 def wanted(query: ReviewFilter) -> Wanted:
-    """The findings that a query asks for, in the store's words."""
+    """Return the filter of the store for a query."""
     return Wanted(
         query.state,
         query.flag,
@@ -300,7 +300,7 @@ def export_reply(findings: AsyncIterator[Finding], format_: Literal["csv", "json
 
 
 async def _read(findings: AsyncIterator[Finding]) -> AsyncGenerator[Finding, None]:
-    """The findings of a file that has begun. Raises ReportUnavailable, which breaks it off, when there is no more."""
+    """Yield findings for a file. Raises ReportUnavailable, which breaks the file off, when the store fails."""
     try:
         async for finding in findings:
             yield finding
