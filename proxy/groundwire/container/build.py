@@ -42,7 +42,8 @@ from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.storage.reports import Reports
 from groundwire.telemetry import Telemetry, build_telemetry
-from groundwire.upstream.transport import AiohttpTransport
+from groundwire.upstream.aiohttp_client import AiohttpClient
+from groundwire.upstream.http import HttpxClient
 
 _DECIDE_ESTIMATES = ("cache", "hallucination", "upstreams", "judge")  # settings that a model's estimates depend on
 
@@ -68,7 +69,7 @@ def build_house(
     telemetry = telemetry or estate.take(
         lambda old: old.telemetry, lambda: build_telemetry(settings.telemetry, environ, _named_models(settings))
     )
-    site = Site(settings, environ, transport or AiohttpTransport(), telemetry, estate)
+    site = Site(settings, environ, HttpxClient(transport) if transport else AiohttpClient(), telemetry, estate)
     router = build_router(site)
     grounding = settings.grounding
     workers = Workers(grounding.workers, grounding.queue)

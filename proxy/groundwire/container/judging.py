@@ -24,9 +24,10 @@ from groundwire.gateway.estimators import Asker
 from groundwire.gateway.judging import LanguageJudges, OpenJudge
 from groundwire.judge import Judge
 from groundwire.telemetry import Telemetry
+from groundwire.upstream.aiohttp_client import AiohttpClient
+from groundwire.upstream.http import HttpxClient
 from groundwire.upstream.openai import OpenAIUpstream
 from groundwire.upstream.router import Route, Router
-from groundwire.upstream.transport import AiohttpTransport
 from groundwire.wire import Headers
 
 _MAX_MODELS = 1024  # whose form of the question is remembered: with `self`, clients name the models
@@ -88,7 +89,7 @@ def _asking(route: Route, limits: Limits, meter: Meter, headers: Headers, teleme
 def _service(site: Site) -> OpenJudge:
     judge = site.settings.judge
     key = site.secret(judge.key_env, "judge.key_env") if judge.key_env else None
-    upstream = OpenAIUpstream("judge", judge.url or "", site.transport, key=key)
+    upstream = OpenAIUpstream("judge", judge.url or "", site.client, key=key)
 
     def open_(_: Asker, limits: Limits, meter: Meter) -> LanguageJudge:
         return ServiceJudge(Asking("judge", upstream.send, "", limits, meter, (), site.telemetry, "custom", "estimate"))
@@ -112,7 +113,9 @@ def open_judge(
     if not settings.judge.is_language:
         yield encoder
         return
-    site = Site(settings, environ, transport or AiohttpTransport(), Telemetry(), Estate(settings, None))
+    site = Site(
+        settings, environ, HttpxClient(transport) if transport else AiohttpClient(), Telemetry(), Estate(settings, None)
+    )
     router = build_router(site)
     judges = build_language_judges(site, router)
     assert judges is not None  # noqa: S101 - it is a language model
@@ -136,4 +139,4 @@ async def _blocking(judges: LanguageJudges, fallback: Judge) -> Judge:
 async def _close(site: Site, router: Router) -> None:
     for upstream in router.upstreams:
         await upstream.aclose()
-    await site.transport.aclose()
+    await site.client.aclose()

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-import httpx
-
 from groundwire.config import Settings
 from groundwire.container.container import House
 from groundwire.errors import ConfigError
 from groundwire.telemetry import Telemetry
+from groundwire.upstream.http import HttpClient
 from groundwire.upstream.upstream import Upstream
 
 T = TypeVar("T")
@@ -48,7 +47,7 @@ class Site:
 
     settings: Settings
     environ: Mapping[str, str]
-    transport: httpx.AsyncBaseTransport
+    client: HttpClient
     telemetry: Telemetry
     estate: Estate
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from groundwire.errors import UpstreamBusy
-from groundwire.upstream.http import begun
+from groundwire.upstream.http import prime
 from groundwire.upstream.upstream import Upstream
 from groundwire.wire import Call, Chunks, Reply
 
@@ -66,7 +66,7 @@ class LimitedUpstream:
         if isinstance(reply.body, bytes):
             self._leave()
             return reply
-        return replace(reply, body=await begun(self._until_its_end(reply.body)))
+        return replace(reply, body=await prime(self._until_its_end(reply.body)))
 
     async def aclose(self) -> None:
         """Close the upstream."""

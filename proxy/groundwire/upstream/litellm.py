@@ -20,8 +20,8 @@ from groundwire.dialects.error import error_body
 from groundwire.dialects.jsonbytes import dumps, loads
 from groundwire.dialects.request import read_object
 from groundwire.errors import BadRequest
-from groundwire.upstream.failures import failure
-from groundwire.upstream.http import begun
+from groundwire.upstream.errors import upstream_error
+from groundwire.upstream.http import prime
 from groundwire.upstream.media import MediaHosts
 from groundwire.wire import Call, Chunks, Headers, Reply
 
@@ -113,7 +113,7 @@ class LitellmUpstream:
         except Exception as error:  # noqa: BLE001 - litellm raises any of some forty classes
             return _outcome(error, self.name)
         if first is not None:
-            return Reply(200, _EVENTS, await begun(self._events(first, answer)))
+            return Reply(200, _EVENTS, await prime(self._events(first, answer)))
         return Reply(200, _JSON, dumps(answer.model_dump(exclude_none=True)))
 
     def _checked(self, body: bytes) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class LitellmUpstream:
                 yield b"data: " + dumps(_in_openais_shape(chunk)) + b"\n\n"
         except Exception as error:
             cause = next((each for each in _chain(error) if isinstance(each, httpx.TransportError)), None)
-            raise failure(cause or httpx.ReadError(str(error)), self.name, "its provider") from error
+            raise upstream_error(cause or httpx.ReadError(str(error)), self.name, "its provider") from error
         finally:
             first.cancel()
             if closing := getattr(answer, "aclose", None):
@@ -231,7 +231,7 @@ def _outcome(error: BaseException, name: str) -> Reply:
     chain = tuple(_chain(error))
     for each in chain:
         if isinstance(each, httpx.TransportError):
-            raise failure(each, name, "its provider") from error
+            raise upstream_error(each, name, "its provider") from error
     answers = (getattr(each, "response", None) for each in reversed(chain))
     answer = next((answer for answer in answers if isinstance(answer, httpx.Response)), None)
     if answer is None:
