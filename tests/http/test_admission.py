@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from groundwire.errors import Leaving, TooBusy
-from groundwire.http.admission import Admission, Place, Room
+from groundwire.http.admission import Admission, Slot, TrafficLimits
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(work, 60))
 
 
-async def in_line(admission: Admission, size: int = 0) -> tuple[Place, asyncio.Task[None]]:
-    place = Place(admission)
+async def in_line(admission: Admission, size: int = 0) -> tuple[Slot, asyncio.Task[None]]:
+    place = Slot(admission)
     task = asyncio.create_task(place.enter(size))
     await asyncio.sleep(0)
     return place, task
@@ -23,24 +23,24 @@ async def in_line(admission: Admission, size: int = 0) -> tuple[Place, asyncio.T
 
 def test_places_are_given_in_order() -> None:
     async def work() -> None:
-        admission = Admission(Room(requests=1, queue=10, patience=20))
+        admission = Admission(TrafficLimits(requests=1, queue=10, queue_timeout=20))
         first, _ = await in_line(admission)
         waiting = [await in_line(admission) for _ in range(3)]
         assert admission.is_full
         for place, task in ((first, None), *waiting):
             if task is not None:
                 await task
-            assert admission.inside == 1
+            assert admission.active == 1
             place.leave()
-        assert (admission.inside, admission.is_full) == (0, False)
-        await admission.emptied()
+        assert (admission.active, admission.is_full) == (0, False)
+        await admission.wait_until_idle()
 
     run(work())
 
 
 def test_a_long_line_is_closed_and_a_wait_ends() -> None:
     async def work() -> None:
-        admission = Admission(Room(requests=1, queue=1, patience=0.05))
+        admission = Admission(TrafficLimits(requests=1, queue=1, queue_timeout=0.05))
         first, _ = await in_line(admission)
         _, waiting = await in_line(admission)
         with pytest.raises(TooBusy):
@@ -56,35 +56,35 @@ def test_a_long_line_is_closed_and_a_wait_ends() -> None:
 
 def test_who_stops_waiting_leaves_its_place_to_others() -> None:
     async def work() -> None:
-        admission = Admission(Room(requests=1, queue=10, patience=20))
+        admission = Admission(TrafficLimits(requests=1, queue=10, queue_timeout=20))
         first, _ = await in_line(admission)
         _, gone = await in_line(admission)
         _, next_one = await in_line(admission)
         gone.cancel()
         first.leave()
         await next_one
-        assert admission.inside == 1
+        assert admission.active == 1
 
     run(work())
 
 
 def test_who_stops_waiting_in_the_moment_of_its_turn_gives_the_place_on() -> None:
     async def work() -> None:
-        admission = Admission(Room(requests=1, queue=10, patience=20))
+        admission = Admission(TrafficLimits(requests=1, queue=10, queue_timeout=20))
         first, _ = await in_line(admission)
         _, gone = await in_line(admission)
         _, next_one = await in_line(admission)
         first.leave()
         gone.cancel()
         await next_one
-        assert admission.inside == 1
+        assert admission.active == 1
 
     run(work())
 
 
 def test_bodies_have_room_together_and_a_large_one_goes_in_alone() -> None:
     async def work() -> None:
-        admission = Admission(Room(requests=10, size=100, queue=10, patience=20))
+        admission = Admission(TrafficLimits(requests=10, body_bytes=100, queue=10, queue_timeout=20))
         small, _ = await in_line(admission, 60)
         large, waiting = await in_line(admission, 500)
         small.shrink(10)
@@ -95,27 +95,27 @@ def test_bodies_have_room_together_and_a_large_one_goes_in_alone() -> None:
         assert not behind.done()
         large.shrink(50)
         await behind
-        assert admission.inside == 2
+        assert admission.active == 2
 
     run(work())
 
 
 def test_one_that_gives_up_does_not_hold_up_those_behind_it() -> None:
     async def work() -> None:
-        admission = Admission(Room(requests=10, size=100, queue=10, patience=20))
+        admission = Admission(TrafficLimits(requests=10, body_bytes=100, queue=10, queue_timeout=20))
         await admission.enter(60)
         _, large = await in_line(admission, 90)
         _, small = await in_line(admission, 10)
         large.cancel()
         await small
-        assert admission.inside == 2
+        assert admission.active == 2
 
     run(work())
 
 
 def test_at_the_end_nobody_comes_in() -> None:
     async def work() -> None:
-        admission = Admission(Room(requests=1, queue=10, patience=20))
+        admission = Admission(TrafficLimits(requests=1, queue=10, queue_timeout=20))
         first, _ = await in_line(admission)
         _, waiting = await in_line(admission)
         admission.close()
@@ -123,21 +123,21 @@ def test_at_the_end_nobody_comes_in() -> None:
             await waiting
         with pytest.raises(Leaving):
             await admission.enter(0)
-        assert admission.inside == 1
+        assert admission.active == 1
         first.leave()
-        await admission.emptied()
+        await admission.wait_until_idle()
 
     run(work())
 
 
 def test_more_room_is_taken_once_somebody_leaves() -> None:
     async def work() -> None:
-        admission = Admission(Room(requests=1, queue=10, patience=20))
+        admission = Admission(TrafficLimits(requests=1, queue=10, queue_timeout=20))
         first, _ = await in_line(admission)
         waiting = [(await in_line(admission))[1] for _ in range(2)]
-        admission.room = Room(requests=2, queue=10, patience=20)
+        admission.limits = TrafficLimits(requests=2, queue=10, queue_timeout=20)
         first.leave()
         await asyncio.gather(*waiting)
-        assert admission.inside == 2
+        assert admission.active == 2
 
     run(work())

@@ -24,7 +24,7 @@ from groundwire.container.stores import (
     connect_redis,
 )
 from groundwire.container.upstreams import build_router
-from groundwire.gateway.byte_budget import Room
+from groundwire.gateway.byte_budget import ByteBudget
 from groundwire.gateway.cascade import ModelStage
 from groundwire.gateway.checks import Checks
 from groundwire.gateway.completion import Completions, CompletionSettings
@@ -113,7 +113,7 @@ def build_house(
             comparing=settings.consistency.enabled,
         ),
         recorder=Recorder(history, workers) if history else None,
-        room=Room(grounding.max_bytes),
+        room=ByteBudget(grounding.max_bytes),
     )
     sampler = Sampler(_sampling(settings), telemetry, workers, policy, judge)
     corrector = Corrector(_correction(settings), telemetry, grounder.verification.schemas, workers)

@@ -74,6 +74,6 @@ def _webhook(site: Site) -> Webhook | None:
         return None
     secret = site.secret(webhook.secret_env, "webhook.secret_env")
     try:
-        return Webhook(webhook.url, secret, site.client, timeout=webhook.timeout, telemetry=site.telemetry)
+        return Webhook(webhook.url, secret, site.transport, timeout=webhook.timeout, telemetry=site.telemetry)
     except ValueError as error:
         raise ConfigError([f"webhook.secret_env: {webhook.secret_env} holds no base64 behind whsec_"]) from error

@@ -89,7 +89,7 @@ def _asking(route: Route, limits: Limits, meter: Meter, headers: Headers, teleme
 def _service(site: Site) -> OpenJudge:
     judge = site.settings.judge
     key = site.secret(judge.key_env, "judge.key_env") if judge.key_env else None
-    upstream = OpenAIUpstream("judge", judge.url or "", site.client, key=key)
+    upstream = OpenAIUpstream("judge", judge.url or "", site.transport, key=key)
 
     def open_(_: Asker, limits: Limits, meter: Meter) -> LanguageJudge:
         return ServiceJudge(Asking("judge", upstream.send, "", limits, meter, (), site.telemetry, "custom", "estimate"))
@@ -139,4 +139,4 @@ async def _blocking(judges: LanguageJudges, fallback: Judge) -> Judge:
 async def _close(site: Site, router: Router) -> None:
     for upstream in router.upstreams:
         await upstream.aclose()
-    await site.client.aclose()
+    await site.transport.aclose()

@@ -64,7 +64,7 @@ def _external(site: Site, url: str) -> OpenBackend:
     """Build the backend of an external service, which is called like an upstream."""
     variable = site.settings.hallucination.backend.external_key_env
     key = site.secret(variable, "hallucination.backend.external_key_env") if variable else None
-    service = OpenAIUpstream("external", url, site.client, key=key)
+    service = OpenAIUpstream("external", url, site.transport, key=key)
 
     def external(_: Asker, limits: Limits, meter: Meter) -> Backend:
         asking = Asking("external", service.send, "", limits, meter, (), site.telemetry, "custom", "estimate")

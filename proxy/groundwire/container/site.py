@@ -47,7 +47,7 @@ class Site:
 
     settings: Settings
     environ: Mapping[str, str]
-    client: HttpClient
+    transport: HttpClient
     telemetry: Telemetry
     estate: Estate
 

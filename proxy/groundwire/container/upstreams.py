@@ -76,7 +76,7 @@ def _upstream(name: str, settings: UpstreamSettings, site: Site) -> Upstream:
     return OpenAIUpstream(
         name,
         settings.base_url or "",
-        site.client,
+        site.transport,
         key=key,
         timeout=settings.timeout,
         connect_timeout=settings.connect_timeout,

@@ -69,7 +69,7 @@ class Server(uvicorn.Server):
 
     def _asked_to_stop(self, asked: signal.Signals) -> None:
         if self._stopping is not None:
-            log.warning("server.stopped_at_once", requests=self._standing.admission.inside)
+            log.warning("server.stopped_at_once", requests=self._standing.admission.active)
             os._exit(128 + asked)
         self._stopping = asyncio.get_running_loop().create_task(self.stop())
 
@@ -77,15 +77,15 @@ class Server(uvicorn.Server):
         """Reject new requests, wait for the active ones, and shut the server down."""
         admission, drain = self._standing.admission, self.drain
         self._standing.is_draining = True
-        log.info("server.draining", requests=admission.inside, delay_s=drain.delay, limit_s=drain.limit)
+        log.info("server.draining", requests=admission.active, delay_s=drain.delay, limit_s=drain.limit)
         await asyncio.sleep(drain.delay)
         admission.close()
         until = asyncio.get_running_loop().time() + drain.limit
         try:
             async with asyncio.timeout_at(until):
-                await admission.emptied()
+                await admission.wait_until_idle()
         except TimeoutError:
-            log.warning("server.cut_off", requests=admission.inside)
+            log.warning("server.cut_off", requests=admission.active)
             for connection in tuple(self.server_state.connections):
                 if isinstance(connection, Connection):
                     connection.cut_off()

@@ -18,7 +18,7 @@ from groundwire.dialects.jsonbytes import dumps
 from groundwire.errors import JobsUnavailable, ReportUnavailable, RequestError, StoreUnavailable, UnknownReport
 from groundwire.gateway.bodies import parsed
 from groundwire.http.addresses import Network, address_of, forwarded_address
-from groundwire.http.admission import Admission, Place
+from groundwire.http.admission import Admission, Slot
 from groundwire.http.errors import JSON, ErrorShape, error_reply, unexpected_reply
 from groundwire.http.exchange import TENANT, ClientGone, cancelled_when_gone, read_call, send_reply, stated_length
 from groundwire.http.guard import Guard
@@ -129,10 +129,10 @@ class Endpoint(Door):
         self._handle = handle
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply:
-        place = Place(self._edge.admission)
+        slot = Slot(self._edge.admission)
         try:
             try:
-                call = await self._received(scope, receive, place)
+                call = await self._received(scope, receive, slot)
             except RequestError as error:
                 return await self._refuse(error, send)
             async with cancelled_when_gone(receive):
@@ -141,13 +141,13 @@ class Endpoint(Door):
                 await send_reply(reply, send, self._edge.keepalive)
                 return reply
         finally:
-            place.leave()
+            slot.leave()
 
-    async def _received(self, scope: Scope, receive: Receive, place: Place) -> Call:
-        """The call, once there is a place for it. Raises TooBusy, BodyTooLarge and ClientGone."""
-        await place.enter(stated_length(scope, self._edge.max_body))
+    async def _received(self, scope: Scope, receive: Receive, slot: Slot) -> Call:
+        """The call, once there is a slot for it. Raises TooBusy, BodyTooLarge and ClientGone."""
+        await slot.enter(stated_length(scope, self._edge.max_body))
         call = await read_call(scope, receive, self._edge.max_body)
-        place.shrink(len(call.body))
+        slot.shrink(len(call.body))
         return call
 
     async def _reply(self, call: Call, params: Mapping[str, str]) -> Reply:
@@ -180,17 +180,17 @@ class Hosted(Door):
             status = message.get("status", status)
             await send(message)
 
-        place = Place(self._edge.admission)
+        slot = Slot(self._edge.admission)
         try:
-            await place.enter(stated_length(scope, self._max_body))
+            await slot.enter(stated_length(scope, self._max_body))
             body = (await read_call(scope, receive, self._max_body)).body
-            place.shrink(len(body))
+            slot.shrink(len(body))
             await parsed(body, lambda: self._check(body))
             await self._app({**scope, "headers": list(scope["headers"])}, _received_again(body, receive), noting)
         except RequestError as error:
             return await self._refuse(error, send)
         finally:
-            place.leave()
+            slot.leave()
         return Reply(status, (), b"")
 
 

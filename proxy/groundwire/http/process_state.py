@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from groundwire.config import Server
-from groundwire.http.admission import Admission, Room
+from groundwire.http.admission import Admission, TrafficLimits
 
 
 @dataclass(slots=True)
@@ -32,9 +32,9 @@ class Standing:
 
 def standing_of(settings: Server) -> Standing:
     """Return the initial state of a process with these settings."""
-    return Standing(Admission(room_of(settings)))
+    return Standing(Admission(traffic_limits(settings)))
 
 
-def room_of(settings: Server) -> Room:
+def traffic_limits(settings: Server) -> TrafficLimits:
     """Return the limits of traffic."""
-    return Room(settings.max_concurrent, settings.max_bodies, settings.queue, settings.queue_timeout)
+    return TrafficLimits(settings.max_concurrent, settings.max_bodies, settings.queue, settings.queue_timeout)

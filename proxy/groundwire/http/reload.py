@@ -19,7 +19,7 @@ from groundwire.container import House, build_house
 from groundwire.errors import ConfigError
 from groundwire.gateway.verify import policy_digest
 from groundwire.http.app import build_app
-from groundwire.http.process_state import Standing, room_of
+from groundwire.http.process_state import Standing, traffic_limits
 from groundwire.http.serving import Serving
 
 log = structlog.get_logger("groundwire.config")
@@ -75,7 +75,7 @@ class Reload:
                 log.exception("config.failed")
             else:
                 self._standing.config = None
-                self._standing.admission.room = room_of(settings.server)
+                self._standing.admission.limits = traffic_limits(settings.server)
                 self._changed(settings)
 
     async def _followed(self) -> Settings:
