@@ -33,7 +33,6 @@ NAMES_NOT_YET_HELD = frozenset(
         "proxy/groundwire/gateway",
         "proxy/groundwire/http",
         "proxy/groundwire/storage",
-        "proxy/groundwire/upstream",
         "proxy/groundwire/verifiers",
     }
 )

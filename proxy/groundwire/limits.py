@@ -71,11 +71,11 @@ class Slot:
 class ConcurrencyLimiter:
     """Slots for concurrent work, given in the order of the requests for them. Used from one event loop.
 
-    A `rate` limits the starts as well. `capacity` and `rate` may change at any time; slots in use are unaffected.
+    A `rate` limits the starts as well. `limits` and `rate` may change at any time; slots in use are unaffected.
     """
 
-    def __init__(self, capacity: Capacity, rate: SlidingWindow | None = None) -> None:
-        self.capacity = capacity
+    def __init__(self, limits: Capacity, rate: SlidingWindow | None = None) -> None:
+        self.limits = limits
         self.rate = rate
         self._active = 0
         self._size = 0
@@ -107,7 +107,7 @@ class ConcurrencyLimiter:
 
     async def acquire(self, size: int = 0) -> Slot:
         """Return a slot for a holder of `size` bytes as soon as there is one. Raises LimitReached or LimiterClosed."""
-        deadline = time.monotonic() + self.capacity.queue_timeout
+        deadline = time.monotonic() + self.limits.queue_timeout
         if self._is_closed:
             raise LimiterClosed
         slot = await self._wait_for_slot(size) if self._queue or not self._has_capacity(size) else self._take(size)
@@ -120,7 +120,7 @@ class ConcurrencyLimiter:
 
     def reserve(self, size: int) -> bool:
         """Take `size` bytes without a slot, if they are free."""
-        if self.capacity.size is not None and self._size + size > self.capacity.size:
+        if self.limits.size is not None and self._size + size > self.limits.size:
             return False
         self._size += size
         return True
@@ -145,11 +145,11 @@ class ConcurrencyLimiter:
         await self._idle.wait()
 
     def _has_capacity(self, size: int) -> bool:
-        limit = self.capacity
-        if limit.slots is not None and self._active >= limit.slots:
+        limits = self.limits
+        if limits.slots is not None and self._active >= limits.slots:
             return False
-        fits = limit.size is None or self._size + size <= limit.size
-        return fits or (limit.oversized and not self._size)
+        fits = limits.size is None or self._size + size <= limits.size
+        return fits or (limits.oversized and not self._size)
 
     def _take(self, size: int) -> Slot:
         self._active += 1
@@ -162,13 +162,13 @@ class ConcurrencyLimiter:
         turn: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
         self._queue[turn] = size
         try:
-            await asyncio.wait((turn,), timeout=self.capacity.queue_timeout)
+            await asyncio.wait((turn,), timeout=self.limits.queue_timeout)
         except asyncio.CancelledError:
             self._give_up(turn)
             raise
         if not turn.done():
             self._give_up(turn)
-            raise LimitReached(self.capacity.queue_timeout)
+            raise LimitReached(self.limits.queue_timeout)
         return turn.result()
 
     def _give_up(self, turn: asyncio.Future[Slot]) -> None:
@@ -210,8 +210,8 @@ class ConcurrencyLimiter:
             self._delayed -= 1
 
     def _check_queue(self) -> None:
-        if self.waiting >= self.capacity.queue:
-            raise LimitReached(self.capacity.queue_timeout)
+        if self.waiting >= self.limits.queue:
+            raise LimitReached(self.limits.queue_timeout)
 
 
 class SlidingWindow:

@@ -13,8 +13,8 @@ from groundwire.backends.chat import ChatEstimator
 from groundwire.backends.estimator import Limits, Meter
 from groundwire.backends.service import ServiceEstimator
 from groundwire.domain import Claim, Source
-from groundwire.upstream.openai import OpenAIUpstream
 from groundwire.upstream.aiohttp_client import AiohttpClient
+from groundwire.upstream.openai import OpenAIUpstream
 
 T = TypeVar("T")
 

@@ -12,15 +12,15 @@ class ByteBudget:
     def __init__(self, size: int | None = None) -> None:
         self._limiter = ConcurrencyLimiter(Capacity(size=size))
 
-    def reserve(self, size: int) -> Reservation:
+    def reserve(self, size: int) -> ByteReservation:
         """Reserve memory for one exchange, whose request has `size` bytes. Raises Overload when there is none."""
         slot = self._limiter.try_acquire(size)
         if slot is None:
             raise Overload("too much is being verified")
-        return Reservation(slot)
+        return ByteReservation(slot)
 
 
-class Reservation:
+class ByteReservation:
     """The memory reserved for one exchange; released at the latest when the object is deleted."""
 
     __slots__ = ("_slot",)

@@ -15,7 +15,7 @@ from groundwire.dialects.request import Request
 from groundwire.domain import Choice
 from groundwire.errors import TryLater
 from groundwire.gateway.annotate import Annotation, annotate, stand_in
-from groundwire.gateway.byte_budget import ByteBudget, Reservation
+from groundwire.gateway.byte_budget import ByteBudget, ByteReservation
 from groundwire.gateway.correction import Correcting
 from groundwire.gateway.deferred import Heard, Later, is_unfinished, read, wait_asked_for
 from groundwire.gateway.estimators import Asker
@@ -229,7 +229,7 @@ class Grounder:
 class Grounding:
     """The verification of one exchange. All its methods return quickly: the work is done in tasks and workers."""
 
-    def __init__(self, parts: Grounder, request: Request, mode: Mode, asker: Asker, share: Reservation) -> None:
+    def __init__(self, parts: Grounder, request: Request, mode: Mode, asker: Asker, share: ByteReservation) -> None:
         self.id = new_id()
         self._share = share
         self._heard = 0

@@ -14,49 +14,25 @@ from groundwire.limits import Slot as AcquiredSlot
 
 
 @dataclass(frozen=True, slots=True)
-class TrafficLimits:
-    """The limits on concurrent requests: `requests`, and `body_bytes` of their bodies together.
+class TrafficLimits(Capacity):
+    """The limits on concurrent requests and on the bytes of their bodies; a body above them is admitted alone."""
 
-    `queue` further requests may wait, each `queue_timeout` seconds at most.
-    """
-
-    requests: int = 1000
-    body_bytes: int = 2**30
+    slots: int | None = 1000
+    size: int | None = 2**30
     queue: int = 1000
     queue_timeout: float = 5.0
-
-    @property
-    def capacity(self) -> Capacity:
-        """The same for a limiter, which admits a body above the limit alone."""
-        return Capacity(self.requests, self.body_bytes, self.queue, self.queue_timeout, oversized=True)
+    oversized: bool = True
 
 
-class Admission:
-    """Counts active requests and queues the waiting ones. Used from one event loop.
+class Admission(ConcurrencyLimiter):
+    """Counts active requests and queues the waiting ones."""
 
-    `limits` may change at any time; active requests are unaffected.
-    """
-
-    def __init__(self, limits: TrafficLimits) -> None:
-        self._limiter = ConcurrencyLimiter(limits.capacity)
-        self._limits = limits
-
-    @property
-    def limits(self) -> TrafficLimits:
-        """The limits in effect."""
-        return self._limits
-
-    @limits.setter
-    def limits(self, limits: TrafficLimits) -> None:
-        self._limits = limits
-        self._limiter.capacity = limits.capacity
-
-    async def enter(self, size: int) -> AcquiredSlot:
+    async def acquire(self, size: int = 0) -> AcquiredSlot:
         """Admit a request with a body of `size` bytes when there is capacity. Raises TooBusy, or Leaving during
         shutdown.
         """
         try:
-            return await self._limiter.acquire(size)
+            return await super().acquire(size)
         except LimitReached as reached:
             after = max(1, math.ceil(reached.after))
             raise TooBusy("The proxy has too many requests in hand. Please try again.", after=after) from None
@@ -64,23 +40,10 @@ class Admission:
             message = "The proxy is about to stop. Please try again: another one may answer."
             raise Leaving(message, after=1) from None
 
-    def close(self) -> None:
-        """Reject further requests and all waiting ones."""
-        self._limiter.close()
-
-    @property
-    def active(self) -> int:
-        """The number of active requests."""
-        return self._limiter.active
-
     @property
     def is_full(self) -> bool:
         """True if requests have to wait."""
-        return self._limiter.waiting > 0
-
-    async def wait_until_idle(self) -> None:
-        """Wait until there are no active requests."""
-        await self._limiter.wait_until_idle()
+        return self.waiting > 0
 
 
 class Slot:
@@ -93,9 +56,9 @@ class Slot:
         self._slot: AcquiredSlot | None = None
 
     async def enter(self, size: int) -> None:
-        """Take the slot; see `Admission.enter`."""
+        """Take the slot; see `Admission.acquire`."""
         if self._admission is not None:
-            self._slot = await self._admission.enter(size)
+            self._slot = await self._admission.acquire(size)
 
     def shrink(self, size: int) -> None:
         """Release all but `size` bytes."""

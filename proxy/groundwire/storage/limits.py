@@ -83,7 +83,7 @@ class LocalLimits:
     async def take(self, name: str, limits: Limits) -> Turn:
         """See `Limiter`."""
         client = self._clients.setdefault(name, _ClientLimiter())
-        client.concurrency.capacity = Capacity(limits.concurrent)
+        client.concurrency.limits = Capacity(limits.concurrent)
         slot = client.concurrency.try_acquire()
         if slot is None:
             return Turn(name, limits, granted=False, wait=BUSY_S)

@@ -41,11 +41,11 @@ class LimitedUpstream:
         rate = SlidingWindow(limits.per_minute) if limits.per_minute else None
         self._limiter = ConcurrencyLimiter(capacity, rate)
 
-    def go_on_from(self, before: LimitedUpstream) -> None:
+    def continue_from(self, before: LimitedUpstream) -> None:
         """Take over the counts of `before`, and its starts where the limit per minute is unchanged."""
-        capacity, rate = self._limiter.capacity, self._limiter.rate
+        capacity, rate = self._limiter.limits, self._limiter.rate
         self._limiter = before._limiter
-        self._limiter.capacity = capacity
+        self._limiter.limits = capacity
         if before._limits.per_minute != self._limits.per_minute:
             self._limiter.rate = rate
 

@@ -21,10 +21,10 @@ from groundwire.upstream.http import HttpClient, Timeouts
 from groundwire.upstream.retries import seconds_to_wait
 from groundwire.wire import Reply
 
-_KEPT = b'{"delivered":true}'
+_RECEIPT = b'{"delivered":true}'
 _SECRET_PREFIX = "whsec_"  # noqa: S105 - of secrets as Standard Webhooks write them
 _AGENT = "groundwire-webhook"
-_UNTOLD = Telemetry()
+_NO_TELEMETRY = Telemetry()
 
 
 class Webhook:
@@ -37,7 +37,7 @@ class Webhook:
         client: HttpClient,
         *,
         timeout: float = 10.0,
-        telemetry: Telemetry = _UNTOLD,
+        telemetry: Telemetry = _NO_TELEMETRY,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._url = url
@@ -63,7 +63,7 @@ class Webhook:
             posted.answered(reply.status)
         if not 200 <= reply.status < 300:
             raise TryLater(f"the webhook answered {reply.status}", after=_wait(reply, now))
-        return _KEPT
+        return _RECEIPT
 
     async def _send(self, headers: Mapping[str, str], body: bytes) -> Reply:
         encoded = tuple((name.lower().encode(), value.encode("latin-1")) for name, value in headers.items())
