@@ -31,7 +31,6 @@ NAMES_NOT_YET_HELD = frozenset(
         "proxy/groundwire/features",
         "proxy/groundwire/gateway",
         "proxy/groundwire/storage",
-        "proxy/groundwire/upstream",
         "proxy/groundwire/verifiers",
     }
 )

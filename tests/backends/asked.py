@@ -13,8 +13,8 @@ from groundwire.backends.chat import ChatEstimator
 from groundwire.backends.estimator import Limits, Meter
 from groundwire.backends.service import ServiceEstimator
 from groundwire.domain import Claim, Source
+from groundwire.upstream.aiohttp_client import AiohttpClient
 from groundwire.upstream.openai import OpenAIUpstream
-from groundwire.upstream.transport import AiohttpTransport
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ def asking(base_url: str, work: Callable[[Asking], Awaitable[T]], target: str, *
     """What `work` comes to with a server to ask, and what it cost. Limits: batch_size, at_once, timeout (seconds)."""
 
     async def run() -> tuple[T, Meter]:
-        upstream, meter = OpenAIUpstream("up", base_url, AiohttpTransport()), Meter()
+        upstream, meter = OpenAIUpstream("up", base_url, AiohttpClient()), Meter()
         until = asyncio.get_running_loop().time() + limits.get("timeout", 20.0)
         at_once = asyncio.Semaphore(limits.get("at_once", 8))
         bounds = Limits(limits.get("batch_size", 8), at_once, until)

@@ -35,7 +35,7 @@ def test_what_is_set_reaches_the_router() -> None:
     route = router.choose("m")
     assert route.retries == Retries(2, frozenset({503}), 1.0, 2.0, 60.0)
     assert [(each.upstream.name, each.model) for each in route.fallbacks] == [("spare", "m")]
-    assert [route.is_passed_over(Reply(status, (), b"")) for status in (500, 503)] == [True, False]
+    assert [route.needs_fallback(Reply(status, (), b"")) for status in (500, 503)] == [True, False]
 
 
 @pytest.mark.parametrize("limits", [{"max_concurrent": 1}, {"per_minute": 1}])

@@ -23,7 +23,7 @@ async def in_line(admission: Admission, size: int = 0) -> tuple[Slot, asyncio.Ta
 
 def test_places_are_given_in_order() -> None:
     async def work() -> None:
-        admission = Admission(TrafficLimits(requests=1, queue=10, queue_timeout=20))
+        admission = Admission(TrafficLimits(slots=1, queue=10, queue_timeout=20))
         first, _ = await in_line(admission)
         waiting = [await in_line(admission) for _ in range(3)]
         assert admission.is_full
@@ -40,23 +40,23 @@ def test_places_are_given_in_order() -> None:
 
 def test_a_long_line_is_closed_and_a_wait_ends() -> None:
     async def work() -> None:
-        admission = Admission(TrafficLimits(requests=1, queue=1, queue_timeout=0.05))
+        admission = Admission(TrafficLimits(slots=1, queue=1, queue_timeout=0.05))
         first, _ = await in_line(admission)
         _, waiting = await in_line(admission)
         with pytest.raises(TooBusy):
-            await admission.enter(0)
+            await admission.acquire(0)
         with pytest.raises(TooBusy):
             await waiting
         assert not admission.is_full
         first.leave()
-        await admission.enter(0)
+        await admission.acquire(0)
 
     run(work())
 
 
 def test_who_stops_waiting_leaves_its_place_to_others() -> None:
     async def work() -> None:
-        admission = Admission(TrafficLimits(requests=1, queue=10, queue_timeout=20))
+        admission = Admission(TrafficLimits(slots=1, queue=10, queue_timeout=20))
         first, _ = await in_line(admission)
         _, gone = await in_line(admission)
         _, next_one = await in_line(admission)
@@ -70,7 +70,7 @@ def test_who_stops_waiting_leaves_its_place_to_others() -> None:
 
 def test_who_stops_waiting_in_the_moment_of_its_turn_gives_the_place_on() -> None:
     async def work() -> None:
-        admission = Admission(TrafficLimits(requests=1, queue=10, queue_timeout=20))
+        admission = Admission(TrafficLimits(slots=1, queue=10, queue_timeout=20))
         first, _ = await in_line(admission)
         _, gone = await in_line(admission)
         _, next_one = await in_line(admission)
@@ -84,7 +84,7 @@ def test_who_stops_waiting_in_the_moment_of_its_turn_gives_the_place_on() -> Non
 
 def test_bodies_have_room_together_and_a_large_one_goes_in_alone() -> None:
     async def work() -> None:
-        admission = Admission(TrafficLimits(requests=10, body_bytes=100, queue=10, queue_timeout=20))
+        admission = Admission(TrafficLimits(slots=10, size=100, queue=10, queue_timeout=20))
         small, _ = await in_line(admission, 60)
         large, waiting = await in_line(admission, 500)
         small.shrink(10)
@@ -102,8 +102,8 @@ def test_bodies_have_room_together_and_a_large_one_goes_in_alone() -> None:
 
 def test_one_that_gives_up_does_not_hold_up_those_behind_it() -> None:
     async def work() -> None:
-        admission = Admission(TrafficLimits(requests=10, body_bytes=100, queue=10, queue_timeout=20))
-        await admission.enter(60)
+        admission = Admission(TrafficLimits(slots=10, size=100, queue=10, queue_timeout=20))
+        await admission.acquire(60)
         _, large = await in_line(admission, 90)
         _, small = await in_line(admission, 10)
         large.cancel()
@@ -115,14 +115,14 @@ def test_one_that_gives_up_does_not_hold_up_those_behind_it() -> None:
 
 def test_at_the_end_nobody_comes_in() -> None:
     async def work() -> None:
-        admission = Admission(TrafficLimits(requests=1, queue=10, queue_timeout=20))
+        admission = Admission(TrafficLimits(slots=1, queue=10, queue_timeout=20))
         first, _ = await in_line(admission)
         _, waiting = await in_line(admission)
         admission.close()
         with pytest.raises(Leaving):
             await waiting
         with pytest.raises(Leaving):
-            await admission.enter(0)
+            await admission.acquire(0)
         assert admission.active == 1
         first.leave()
         await admission.wait_until_idle()
@@ -132,10 +132,10 @@ def test_at_the_end_nobody_comes_in() -> None:
 
 def test_more_room_is_taken_once_somebody_leaves() -> None:
     async def work() -> None:
-        admission = Admission(TrafficLimits(requests=1, queue=10, queue_timeout=20))
+        admission = Admission(TrafficLimits(slots=1, queue=10, queue_timeout=20))
         first, _ = await in_line(admission)
         waiting = [(await in_line(admission))[1] for _ in range(2)]
-        admission.limits = TrafficLimits(requests=2, queue=10, queue_timeout=20)
+        admission.limits = TrafficLimits(slots=2, queue=10, queue_timeout=20)
         first.leave()
         await asyncio.gather(*waiting)
         assert admission.active == 2

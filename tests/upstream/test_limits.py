@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.errors import UpstreamBroken, UpstreamBusy
-from groundwire.upstream.limits import LimitedUpstream, Pace, UpstreamLimits
+from groundwire.limits import SlidingWindow
+from groundwire.upstream.limits import LimitedUpstream, UpstreamLimits
 from groundwire.wire import Call, Chunks, Reply
 
 CALL = Call("POST", "/chat/completions", (), b"{}")
@@ -172,12 +173,12 @@ def test_over_the_pace_the_wait_that_is_left_is_told() -> None:
 
 @given(st.integers(1, 5), st.lists(st.floats(0, 30), max_size=40))
 def test_no_minute_has_more_starts_than_it_may(per_minute: int, gaps: list[float]) -> None:
-    pace, now, starts = Pace(per_minute), 0.0, []
+    window, now, starts = SlidingWindow(per_minute), 0.0, []
     for at, gap in enumerate(gaps):
         now += gap
-        starts.append(pace.reserve(now))
+        starts.append(window.reserve(now))
         if at % 7 == 6 and starts[-1] > now:
-            pace.give_up(starts.pop())
+            window.cancel(starts.pop())
     starts.sort()
     assert all(later - earlier >= 59.999 for earlier, later in zip(starts, starts[per_minute:], strict=False))
 

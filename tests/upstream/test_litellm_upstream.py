@@ -222,7 +222,7 @@ def test_a_stream_that_is_slow_to_begin_has_begun_nevertheless(anthropic: Anthro
     anthropic.stalls.clear()
 
     async def work() -> None:
-        serving = LitellmUpstream("gemini", "gemini/*", key="k", base_url=anthropic.url, first_within=0.05)
+        serving = LitellmUpstream("gemini", "gemini/*", key="k", base_url=anthropic.url, first_chunk_timeout=0.05)
         reply = await serving.send(Call("POST", "/chat/completions", (), json.dumps(ASKED | {"stream": True}).encode()))
         assert reply.status == 200
         assert not isinstance(reply.body, bytes)

@@ -16,6 +16,7 @@ from groundwire.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
+from groundwire.upstream.http import HttpxClient
 from groundwire.upstream.openai import OpenAIUpstream
 from groundwire.wire import Call, Headers, Reply
 
@@ -23,7 +24,7 @@ BASE = "http://upstream.internal:8000/v1"
 
 
 def upstream(router: respx.Router, base_url: str = BASE, **options: Any) -> OpenAIUpstream:
-    return OpenAIUpstream("up", base_url, httpx.MockTransport(router.async_handler), **options)
+    return OpenAIUpstream("up", base_url, HttpxClient(httpx.MockTransport(router.async_handler)), **options)
 
 
 def call(target: str = "/chat/completions", *headers: tuple[bytes, bytes], body: bytes = b"{}") -> Call:
@@ -212,7 +213,9 @@ def test_a_body_that_breaks_off_says_so_after_what_came(error: Exception, meanin
     stream, came = Breaking(error), []
 
     async def work() -> None:
-        serving = OpenAIUpstream("up", BASE, httpx.MockTransport(lambda _: httpx.Response(200, stream=stream)))
+        serving = OpenAIUpstream(
+            "up", BASE, HttpxClient(httpx.MockTransport(lambda _: httpx.Response(200, stream=stream)))
+        )
         reply = await serving.send(call("/x"))
         assert not isinstance(reply.body, bytes)
         async for chunk in reply.body:
@@ -228,7 +231,9 @@ def test_closing_the_chunks_closes_the_upstreams_body() -> None:
     stream = Breaking(None)
 
     async def work() -> None:
-        serving = OpenAIUpstream("up", BASE, httpx.MockTransport(lambda _: httpx.Response(200, stream=stream)))
+        serving = OpenAIUpstream(
+            "up", BASE, HttpxClient(httpx.MockTransport(lambda _: httpx.Response(200, stream=stream)))
+        )
         reply = await serving.send(call("/x"))
         assert not isinstance(reply.body, bytes)
         assert await anext(reply.body) == b"half"

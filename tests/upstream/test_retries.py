@@ -14,11 +14,11 @@ from groundwire.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from groundwire.upstream.retries import ONCE, Outcome, Retries, named
+from groundwire.upstream.retries import ONCE, Outcome, Retries, outcome_name
 from groundwire.wire import Reply
 
 NOW = 1_800_000_000.0
-TWICE = Retries(count=2, first_wait=1.0, longest_wait=8.0, within=60.0)
+TWICE = Retries(count=2, initial_backoff=1.0, max_backoff=8.0, deadline=60.0)
 
 
 def reply(status: int, *headers: tuple[str, str]) -> Reply:
@@ -60,7 +60,7 @@ def test_a_completion_that_may_be_under_way_is_asked_for_again_only_where_that_i
 
 
 def test_waits_double_and_are_spread_between_nothing_and_all() -> None:
-    retries = Retries(count=9, first_wait=1.0, longest_wait=5.0, within=60.0)
+    retries = Retries(count=9, initial_backoff=1.0, max_backoff=5.0, deadline=60.0)
     assert [wait(reply(503), retries, made, chance=1.0) for made in (1, 2, 3, 4, 9)] == [1.0, 2.0, 4.0, 5.0, 5.0]
     assert wait(reply(503), retries, made=3, chance=0.0) == 0.0
 
@@ -92,7 +92,7 @@ def test_a_server_that_asks_for_longer_than_is_waited_is_not_asked_again() -> No
 
 
 def test_no_attempt_is_begun_after_the_time_for_all() -> None:
-    retries = Retries(count=5, first_wait=1.0, within=10.0)
+    retries = Retries(count=5, initial_backoff=1.0, deadline=10.0)
     assert wait(reply(503), retries, elapsed=9.4, chance=0.5) == 0.5
     assert wait(reply(503), retries, elapsed=9.6, chance=0.5) is None
     assert wait(reply(503, ("retry-after", "4")), retries, elapsed=7.0) is None
@@ -100,13 +100,13 @@ def test_no_attempt_is_begun_after_the_time_for_all() -> None:
 
 @given(st.integers(1, 60), st.floats(0, 1), st.floats(0, 100), st.integers(0, 1000))
 def test_a_wait_is_never_negative_nor_over_its_bounds(made: int, chance: float, elapsed: float, asked: int) -> None:
-    retries = Retries(count=40, first_wait=0.5, longest_wait=8.0, within=30.0)
+    retries = Retries(count=40, initial_backoff=0.5, max_backoff=8.0, deadline=30.0)
     found = retries.wait(reply(503, ("retry-after", str(asked))), made, elapsed, NOW, chance)
     assert found is None or (asked <= found <= asked + 8.0 and elapsed + found <= 30.0)
 
 
 def test_every_outcome_has_a_name() -> None:
-    names = [named(outcome) for outcome, _ in OUTCOMES.values()]
+    names = [outcome_name(outcome) for outcome, _ in OUTCOMES.values()]
     assert names[0] == "answered"
     assert names[-6:] == ["unreachable", "connect_timeout", "broken", "timeout", "busy", "refused"]
     assert names[3] == "status_429"

@@ -6,7 +6,7 @@ import pytest
 
 from groundwire.errors import UnknownModel, UpstreamBusy, UpstreamUnreachable
 from groundwire.upstream.retries import Retries
-from groundwire.upstream.router import Router, Served
+from groundwire.upstream.router import Router, UpstreamModels
 from groundwire.wire import Call, Reply
 
 
@@ -30,10 +30,10 @@ class Named:
 
 ROUTER = Router(
     [
-        Served(Named("ollama"), ["*"], {"fast": "llama3:8b"}),
-        Served(Named("claude"), ["claude-*", "anthropic/claude-?"], {"best": "claude-4", "gpt-4o": "claude-4"}),
-        Served(Named("openai"), ["gpt-4o", "gpt-[35]*", "o1"]),
-        Served(Named("team/gpu"), ["team-*"]),
+        UpstreamModels(Named("ollama"), ["*"], {"fast": "llama3:8b"}),
+        UpstreamModels(Named("claude"), ["claude-*", "anthropic/claude-?"], {"best": "claude-4", "gpt-4o": "claude-4"}),
+        UpstreamModels(Named("openai"), ["gpt-4o", "gpt-[35]*", "o1"]),
+        UpstreamModels(Named("team/gpu"), ["team-*"]),
     ]
 )
 
@@ -74,7 +74,7 @@ def test_a_model_finds_its_upstream(model: str, upstream: str, there: str) -> No
     ids=str,
 )
 def test_globs(models: list[str], model: str, serves: bool) -> None:
-    router = Router([Served(Named("up"), models)])
+    router = Router([UpstreamModels(Named("up"), models)])
     if serves:
         assert router.choose(model).model == model
     else:
@@ -91,14 +91,14 @@ def test_the_first_upstream_is_the_default() -> None:
 
 @pytest.mark.parametrize("model", ["[", "[!", "*" * 200 + "x", "a" * 10_000, "\ud800", "\x00", ""])
 def test_no_name_is_a_trouble(model: str) -> None:
-    router: Any = Router([Served(Named("up"), ["*a*b*c*d*e*"])])
+    router: Any = Router([UpstreamModels(Named("up"), ["*a*b*c*d*e*"])])
     with pytest.raises(UnknownModel):
         router.choose(model)
 
 
 ROUTER_WITH_FALLBACKS = Router(
     [
-        Served(
+        UpstreamModels(
             Named("cloud"),
             ["gpt-*"],
             {"best": "gpt-4o"},
@@ -106,8 +106,8 @@ ROUTER_WITH_FALLBACKS = Router(
             {"gpt-4o": ["spare/gpt-4o-eu", "team/gpu/llama"], "gpt-5*": [], "*": ["spare/*"]},
             frozenset({503}),
         ),
-        Served(Named("spare"), ["*"], retries=Retries(count=1)),
-        Served(Named("team/gpu"), []),
+        UpstreamModels(Named("spare"), ["*"], retries=Retries(count=1)),
+        UpstreamModels(Named("team/gpu"), []),
     ]
 )
 
@@ -131,14 +131,14 @@ def test_a_model_has_its_fallbacks(model: str, instead: list[tuple[str, str]]) -
 def test_each_is_tried_as_often_as_its_own_upstream_says() -> None:
     route = ROUTER_WITH_FALLBACKS.choose("gpt-4o")
     assert [each.retries.count for each in (route, *route.fallbacks)] == [2, 1, 0]
-    assert route.is_passed_over(Reply(503, (), b""))
-    assert not route.is_passed_over(Reply(429, (), b""))
-    assert route.is_passed_over(UpstreamBusy("x", after=1))
+    assert route.needs_fallback(Reply(503, (), b""))
+    assert not route.needs_fallback(Reply(429, (), b""))
+    assert route.needs_fallback(UpstreamBusy("x", after=1))
     assert route.once().is_plain
 
 
 def test_what_has_no_fallbacks_is_never_passed_over() -> None:
-    assert not ROUTER_WITH_FALLBACKS.choose("spare/m").is_passed_over(UpstreamUnreachable("x"))
+    assert not ROUTER_WITH_FALLBACKS.choose("spare/m").needs_fallback(UpstreamUnreachable("x"))
     assert ROUTER_WITH_FALLBACKS.default.retries.count == 2
     assert ROUTER_WITH_FALLBACKS.default.fallbacks == ()
 
@@ -149,9 +149,9 @@ def test_what_has_no_fallbacks_is_never_passed_over() -> None:
 def test_native_calls_go_to_ollamas_alone_and_so_do_their_fallbacks() -> None:
     instead = {"*": ["hosted/gpt-4o", "spare/*"]}
     served = [
-        Served(Named("hosted"), ["*"]),
-        Served(Named("gpu", is_ollama=True), ["*"], {"fast": "llama3.2"}, fallbacks=instead),
-        Served(Named("spare", is_ollama=True), ["qwen3"]),
+        UpstreamModels(Named("hosted"), ["*"]),
+        UpstreamModels(Named("gpu", is_ollama=True), ["*"], {"fast": "llama3.2"}, fallbacks=instead),
+        UpstreamModels(Named("spare", is_ollama=True), ["qwen3"]),
     ]
     assert Router(served).choose("fast").upstream.name == "gpu"
     assert Router(served).choose("llama3.2").upstream.name == "hosted"
@@ -165,4 +165,4 @@ def test_native_calls_go_to_ollamas_alone_and_so_do_their_fallbacks() -> None:
 
 
 def test_without_an_ollama_there_is_no_router_to_them() -> None:
-    assert Router([Served(Named("hosted"), ["*"])]).ollamas() is None
+    assert Router([UpstreamModels(Named("hosted"), ["*"])]).ollamas() is None

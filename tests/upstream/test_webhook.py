@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.errors import TryLater
+from groundwire.upstream.http import HttpxClient
 from groundwire.upstream.retries import seconds_to_wait
 from groundwire.upstream.webhook import Webhook, signature, signing_key
 
@@ -42,7 +43,7 @@ def post(
         sent.append(request)
         return answer(request)
 
-    return asyncio.run(Webhook(URL, secret, httpx.MockTransport(receive)).post("gw-1", REPORT)), sent
+    return asyncio.run(Webhook(URL, secret, HttpxClient(httpx.MockTransport(receive))).post("gw-1", REPORT)), sent
 
 
 def replying(status: int, **headers: str) -> Callable[[httpx.Request], httpx.Response]:

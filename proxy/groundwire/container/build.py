@@ -24,7 +24,7 @@ from groundwire.container.stores import (
     connect_redis,
 )
 from groundwire.container.upstreams import build_router
-from groundwire.gateway.byte_budget import Room
+from groundwire.gateway.byte_budget import ByteBudget
 from groundwire.gateway.cascade import ModelStage
 from groundwire.gateway.checks import Checks
 from groundwire.gateway.completion import Completions, CompletionSettings
@@ -41,7 +41,8 @@ from groundwire.gateway.verify import Verification
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.telemetry import Telemetry
-from groundwire.upstream.transport import AiohttpTransport
+from groundwire.upstream.aiohttp_client import AiohttpClient
+from groundwire.upstream.http import HttpxClient
 
 
 def build_container(
@@ -62,7 +63,7 @@ def build_container(
     """
     resources = resources or ProcessResources(settings, environ, telemetry)
     telemetry, history = resources.telemetry, resources.history
-    context = BuildContext(settings, environ, transport or AiohttpTransport(), telemetry)
+    context = BuildContext(settings, environ, HttpxClient(transport) if transport else AiohttpClient(), telemetry)
     router = build_router(context)
     grounding = settings.grounding
     workers = Workers(grounding.workers, grounding.queue)
@@ -95,7 +96,7 @@ def build_container(
             comparing=settings.consistency.enabled,
         ),
         recorder=Recorder(history, workers) if history else None,
-        room=Room(grounding.max_bytes),
+        room=ByteBudget(grounding.max_bytes),
     )
     sampler = Sampler(_sampling(settings), telemetry, workers, policy, judge)
     corrector = Corrector(_correction(settings), telemetry, grounder.verification.schemas, workers)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import httpx
-
 from groundwire.config import Settings
 from groundwire.errors import ConfigError
 from groundwire.telemetry import Telemetry
+from groundwire.upstream.http import HttpClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +17,7 @@ class BuildContext:
 
     settings: Settings
     environ: Mapping[str, str]
-    transport: httpx.AsyncBaseTransport
+    transport: HttpClient
     telemetry: Telemetry
 
     def secret(self, variable: str, setting: str) -> str:

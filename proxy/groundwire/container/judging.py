@@ -24,9 +24,10 @@ from groundwire.gateway.estimators import Asker
 from groundwire.gateway.judging import LanguageJudges, OpenJudge
 from groundwire.judge import Judge
 from groundwire.telemetry import Telemetry
+from groundwire.upstream.aiohttp_client import AiohttpClient
+from groundwire.upstream.http import HttpxClient
 from groundwire.upstream.openai import OpenAIUpstream
 from groundwire.upstream.router import Route, Router
-from groundwire.upstream.transport import AiohttpTransport
 from groundwire.wire import Headers
 
 _MAX_MODELS = 1024  # whose form of the question is remembered: with `self`, clients name the models
@@ -114,7 +115,7 @@ def open_judge(
     if not settings.judge.is_language:
         yield encoder
         return
-    context = BuildContext(settings, environ, transport or AiohttpTransport(), Telemetry())
+    context = BuildContext(settings, environ, HttpxClient(transport) if transport else AiohttpClient(), Telemetry())
     router = build_router(context)
     judges = build_language_judges(context, router)
     assert judges is not None  # noqa: S101 - it is a language model

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from groundwire.config import Upstream as UpstreamSettings
+from groundwire.config.upstreams import Retries as RetrySettings
 from groundwire.container.context import BuildContext
 from groundwire.errors import ConfigError
 from groundwire.upstream.headers import ANTHROPIC_VERSION, AllowList, HeaderRules, bearer, x_api_key
@@ -13,7 +14,7 @@ from groundwire.upstream.litellm import LitellmUpstream
 from groundwire.upstream.media import MediaHosts, read_host
 from groundwire.upstream.openai import OpenAIUpstream
 from groundwire.upstream.retries import Retries
-from groundwire.upstream.router import Router, Served
+from groundwire.upstream.router import Router, UpstreamModels
 from groundwire.upstream.upstream import Upstream
 
 
@@ -24,16 +25,27 @@ def build_router(context: BuildContext) -> Router:
         raise ConfigError(missing)
     return Router(
         [
-            Served(
-                _limited(_upstream(name, each, context), each, context),
+            UpstreamModels(
+                _limited(_upstream(name, each, context), each),
                 each.models,
                 each.aliases,
-                Retries(**{**dict(each.retries), "statuses": frozenset(each.retries.statuses)}),
+                _retries(each.retries),
                 each.instead,
                 frozenset(each.fallback_on),
             )
             for name, each in upstreams
         ]
+    )
+
+
+def _retries(settings: RetrySettings) -> Retries:
+    return Retries(
+        count=settings.count,
+        statuses=frozenset(settings.statuses),
+        initial_backoff=settings.first_wait,
+        max_backoff=settings.longest_wait,
+        deadline=settings.within,
+        after_timeout=settings.after_timeout,
     )
 
 
@@ -46,7 +58,7 @@ def _missing(name: str, settings: UpstreamSettings, environ: Mapping[str, str]) 
             yield f"upstreams.{name}.headers_env: the variable {each} is not set"
 
 
-def _limited(upstream: Upstream, settings: UpstreamSettings, context: BuildContext) -> Upstream:
+def _limited(upstream: Upstream, settings: UpstreamSettings) -> Upstream:
     """Apply the configured limits to an upstream."""
     limits = UpstreamLimits(**dict(settings.limits))
     if not (limits.max_concurrent or limits.per_minute):

@@ -24,7 +24,7 @@ from groundwire.gateway.stream import AnnotatedStream, StreamSettings
 from groundwire.gateway.verify import new_id
 from groundwire.telemetry import Telemetry
 from groundwire.upstream.headers import header
-from groundwire.upstream.http import begun
+from groundwire.upstream.http import prime
 from groundwire.upstream.router import Route, Router
 from groundwire.wire import Call, Headers, Reply
 
@@ -144,7 +144,7 @@ class Completions:
         headers = _without(reply.headers, b"content-length", b"content-encoding")
         unbuffered = tuple(pair for pair in _UNBUFFERED if header(headers, pair[0]) is None)
         ours = ((b"x-grounding-id", grounding.id.encode()), *unbuffered)
-        body = await forwarding.within(await begun(stream.events(chunks_of(reply))), stream.answer)
+        body = await forwarding.within(await prime(stream.events(chunks_of(reply))), stream.answer)
         return Reply(reply.status, headers + ours, body, in_events=request.dialect.framing.comment is not None)
 
     async def _body(
@@ -167,7 +167,7 @@ class Completions:
         if answer is None:
             grounding.abandon()
             reason = _TOO_LONG.format(limit) if end == "too_long" else reason
-            body = raw if end == "whole" else await begun(resumed(raw, chunks))
+            body = raw if end == "whole" else await prime(resumed(raw, chunks))
             return _with_headers(replace(reply, body=body), self.grounder.unread(request, grounding.id, reason).headers)
         grounding.conclude(answer)
         annotation = await grounding.annotation(within=self.settings.timeout)

@@ -16,7 +16,7 @@ from groundwire.telemetry import Telemetry, UpstreamCall
 from groundwire.telemetry.names import Purpose
 from groundwire.upstream.attempts import Attempts
 from groundwire.upstream.headers import without_keys
-from groundwire.upstream.http import begun
+from groundwire.upstream.http import prime
 from groundwire.upstream.router import Route
 from groundwire.wire import Call, Chunks, Headers, Reply
 
@@ -87,13 +87,13 @@ class Forwarding:
         """The reply as it is."""
         if self._call is None or not self._call.is_recording:
             return reply
-        return replace(reply, body=await begun(self._recorded(self._call, chunks_of(reply), None)))
+        return replace(reply, body=await prime(self._recorded(self._call, chunks_of(reply), None)))
 
     async def within(self, chunks: Chunks, answer: Answer | None = None) -> Chunks:
         """Record chunks until their end; `answer` is their content, once they have passed."""
         if self._call is None or not self._call.is_recording:
             return chunks
-        return await begun(self._recorded(self._call, chunks, answer))
+        return await prime(self._recorded(self._call, chunks, answer))
 
     def broke_off(self, error: BaseException) -> None:
         """Record the reason for a missing or incomplete answer."""
@@ -169,7 +169,7 @@ async def read(chunks: Chunks, limit: int, has_room: Callable[[int], bool] = _en
 
 
 async def resumed(start: bytes, chunks: Chunks) -> Chunks:
-    """A body whose start has been read already; to be `begun`."""
+    """A body whose start has been read already; to be primed."""
     async with aclosing(chunks):
         yield b""
         yield start

@@ -15,7 +15,7 @@ from groundwire.dialects.request import Request
 from groundwire.domain import Choice
 from groundwire.errors import TryLater
 from groundwire.gateway.annotate import Annotation, annotate, stand_in
-from groundwire.gateway.byte_budget import Room, Share
+from groundwire.gateway.byte_budget import ByteBudget, ByteReservation
 from groundwire.gateway.correction import Correcting
 from groundwire.gateway.deferred import Heard, Later, is_unfinished, read, wait_asked_for
 from groundwire.gateway.estimators import Asker
@@ -65,7 +65,7 @@ class Grounder:
     later: Later | None = None
     recaller: Recaller = field(default_factory=Recaller)
     recorder: Recorder | None = None
-    room: Room = field(default_factory=Room)
+    room: ByteBudget = field(default_factory=ByteBudget)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
     def begin(self, request: Request, mode: Mode, asker: Asker) -> Grounding:
@@ -73,7 +73,7 @@ class Grounder:
 
         Raises Overload when there is no room for it.
         """
-        return Grounding(self, request, mode, asker, self.room.share(len(request.raw)))
+        return Grounding(self, request, mode, asker, self.room.reserve(len(request.raw)))
 
     def unread(self, request: Request, id_: str, reason: str | None = None) -> Annotation:
         """Return the report on an exchange that passes unread, and keep it to be fetched by its id.
@@ -229,7 +229,7 @@ class Grounder:
 class Grounding:
     """The verification of one exchange. All its methods return quickly: the work is done in tasks and workers."""
 
-    def __init__(self, parts: Grounder, request: Request, mode: Mode, asker: Asker, share: Share) -> None:
+    def __init__(self, parts: Grounder, request: Request, mode: Mode, asker: Asker, share: ByteReservation) -> None:
         self.id = new_id()
         self._share = share
         self._heard = 0
@@ -305,7 +305,7 @@ class Grounding:
 
     def _concluded(self, task: asyncio.Task[Annotation]) -> None:
         if task is self._concluding:
-            self._share.give_back()
+            self._share.release()
 
     @property
     def is_concluding(self) -> bool:
@@ -324,7 +324,7 @@ class Grounding:
 
     def abandon(self) -> None:
         """Cancel all work: the client has disconnected, or there is no answer to check."""
-        self._share.give_back()
+        self._share.release()
         if self._examination is not None:
             self._examination.cancel()
         for work in (self._looking, self._concluding, self._sampling):

@@ -50,7 +50,7 @@ class AnnotatedStream:
         self._told = settings.carrier == "none" or request.options.detail == "none"
 
     async def events(self, chunks: Chunks) -> Chunks:
-        """Yield the client's stream, in pieces that end where an event ends; to be `begun`.
+        """Yield the client's stream, in pieces that end where an event ends; to be primed.
 
         Raises UpstreamBroken or UpstreamTimeout.
         """

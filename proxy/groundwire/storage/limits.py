@@ -1,7 +1,6 @@
 """Limits per client on requests per minute and on concurrent requests, in process.
 
 Requests per minute are a token bucket that fills steadily; a request that finds it empty is rejected and takes nothing.
-The state of a bucket is the time at which it will be full again (the generic cell rate algorithm).
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-_MINUTE = 60.0
-_ROUNDING = 1e-6  # seconds; keeps a bucket that was just refilled from being empty by a rounding error
+from groundwire.limits import MINUTE_S, ROUNDING_S, Capacity, ConcurrencyLimiter, Slot, TokenBucket
+
 BUSY_S = 1.0  # wait to suggest when too many requests run concurrently; their ends are unknown
 
 
@@ -34,7 +33,8 @@ class Turn:
     """The result of a request for a turn; a granted one must be returned.
 
     `wait` is the number of seconds until the next try. `remaining` requests may follow at once, and after `reset`
-    seconds the full number; they are None if requests per minute are unlimited. `slot` identifies the concurrency slot.
+    seconds the full number; they are None if requests per minute are unlimited. A granted turn holds a `slot` of this
+    process, or a `lease` from a store that replicas share.
     """
 
     name: str
@@ -43,14 +43,15 @@ class Turn:
     wait: float = 0.0
     remaining: int | None = None
     reset: float | None = None
-    slot: str | None = None
+    slot: Slot | None = None
+    lease: str | None = None
 
 
 def remaining(limits: Limits, reset: float) -> tuple[int | None, float | None]:
     """Return the number of requests left in a bucket that is full after `reset` seconds, and `reset`; see `Turn`."""
     if limits.requests_per_minute is None:
         return None, None
-    return int((_MINUTE + _ROUNDING - reset) * limits.requests_per_minute / _MINUTE), reset
+    return int((MINUTE_S + ROUNDING_S - reset) * limits.requests_per_minute / MINUTE_S), reset
 
 
 class Limiter(Protocol):
@@ -66,41 +67,37 @@ class Limiter(Protocol):
         """Stop background tasks."""
 
 
-@dataclass(slots=True)
-class _Bucket:
-    full_at: float = 0.0
-    running: int = 0
+@dataclass(frozen=True, slots=True)
+class _ClientLimiter:
+    concurrency: ConcurrencyLimiter = field(default_factory=lambda: ConcurrencyLimiter(Capacity()))
+    bucket: TokenBucket = field(default_factory=TokenBucket)
 
 
 @dataclass(frozen=True, slots=True)
 class LocalLimits:
-    """Limits of this process. There is one bucket for each client; times are in seconds of `clock`."""
+    """Limits of this process; times are in seconds of `clock`."""
 
     clock: Callable[[], float] = time.monotonic
-    _buckets: dict[str, _Bucket] = field(default_factory=dict)
+    _clients: dict[str, _ClientLimiter] = field(default_factory=dict)
 
     async def take(self, name: str, limits: Limits) -> Turn:
         """See `Limiter`."""
-        bucket = self._buckets.setdefault(name, _Bucket())
-        if limits.concurrent is not None and bucket.running >= limits.concurrent:
+        client = self._clients.setdefault(name, _ClientLimiter())
+        client.concurrency.limits = Capacity(limits.concurrent)
+        slot = client.concurrency.try_acquire()
+        if slot is None:
             return Turn(name, limits, granted=False, wait=BUSY_S)
-        turn = Turn(name, limits)
-        if limits.requests_per_minute is not None:
-            turn = self._drawn(bucket, name, limits, _MINUTE / limits.requests_per_minute)
-        bucket.running += turn.granted
-        return turn
-
-    def _drawn(self, bucket: _Bucket, name: str, limits: Limits, interval: float) -> Turn:
-        now = self.clock()
-        full_at = max(bucket.full_at, now) + interval
-        if full_at - now > _MINUTE + _ROUNDING:
-            return Turn(name, limits, False, full_at - now - _MINUTE, *remaining(limits, full_at - interval - now))
-        bucket.full_at = full_at
-        return Turn(name, limits, True, 0.0, *remaining(limits, full_at - now))
+        if limits.requests_per_minute is None:
+            return Turn(name, limits, slot=slot)
+        wait, reset = client.bucket.take(limits.requests_per_minute, self.clock())
+        if wait:
+            slot.release()
+        return Turn(name, limits, not wait, wait, *remaining(limits, reset), None if wait else slot)
 
     def give_back(self, turn: Turn) -> None:
         """See `Limiter`."""
-        self._buckets[turn.name].running -= turn.granted
+        if turn.slot is not None:
+            turn.slot.release()
 
     async def aclose(self) -> None:
         """Do nothing."""

@@ -17,14 +17,14 @@ import structlog
 from groundwire.dialects.error import error_body
 from groundwire.errors import RequestError
 from groundwire.report import Attempt
-from groundwire.upstream.retries import Outcome, named, never_arrived
+from groundwire.upstream.retries import Outcome, never_arrived, outcome_name
 from groundwire.upstream.router import Route
 from groundwire.wire import Reply
 
 log = structlog.get_logger("groundwire.upstream")
 
-_MOST_KEPT = 64 * 2**10  # bytes of a reply that is discarded: errors are short
-_KEPT_WITHIN_S = 2.0
+_MAX_BODY = 64 * 2**10  # bytes of a reply that is discarded: errors are short
+_READ_TIMEOUT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,31 +44,35 @@ class Attempts:
 
         If no fallback answers, the result is that of the chosen upstream: its reply, or its RequestError.
         """
-        made: list[Attempt] = []
-        outcome = await self._outcome(route, made, route.is_passed_over)
-        if route.is_passed_over(outcome):
+        attempts: list[Attempt] = []
+        outcome = await self._outcome(route, attempts, route.needs_fallback)
+        if route.needs_fallback(outcome):
             for fallback in route.fallbacks:
-                instead = await self._outcome(fallback, made, _is_error)
-                if isinstance(instead, Reply) and not _is_error(instead):
-                    return instead, tuple(made)
+                alternative = await self._outcome(fallback, attempts, _is_error)
+                if isinstance(alternative, Reply) and not _is_error(alternative):
+                    return alternative, tuple(attempts)
         if isinstance(outcome, RequestError):
             raise outcome
-        return outcome, tuple(made)
+        return outcome, tuple(attempts)
 
-    async def _outcome(self, route: Route, made: list[Attempt], passed_over: Callable[[Outcome], bool]) -> Outcome:
+    async def _outcome(
+        self, route: Route, attempts: list[Attempt], needs_fallback: Callable[[Outcome], bool]
+    ) -> Outcome:
         """Return the outcome of one upstream, including its retries; a reply to be discarded has been read."""
         name, started, count = route.upstream.name, time.monotonic(), 0
         while True:
             outcome = await self._attempt(route)
             count += 1
-            made.append(Attempt(name, route.model, named(outcome)))
+            attempts.append(Attempt(name, route.model, outcome_name(outcome)))
             wait = self._wait(route, outcome, count, time.monotonic() - started)
-            if wait is None and not passed_over(outcome):
+            if wait is None and not needs_fallback(outcome):
                 return outcome
             if isinstance(outcome, Reply):
-                outcome = await _kept(outcome)
-            self.failed(made[-1].outcome)
-            log.warning("attempt.failed", upstream=name, outcome=made[-1].outcome, again_in_s=wait and round(wait, 3))
+                outcome = await _read_body(outcome)
+            self.failed(attempts[-1].outcome)
+            log.warning(
+                "attempt.failed", upstream=name, outcome=attempts[-1].outcome, again_in_s=wait and round(wait, 3)
+            )
             if wait is None:
                 return outcome
             await asyncio.sleep(wait)
@@ -90,23 +94,23 @@ def _is_error(outcome: Outcome) -> bool:
     return not isinstance(outcome, Reply) or outcome.status >= 400
 
 
-async def _kept(reply: Reply) -> Reply:
+async def _read_body(reply: Reply) -> Reply:
     """Read the body of a reply, so that its connection can be reused; a body that is too long is replaced."""
     if isinstance(reply.body, bytes):
         return reply
-    kept = bytearray()
+    body = bytearray()
     try:
-        async with asyncio.timeout(_KEPT_WITHIN_S), aclosing(reply.body) as chunks:
+        async with asyncio.timeout(_READ_TIMEOUT_S), aclosing(reply.body) as chunks:
             async for chunk in chunks:
-                kept += chunk
-                if len(kept) > _MOST_KEPT:
-                    return _told(reply)
+                body += chunk
+                if len(body) > _MAX_BODY:
+                    return _generic_reply(reply)
     except (TimeoutError, RequestError):
-        return _told(reply)
-    return replace(reply, body=bytes(kept))
+        return _generic_reply(reply)
+    return replace(reply, body=bytes(body))
 
 
-def _told(reply: Reply) -> Reply:
+def _generic_reply(reply: Reply) -> Reply:
     """Return the status and headers of a reply with a generic body."""
     headers = tuple(pair for pair in reply.headers if not pair[0].startswith(b"content-"))
     body = error_body(f"The model server answered with status {reply.status}.", "upstream_error")

@@ -22,16 +22,16 @@ _HOP_BY_HOP = frozenset(
         b"upgrade",
     }
 )
-_ONE_LEG = frozenset({b"host", b"cookie", b"set-cookie", b"forwarded", b"x-real-ip", b"via", b"expect"})
+_PER_CONNECTION = frozenset({b"host", b"cookie", b"set-cookie", b"forwarded", b"x-real-ip", b"via", b"expect"})
 KEYS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
-_DROPPED = _HOP_BY_HOP | _ONE_LEG
-_NEVER = _HOP_BY_HOP | {b"host", b"expect"}
-_OURS = b"x-grounding-"
-_INTERNAL = (_OURS, b"x-forwarded-")
+_DROPPED = _HOP_BY_HOP | _PER_CONNECTION
+_NEVER_FORWARDED = _HOP_BY_HOP | {b"host", b"expect"}
+_OWN_PREFIX = b"x-grounding-"
+_INTERNAL_PREFIXES = (_OWN_PREFIX, b"x-forwarded-")
 ANTHROPIC_VERSION: Headers = ((b"anthropic-version", b"2023-06-01"),)
 """The version of Anthropic's API for clients that send none, such as OpenAI's when they list models."""
 
-_OF_THE_BODY = ("content-type", "content-encoding", "content-length")
+_BODY_HEADERS = ("content-type", "content-encoding", "content-length")
 
 
 class AllowList:
@@ -41,10 +41,10 @@ class AllowList:
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        globs = (fnmatch.translate(name.lower()) for name in (*names, *_OF_THE_BODY))
+        globs = (fnmatch.translate(name.lower()) for name in (*names, *_BODY_HEADERS))
         self._names = re.compile("|".join(globs))
 
-    def of(self, headers: Headers) -> Headers:
+    def filter(self, headers: Headers) -> Headers:
         """Return the headers on the list."""
         return tuple(pair for pair in headers if self._names.match(pair[0].decode("latin-1")))
 
@@ -78,10 +78,10 @@ class HeaderRules:
         passed = request_headers(headers, self.key_header(key) if key else None, self.request)
         if not self.added and not self.assumed:
             return passed
-        ours = {name for name, _ in self.added}
-        kept = tuple(pair for pair in passed if pair[0] not in ours)
-        missing = tuple(pair for pair in self.assumed if header(passed, pair[0]) is None and pair[0] not in ours)
-        return (*kept, *missing, *self.added)
+        added = {name for name, _ in self.added}
+        forwarded = tuple(pair for pair in passed if pair[0] not in added)
+        missing = tuple(pair for pair in self.assumed if header(passed, pair[0]) is None and pair[0] not in added)
+        return (*forwarded, *missing, *self.added)
 
     def incoming(self, headers: Headers) -> Headers:
         """Return the headers to send to the client."""
@@ -93,18 +93,22 @@ def request_headers(headers: Headers, key: Header | None, allowed: AllowList | N
 
     Names must be lower case. `content-length` is left out: the HTTP client counts the body that it sends.
     """
-    named = _named_in_connection(headers)
+    options = _connection_options(headers)
     hidden = KEYS if key else frozenset()
-    dropped, internal = (_DROPPED, _INTERNAL) if allowed is None else (_NEVER, _OURS)
-    kept = tuple(
+    dropped, internal = (_DROPPED, _INTERNAL_PREFIXES) if allowed is None else (_NEVER_FORWARDED, _OWN_PREFIX)
+    forwarded = tuple(
         (name, value)
         for name, value in headers
         if not (
-            name in dropped or name in named or name in hidden or name == b"content-length" or name.startswith(internal)
+            name in dropped
+            or name in options
+            or name in hidden
+            or name == b"content-length"
+            or name.startswith(internal)
         )
     )
-    kept = kept if allowed is None else allowed.of(kept)
-    return (*kept, key) if key else kept
+    forwarded = forwarded if allowed is None else allowed.filter(forwarded)
+    return (*forwarded, key) if key else forwarded
 
 
 def without_keys(headers: Headers) -> Headers:
@@ -115,12 +119,14 @@ def without_keys(headers: Headers) -> Headers:
 def response_headers(headers: Headers, allowed: AllowList | None = None) -> Headers:
     """Filter the headers of a reply, with names in lower case."""
     lowered = tuple((name.lower(), value) for name, value in headers)
-    named = _named_in_connection(lowered)
-    dropped = _DROPPED if allowed is None else _NEVER
-    kept = tuple(
-        (name, value) for name, value in lowered if not (name in dropped or name in named or name.startswith(_OURS))
+    options = _connection_options(lowered)
+    dropped = _DROPPED if allowed is None else _NEVER_FORWARDED
+    forwarded = tuple(
+        (name, value)
+        for name, value in lowered
+        if not (name in dropped or name in options or name.startswith(_OWN_PREFIX))
     )
-    return kept if allowed is None else allowed.of(kept)
+    return forwarded if allowed is None else allowed.filter(forwarded)
 
 
 def header(headers: Headers, name: bytes) -> bytes | None:
@@ -128,10 +134,12 @@ def header(headers: Headers, name: bytes) -> bytes | None:
     return next((value for found, value in headers if found == name), None)
 
 
-def _named_in_connection(headers: Headers) -> frozenset[bytes]:
+def _connection_options(headers: Headers) -> frozenset[bytes]:
     """Return the headers that `Connection` declares hop-by-hop (RFC 9110, section 7.6.1)."""
     values = [value for name, value in headers if name == b"connection"]
-    return frozenset(token.strip().lower() for value in values for token in value.split(b",")) if values else _NONE
+    return (
+        frozenset(token.strip().lower() for value in values for token in value.split(b",")) if values else _NO_OPTIONS
+    )
 
 
-_NONE: frozenset[bytes] = frozenset()
+_NO_OPTIONS: frozenset[bytes] = frozenset()

@@ -1,16 +1,16 @@
-"""The interface for HTTP to model servers, independent of the library."""
+"""The interface of an HTTP client for model servers, and the client over a transport of httpx."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 import httpx
 
 from groundwire.wire import Chunks, Headers, Reply
 
-Meaning = Callable[[httpx.TransportError], Exception]
-"""Convert httpx's error to the one to raise."""
+ErrorMapper = Callable[[httpx.TransportError], Exception]
+"""Return the exception to raise for an error of httpx."""
 
 
 class Timeouts(NamedTuple):
@@ -20,30 +20,24 @@ class Timeouts(NamedTuple):
     read: float | None
 
 
-@runtime_checkable
-class Wire(Protocol):
+class HttpClient(Protocol):
     """Sends requests unchanged: only Host and lengths are added to the bytes of URL, headers and body."""
 
-    async def exchange(
-        self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts, meaning: Meaning
+    async def send(
+        self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts, map_error: ErrorMapper
     ) -> Reply:
         """Return the reply, its headers unchanged and its body in chunks. Closing the chunks, read or not, ends the
-        call.
+        request.
 
-        Raises the error that `meaning` returns when there is no reply; so do the chunks of one that breaks off.
+        Raises the error that `map_error` returns when there is no reply; so do the chunks of one that breaks off.
         """
 
     async def aclose(self) -> None:
         """Close its connections."""
 
 
-def wire_over(transport: httpx.AsyncBaseTransport) -> Wire:
-    """Return the transport itself if it is a `Wire`, otherwise an adapter."""
-    return transport if isinstance(transport, Wire) else HttpxWire(transport)
-
-
-async def begun(chunks: Chunks) -> Chunks:
-    """Advance a generator of chunks past its first, empty one, so that closing it ends the call.
+async def prime(chunks: Chunks) -> Chunks:
+    """Advance a generator of chunks past its first, empty one, so that closing it ends the request.
 
     A generator that is closed before its first step does nothing, not even its `finally`; and a client may disconnect
     between the head of a reply and its body.
@@ -52,16 +46,16 @@ async def begun(chunks: Chunks) -> Chunks:
     return chunks
 
 
-class HttpxWire:
-    """Adapts any transport of httpx, such as one of a test or an embedding program."""
+class HttpxClient:
+    """Sends requests over any transport of httpx, such as one of a test or an embedding program."""
 
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         self._transport = transport
 
-    async def exchange(
-        self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts, meaning: Meaning
+    async def send(
+        self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts, map_error: ErrorMapper
     ) -> Reply:
-        """See `Wire`."""
+        """Send one request; see `HttpClient`."""
         connect, read = timeouts
         extensions = {"timeout": {"connect": connect, "read": read, "write": read, "pool": read}}
         request = httpx.Request(
@@ -70,22 +64,22 @@ class HttpxWire:
         try:
             response = await self._transport.handle_async_request(request)
         except httpx.TransportError as error:
-            raise meaning(error) from error
-        return Reply(response.status_code, tuple(response.headers.raw), await begun(_chunks(response, meaning)))
+            raise map_error(error) from error
+        return Reply(response.status_code, tuple(response.headers.raw), await prime(_chunks(response, map_error)))
 
     async def aclose(self) -> None:
         """Close the transport."""
         await self._transport.aclose()
 
 
-async def _chunks(response: httpx.Response, meaning: Meaning) -> Chunks:
+async def _chunks(response: httpx.Response, map_error: ErrorMapper) -> Chunks:
     assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - what every async transport returns
     try:
         yield b""
         async for chunk in response.stream:
             yield chunk
     except httpx.TransportError as error:
-        raise meaning(error) from error
+        raise map_error(error) from error
     finally:
         await response.stream.aclose()
 

@@ -20,18 +20,18 @@ from groundwire.dialects.error import error_body
 from groundwire.dialects.jsonbytes import dumps, loads
 from groundwire.dialects.request import read_object
 from groundwire.errors import BadRequest
-from groundwire.upstream.failures import failure
-from groundwire.upstream.http import begun
+from groundwire.upstream.errors import upstream_error
+from groundwire.upstream.http import prime
 from groundwire.upstream.media import MediaHosts
 from groundwire.wire import Call, Chunks, Headers, Reply
 
 _JSON = ((b"content-type", b"application/json"),)
 _EVENTS = ((b"content-type", b"text/event-stream; charset=utf-8"),)
-_LOCAL = (  # else litellm downloads files from a host that is not configured
+_LOCAL_DATA = (  # else litellm downloads files from a host that is not configured
     "LITELLM_LOCAL_MODEL_COST_MAP",
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS",
 )
-_TYPE = "upstream_error"
+_ERROR_TYPE = "upstream_error"
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")  # they log requests and addresses
 _UNSAFE_MODEL = re.compile(  # a URL, a query, an escape, a path that leads elsewhere, or a host before a path
     r"""(?ix) ^https?: | // | ^/ | [\\\s\x00-\x1f\x7f?\#%] | (?:^|/)\.{1,2}(?:/|$)
@@ -39,7 +39,7 @@ _UNSAFE_MODEL = re.compile(  # a URL, a query, an escape, a path that leads else
     | (?:^|/)arn: (?! [a-z0-9-]*:[a-z0-9-]*:[a-z0-9-]*:\d*: [\w./:-]* $ )"""
 )
 _ADDRESS = re.compile(r"://|\d+(?:\.\d+){3}|[0-9a-f]*:[0-9a-f:]*:|[\w-]+\.[\w.-]+:\d|resol|DNS|address|\bhost", re.I)
-_TOLD = ("retry-after", "x-request-id", "request-id")
+_FORWARDED_HEADERS = ("retry-after", "x-request-id", "request-id")
 
 _FIELDS = frozenset(
     # the fields of OpenAI's API, and those common to other providers; litellm accepts hundreds more, by which a client
@@ -56,7 +56,7 @@ _FIELDS = frozenset(
 class LitellmUpstream:
     """One hosted model, or, when `litellm_model` ends in `*`, all models of a provider. Times are in seconds.
 
-    A stream begins after `first_within` even without a chunk, so that keep-alives can be sent to the client.
+    A stream begins after `first_chunk_timeout` even without a chunk, so that keep-alives can be sent to the client.
     """
 
     forwards_documents = False
@@ -72,7 +72,7 @@ class LitellmUpstream:
         timeout: float = 600.0,
         headers: Headers = (),
         truncation_alarm: bool = True,
-        first_within: float = 10.0,
+        first_chunk_timeout: float = 10.0,
         media_hosts: MediaHosts | None = None,
     ) -> None:
         self.name = name
@@ -80,7 +80,7 @@ class LitellmUpstream:
         self.truncation_alarm = truncation_alarm
         self.provider = litellm_model.partition("/")[0]
         self._model = litellm_model
-        self._first_within = first_within
+        self._first_chunk_timeout = first_chunk_timeout
         self._fixed = {
             name: value
             for name, value in (
@@ -94,7 +94,7 @@ class LitellmUpstream:
 
     async def send(self, call: Call) -> Reply:
         """Send one call; see `Upstream.send`. Only completions and embeddings exist beyond OpenAI's dialect."""
-        litellm = await asyncio.to_thread(_imported)
+        litellm = await asyncio.to_thread(_import_litellm)
         operations = {
             "/chat/completions": litellm.acompletion,
             "/completions": litellm.atext_completion,
@@ -104,47 +104,51 @@ class LitellmUpstream:
         if operation is None or call.method != "POST":
             path = call.target.partition("?")[0]
             raise BadRequest(f"upstream '{self.name}' has no {call.method} /v1{path}")
-        asked = await asyncio.to_thread(self._checked, call.body)
-        model = self._model.replace("*", asked["model"], 1)
+        arguments = await asyncio.to_thread(self._arguments, call.body)
+        model = self._model.replace("*", arguments["model"], 1)
         _allow(litellm, self._media_hosts.names)
         try:
-            answer = await operation(**{**asked, **self._fixed, "model": model})
-            first = await _begun(answer, self._first_within) if asked.get("stream") else None
+            answer = await operation(**{**arguments, **self._fixed, "model": model})
+            first = await _first_chunk(answer, self._first_chunk_timeout) if arguments.get("stream") else None
         except Exception as error:  # noqa: BLE001 - litellm raises any of some forty classes
-            return _outcome(error, self.name)
+            return _error_reply(error, self.name)
         if first is not None:
-            return Reply(200, _EVENTS, await begun(self._events(first, answer)))
+            return Reply(200, _EVENTS, await prime(self._events(first, answer)))
         return Reply(200, _JSON, dumps(answer.model_dump(exclude_none=True)))
 
-    def _checked(self, body: bytes) -> dict[str, Any]:
+    def _arguments(self, body: bytes) -> dict[str, Any]:
         """Return the arguments of a request. Raises BadRequest for anything that could make litellm call another
         host.
         """
-        asked = read_object(body)
-        if refused := sorted(asked.keys() - _FIELDS):
+        arguments = read_object(body)
+        if refused := sorted(arguments.keys() - _FIELDS):
             operator = f"upstream '{self.name}' does not take a field"  # its name may be any text
             raise BadRequest(
                 f"upstream '{self.name}' does not take '{refused[0]}'", param=refused[0], operator=operator
             )
-        model = asked.get("model")
+        model = arguments.get("model")
         if not model:
             raise BadRequest("you must provide a model parameter", param="model")
         if not isinstance(model, str) or ("*" in self._model and _UNSAFE_MODEL.search(model)):
             raise BadRequest(f"'model': upstream '{self.name}' takes the name of a model, no address", param="model")
-        for at, tool in enumerate(asked.get("tools") or ()) if isinstance(asked.get("tools"), list) else ():
+        for at, tool in enumerate(arguments.get("tools") or ()) if isinstance(arguments.get("tools"), list) else ():
             if isinstance(tool, dict) and tool.get("type") == "mcp":
                 raise BadRequest(f"upstream '{self.name}' does not take tools of type mcp", param=f"tools[{at}].type")
-        self._media_hosts.check(asked, self.name)
-        return asked if asked.get("metadata") is None else {**asked, "metadata": _metadata(asked["metadata"])}
+        self._media_hosts.check(arguments, self.name)
+        return (
+            arguments
+            if arguments.get("metadata") is None
+            else {**arguments, "metadata": _metadata(arguments["metadata"])}
+        )
 
     async def _events(self, first: asyncio.Task[Any], answer: Any) -> Chunks:
         try:
             yield b""
-            async for chunk in _resumed(first, answer):
-                yield b"data: " + dumps(_in_openais_shape(chunk)) + b"\n\n"
+            async for chunk in _all_chunks(first, answer):
+                yield b"data: " + dumps(_openai_chunk(chunk)) + b"\n\n"
         except Exception as error:
-            cause = next((each for each in _chain(error) if isinstance(each, httpx.TransportError)), None)
-            raise failure(cause or httpx.ReadError(str(error)), self.name, "its provider") from error
+            cause = next((each for each in _causes(error) if isinstance(each, httpx.TransportError)), None)
+            raise upstream_error(cause or httpx.ReadError(str(error)), self.name, "its provider") from error
         finally:
             first.cancel()
             if closing := getattr(answer, "aclose", None):
@@ -155,8 +159,8 @@ class LitellmUpstream:
         """Do nothing: litellm manages its connections."""
 
 
-def _imported() -> Any:
-    for name in _LOCAL:
+def _import_litellm() -> Any:
+    for name in _LOCAL_DATA:
         os.environ.setdefault(name, "True")
     import litellm
 
@@ -194,11 +198,11 @@ def _metadata(given: Any) -> dict[str, str]:
     return {"user_id": user} if isinstance(user, str) else {}
 
 
-async def _begun(answer: Any, within: float) -> asyncio.Task[Any]:
+async def _first_chunk(answer: Any, max_wait: float) -> asyncio.Task[Any]:
     """Wait for the first chunk of a stream as long as an error would take: some providers are called only then."""
     first = asyncio.ensure_future(anext(answer, None))
     try:
-        await asyncio.wait({first}, timeout=within)
+        await asyncio.wait({first}, timeout=max_wait)
         if first.done():
             first.result()
     except BaseException:
@@ -207,7 +211,7 @@ async def _begun(answer: Any, within: float) -> asyncio.Task[Any]:
     return first
 
 
-async def _resumed(first: asyncio.Task[Any], answer: Any) -> AsyncIterator[Any]:
+async def _all_chunks(first: asyncio.Task[Any], answer: Any) -> AsyncIterator[Any]:
     """Yield all chunks of a stream whose first one has been requested already."""
     chunk = await first
     while chunk is not None:
@@ -215,7 +219,7 @@ async def _resumed(first: asyncio.Task[Any], answer: Any) -> AsyncIterator[Any]:
         chunk = await anext(answer, None)
 
 
-def _in_openais_shape(chunk: Any) -> dict[str, Any]:
+def _openai_chunk(chunk: Any) -> dict[str, Any]:
     """Convert a chunk to JSON values. OpenAI's chunk with the usage has no choices; litellm's has an empty one."""
     values: dict[str, Any] = chunk.model_dump(exclude_none=True)
     if "usage" in values and all(not (each.get("delta") or each.get("finish_reason")) for each in values["choices"]):
@@ -223,36 +227,40 @@ def _in_openais_shape(chunk: Any) -> dict[str, Any]:
     return values
 
 
-def _outcome(error: BaseException, name: str) -> Reply:
+def _error_reply(error: BaseException, name: str) -> Reply:
     """Return the provider's error as a reply, or raise the RequestError that corresponds to a litellm exception.
 
     The root of the exception decides: a transport error, else the provider's error response.
     """
-    chain = tuple(_chain(error))
+    chain = tuple(_causes(error))
     for each in chain:
         if isinstance(each, httpx.TransportError):
-            raise failure(each, name, "its provider") from error
+            raise upstream_error(each, name, "its provider") from error
     answers = (getattr(each, "response", None) for each in reversed(chain))
     answer = next((answer for answer in answers if isinstance(answer, httpx.Response)), None)
     if answer is None:
-        return _refusal(error, name)
-    message, type_ = _said(answer) or (_own_words(error, name), _TYPE)
+        return _unsent_reply(error, name)
+    message, type_ = _provider_error(answer) or (_message(error, name), _ERROR_TYPE)
     headers = answer.headers
-    kept = tuple((told.encode(), headers[told].encode("latin-1", "replace")) for told in _TOLD if told in headers)
-    if "retry-after" not in headers and (wait := _googles_wait(answer)):
-        kept = (*kept, (b"retry-after", wait))
+    forwarded = tuple(
+        (header.encode(), headers[header].encode("latin-1", "replace"))
+        for header in _FORWARDED_HEADERS
+        if header in headers
+    )
+    if "retry-after" not in headers and (wait := _google_retry_delay(answer)):
+        forwarded = (*forwarded, (b"retry-after", wait))
     status = answer.status_code if 400 <= answer.status_code < 600 else 502
-    return Reply(status, _JSON + kept, error_body(message, type_))
+    return Reply(status, _JSON + forwarded, error_body(message, type_))
 
 
-def _refusal(error: BaseException, name: str) -> Reply:
+def _unsent_reply(error: BaseException, name: str) -> Reply:
     """Return the error of a request that litellm did not send."""
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) and 400 <= status < 600 else 502
-    return Reply(status, _JSON, error_body(_own_words(error, name, shown=status < 500), _TYPE))
+    return Reply(status, _JSON, error_body(_message(error, name, shown=status < 500), _ERROR_TYPE))
 
 
-def _own_words(error: BaseException, name: str, *, shown: bool = True) -> str:
+def _message(error: BaseException, name: str, *, shown: bool = True) -> str:
     """Return litellm's description of an error, unless it could contain an address."""
     words = str(error).partition("\nTraceback")[0]
     if shown and not _ADDRESS.search(words):
@@ -260,7 +268,7 @@ def _own_words(error: BaseException, name: str, *, shown: bool = True) -> str:
     return f"upstream '{name}': the request could not be translated for its provider ({type(error).__name__})"
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yield an exception and its causes."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -269,7 +277,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _googles_wait(answer: httpx.Response) -> bytes | None:
+def _google_retry_delay(answer: httpx.Response) -> bytes | None:
     """Return Google's retry delay, which is part of the body: `retryDelay`, seconds followed by an s."""
     try:
         delays = (detail.get("retryDelay") for detail in loads(answer.content)["error"]["details"])
@@ -278,13 +286,13 @@ def _googles_wait(answer: httpx.Response) -> bytes | None:
         return None
 
 
-def _said(answer: httpx.Response) -> tuple[str, str] | None:
+def _provider_error(answer: httpx.Response) -> tuple[str, str] | None:
     """Return message and type of an error of OpenAI, Anthropic, Google or Amazon; None for any other body."""
     try:
         body = loads(answer.content)
         if "message" in body:  # Amazon's
-            return str(body["message"]), answer.headers.get("x-amzn-errortype", "").partition(":")[0] or _TYPE
+            return str(body["message"]), answer.headers.get("x-amzn-errortype", "").partition(":")[0] or _ERROR_TYPE
         error = body["error"]
-        return str(error["message"]), str(error.get("type") or error.get("status") or _TYPE)
+        return str(error["message"]), str(error.get("type") or error.get("status") or _ERROR_TYPE)
     except (ValueError, TypeError, KeyError, AttributeError, httpx.StreamError):
         return None

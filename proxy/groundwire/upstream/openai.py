@@ -9,9 +9,9 @@ import httpx
 
 from groundwire.errors import BadRequest, RequestError
 from groundwire.memo import memo
-from groundwire.upstream.failures import failure
+from groundwire.upstream.errors import upstream_error
 from groundwire.upstream.headers import HeaderRules
-from groundwire.upstream.http import Timeouts, wire_over
+from groundwire.upstream.http import HttpClient, Timeouts
 from groundwire.upstream.paths import has_dot_segment
 from groundwire.wire import Call, Reply
 
@@ -20,7 +20,7 @@ _UNSAFE = re.compile(r"[^\x21-\x7e]|#")
 
 
 class OpenAIUpstream:
-    """One server, reached through an httpx transport that several may share. Times are in seconds.
+    """One server, reached through an HTTP client that several may share. Times are in seconds.
 
     `ollama_url` is the root of Ollama's own API, if the server is Ollama.
     """
@@ -29,7 +29,7 @@ class OpenAIUpstream:
         self,
         name: str,
         base_url: str,
-        transport: httpx.AsyncBaseTransport,
+        client: HttpClient,
         *,
         key: str | None = None,
         timeout: float = 600.0,
@@ -47,7 +47,7 @@ class OpenAIUpstream:
         self.is_ollama = ollama_url is not None
         self._base_url = base_url.rstrip("/")
         self._ollama_url = (ollama_url or base_url).rstrip("/")
-        self._wire = wire_over(transport)
+        self._client = client
         self._key = key
         self._headers = headers or HeaderRules()
         self._timeouts = Timeouts(connect_timeout, timeout)
@@ -57,15 +57,15 @@ class OpenAIUpstream:
         """Send one call; see `Upstream.send`."""
         headers = self._headers.outgoing(call.headers, self._key)
         url = self._url(call.target, call.native)
-        reply = await self._wire.exchange(call.method, url, headers, call.body, self._timeouts, self._failure)
+        reply = await self._client.send(call.method, url, headers, call.body, self._timeouts, self._map_error)
         return Reply(reply.status, self._headers.incoming(reply.headers), reply.body)
 
     async def aclose(self) -> None:
-        """Close the transport."""
-        await self._wire.aclose()
+        """Close the client."""
+        await self._client.aclose()
 
-    def _failure(self, error: httpx.TransportError) -> RequestError:
-        return failure(error, self.name, self._base_url)
+    def _map_error(self, error: httpx.TransportError) -> RequestError:
+        return upstream_error(error, self.name, self._base_url)
 
     def _build_url(self, target: str, native: bool) -> str:
         """Return the URL of a target below the base URL.

@@ -35,33 +35,33 @@ _NAMES: tuple[tuple[type[RequestError], str], ...] = (
 class Retries:
     """The retry policy of an upstream before the first byte of an answer. Times are in seconds.
 
-    `statuses` are those of replies that are retried. No attempt begins later than `within` after the first. With
+    `statuses` are those of replies that are retried. No attempt begins later than `deadline` after the first. With
     `after_timeout`, a request that arrived but timed out is retried too, although the completion may be in progress and
     be billed twice.
     """
 
     count: int = 0
     statuses: frozenset[int] = frozenset({429, 502, 503, 504})
-    first_wait: float = 0.5
-    longest_wait: float = 8.0
-    within: float = 30.0
+    initial_backoff: float = 0.5
+    max_backoff: float = 8.0
+    deadline: float = 30.0
     after_timeout: bool = False
 
-    def wait(self, outcome: Outcome, made: int, elapsed: float, now: float, chance: float) -> float | None:
-        """Return the seconds until the next attempt, after `made` attempts in `elapsed` seconds; None for no further
-        attempt.
+    def wait(self, outcome: Outcome, attempts: int, elapsed: float, now: float, chance: float) -> float | None:
+        """Return the seconds until the next attempt, after so many attempts in `elapsed` seconds; None for no further
+        one.
 
         The wait is a random share (`chance`, 0–1) of one that doubles each time, added to the server's Retry-After. If
-        that exceeds `longest_wait`, there is no further attempt, because an earlier one would be in vain. `now` is Unix
+        that exceeds `max_backoff`, there is no further attempt, because an earlier one would be in vain. `now` is Unix
         time.
         """
-        if made > self.count or not self._is_worth_another(outcome):
+        if attempts > self.count or not self._is_retryable(outcome):
             return None
-        asked = wait_asked_for(outcome.headers, now) if isinstance(outcome, Reply) else 0.0
-        wait = asked + chance * min(self.longest_wait, self.first_wait * 2.0 ** (made - 1))
-        return None if asked > self.longest_wait or elapsed + wait > self.within else wait
+        requested = requested_wait(outcome.headers, now) if isinstance(outcome, Reply) else 0.0
+        wait = requested + chance * min(self.max_backoff, self.initial_backoff * 2.0 ** (attempts - 1))
+        return None if requested > self.max_backoff or elapsed + wait > self.deadline else wait
 
-    def _is_worth_another(self, outcome: Outcome) -> bool:
+    def _is_retryable(self, outcome: Outcome) -> bool:
         if isinstance(outcome, Reply):
             return outcome.status in self.statuses and header(outcome.headers, b"x-should-retry") != b"false"
         if isinstance(outcome, UpstreamBusy):
@@ -85,14 +85,14 @@ def is_no_answer(outcome: Outcome, statuses: frozenset[int]) -> bool:
     return outcome.status in statuses if isinstance(outcome, Reply) else isinstance(outcome, _NO_ANSWER)
 
 
-def named(outcome: Outcome) -> str:
+def outcome_name(outcome: Outcome) -> str:
     """Return a word for an outcome, for headers, reports, logs and traces."""
     if isinstance(outcome, Reply):
         return "answered" if outcome.status < 400 else f"status_{outcome.status}"
     return next((name for kind, name in _NAMES if isinstance(outcome, kind)), "refused")
 
 
-def wait_asked_for(headers: Headers, now: float) -> float:
+def requested_wait(headers: Headers, now: float) -> float:
     """Return the seconds that a reply asks to wait, by OpenAI's `retry-after-ms` or by Retry-After; 0 without either.
 
     `now` is Unix time.
@@ -100,8 +100,8 @@ def wait_asked_for(headers: Headers, now: float) -> float:
     exact = (header(headers, b"retry-after-ms") or b"").strip()
     if exact.isdigit():
         return int(exact) / 1000
-    asked = header(headers, b"retry-after")
-    return (asked is not None and seconds_to_wait(asked.decode("latin-1"), now)) or 0.0
+    requested = header(headers, b"retry-after")
+    return (requested is not None and seconds_to_wait(requested.decode("latin-1"), now)) or 0.0
 
 
 def seconds_to_wait(retry_after: str | None, now: float) -> float | None:

@@ -16,7 +16,7 @@ NO_ANSWER = frozenset({429, 500, 502, 503, 504, 529})
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class UpstreamModels:
     """An upstream and its models: names or globs, and aliases (the client's name → the upstream's).
 
     `fallbacks` maps names or globs of models to the `upstream/model` to try, in order, when there is no answer; the
@@ -46,7 +46,7 @@ class Route:
         """True if there are neither retries nor fallbacks."""
         return not (self.retries.count or self.fallbacks)
 
-    def is_passed_over(self, outcome: Outcome) -> bool:
+    def needs_fallback(self, outcome: Outcome) -> bool:
         """Return whether to try a fallback after this outcome."""
         return bool(self.fallbacks) and is_no_answer(outcome, self.fallback_on)
 
@@ -58,71 +58,79 @@ class Route:
 class Router:
     """Finds the upstream of a model: by alias, by exact name, by `upstream/` prefix, by glob; the first match wins."""
 
-    def __init__(self, served: Sequence[Served]) -> None:
-        self._served = tuple(served)
-        self._found = memo(1024, 256)(self._choose)
+    def __init__(self, models: Sequence[UpstreamModels]) -> None:
+        self._models = tuple(models)
+        self._routes = memo(1024, 256)(self._choose)
 
     @property
     def upstreams(self) -> tuple[Upstream, ...]:
         """All upstreams, in the order of the settings."""
-        return tuple(each.upstream for each in self._served)
+        return tuple(each.upstream for each in self._models)
 
     def ollamas(self) -> Router | None:
         """Return a router to the upstreams that take native calls; None if there are none."""
-        served = [each for each in self._served if each.upstream.is_ollama]
-        names = tuple(f"{each.upstream.name}/" for each in served)
-        instead = [
+        models = [each for each in self._models if each.upstream.is_ollama]
+        names = tuple(f"{each.upstream.name}/" for each in models)
+        fallbacks_of_each = [
             {model: [target for target in targets if target.startswith(names)] for model, targets in fallbacks.items()}
-            for fallbacks in (each.fallbacks for each in served)
+            for fallbacks in (each.fallbacks for each in models)
         ]
-        kept = [replace(each, fallbacks=fallbacks) for each, fallbacks in zip(served, instead, strict=True)]
-        return Router(kept) if kept else None
+        reachable = [
+            replace(each, fallbacks=fallbacks) for each, fallbacks in zip(models, fallbacks_of_each, strict=True)
+        ]
+        return Router(reachable) if reachable else None
 
     @property
     def default(self) -> Route:
         """The first upstream, which also receives every path that Groundwire does not know; there it has no
         fallback.
         """
-        return Route(self._served[0].upstream, "", self._served[0].retries)
+        return Route(self._models[0].upstream, "", self._models[0].retries)
 
     def choose(self, model: str) -> Route:
         """Return the route of a model. Raises UnknownModel."""
-        return self._found(model)
+        return self._routes(model)
 
     def _choose(self, model: str) -> Route:
-        served, there = self._find(model)
-        if not served.fallbacks and not served.retries.count:
-            return Route(served.upstream, there)
-        return Route(served.upstream, there, served.retries, self._instead(served, model, there), served.fallback_on)
+        entry, upstream_model = self._match(model)
+        if not entry.fallbacks and not entry.retries.count:
+            return Route(entry.upstream, upstream_model)
+        return Route(
+            entry.upstream,
+            upstream_model,
+            entry.retries,
+            self._fallbacks(entry, model, upstream_model),
+            entry.fallback_on,
+        )
 
-    def _find(self, model: str) -> tuple[Served, str]:
-        for each in self._served:
+    def _match(self, model: str) -> tuple[UpstreamModels, str]:
+        for each in self._models:
             if model in each.aliases:
                 return each, each.aliases[model]
-        for each in self._served:
+        for each in self._models:
             if model in each.models:
                 return each, model
         prefix, slash, rest = model.partition("/")
-        for each in self._served:
+        for each in self._models:
             if slash and rest and prefix == each.upstream.name:
                 return each, rest
-        for each in self._served:
+        for each in self._models:
             if any(fnmatchcase(model, glob) for glob in each.models):
                 return each, model
         raise UnknownModel(f"The model '{model}' is served by no upstream of this proxy", param="model")
 
-    def _instead(self, served: Served, model: str, there: str) -> tuple[Route, ...]:
+    def _fallbacks(self, entry: UpstreamModels, model: str, upstream_model: str) -> tuple[Route, ...]:
         """Return the fallbacks of a model: those of its name, else of the first matching glob; each without its
         fallbacks.
         """
-        given = served.fallbacks
-        fitting = [name for name in (model, there) if name in given]
-        fitting += [glob for glob in given if fnmatchcase(model, glob) or fnmatchcase(there, glob)]
-        return tuple(self._target(target, there) for target in (given[fitting[0]] if fitting else ()))
+        given = entry.fallbacks
+        fitting = [name for name in (model, upstream_model) if name in given]
+        fitting += [glob for glob in given if fnmatchcase(model, glob) or fnmatchcase(upstream_model, glob)]
+        return tuple(self._fallback(target, upstream_model) for target in (given[fitting[0]] if fitting else ()))
 
-    def _target(self, target: str, there: str) -> Route:
-        for each in self._served:
+    def _fallback(self, target: str, upstream_model: str) -> Route:
+        for each in self._models:
             if target.startswith(f"{each.upstream.name}/"):
                 model = target.removeprefix(f"{each.upstream.name}/")
-                return Route(each.upstream, there if model == "*" else model, each.retries)
+                return Route(each.upstream, upstream_model if model == "*" else model, each.retries)
         raise LookupError(f"'{target}' names no upstream")  # the settings have been validated

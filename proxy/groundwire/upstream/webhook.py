@@ -17,12 +17,14 @@ import httpx
 
 from groundwire.errors import TryLater
 from groundwire.telemetry import Telemetry
+from groundwire.upstream.http import HttpClient, Timeouts
 from groundwire.upstream.retries import seconds_to_wait
+from groundwire.wire import Reply
 
-_KEPT = b'{"delivered":true}'
+_RECEIPT = b'{"delivered":true}'
 _SECRET_PREFIX = "whsec_"  # noqa: S105 - of secrets as Standard Webhooks write them
 _AGENT = "groundwire-webhook"
-_UNTOLD = Telemetry()
+_NO_TELEMETRY = Telemetry()
 
 
 class Webhook:
@@ -32,16 +34,16 @@ class Webhook:
         self,
         url: str,
         secret: str,
-        transport: httpx.AsyncBaseTransport,
+        client: HttpClient,
         *,
         timeout: float = 10.0,
-        telemetry: Telemetry = _UNTOLD,
+        telemetry: Telemetry = _NO_TELEMETRY,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._url = url
         self._key = signing_key(secret)
-        self._transport = transport
-        self._extensions = {"timeout": {"connect": timeout, "read": timeout, "write": timeout, "pool": timeout}}
+        self._client = client
+        self._timeouts = Timeouts(timeout, timeout)
         self._telemetry = telemetry
         self._clock = clock
 
@@ -57,22 +59,28 @@ class Webhook:
             "webhook-signature": signature(self._key, id_, timestamp, body),
         }
         with self._telemetry.webhook(id_) as posted:
-            response = await self._sent({**headers, **posted.headers}, body)
-            posted.answered(response.status_code)
-        if not 200 <= response.status_code < 300:
-            after = seconds_to_wait(response.headers.get("retry-after"), now)
-            raise TryLater(f"the webhook answered {response.status_code}", after=after)
-        return _KEPT
+            reply = await self._send({**headers, **posted.headers}, body)
+            posted.answered(reply.status)
+        if not 200 <= reply.status < 300:
+            raise TryLater(f"the webhook answered {reply.status}", after=_wait(reply, now))
+        return _RECEIPT
 
-    async def _sent(self, headers: Mapping[str, str], body: bytes) -> httpx.Response:
-        request = httpx.Request("POST", self._url, headers=headers, content=body, extensions=self._extensions)
-        try:
-            response = await self._transport.handle_async_request(request)
-        except httpx.TransportError as error:
-            raise TryLater(f"the webhook cannot be reached ({type(error).__name__})") from error
-        assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - what every async transport returns
-        await response.stream.aclose()
-        return response
+    async def _send(self, headers: Mapping[str, str], body: bytes) -> Reply:
+        encoded = tuple((name.lower().encode(), value.encode("latin-1")) for name, value in headers.items())
+        reply = await self._client.send("POST", self._url, encoded, body, self._timeouts, _unreachable)
+        if not isinstance(reply.body, bytes):
+            await reply.body.aclose()
+        return reply
+
+
+def _unreachable(error: httpx.TransportError) -> TryLater:
+    return TryLater(f"the webhook cannot be reached ({type(error).__name__})")
+
+
+def _wait(reply: Reply, now: float) -> float | None:
+    """Return the seconds that the receiver asks to wait, if it does."""
+    value = next((value for name, value in reply.headers if name.lower() == b"retry-after"), None)
+    return None if value is None else seconds_to_wait(value.decode("latin-1"), now)
 
 
 def signing_key(secret: str) -> bytes:

@@ -139,11 +139,11 @@ def test_while_redis_is_down_each_replica_counts_for_itself(gate: Gate, real_red
 def test_a_turn_is_given_back_where_it_was_taken(gate: Gate, real_redis: RedisOfTests) -> None:
     async def work(start: Start) -> None:
         limits, may = start(gate.url, 0.5), Limits(concurrent=1)
-        while (shared := await limits.take("app", may)).slot is None:
+        while (shared := await limits.take("app", may)).lease is None:
             limits.give_back(shared)  # Redis was not quick enough for this once
         gate.shut()
         alone = await limits.take("app", may)
-        assert (alone.granted, alone.slot) == (True, None)
+        assert (alone.granted, alone.lease) == (True, None)
         limits.give_back(alone)
         limits.give_back(shared)
         assert (await limits.take("app", may)).granted

@@ -75,18 +75,18 @@ class SharedLimits:
             raise
         if outcome == b"busy":
             return Turn(name, limits, granted=False, wait=BUSY_S)
-        turn = Turn(name, limits, outcome == b"granted", float(wait), *remaining(limits, float(reset)), slot)
+        turn = Turn(name, limits, outcome == b"granted", float(wait), *remaining(limits, float(reset)), lease=slot)
         if turn.granted and limits.concurrent is not None:
             self._hold(name, slot)
         return turn
 
     def give_back(self, turn: Turn) -> None:
         """See `Limiter`."""
-        if turn.slot is None:
+        if turn.lease is None:
             self._alone.give_back(turn)
         elif turn.limits.concurrent is not None:
-            self._held[turn.name].discard(turn.slot)
-            self._redis.beside(self._free(turn.name, turn.slot))
+            self._held[turn.name].discard(turn.lease)
+            self._redis.beside(self._free(turn.name, turn.lease))
 
     def _key(self, name: str, what: str) -> str:
         return f"{self._prefix}:{{{name}}}:{what}"

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from groundwire.errors import UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
+from groundwire.upstream.aiohttp_client import AiohttpClient, to_httpx
 from groundwire.upstream.openai import OpenAIUpstream
-from groundwire.upstream.transport import AiohttpTransport, translated
 from groundwire.wire import Call, Reply
 
 Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -71,7 +71,7 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
 async def exchanged(
     url: str, target: str = "/x", *headers: tuple[bytes, bytes], body: bytes = b""
 ) -> tuple[Reply, bytes]:
-    upstream = OpenAIUpstream("up", url, AiohttpTransport(), timeout=0.3, connect_timeout=0.3)
+    upstream = OpenAIUpstream("up", url, AiohttpClient(), timeout=0.3, connect_timeout=0.3)
     try:
         reply = await upstream.send(Call("POST", target, headers, body))
         assert not isinstance(reply.body, bytes)
@@ -188,7 +188,7 @@ def test_a_reply_that_is_closed_before_its_end_ends_the_call(chunks_read: int) -
 
     async def work() -> None:
         async with Server(answers(*endless)) as server:
-            upstream = OpenAIUpstream("up", server.url, AiohttpTransport())
+            upstream = OpenAIUpstream("up", server.url, AiohttpClient())
             reply = await upstream.send(Call("POST", "/x", (), b""))
             assert not isinstance(reply.body, bytes)
             for _ in range(chunks_read):
@@ -203,7 +203,7 @@ def test_a_reply_that_is_closed_before_its_end_ends_the_call(chunks_read: int) -
 def test_connections_are_used_again() -> None:
     async def work() -> None:
         async with Server(answers(OK + b"Content-Length: 2\r\n\r\nok")) as server:
-            upstream = OpenAIUpstream("up", server.url, AiohttpTransport())
+            upstream = OpenAIUpstream("up", server.url, AiohttpClient())
             for _ in range(5):
                 reply = await upstream.send(Call("GET", "/x", (), b""))
                 assert not isinstance(reply.body, bytes)
@@ -220,7 +220,7 @@ def test_a_request_is_sent_on_a_new_connection_when_a_kept_one_was_closed() -> N
 
     async def work() -> None:
         async with Server(once) as server:
-            upstream = OpenAIUpstream("up", server.url, AiohttpTransport())
+            upstream = OpenAIUpstream("up", server.url, AiohttpClient())
             for _ in range(3):
                 reply = await upstream.send(Call("GET", "/x", (), b""))
                 assert not isinstance(reply.body, bytes)
@@ -257,7 +257,7 @@ def test_answers_without_a_body_end_with_their_head(status: bytes) -> None:
 def test_the_answer_to_head_has_no_body() -> None:
     async def work() -> None:
         async with Server(answers(OK + b"Content-Length: 9\r\n\r\n")) as server:
-            upstream = OpenAIUpstream("up", server.url, AiohttpTransport())
+            upstream = OpenAIUpstream("up", server.url, AiohttpClient())
             reply = await upstream.send(Call("HEAD", "/x", (), b""))
             assert not isinstance(reply.body, bytes)
             assert [chunk async for chunk in reply.body] == []
@@ -282,7 +282,7 @@ def test_a_connection_that_was_answered_before_it_had_the_request_is_not_used_ag
     async def work() -> None:
         server = await asyncio.start_server(refuse, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        upstream = OpenAIUpstream("up", url, AiohttpTransport())
+        upstream = OpenAIUpstream("up", url, AiohttpClient())
         for _ in range(2):
             reply = await upstream.send(Call("POST", "/x", (), b"x" * 2**25))
             assert reply.status == 413
@@ -314,4 +314,4 @@ def test_every_error_of_aiohttp_has_a_meaning() -> None:
     assert len(raised) > 10
     for kind in raised:
         error = type(kind.__name__, (kind,), {"__init__": lambda self: None, "__str__": lambda self: "x"})()
-        assert isinstance(translated(error), httpx.TransportError), kind
+        assert isinstance(to_httpx(error), httpx.TransportError), kind

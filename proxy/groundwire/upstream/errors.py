@@ -7,7 +7,7 @@ import httpx
 from groundwire.config import without_passwords
 from groundwire.errors import RequestError, UpstreamBroken, UpstreamConnectTimeout, UpstreamTimeout, UpstreamUnreachable
 
-_MEANINGS: tuple[tuple[type[httpx.TransportError], type[RequestError], str], ...] = (
+_ERRORS: tuple[tuple[type[httpx.TransportError], type[RequestError], str], ...] = (
     (httpx.ConnectTimeout, UpstreamConnectTimeout, "upstream '{}' did not accept a connection in time"),
     (httpx.ConnectError, UpstreamUnreachable, "upstream '{}' cannot be reached"),
     (httpx.TimeoutException, UpstreamTimeout, "upstream '{}' did not answer in time"),
@@ -16,7 +16,7 @@ _MEANINGS: tuple[tuple[type[httpx.TransportError], type[RequestError], str], ...
 )
 
 
-def failure(error: httpx.TransportError, name: str, address: str) -> RequestError:
+def upstream_error(error: httpx.TransportError, name: str, address: str) -> RequestError:
     """Return the error for the upstream called `name`; only the operator's text contains its address.
 
     Connection errors are described in words. Any other error is described by its class, because its text may quote the
@@ -27,5 +27,5 @@ def failure(error: httpx.TransportError, name: str, address: str) -> RequestErro
         str(error) if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else type(cause or error).__name__
     )
     operator = f"upstream {name!r} at {without_passwords(address)}: {type(error).__name__}: {words}"
-    meaning, text = next((meaning, text) for kind, meaning, text in _MEANINGS if isinstance(error, kind))
-    return meaning(text.format(name), operator=operator)
+    kind, text = next((kind, text) for httpx_kind, kind, text in _ERRORS if isinstance(error, httpx_kind))
+    return kind(text.format(name), operator=operator)
