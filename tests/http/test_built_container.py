@@ -1,4 +1,4 @@
-"""GW2, GW3, SE1: the house that settings describe, with its secrets from the environment."""
+"""Build the components that settings describe, with secrets from the environment."""
 
 import asyncio
 import json
@@ -81,12 +81,12 @@ def test_each_upstream_gets_its_own_key_and_what_it_understands(
         return httpx.Response(200, stream=httpx.ByteStream(b"{}"))
 
     async def work() -> None:
-        house = build(SECRETS, transport=httpx.MockTransport(answer))
+        container = build(SECRETS, transport=httpx.MockTransport(answer))
         body = json.dumps({"model": model, **ASKED}).encode()
-        await house.completions.complete(
+        await container.completions.complete(
             CHAT, Call("POST", "/chat/completions", ((b"authorization", b"Bearer sk-client"),), body)
         )
-        await house.close()
+        await container.close()
 
     asyncio.run(work())
     (request,) = sent
