@@ -120,7 +120,7 @@ def _guard(settings: Settings, house: House) -> Guard | None:
 
 def _metrics(settings: Settings, house: House, environ: Mapping[str, str]) -> tuple[Handler, ...]:
     """Return the handler of the metrics, if they are enabled."""
-    if house.telemetry.metrics is None:
+    if not settings.telemetry.metrics:
         return ()
     from groundwire.http.metrics import metrics_handler
 

@@ -5,57 +5,33 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-from opentelemetry import trace
-from opentelemetry.context import Context
-from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Status, StatusCode, Tracer
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from groundwire.domain import Choice
+from groundwire.telemetry import names as n
 from groundwire.telemetry.content import answered, asked
-from groundwire.telemetry.metrics import Metrics, Series
-from groundwire.telemetry.names import (
-    CACHE_READ,
-    ERROR,
-    FINISH_REASONS,
-    FIRST_CHUNK,
-    INPUT_MESSAGES,
-    INPUT_TOKENS,
-    OPERATION,
-    OUTPUT_MESSAGES,
-    OUTPUT_TOKENS,
-    PROVIDER,
-    PURPOSE,
-    REASONING,
-    REQUEST_ATTRIBUTES,
-    REQUEST_MODEL,
-    REQUEST_STREAM,
-    RESPONSE_ID,
-    RESPONSE_MODEL,
-    UPSTREAM,
-    GenAINames,
-    Purpose,
-)
-from groundwire.telemetry.served import ABOUT, PROPAGATOR, W3C, exemplar_of, served
+from groundwire.telemetry.metrics import Metrics, exemplar_of
+from groundwire.telemetry.served import ABOUT, served
+from groundwire.telemetry.spans import NO_SPAN, Tracer
 from groundwire.telemetry.usage import Usage
 from groundwire.wire import Headers
 
+if TYPE_CHECKING:
+    from prometheus_client import Histogram
+
 _CANCELLED = "cancelled"
-_LONGEST_MODEL = 128  # characters; clients may send any name
+MAX_MODEL_NAME = 128  # characters; clients may send any name
 
 
+@dataclass(frozen=True, slots=True)
 class Recording:
-    """The tracer and metrics that calls are recorded with; either may be None."""
+    """The tracer and metrics that calls are recorded with."""
 
-    __slots__ = ("capture_content", "metrics", "names", "tracer")
-
-    def __init__(
-        self, tracer: Tracer | None, metrics: Metrics | None, names: GenAINames, *, capture_content: bool
-    ) -> None:
-        self.tracer = tracer
-        self.metrics = metrics
-        self.names = names
-        self.capture_content = capture_content
+    tracer: Tracer
+    metrics: Metrics | None
+    names: n.GenAINames
+    capture_content: bool
 
 
 class UpstreamCall:
@@ -77,37 +53,31 @@ class UpstreamCall:
         provider: str,
         upstream: str,
         body: Mapping[str, Any],
-        purpose: Purpose = "answer",
+        purpose: n.Purpose = "answer",
     ) -> None:
         self._recording = recording
         self._kind = (operation, provider, upstream, purpose)
-        self._model = str(body.get("model", ""))[:_LONGEST_MODEL]
+        self._model = _writable(str(body.get("model", "")))[:MAX_MODEL_NAME]
         self._streams = body.get("stream") is True
         self._error = ""
         self._ended = False
         self._labels: tuple[str, ...] | None = None
-        self._per_chunk: Series | None = None
+        self._per_chunk: Histogram | None = None
         self._started = self._chunk_at = time.perf_counter()
-        self._span: Span = INVALID_SPAN
-        if recording.tracer is not None:
-            self._span = recording.tracer.start_span(
-                f"{operation} {self._model}".rstrip(), kind=SpanKind.CLIENT, attributes=self._asked(body)
-            )
+        self._span = NO_SPAN
+        if recording.tracer.enabled:
+            name = f"{operation} {self._model}".rstrip()
+            self._span = recording.tracer.start(name, "client", self._asked(body))
         self._tell(upstream=upstream, model=self._model)
 
     @property
     def is_recording(self) -> bool:
         """True if chunks and the end of the call are recorded."""
-        return self._recording.metrics is not None or self._span.is_recording()
+        return self._recording.metrics is not None or self._span.is_recording
 
     def propagated(self, headers: Headers) -> Headers:
         """Return request headers with the W3C trace context of this call instead of the caller's."""
-        if self._recording.tracer is None:
-            return headers
-        carrier: dict[str, str] = {}
-        PROPAGATOR.inject(carrier, trace.set_span_in_context(self._span, Context()))
-        ours = tuple((name.encode(), value.encode()) for name, value in carrier.items())
-        return (*(pair for pair in headers if pair[0] not in W3C), *ours)
+        return self._span.propagate(headers)
 
     def replied(self, status: int) -> None:
         """Record the status of the reply."""
@@ -115,7 +85,7 @@ class UpstreamCall:
             self._fail(str(status))
         if (metrics := self._recording.metrics) is not None:
             waited = time.perf_counter() - self._started
-            metrics.first_byte.at((self._kind[2], str(status))).observe(waited, exemplar_of(self._span))
+            metrics.first_byte.labels(self._kind[2], str(status)).observe(waited, exemplar_of(self._span))
             self._labels = self._labelled(metrics, answered=status < 300)
 
     def chunk(self) -> None:
@@ -130,11 +100,11 @@ class UpstreamCall:
         self._chunk_at = now
 
     def _began(self, waited: float) -> None:
-        self._span.set_attribute(FIRST_CHUNK, waited)
+        self._span.set({n.FIRST_CHUNK: waited})
         if (metrics := self._recording.metrics) is not None:
             labels = self._labels or self._labelled(metrics)
-            metrics.calls.first_chunk.at(labels).observe(waited, exemplar_of(self._span))
-            self._per_chunk = metrics.calls.per_chunk.at(labels)
+            metrics.calls.first_chunk.labels(*labels).observe(waited, exemplar_of(self._span))
+            self._per_chunk = metrics.calls.per_chunk.labels(*labels)
 
     def answered(
         self,
@@ -148,12 +118,12 @@ class UpstreamCall:
         tokens = Usage.of(usage)
         told = {"input_tokens": tokens.input, "output_tokens": tokens.output}
         self._tell(**{name: count for name, count in told.items() if count is not None})
-        if self._span.is_recording():
-            self._span.set_attributes(self._answered(id_, model, reasons, tokens))
+        if self._span.is_recording:
+            self._span.set(self._answered(id_, model, reasons, tokens))
             if self._recording.capture_content and (said := choices()):
-                self._span.set_attribute(OUTPUT_MESSAGES, answered(said))
+                self._span.set({n.OUTPUT_MESSAGES: answered(said)})
         if (metrics := self._recording.metrics) is not None and not self._ended:
-            metrics.calls.use(self._labels or self._labelled(metrics), (tokens.input, tokens.output))
+            metrics.calls.count_tokens(self._labels or self._labelled(metrics), (tokens.input, tokens.output))
 
     def failed(self, error: BaseException) -> None:
         """Record an error before or during the answer. Only its class is kept, because its text may contain an
@@ -167,7 +137,7 @@ class UpstreamCall:
         if self._ended:
             return
         self._fail(self._error or outcome)
-        self._span.set_attribute("grounding.attempt.outcome", outcome)
+        self._span.set({"grounding.attempt.outcome": outcome})
 
     def end(self) -> None:
         """Record the end of the call."""
@@ -177,13 +147,12 @@ class UpstreamCall:
         if (metrics := self._recording.metrics) is not None:
             labels = (*(self._labels or self._labelled(metrics)), self._error)
             took = time.perf_counter() - self._started
-            metrics.calls.duration.at(labels).observe(took, exemplar_of(self._span))
+            metrics.calls.duration.labels(*labels).observe(took, exemplar_of(self._span))
         self._span.end()
 
     def _fail(self, error: str) -> None:
         self._error = error
-        self._span.set_attribute(ERROR, error)
-        self._span.set_status(Status(StatusCode.ERROR))
+        self._span.fail(error)
 
     def _labelled(self, metrics: Metrics, *, answered: bool = False) -> tuple[str, ...]:
         operation, provider, upstream, purpose = self._kind
@@ -196,30 +165,35 @@ class UpstreamCall:
 
     def _asked(self, body: Mapping[str, Any]) -> dict[str, Any]:
         operation, provider, upstream, purpose = self._kind
-        given = {name: body.get(field) for name, field in REQUEST_ATTRIBUTES.items()}
+        given = {name: body.get(field) for name, field in n.REQUEST_ATTRIBUTES.items()}
         attributes: dict[str, Any] = {
-            OPERATION: operation,
-            PROVIDER: provider,
-            REQUEST_MODEL: self._model,
-            REQUEST_STREAM: self._streams,
-            UPSTREAM: upstream,
-            PURPOSE: purpose,
+            n.OPERATION: operation,
+            n.PROVIDER: provider,
+            n.REQUEST_MODEL: self._model,
+            n.REQUEST_STREAM: self._streams,
+            n.UPSTREAM: upstream,
+            n.PURPOSE: purpose,
             **ABOUT.get(),
             **{name: value for name, value in given.items() if isinstance(value, (int, float, str))},
         }
         if self._recording.capture_content and (said := asked(body)) is not None:
-            attributes[INPUT_MESSAGES] = said
+            attributes[n.INPUT_MESSAGES] = said
         return attributes
 
     def _answered(self, id_: str | None, model: str | None, reasons: Sequence[str], tokens: Usage) -> dict[str, Any]:
         found = {
-            RESPONSE_ID: id_,
-            RESPONSE_MODEL: model,
-            FINISH_REASONS: list(reasons) or None,
-            INPUT_TOKENS: tokens.input,
-            OUTPUT_TOKENS: tokens.output,
-            CACHE_READ: tokens.cache_read,
+            n.RESPONSE_ID: id_,
+            n.RESPONSE_MODEL: model,
+            n.FINISH_REASONS: list(reasons) or None,
+            n.INPUT_TOKENS: tokens.input,
+            n.OUTPUT_TOKENS: tokens.output,
+            n.CACHE_READ: tokens.cache_read,
             self._recording.names.cache_written: tokens.cache_written,
-            REASONING: tokens.reasoning,
+            n.REASONING: tokens.reasoning,
         }
         return {name: value for name, value in found.items() if value is not None}
+
+
+def _writable(text: str) -> str:
+    """Replace lone surrogates, which clients may send and neither format of the metrics can represent."""
+    return text.encode("utf-8", "replace").decode()

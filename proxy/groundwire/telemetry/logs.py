@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
-import time
 import traceback
 from collections.abc import MutableMapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
-from opentelemetry import context, trace
 
 from groundwire.config import Telemetry as TelemetrySettings
+from groundwire.telemetry.spans import CURRENT
 from groundwire.telemetry.telemetry import Telemetry
 
-_SEVERITIES = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR", "critical": "FATAL"}
-_IN_RECORD = frozenset({"event", "level", "timestamp", "trace_id", "span_id"})
+if TYPE_CHECKING:
+    from groundwire.telemetry.tracing import LogExport
 
 
 def configure_logs(settings: TelemetrySettings, telemetry: Telemetry | None = None) -> None:
@@ -31,7 +29,7 @@ def configure_logs(settings: TelemetrySettings, telemetry: Telemetry | None = No
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info if settings.capture_content else _WITHOUT_TEXT,
-            *([partial(_sent, telemetry.events)] if telemetry and telemetry.events is not None else []),
+            *([partial(_export, telemetry.events)] if telemetry and telemetry.events is not None else []),
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -76,31 +74,14 @@ _WITHOUT_TEXT = structlog.processors.ExceptionRenderer(_places)
 
 
 def _add_trace(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    context = trace.get_current_span().get_span_context()
-    if context.is_valid:
-        event["trace_id"] = trace.format_trace_id(context.trace_id)
-        event["span_id"] = trace.format_span_id(context.span_id)
+    span = CURRENT.get()
+    if span.traceparent:
+        event["trace_id"] = span.trace_id
+        event["span_id"] = span.span_id
     return event
 
 
-def _sent(events: Any, _: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Pass an event to the collector's queue as well; values other than plain ones are sent as JSON."""
-    from opentelemetry._logs import LogRecord, SeverityNumber
-
-    level = str(event.get("level", "info"))
-    attributes = {name: _plain(value) for name, value in event.items() if name not in _IN_RECORD and value is not None}
-    events.emit(
-        LogRecord(
-            timestamp=time.time_ns(),
-            context=context.get_current(),
-            severity_text=level,
-            severity_number=SeverityNumber[_SEVERITIES.get(level, "INFO")],
-            body=str(event.get("event")),
-            attributes=attributes,
-        )
-    )
+def _export(events: LogExport, _: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Pass an event to the collector's queue as well."""
+    events.line(event)
     return event
-
-
-def _plain(value: Any) -> str | int | float | bool:
-    return value if isinstance(value, str | int | float | bool) else json.dumps(value, default=str)

@@ -10,7 +10,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -24,16 +23,19 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from groundwire.config import Telemetry as TelemetrySettings
 from groundwire.telemetry.metrics import Metrics
-from groundwire.telemetry.points import metrics_data
+from groundwire.telemetry.otlp_metrics import Converter
+from groundwire.telemetry.spans import NO_TRACER, Tracer
+from groundwire.telemetry.tracing import LogExport, OpenTelemetryTracer
 
 log = structlog.get_logger("groundwire.telemetry")
 
 _CLOSE_S = 2.0  # maximum time to send the remaining records; a collector that is down must not delay the shutdown
 _SCOPE = "groundwire"
-_LONGEST = 2**16  # characters of an attribute, so that a full queue of captured prompts is bounded
+MAX_ATTRIBUTE = 2**16  # characters of an attribute, so that a full queue of captured prompts is bounded
 _QUIET = ("opentelemetry.exporter.otlp", "opentelemetry.sdk._shared_internal", "opentelemetry.exporter.http")
 
 
@@ -112,7 +114,7 @@ class Pusher:
 
 
 class Collector:
-    """The connection to one collector: a tracer and a logger, each None if its signal is disabled.
+    """The connection to one collector: a tracer, and a log of events; they do nothing if their signal is disabled.
 
     Without an address in the settings, the exporters read theirs from the environment.
     """
@@ -123,31 +125,36 @@ class Collector:
         for name in _QUIET:  # they would write to standard error for every batch, bypassing the log
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self.watch = Watch()
-        self.tracer: Any = None
-        self.events: Any = None
+        self.tracer: Tracer = NO_TRACER
+        self.events: LogExport | None = None
         self._closing: list[Callable[[], None]] = []
-        base = settings.otlp_endpoint.rstrip("/") if settings.otlp_endpoint else None
+        self._base = settings.otlp_endpoint.rstrip("/") if settings.otlp_endpoint else None
         resource = _resource(settings, version, environ)
-
-        def watched(signal: str, exporter: Callable[..., Any]) -> Any:
-            return Watched(exporter(f"{base}/v1/{signal}" if base else None), signal, self.watch)
-
         if "traces" in settings.otlp_signals:
-            sampler = ParentBasedTraceIdRatio(settings.sample_ratio)
-            limits = SpanLimits(max_attribute_length=_LONGEST)
-            spans = TracerProvider(sampler, resource, shutdown_on_exit=False, span_limits=limits)
-            spans.add_span_processor(BatchSpanProcessor(watched("traces", OTLPSpanExporter)))
-            self.tracer = spans.get_tracer(_SCOPE, version)
-            self._closing.append(spans.shutdown)
+            self._send_traces(resource, version, settings.sample_ratio)
         if "logs" in settings.otlp_signals:
-            logs = LoggerProvider(resource, shutdown_on_exit=False)
-            logs.add_log_record_processor(BatchLogRecordProcessor(watched("logs", OTLPLogExporter)))
-            self.events = logs.get_logger(_SCOPE, version)
-            self._closing.append(logs.shutdown)
+            self._send_logs(resource, version)
         if "metrics" in settings.otlp_signals and metrics is not None:
-            collect = partial(_collected, metrics, resource, version)
-            pusher = Pusher(watched("metrics", OTLPMetricExporter), collect, settings.metrics_interval)
+            collect = Converter(metrics.registry, resource, InstrumentationScope(_SCOPE, version))
+            pusher = Pusher(self._watched("metrics", OTLPMetricExporter), collect, settings.metrics_interval)
             self._closing.append(pusher.shutdown)
+
+    def _send_traces(self, resource: Resource, version: str, ratio: float) -> None:
+        limits = SpanLimits(max_attribute_length=MAX_ATTRIBUTE)
+        sampler = ParentBasedTraceIdRatio(ratio)
+        provider = TracerProvider(sampler, resource, shutdown_on_exit=False, span_limits=limits)
+        provider.add_span_processor(BatchSpanProcessor(self._watched("traces", OTLPSpanExporter)))
+        self.tracer = OpenTelemetryTracer(provider.get_tracer(_SCOPE, version))
+        self._closing.append(provider.shutdown)
+
+    def _send_logs(self, resource: Resource, version: str) -> None:
+        provider = LoggerProvider(resource, shutdown_on_exit=False)
+        provider.add_log_record_processor(BatchLogRecordProcessor(self._watched("logs", OTLPLogExporter)))
+        self.events = LogExport(provider.get_logger(_SCOPE, version))
+        self._closing.append(provider.shutdown)
+
+    def _watched(self, signal: str, exporter: Callable[..., Any]) -> Any:
+        return Watched(exporter(f"{self._base}/v1/{signal}" if self._base else None), signal, self.watch)
 
     def close(self) -> None:
         """Send the remaining records, for two seconds at most."""
@@ -157,10 +164,6 @@ class Collector:
         until = time.monotonic() + _CLOSE_S
         for each in closing:
             each.join(max(0.0, until - time.monotonic()))
-
-
-def _collected(metrics: Metrics, resource: Resource, version: str) -> Any:
-    return metrics_data(metrics.families(), resource, _SCOPE, version, metrics.started)
 
 
 def _resource(settings: TelemetrySettings, version: str, environ: Mapping[str, str]) -> Resource:
