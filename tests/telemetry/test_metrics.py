@@ -211,6 +211,20 @@ def test_models_that_clients_make_up_do_not_become_labels_without_end() -> None:
     assert models.label("m1") == "m1"
 
 
+def test_a_model_name_that_is_no_unicode_does_not_stop_metrics() -> None:
+    """JSON may hold a lone surrogate, which no reply can."""
+    asked = json.dumps(ASKED | {"model": "m\ud800"}).encode()
+
+    async def work() -> Samples:
+        async with serving(Model()) as client:
+            headers = {"content-type": "application/json"}
+            assert (await client.post(CHAT, content=asked, headers=headers)).status_code == 200
+            return await scraped(client)
+
+    found = run(work())
+    assert value(found, "gen_ai_client_operation_duration_seconds_count", gen_ai_request_model="m?") == 1
+
+
 def test_openmetrics_is_told_to_who_asks_for_it_with_exemplars_of_traces() -> None:
     async def work(url: str) -> httpx.Response:
         async with serving(Model(), telemetry={"otlp_endpoint": url}) as client:
