@@ -25,9 +25,8 @@ from groundwire.telemetry.metrics import OTHER, Metrics, Models
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "observability.md").read_text(encoding="utf-8")
-CALLS = instruments.call_instruments("1.41")
 OURS = [each for each in vars(instruments).values() if isinstance(each, Instrument)]
-INSTRUMENTS = (*OURS, CALLS.duration, CALLS.first_chunk, CALLS.per_chunk, *CALLS.tokens)
+INSTRUMENTS = (*OURS, *instruments.call_instruments("1.41"))
 ADMIN = "the-key-of-an-admin"
 STREAMED = ASKED | {"stream": True, "stream_options": {"include_usage": True}}
 Samples = Mapping[str, Mapping[tuple[tuple[str, str], ...], float]]

@@ -27,8 +27,8 @@ from groundwire.telemetry.instruments import (
     SHED,
     STORE_LOST,
     STORE_WAITING,
-    Reading,
 )
+from groundwire.telemetry.metrics import Reading
 
 if TYPE_CHECKING:
     from groundwire.backends.facts import FactsDatabase

@@ -5,33 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from groundwire.domain import Choice
 from groundwire.telemetry import names as n
-from groundwire.telemetry.content import answered, asked
+from groundwire.telemetry.genai import Usage, input_messages, output_messages
 from groundwire.telemetry.metrics import Metrics, exemplar_of
 from groundwire.telemetry.served import ABOUT, served
-from groundwire.telemetry.spans import NO_SPAN, Tracer
-from groundwire.telemetry.usage import Usage
+from groundwire.telemetry.spans import NO_SPAN
 from groundwire.wire import Headers
 
 if TYPE_CHECKING:
     from prometheus_client import Histogram
 
+    from groundwire.telemetry.telemetry import Telemetry
+
 _CANCELLED = "cancelled"
 MAX_MODEL_NAME = 128  # characters; clients may send any name
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """The tracer and metrics that calls are recorded with."""
-
-    tracer: Tracer
-    metrics: Metrics | None
-    names: n.GenAINames
-    capture_content: bool
 
 
 class UpstreamCall:
@@ -42,22 +32,22 @@ class UpstreamCall:
     """
 
     __slots__ = (
-        "_chunk_at", "_ended", "_error", "_kind", "_labels", "_model", "_per_chunk", "_recording", "_span", "_started",
-        "_streams",
+        "_chunk_at", "_ended", "_error", "_kind", "_labels", "_model", "_per_chunk", "_span", "_started",
+        "_streams", "_telemetry",
     )  # fmt: skip
 
     def __init__(
         self,
-        recording: Recording,
+        telemetry: Telemetry,
         operation: str,
         provider: str,
         upstream: str,
         body: Mapping[str, Any],
         purpose: n.Purpose = "answer",
     ) -> None:
-        self._recording = recording
+        self._telemetry = telemetry
         self._kind = (operation, provider, upstream, purpose)
-        self._model = _writable(str(body.get("model", "")))[:MAX_MODEL_NAME]
+        self._model = _writable(str(body.get("model", ""))[:MAX_MODEL_NAME])
         self._streams = body.get("stream") is True
         self._error = ""
         self._ended = False
@@ -65,15 +55,15 @@ class UpstreamCall:
         self._per_chunk: Histogram | None = None
         self._started = self._chunk_at = time.perf_counter()
         self._span = NO_SPAN
-        if recording.tracer.enabled:
+        if telemetry.tracer.enabled:
             name = f"{operation} {self._model}".rstrip()
-            self._span = recording.tracer.start(name, "client", self._asked(body))
-        self._tell(upstream=upstream, model=self._model)
+            self._span = telemetry.tracer.start(name, "client", self._request_attributes(body))
+        self._add_to_log(upstream=upstream, model=self._model)
 
     @property
     def is_recording(self) -> bool:
         """True if chunks and the end of the call are recorded."""
-        return self._recording.metrics is not None or self._span.is_recording
+        return self._telemetry.metrics is not None or self._span.is_recording
 
     def propagated(self, headers: Headers) -> Headers:
         """Return request headers with the W3C trace context of this call instead of the caller's."""
@@ -83,10 +73,10 @@ class UpstreamCall:
         """Record the status of the reply."""
         if status >= 400:
             self._fail(str(status))
-        if (metrics := self._recording.metrics) is not None:
+        if (metrics := self._telemetry.metrics) is not None:
             waited = time.perf_counter() - self._started
             metrics.first_byte.labels(self._kind[2], str(status)).observe(waited, exemplar_of(self._span))
-            self._labels = self._labelled(metrics, answered=status < 300)
+            self._labels = self._label_values(metrics, answered=status < 300)
 
     def chunk(self) -> None:
         """Record the arrival of a chunk."""
@@ -96,13 +86,13 @@ class UpstreamCall:
         if self._per_chunk is not None:
             self._per_chunk.observe(now - self._chunk_at)
         elif self._chunk_at == self._started:
-            self._began(now - self._started)
+            self._first_chunk(now - self._started)
         self._chunk_at = now
 
-    def _began(self, waited: float) -> None:
+    def _first_chunk(self, waited: float) -> None:
         self._span.set({n.FIRST_CHUNK: waited})
-        if (metrics := self._recording.metrics) is not None:
-            labels = self._labels or self._labelled(metrics)
+        if (metrics := self._telemetry.metrics) is not None:
+            labels = self._labels or self._label_values(metrics)
             metrics.calls.first_chunk.labels(*labels).observe(waited, exemplar_of(self._span))
             self._per_chunk = metrics.calls.per_chunk.labels(*labels)
 
@@ -116,14 +106,14 @@ class UpstreamCall:
     ) -> None:
         """Record the metadata of the answer; `choices` returns its text and is called only if content is captured."""
         tokens = Usage.of(usage)
-        told = {"input_tokens": tokens.input, "output_tokens": tokens.output}
-        self._tell(**{name: count for name, count in told.items() if count is not None})
+        counts = {"input_tokens": tokens.input, "output_tokens": tokens.output}
+        self._add_to_log(**{name: count for name, count in counts.items() if count is not None})
         if self._span.is_recording:
-            self._span.set(self._answered(id_, model, reasons, tokens))
-            if self._recording.capture_content and (said := choices()):
-                self._span.set({n.OUTPUT_MESSAGES: answered(said)})
-        if (metrics := self._recording.metrics) is not None and not self._ended:
-            metrics.calls.count_tokens(self._labels or self._labelled(metrics), (tokens.input, tokens.output))
+            self._span.set(self._response_attributes(id_, model, reasons, tokens))
+            if self._telemetry.capture_content and (captured := choices()):
+                self._span.set({n.OUTPUT_MESSAGES: output_messages(captured)})
+        if (metrics := self._telemetry.metrics) is not None and not self._ended:
+            metrics.calls.count_tokens(self._labels or self._label_values(metrics), (tokens.input, tokens.output))
 
     def failed(self, error: BaseException) -> None:
         """Record an error before or during the answer. Only its class is kept, because its text may contain an
@@ -144,8 +134,8 @@ class UpstreamCall:
         if self._ended:
             return
         self._ended = True
-        if (metrics := self._recording.metrics) is not None:
-            labels = (*(self._labels or self._labelled(metrics)), self._error)
+        if (metrics := self._telemetry.metrics) is not None:
+            labels = (*(self._labels or self._label_values(metrics)), self._error)
             took = time.perf_counter() - self._started
             metrics.calls.duration.labels(*labels).observe(took, exemplar_of(self._span))
         self._span.end()
@@ -154,16 +144,16 @@ class UpstreamCall:
         self._error = error
         self._span.fail(error)
 
-    def _labelled(self, metrics: Metrics, *, answered: bool = False) -> tuple[str, ...]:
+    def _label_values(self, metrics: Metrics, *, answered: bool = False) -> tuple[str, ...]:
         operation, provider, upstream, purpose = self._kind
         return operation, provider, metrics.models.label(self._model, answered=answered), upstream, purpose
 
-    def _tell(self, **facts: int | str) -> None:
+    def _add_to_log(self, **facts: int | str) -> None:
         """Add fields to the log line of the request, for the answer's own call only, not for samples and probes."""
         if self._kind[3] == "answer" and (request := served()) is not None:
             request.told.update(facts)
 
-    def _asked(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _request_attributes(self, body: Mapping[str, Any]) -> dict[str, Any]:
         operation, provider, upstream, purpose = self._kind
         given = {name: body.get(field) for name, field in n.REQUEST_ATTRIBUTES.items()}
         attributes: dict[str, Any] = {
@@ -176,11 +166,13 @@ class UpstreamCall:
             **ABOUT.get(),
             **{name: value for name, value in given.items() if isinstance(value, (int, float, str))},
         }
-        if self._recording.capture_content and (said := asked(body)) is not None:
-            attributes[n.INPUT_MESSAGES] = said
+        if self._telemetry.capture_content and (messages := input_messages(body)) is not None:
+            attributes[n.INPUT_MESSAGES] = messages
         return attributes
 
-    def _answered(self, id_: str | None, model: str | None, reasons: Sequence[str], tokens: Usage) -> dict[str, Any]:
+    def _response_attributes(
+        self, id_: str | None, model: str | None, reasons: Sequence[str], tokens: Usage
+    ) -> dict[str, Any]:
         found = {
             n.RESPONSE_ID: id_,
             n.RESPONSE_MODEL: model,
@@ -188,7 +180,7 @@ class UpstreamCall:
             n.INPUT_TOKENS: tokens.input,
             n.OUTPUT_TOKENS: tokens.output,
             n.CACHE_READ: tokens.cache_read,
-            self._recording.names.cache_written: tokens.cache_written,
+            self._telemetry.names.cache_written: tokens.cache_written,
             n.REASONING: tokens.reasoning,
         }
         return {name: value for name, value in found.items() if value is not None}

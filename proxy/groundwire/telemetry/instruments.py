@@ -136,18 +136,12 @@ LOST_TELEMETRY = _counter("grounding.export.failures", "{batch}", "Batches that 
 BUILD = _gauge("grounding.build_info", "{process}", "1, with the version that runs.", n.VERSION)
 
 
-@dataclass(frozen=True, slots=True)
-class CallInstruments:
-    """The metrics of calls of model servers in one edition of the GenAI conventions."""
+def call_instruments(semconv: n.Semconv) -> tuple[Instrument, ...]:
+    """Return the metrics of calls of model servers in one edition of the GenAI conventions.
 
-    duration: Instrument
-    first_chunk: Instrument
-    per_chunk: Instrument
-    tokens: tuple[Instrument, ...]
-
-
-def call_instruments(semconv: n.Semconv) -> CallInstruments:
-    """Return the metrics of calls in one edition. `tokens` is one histogram, or counters for input and output."""
+    They are the duration, the times to the first chunk and between chunks, and the tokens: one histogram, or counters
+    for input and output.
+    """
     names = n.EDITIONS[semconv]
     usage = "Tokens used, as model servers count them."
     counted = (names.input_tokens, names.output_tokens) if names.counts_tokens else ()
@@ -156,9 +150,9 @@ def call_instruments(semconv: n.Semconv) -> CallInstruments:
     ended = "Time from a call of a model server to the last byte of its answer."
     began = "Time from a call to the first chunk of a streamed answer."
     between = "Time between two chunks of a streamed answer."
-    return CallInstruments(
+    return (
         _histogram(names.duration, ended, (*_CALL, n.ERROR), _MODEL_S),
         _histogram(names.first_chunk, began, _CALL, _MODEL_S),
         _histogram(names.per_chunk, between, _CALL, _MODEL_S),
-        counters or (histogram,),
+        *(counters or (histogram,)),
     )

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, get_args
 from groundwire.domain import BudgetStatus, ContradictionKind, Severity
 from groundwire.report import Report
 from groundwire.telemetry import instruments as i
-from groundwire.telemetry.instruments import Labels, Reading
+from groundwire.telemetry.instruments import Labels
+from groundwire.telemetry.instruments import Reading as Reading
 from groundwire.telemetry.names import Semconv
 from groundwire.telemetry.reliability import Calibration
 from groundwire.telemetry.spans import NO_SPAN, Span
@@ -46,13 +47,12 @@ class CallMetrics:
     """The metrics of calls of model servers."""
 
     def __init__(self, registry: Registry, semconv: Semconv) -> None:
-        instruments = i.call_instruments(semconv)
-        self.duration = registry.histogram(instruments.duration)
-        self.first_chunk = registry.histogram(instruments.first_chunk)
-        self.per_chunk = registry.histogram(instruments.per_chunk)
-        first, *more = instruments.tokens
-        self._histogram = None if more else registry.histogram(first)
-        self._counters = [registry.counter(each) for each in instruments.tokens] if more else []
+        duration, first_chunk, per_chunk, *tokens = i.call_instruments(semconv)
+        self.duration = registry.histogram(duration)
+        self.first_chunk = registry.histogram(first_chunk)
+        self.per_chunk = registry.histogram(per_chunk)
+        self._histogram = registry.histogram(tokens[0]) if len(tokens) == 1 else None
+        self._counters = [registry.counter(each) for each in tokens] if len(tokens) > 1 else []
 
     def count_tokens(self, labels: Labels, tokens: tuple[int | None, int | None]) -> None:
         """Count the input and output tokens of one call; None is not counted."""

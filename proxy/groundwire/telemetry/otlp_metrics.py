@@ -8,21 +8,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from opentelemetry.sdk.metrics import Exemplar
-from opentelemetry.sdk.metrics.export import (
-    AggregationTemporality,
-    Gauge,
-    Histogram,
-    HistogramDataPoint,
-    Metric,
-    MetricsData,
-    NumberDataPoint,
-    ResourceMetrics,
-    ScopeMetrics,
-    Sum,
-)
+from opentelemetry.sdk.metrics import export as sdk
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from prometheus_client.core import Metric as PrometheusMetric
+from prometheus_client.core import Metric
 from prometheus_client.samples import Sample
 
 from groundwire.telemetry.instruments import Instrument, Labels
@@ -59,31 +48,33 @@ class Converter:
         self._scope = scope
         self._start = time.time_ns()
 
-    def __call__(self) -> MetricsData:
+    def __call__(self) -> sdk.MetricsData:
         """Return the metrics as they are now."""
         metrics = [self._metric(*found) for found in self._registry.collect_instruments()]
-        scoped = ScopeMetrics(self._scope, metrics, "")
-        return MetricsData([ResourceMetrics(self._resource, [scoped], "")])
+        scoped = sdk.ScopeMetrics(self._scope, metrics, "")
+        return sdk.MetricsData([sdk.ResourceMetrics(self._resource, [scoped], "")])
 
-    def _metric(self, instrument: Instrument, metric: PrometheusMetric) -> Metric:
-        now, cumulative = time.time_ns(), AggregationTemporality.CUMULATIVE
-        data: Gauge | Histogram | Sum
+    def _metric(self, instrument: Instrument, metric: Metric) -> sdk.Metric:
+        now, cumulative = time.time_ns(), sdk.AggregationTemporality.CUMULATIVE
+        data: sdk.Gauge | sdk.Histogram | sdk.Sum
         if instrument.kind == "histogram":
-            data = Histogram(self._histograms(instrument, metric.samples, now), cumulative)
+            data = sdk.Histogram(self._histograms(instrument, metric.samples, now), cumulative)
         else:
             points = [
-                NumberDataPoint(_attributes(instrument, _labels(instrument, sample)), self._start, now, sample.value)
+                sdk.NumberDataPoint(
+                    _attributes(instrument, _labels(instrument, sample)), self._start, now, sample.value
+                )
                 for sample in metric.samples
             ]
-            data = Sum(points, cumulative, is_monotonic=True) if instrument.kind == "counter" else Gauge(points)
-        return Metric(instrument.name, instrument.about, instrument.unit, data)
+            data = sdk.Sum(points, cumulative, is_monotonic=True) if instrument.kind == "counter" else sdk.Gauge(points)
+        return sdk.Metric(instrument.name, instrument.about, instrument.unit, data)
 
-    def _histograms(self, instrument: Instrument, samples: Iterable[Sample], now: int) -> list[HistogramDataPoint]:
+    def _histograms(self, instrument: Instrument, samples: Iterable[Sample], now: int) -> list[sdk.HistogramDataPoint]:
         found: dict[Labels, _Series] = {}
         for sample in samples:
             found.setdefault(_labels(instrument, sample), _Series()).add(sample)
         return [
-            HistogramDataPoint(
+            sdk.HistogramDataPoint(
                 _attributes(instrument, labels),
                 self._start,
                 now,

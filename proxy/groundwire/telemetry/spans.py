@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Literal
 
@@ -55,7 +55,8 @@ class Span:
 
     def deactivate(self, token: Any) -> None:
         """Make the previous span the current one again."""
-        CURRENT.reset(token)
+        with suppress(ValueError):  # an async generator may be closed by another task, where this is not current
+            CURRENT.reset(token)
 
     def end(self) -> None:
         """End the span."""
@@ -76,7 +77,7 @@ class Tracer:
 
     def start_root(self, name: str, kind: Kind, attributes: Mapping[str, Any], headers: Headers = ()) -> Span:
         """Start a span that continues the trace of these headers, or a new trace."""
-        return Span(caller_traceparent(headers))
+        return Span(caller_traceparent(headers) or CURRENT.get().traceparent)
 
 
 NO_TRACER = Tracer()

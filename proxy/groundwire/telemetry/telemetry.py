@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from groundwire.report import Report
 from groundwire.telemetry import names as n
-from groundwire.telemetry.calls import Recording, UpstreamCall
-from groundwire.telemetry.content import short_hash
+from groundwire.telemetry.calls import UpstreamCall
+from groundwire.telemetry.genai import short_hash
 from groundwire.telemetry.metrics import LoopLag, Metrics
 from groundwire.telemetry.served import ABOUT, Served
 from groundwire.telemetry.spans import CURRENT, NO_TRACER, Span, Tracer, active
@@ -71,8 +71,7 @@ class Telemetry:
         self, operation: str, provider: str, upstream: str, body: Mapping[str, Any], purpose: n.Purpose = "answer"
     ) -> UpstreamCall:
         """Start recording one call of a model server; the caller must end it."""
-        recording = Recording(self.tracer, self.metrics, self.names, self.capture_content)
-        return UpstreamCall(recording, operation, provider, upstream, body, purpose)
+        return UpstreamCall(self, operation, provider, upstream, body, purpose)
 
     @contextmanager
     def verification(self, report_id: str) -> Iterator[Span]:
