@@ -67,16 +67,18 @@ REQUEST_DURATION = _histogram(
     (n.METHOD, n.ROUTE, n.STATUS_CODE, n.ERROR),
     _HTTP_S,
 )
-ACTIVE_REQUESTS = _gauge("http.server.active_requests", "{request}", "Requests that are being answered just now.")
+ACTIVE_REQUESTS = _gauge("http.server.active_requests", "{request}", "Requests in progress.")
 FIRST_BYTE = _histogram(
     "grounding.upstream.time_to_first_byte",
     "Time from a call of a model server to the head of its reply.",
     (n.UPSTREAM, n.STATUS_CODE),
     _MODEL_S,
 )
-ANSWERS = _counter("grounding.answers", "{answer}", "Answers to be verified, by what came of it.", n.STATUS, n.VERDICT)
+ANSWERS = _counter(
+    "grounding.answers", "{answer}", "Answers by the status and verdict of their verification.", n.STATUS, n.VERDICT
+)
 CLAIMS = _counter("grounding.claims", "{claim}", "Claims of answers by label and verifier.", n.CLAIM_LABEL, n.VERIFIER)
-FLAGS = _counter("grounding.flags", "{answer}", "Answers that carry a flag.", n.FLAG)
+FLAGS = _counter("grounding.flags", "{answer}", "Answers with a flag.", n.FLAG)
 SCORES = _histogram(
     "grounding.scores",
     "Scores of answers by kind: grounding, confidence, consistency with earlier answers, risk, quality.",
@@ -96,7 +98,7 @@ BUDGETS = _counter(
 )
 REVIEWED = _histogram(
     "grounding.reviewed.score",
-    "Scores of claims at their review in this process, by decision: confirmed means that the flag is right.",
+    "Scores of claims reviewed in this process, by decision: confirmed means that the flag is right.",
     (n.VERIFIER, n.DECISION),
     _TENTHS,
     "1",
@@ -115,25 +117,29 @@ STAGES = _histogram(
     (n.STAGE,),
     _CHECK_S,
 )
-CACHE = _counter("grounding.cache.lookups", "{claim}", "Verdicts sought in the cache: outcome hit or miss.", n.OUTCOME)
-CACHE_RATE = _gauge("grounding.cache.hit", "1", "Share of verdicts found in the cache, since the start.")
+CACHE = _counter(
+    "grounding.cache.lookups", "{claim}", "Lookups of verdicts in the cache: outcome hit or miss.", n.OUTCOME
+)
+CACHE_RATE = _gauge("grounding.cache.hit", "1", "Share of verdicts found in the cache since the start.")
 FACTS = _counter("grounding.facts", "{fact}", "Facts at the memory gate: outcome accepted or rejected.", n.OUTCOME)
-QUEUE = _gauge("grounding.queue.length", "{check}", "Checks that run or wait for a worker.")
-ROOM = _gauge("grounding.queue.capacity", "{check}", "Checks that may run or wait before any are shed.")
+QUEUE = _gauge("grounding.queue.length", "{check}", "Checks that are running or waiting for a worker.")
+ROOM = _gauge("grounding.queue.capacity", "{check}", "Checks that may run or wait before further ones are shed.")
 SHED = _counter("grounding.checks.shed", "{check}", "Checks that were shed under load.")
 JOBS_WAITING = _gauge(
-    "grounding.jobs.waiting", "{job}", "Jobs that are kept and not done, as of a few seconds ago.", n.JOB
+    "grounding.jobs.waiting", "{job}", "Stored jobs that are not done, as of a few seconds ago.", n.JOB
 )
 JOBS_ENDED = _counter(
     "grounding.jobs.attempts", "{attempt}", "Attempts at jobs: outcome done or failed.", n.JOB, n.OUTCOME
 )
-JOBS_LOST = _counter("grounding.jobs.lost", "{job}", "Jobs that could not be kept.")
-STORE_WAITING = _gauge("grounding.store.waiting", "{exchange}", "Exchanges that wait to be recorded.")
+JOBS_LOST = _counter("grounding.jobs.lost", "{job}", "Jobs that could not be stored.")
+STORE_WAITING = _gauge("grounding.store.waiting", "{exchange}", "Exchanges waiting to be recorded.")
 STORE_LOST = _counter("grounding.store.lost", "{exchange}", "Exchanges that could not be recorded.")
-DEGRADED = _gauge("grounding.degraded", "{part}", "1 for a part that works less than fully.", n.PART)
-LAG = _histogram("grounding.event_loop.lag", "How late the event loop wakes up, twice a second.", (), _LAG_S)
-LOST_TELEMETRY = _counter("grounding.export.failures", "{batch}", "Batches that a collector did not take.", n.SIGNAL)
-BUILD = _gauge("grounding.build_info", "{process}", "1, with the version that runs.", n.VERSION)
+DEGRADED = _gauge("grounding.degraded", "{part}", "1 for each part that is degraded.", n.PART)
+LAG = _histogram("grounding.event_loop.lag", "Delay of the event loop, measured twice a second.", (), _LAG_S)
+LOST_TELEMETRY = _counter(
+    "grounding.export.failures", "{batch}", "Batches that the collector did not accept.", n.SIGNAL
+)
+BUILD = _gauge("grounding.build_info", "{process}", "1, with the version of Groundwire.", n.VERSION)
 
 
 def call_instruments(semconv: n.Semconv) -> tuple[Instrument, ...]:
