@@ -38,7 +38,7 @@ class Recorder:
         spans.add_span_processor(SimpleSpanProcessor(self._spans))
         logs.add_log_record_processor(SimpleLogRecordProcessor(self._logs))
         tracer, events = OpenTelemetryTracer(spans.get_tracer("test")), LogExport(logs.get_logger("test"))
-        self.telemetry = Telemetry(tracer, events, **options)
+        self.telemetry = Telemetry(tracer, events=events, **options)
 
     @property
     def spans(self) -> dict[str, ReadableSpan]:

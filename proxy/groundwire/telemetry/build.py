@@ -14,6 +14,7 @@ from groundwire.errors import ConfigError
 from groundwire.telemetry.instruments import LOST_TELEMETRY
 from groundwire.telemetry.metrics import LoopLag, Metrics
 from groundwire.telemetry.names import EDITIONS
+from groundwire.telemetry.spans import NO_TRACER
 from groundwire.telemetry.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -39,9 +40,8 @@ def build_telemetry(
     collector = _collector(settings, environ, metrics, ours) if is_sending(settings, environ) else None
     lag = LoopLag(metrics.lag) if metrics else None
     names = EDITIONS[settings.genai_semconv]
-    if collector is None:
-        return Telemetry(metrics=metrics, names=names, lag=lag)
-    return Telemetry(collector.tracer, collector.events, settings.capture_content, metrics, names, lag, collector)
+    tracer, events = (collector.tracer, collector.events) if collector else (NO_TRACER, None)
+    return Telemetry(tracer, metrics, names, settings.capture_content, events, lag, collector)
 
 
 def is_sending(settings: TelemetrySettings, environ: Mapping[str, str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from groundwire.domain import Choice
@@ -12,16 +13,24 @@ from groundwire.telemetry import names as n
 from groundwire.telemetry.genai import Usage, input_messages, output_messages
 from groundwire.telemetry.metrics import Metrics, exemplar_of
 from groundwire.telemetry.served import ABOUT, served
-from groundwire.telemetry.spans import NO_SPAN
+from groundwire.telemetry.spans import NO_SPAN, NO_TRACER, Tracer
 from groundwire.wire import Headers
 
 if TYPE_CHECKING:
     from prometheus_client import Histogram
 
-    from groundwire.telemetry.telemetry import Telemetry
-
 _CANCELLED = "cancelled"
 MAX_MODEL_NAME = 128  # characters; clients may send any name
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """The tracer, the metrics and the names of the GenAI conventions that calls are recorded with."""
+
+    tracer: Tracer = NO_TRACER
+    metrics: Metrics | None = None
+    names: n.GenAINames = n.EDITIONS["1.41"]
+    capture_content: bool = False
 
 
 class UpstreamCall:
@@ -32,20 +41,20 @@ class UpstreamCall:
     """
 
     __slots__ = (
-        "_chunk_at", "_ended", "_error", "_kind", "_labels", "_model", "_per_chunk", "_span", "_started",
-        "_streams", "_telemetry",
+        "_chunk_at", "_ended", "_error", "_kind", "_labels", "_model", "_per_chunk", "_recorder", "_span", "_started",
+        "_streams",
     )  # fmt: skip
 
     def __init__(
         self,
-        telemetry: Telemetry,
+        recorder: Recorder,
         operation: str,
         provider: str,
         upstream: str,
         body: Mapping[str, Any],
         purpose: n.Purpose = "answer",
     ) -> None:
-        self._telemetry = telemetry
+        self._recorder = recorder
         self._kind = (operation, provider, upstream, purpose)
         self._model = _writable(str(body.get("model", ""))[:MAX_MODEL_NAME])
         self._streams = body.get("stream") is True
@@ -55,15 +64,15 @@ class UpstreamCall:
         self._per_chunk: Histogram | None = None
         self._started = self._chunk_at = time.perf_counter()
         self._span = NO_SPAN
-        if telemetry.tracer.enabled:
+        if recorder.tracer.enabled:
             name = f"{operation} {self._model}".rstrip()
-            self._span = telemetry.tracer.start(name, "client", self._request_attributes(body))
+            self._span = recorder.tracer.start(name, "client", self._request_attributes(body))
         self._add_to_log(upstream=upstream, model=self._model)
 
     @property
     def is_recording(self) -> bool:
         """True if chunks and the end of the call are recorded."""
-        return self._telemetry.metrics is not None or self._span.is_recording
+        return self._recorder.metrics is not None or self._span.is_recording
 
     def propagated(self, headers: Headers) -> Headers:
         """Return request headers with the W3C trace context of this call instead of the caller's."""
@@ -73,7 +82,7 @@ class UpstreamCall:
         """Record the status of the reply."""
         if status >= 400:
             self._fail(str(status))
-        if (metrics := self._telemetry.metrics) is not None:
+        if (metrics := self._recorder.metrics) is not None:
             waited = time.perf_counter() - self._started
             metrics.first_byte.labels(self._kind[2], str(status)).observe(waited, exemplar_of(self._span))
             self._labels = self._label_values(metrics, answered=status < 300)
@@ -91,7 +100,7 @@ class UpstreamCall:
 
     def _first_chunk(self, waited: float) -> None:
         self._span.set({n.FIRST_CHUNK: waited})
-        if (metrics := self._telemetry.metrics) is not None:
+        if (metrics := self._recorder.metrics) is not None:
             labels = self._labels or self._label_values(metrics)
             metrics.calls.first_chunk.labels(*labels).observe(waited, exemplar_of(self._span))
             self._per_chunk = metrics.calls.per_chunk.labels(*labels)
@@ -110,9 +119,9 @@ class UpstreamCall:
         self._add_to_log(**{name: count for name, count in counts.items() if count is not None})
         if self._span.is_recording:
             self._span.set(self._response_attributes(id_, model, reasons, tokens))
-            if self._telemetry.capture_content and (captured := choices()):
+            if self._recorder.capture_content and (captured := choices()):
                 self._span.set({n.OUTPUT_MESSAGES: output_messages(captured)})
-        if (metrics := self._telemetry.metrics) is not None and not self._ended:
+        if (metrics := self._recorder.metrics) is not None and not self._ended:
             metrics.calls.count_tokens(self._labels or self._label_values(metrics), (tokens.input, tokens.output))
 
     def failed(self, error: BaseException) -> None:
@@ -134,7 +143,7 @@ class UpstreamCall:
         if self._ended:
             return
         self._ended = True
-        if (metrics := self._telemetry.metrics) is not None:
+        if (metrics := self._recorder.metrics) is not None:
             labels = (*(self._labels or self._label_values(metrics)), self._error)
             took = time.perf_counter() - self._started
             metrics.calls.duration.labels(*labels).observe(took, exemplar_of(self._span))
@@ -166,7 +175,7 @@ class UpstreamCall:
             **ABOUT.get(),
             **{name: value for name, value in given.items() if isinstance(value, (int, float, str))},
         }
-        if self._telemetry.capture_content and (messages := input_messages(body)) is not None:
+        if self._recorder.capture_content and (messages := input_messages(body)) is not None:
             attributes[n.INPUT_MESSAGES] = messages
         return attributes
 
@@ -180,7 +189,7 @@ class UpstreamCall:
             n.INPUT_TOKENS: tokens.input,
             n.OUTPUT_TOKENS: tokens.output,
             n.CACHE_READ: tokens.cache_read,
-            self._telemetry.names.cache_written: tokens.cache_written,
+            self._recorder.names.cache_written: tokens.cache_written,
             n.REASONING: tokens.reasoning,
         }
         return {name: value for name, value in found.items() if value is not None}

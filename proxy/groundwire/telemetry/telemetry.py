@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from groundwire.report import Report
 from groundwire.telemetry import names as n
-from groundwire.telemetry.calls import UpstreamCall
+from groundwire.telemetry.calls import Recorder, UpstreamCall
 from groundwire.telemetry.genai import short_hash
-from groundwire.telemetry.metrics import LoopLag, Metrics
+from groundwire.telemetry.metrics import LoopLag
 from groundwire.telemetry.served import ABOUT, Served
-from groundwire.telemetry.spans import CURRENT, NO_TRACER, Span, Tracer, active
+from groundwire.telemetry.spans import CURRENT, NO_TRACER, Span, active
 from groundwire.wire import Headers
 
 if TYPE_CHECKING:
@@ -26,17 +26,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Telemetry:
+class Telemetry(Recorder):
     """The entry point of all recording. Without a collector there are no spans, and trace headers pass unchanged.
 
-    `events` passes events and log lines to the collector, if it takes them.
+    `events` passes events and log lines to the collector, if it accepts them.
     """
 
-    tracer: Tracer = NO_TRACER
     events: LogExport | None = None
-    capture_content: bool = False
-    metrics: Metrics | None = None
-    names: n.GenAINames = n.EDITIONS["1.41"]
     lag: LoopLag | None = None
     collector: Collector | None = None
 
