@@ -139,6 +139,9 @@ def test_metrics_arrive_with_their_labels_and_an_exemplar_of_the_trace(receiver:
     assert exemplar.span_id == receiver.span(f"POST {CHAT}").span_id
     usage = receiver.metrics["gen_ai.client.token.usage"].histogram.data_points
     assert {plain(each.attributes)["gen_ai.token.type"]: each.sum for each in usage} == {"input": 9, "output": 5}
+    assert all(list(each.explicit_bounds)[:3] == [1, 4, 16] for each in usage)
+    assert all(list(each.bucket_counts)[:4] == [0, 0, 1, 0] for each in usage)
+    assert not any(each.HasField("min") or each.HasField("max") for each in usage)
     claims = receiver.metrics["grounding.claims"].sum
     assert claims.is_monotonic
     assert sum(number(point) for point in claims.data_points) == 2

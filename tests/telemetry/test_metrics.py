@@ -91,6 +91,7 @@ def test_requests_calls_and_verdicts_are_counted() -> None:
     assert value(found, "grounding_queue_capacity") > 0
     assert value(found, "grounding_checks_shed_total") == 0
     assert value(found, "grounding_build_info") == 1
+    assert not [name for name in found if name.endswith("_created")]
 
 
 @pytest.mark.parametrize(
@@ -208,6 +209,14 @@ def test_models_that_clients_make_up_do_not_become_labels_without_end() -> None:
     assert models.label("rumoured") == OTHER
     assert [models.label(f"m{n}", answered=True) for n in range(5)] == ["m0", "m1", "m2", OTHER, OTHER]
     assert models.label("m1") == "m1"
+
+
+def test_clients_that_make_up_models_add_fifty_labels_at_most() -> None:
+    asked = [ASKED | {"model": f"made-up-{count}", "grounding": {"mode": "off"}} for count in range(60)]
+    found = after(*asked)["gen_ai_client_operation_duration_seconds_count"]
+    models = [dict(labels)["gen_ai_request_model"] for labels in found]
+    assert len(models) == 51
+    assert sum(number for labels, number in found.items() if ("gen_ai_request_model", OTHER) in labels) == 10
 
 
 def test_a_model_name_that_is_no_unicode_does_not_stop_metrics() -> None:
