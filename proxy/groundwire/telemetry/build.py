@@ -76,7 +76,7 @@ def _collector(
         log.warning("telemetry.not_installed", install=INSTALL)
         return None
     collector = Collector(settings, ours, environ, metrics)
-    failures = collector.watch.failures
+    failures = collector.health.failures
     if metrics is not None:
         metrics.read(lambda: [(LOST_TELEMETRY, (signal,), count) for signal, count in tuple(failures.items())])
     return collector

@@ -28,7 +28,7 @@ def configure_logs(settings: TelemetrySettings, telemetry: Telemetry | None = No
             _add_trace,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info if settings.capture_content else _WITHOUT_TEXT,
+            structlog.processors.format_exc_info if settings.capture_content else _CLASSES_AND_FRAMES,
             *([partial(_export, telemetry.events)] if telemetry and telemetry.events is not None else []),
             structlog.processors.JSONRenderer(),
         ],
@@ -37,12 +37,12 @@ def configure_logs(settings: TelemetrySettings, telemetry: Telemetry | None = No
         cache_logger_on_first_use=True,
     )
     root = logging.getLogger()
-    for handler in [each for each in root.handlers if isinstance(each, _Libraries)]:
+    for handler in [each for each in root.handlers if isinstance(each, _LibraryHandler)]:
         root.removeHandler(handler)
-    root.addHandler(_Libraries(settings.capture_content))
+    root.addHandler(_LibraryHandler(settings.capture_content))
 
 
-class _Libraries(logging.Handler):
+class _LibraryHandler(logging.Handler):
     """Log the warnings of libraries as events. Their messages may quote anything, so only the beginning is kept.
 
     Without this handler Python would print them, with the texts of exceptions.
@@ -54,12 +54,12 @@ class _Libraries(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line; values that the library would interpolate are left out."""
-        said = record.getMessage() if self._whole else str(record.msg).partition("\n")[0].partition(":")[0][:200]
+        message = record.getMessage() if self._whole else str(record.msg).partition("\n")[0].partition(":")[0][:200]
         logger = structlog.get_logger("groundwire.libraries")
-        logger.log(record.levelno, "library.warned", library=record.name, said=said, exc_info=record.exc_info)
+        logger.log(record.levelno, "library.warned", library=record.name, said=message, exc_info=record.exc_info)
 
 
-def _places(exc_info: structlog.typing.ExcInfo) -> str:
+def _format_frames(exc_info: structlog.typing.ExcInfo) -> str:
     """Format an exception and its causes by class and frames; its text may quote private data."""
     lines: list[str] = []
     error: BaseException | None = exc_info[1]
@@ -70,7 +70,7 @@ def _places(exc_info: structlog.typing.ExcInfo) -> str:
     return "\n".join(lines)
 
 
-_WITHOUT_TEXT = structlog.processors.ExceptionRenderer(_places)
+_CLASSES_AND_FRAMES = structlog.processors.ExceptionRenderer(_format_frames)
 
 
 def _add_trace(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -39,16 +39,16 @@ MAX_ATTRIBUTE = 2**16  # characters of an attribute, so that a full queue of cap
 _QUIET = ("opentelemetry.exporter.otlp", "opentelemetry.sdk._shared_internal", "opentelemetry.exporter.http")
 
 
-class Watch:
+class ExportHealth:
     """Failures of export by signal. `failures` counts batches since the start."""
 
     def __init__(self) -> None:
         self.failures: dict[str, int] = {}
         self._failing: set[str] = set()
 
-    def saw(self, signal: str, *, taken: bool) -> None:
+    def record(self, signal: str, *, accepted: bool) -> None:
         """Record the result of one batch, and log a change of state."""
-        if taken:
+        if accepted:
             if signal in self._failing:
                 self._failing.discard(signal)
                 log.info("telemetry.sent_again", signal=signal, failures=self.failures[signal])
@@ -63,13 +63,13 @@ class Watch:
         return f"{', '.join(sorted(self._failing))} cannot be sent" if self._failing else None
 
 
-class Watched:
+class MonitoredExporter:
     """Wrap an exporter to record its failures; other attributes are delegated."""
 
-    def __init__(self, exporter: Any, signal: str, watch: Watch) -> None:
+    def __init__(self, exporter: Any, signal: str, health: ExportHealth) -> None:
         self._exporter = exporter
         self._signal = signal
-        self._watch = watch
+        self._health = health
 
     def export(self, batch: Any, **options: Any) -> Any:
         """Export a batch; an exception counts as a failure."""
@@ -77,30 +77,30 @@ class Watched:
         try:
             result = self._exporter.export(batch, **options)
         finally:
-            self._watch.saw(self._signal, taken=getattr(result, "name", None) == "SUCCESS")
+            self._health.record(self._signal, accepted=getattr(result, "name", None) == "SUCCESS")
         return result
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._exporter, name)
 
 
-class Pusher:
+class MetricSender:
     """Send metrics every `interval` seconds, and once more at shutdown."""
 
     def __init__(self, exporter: Any, collect: Callable[[], Any], interval: float) -> None:
         self._exporter = exporter
         self._collect = collect
         self._interval = interval
-        self._ended = threading.Event()
+        self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="groundwire-metrics", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._ended.wait(self._interval):
-            self._push()
-        self._push()
+        while not self._stop.wait(self._interval):
+            self._send()
+        self._send()
 
-    def _push(self) -> None:
+    def _send(self) -> None:
         try:
             self._exporter.export(self._collect())
         except Exception as error:  # noqa: BLE001 - the next time may be better
@@ -108,7 +108,7 @@ class Pusher:
 
     def shutdown(self) -> None:
         """Send the metrics a last time and stop."""
-        self._ended.set()
+        self._stop.set()
         self._thread.join()
         self._exporter.shutdown()
 
@@ -124,7 +124,7 @@ class Collector:
     ) -> None:
         for name in _QUIET:  # they would write to standard error for every batch, bypassing the log
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        self.watch = Watch()
+        self.health = ExportHealth()
         self.tracer: Tracer = NO_TRACER
         self.events: LogExport | None = None
         self._closing: list[Callable[[], None]] = []
@@ -136,25 +136,25 @@ class Collector:
             self._send_logs(resource, version)
         if "metrics" in settings.otlp_signals and metrics is not None:
             collect = Converter(metrics.registry, resource, InstrumentationScope(_SCOPE, version))
-            pusher = Pusher(self._watched("metrics", OTLPMetricExporter), collect, settings.metrics_interval)
-            self._closing.append(pusher.shutdown)
+            sender = MetricSender(self._exporter("metrics", OTLPMetricExporter), collect, settings.metrics_interval)
+            self._closing.append(sender.shutdown)
 
     def _send_traces(self, resource: Resource, version: str, ratio: float) -> None:
         limits = SpanLimits(max_attribute_length=MAX_ATTRIBUTE)
         sampler = ParentBasedTraceIdRatio(ratio)
         provider = TracerProvider(sampler, resource, shutdown_on_exit=False, span_limits=limits)
-        provider.add_span_processor(BatchSpanProcessor(self._watched("traces", OTLPSpanExporter)))
+        provider.add_span_processor(BatchSpanProcessor(self._exporter("traces", OTLPSpanExporter)))
         self.tracer = OpenTelemetryTracer(provider.get_tracer(_SCOPE, version))
         self._closing.append(provider.shutdown)
 
     def _send_logs(self, resource: Resource, version: str) -> None:
         provider = LoggerProvider(resource, shutdown_on_exit=False)
-        provider.add_log_record_processor(BatchLogRecordProcessor(self._watched("logs", OTLPLogExporter)))
+        provider.add_log_record_processor(BatchLogRecordProcessor(self._exporter("logs", OTLPLogExporter)))
         self.events = LogExport(provider.get_logger(_SCOPE, version))
         self._closing.append(provider.shutdown)
 
-    def _watched(self, signal: str, exporter: Callable[..., Any]) -> Any:
-        return Watched(exporter(f"{self._base}/v1/{signal}" if self._base else None), signal, self.watch)
+    def _exporter(self, signal: str, exporter: Callable[..., Any]) -> Any:
+        return MonitoredExporter(exporter(f"{self._base}/v1/{signal}" if self._base else None), signal, self.health)
 
     def close(self) -> None:
         """Send the remaining records, for two seconds at most."""

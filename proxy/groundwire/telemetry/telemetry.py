@@ -50,7 +50,7 @@ class Telemetry(Recorder):
 
     def degraded(self) -> str | None:
         """Return a description of a failure of export; None if there is none."""
-        return self.collector.watch.degraded() if self.collector else None
+        return self.collector.health.degraded() if self.collector else None
 
     def server_span(self, method: str, route: str, headers: Headers, *, traced: bool = True) -> Served:
         """Return the context manager of one HTTP request; its span, if traced, continues the caller's trace."""
