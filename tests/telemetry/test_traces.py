@@ -1,10 +1,12 @@
 """OB1: spans and the evaluation result under the GenAI conventions."""
 
+import asyncio
 import json
 import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -341,6 +343,23 @@ def test_what_runs_in_a_worker_belongs_to_the_trace_of_its_request(recorder: Rec
     found, meant = run(work())
     workers.close()
     assert found == meant != ""
+
+
+def test_a_span_may_be_ended_by_another_task(recorder: Recorder) -> None:
+    """As that of a stream which its client leaves: the server closes the generator."""
+
+    async def stream() -> AsyncGenerator[int, None]:
+        with active(recorder.telemetry.tracer.start("x", "internal", {})):
+            yield 1
+
+    async def work() -> None:
+        chunks = stream()
+        await asyncio.ensure_future(anext(chunks))
+        await asyncio.create_task(chunks.aclose())
+        assert CURRENT.get().traceparent == ""
+
+    run(work())
+    assert list(recorder.spans) == ["x"]
 
 
 def test_nothing_heavy_is_imported_where_nothing_is_sent() -> None:
