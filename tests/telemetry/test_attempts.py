@@ -15,6 +15,7 @@ from groundwire.container import build_container
 from groundwire.http.app import build_app
 from groundwire.judge import Judge
 from groundwire.telemetry import Telemetry
+from groundwire.telemetry.tracing import OpenTelemetryTracer
 
 SETTINGS = Settings.model_validate(
     {
@@ -52,7 +53,7 @@ def test_every_attempt_has_its_span_with_what_became_of_it() -> None:
         return answer(request)
 
     async def work() -> httpx.Response:
-        telemetry = Telemetry(provider.get_tracer("test"))
+        telemetry = Telemetry(OpenTelemetryTracer(provider.get_tracer("test")))
         house = build_container(SETTINGS, {}, transport=httpx.MockTransport(noting), telemetry=telemetry, judge=Judge())
         transport = httpx.ASGITransport(build_app(SETTINGS, house))
         async with httpx.AsyncClient(transport=transport, base_url="http://proxy") as client:

@@ -139,6 +139,9 @@ def test_metrics_arrive_with_their_labels_and_an_exemplar_of_the_trace(receiver:
     assert exemplar.span_id == receiver.span(f"POST {CHAT}").span_id
     usage = receiver.metrics["gen_ai.client.token.usage"].histogram.data_points
     assert {plain(each.attributes)["gen_ai.token.type"]: each.sum for each in usage} == {"input": 9, "output": 5}
+    assert all(list(each.explicit_bounds)[:3] == [1, 4, 16] for each in usage)
+    assert all(list(each.bucket_counts)[:4] == [0, 0, 1, 0] for each in usage)
+    assert not any(each.HasField("min") or each.HasField("max") for each in usage)
     claims = receiver.metrics["grounding.claims"].sum
     assert claims.is_monotonic
     assert sum(number(point) for point in claims.data_points) == 2
@@ -304,7 +307,7 @@ def test_the_standard_variables_name_the_collector_its_key_and_the_service(
     assert receiver.resource["service.name"] == "named-by-environment"
     assert {each["authorization"] for each in receiver.headers} == {"Bearer collector-key"}
     disabled = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, "OTEL_SDK_DISABLED": "true"}
-    assert build_telemetry(TelemetrySettings(), disabled).tracer is None
+    assert build_telemetry(TelemetrySettings(), disabled).collector is None
 
 
 def test_baggage_passes_untouched(receiver: Receiver) -> None:
@@ -366,9 +369,8 @@ def test_what_cannot_be_sent_is_bounded(receiver: Receiver) -> None:
     """While the collector hangs a queue of two thousand spans fills up, and the oldest are dropped."""
     telemetry = build_telemetry(TelemetrySettings.model_validate(sent_to(receiver, otlp_signals=["traces"])), {})
     receiver.may_answer.clear()
-    assert telemetry.tracer
     for count in range(10_000):
-        telemetry.tracer.start_span(f"n{count}").end()
+        telemetry.tracer.start(f"n{count}", "internal", {}).end()
     assert receiver.asked.wait(60)
     receiver.may_answer.set()
     telemetry.close()

@@ -11,10 +11,13 @@ from collections.abc import Iterator
 import pytest
 import structlog
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import get_current_span
 from talks import Model, exchanged
 
 from groundwire.config import Telemetry
 from groundwire.telemetry import configure_logs, short_hash
+from groundwire.telemetry.spans import active
+from groundwire.telemetry.tracing import OpenTelemetryTracer
 
 
 @pytest.fixture
@@ -53,10 +56,10 @@ def test_a_line_is_json_with_time_level_and_event(lines: Lines) -> None:
 
 def test_a_line_within_a_span_names_it(lines: Lines) -> None:
     log = lines.log()
-    with TracerProvider().get_tracer("test").start_as_current_span("x") as span:
+    with active(OpenTelemetryTracer(TracerProvider().get_tracer("test")).start("x", "internal", {})):
+        context = get_current_span().get_span_context()
         log.info("here")
     ((line),) = lines.read()
-    context = span.get_span_context()
     assert (line["trace_id"], line["span_id"]) == (f"{context.trace_id:032x}", f"{context.span_id:016x}")
 
 

@@ -19,13 +19,14 @@ from talks import ASKED, CALLER, CHAT, KEY, SECRETS, Model, run, serving
 from groundwire.domain import Budget, BudgetStatus, Claim, Judgement, Verdict
 from groundwire.errors import ConfigError
 from groundwire.report import ChoiceReport, Consistency, Contradiction, Report
-from groundwire.telemetry.exposition import written
-from groundwire.telemetry.instruments import OURS, Instrument, call_instruments
-from groundwire.telemetry.metrics import OTHER, Counter, Histogram, Metrics, Models
+from groundwire.telemetry import instruments
+from groundwire.telemetry.instruments import Instrument
+from groundwire.telemetry.metrics import OTHER, Metrics, Models
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "observability.md").read_text(encoding="utf-8")
-INSTRUMENTS = (*OURS, *call_instruments("1.41").every)
+OURS = [each for each in vars(instruments).values() if isinstance(each, Instrument)]
+INSTRUMENTS = (*OURS, *instruments.call_instruments("1.41"))
 ADMIN = "the-key-of-an-admin"
 STREAMED = ASKED | {"stream": True, "stream_options": {"include_usage": True}}
 Samples = Mapping[str, Mapping[tuple[tuple[str, str], ...], float]]
@@ -90,6 +91,7 @@ def test_requests_calls_and_verdicts_are_counted() -> None:
     assert value(found, "grounding_queue_capacity") > 0
     assert value(found, "grounding_checks_shed_total") == 0
     assert value(found, "grounding_build_info") == 1
+    assert not [name for name in found if name.endswith("_created")]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def test_claims_are_counted_by_the_status_of_their_budget() -> None:
     metrics.evaluated(
         Report("gw-1", "complete", "ungrounded", choices=(ChoiceReport(0, "ungrounded", 0.0, judgements),))
     )
-    found = samples(written(metrics.families(), "")[0].decode())
+    found = samples(metrics.registry.render("")[0].decode())
     counted = {
         dict(labels)["grounding_budget_status"]: number for labels, number in found["grounding_budgets_total"].items()
     }
@@ -163,7 +165,7 @@ def test_contradictions_of_earlier_answers_are_counted_by_kind_and_severity() ->
     metrics = Metrics()
     found = [Contradiction(0, "c1", "", "", "gw-0", 0.0, "temporal", each, "") for each in ("high", "high", "low")]
     metrics.evaluated(Report("gw-1", "complete", "grounded", consistency=Consistency(0.4, tuple(found), 3)))
-    told = samples(written(metrics.families(), "")[0].decode())
+    told = samples(metrics.registry.render("")[0].decode())
     kind = {"grounding_contradiction_kind": "temporal"}
     assert value(told, "grounding_contradictions_total", **kind, grounding_severity="high") == 2
     assert value(told, "grounding_contradictions_total") == 3
@@ -174,7 +176,7 @@ def test_reviews_show_how_far_scores_are_probabilities() -> None:
     metrics = Metrics()
     for score, is_right in ((0.2, True), (0.2, True), (0.2, False), (0.2, True), (0.9, False)):
         metrics.reviewed("statement", score, is_right=is_right)
-    told = samples(written(metrics.families(), "")[0].decode())
+    told = samples(metrics.registry.render("")[0].decode())
     decided = {"grounding_verifier": "statement", "grounding_review_decision": "rejected"}
     assert value(told, "grounding_reviewed_score_ratio_count", **decided) == 2
     # four at .20, of which .25 are supported, and one at .90, which is
@@ -202,26 +204,33 @@ def test_no_key_subject_or_text_is_a_label() -> None:
 
 
 def test_models_that_clients_make_up_do_not_become_labels_without_end() -> None:
-    models = Models(["named"], most=3)
+    models = Models(["named"], limit=3)
     assert models.label("named") == "named"
     assert models.label("rumoured") == OTHER
     assert [models.label(f"m{n}", answered=True) for n in range(5)] == ["m0", "m1", "m2", OTHER, OTHER]
     assert models.label("m1") == "m1"
 
 
-def test_a_histogram_counts_each_measurement_in_one_bucket() -> None:
-    histogram = Histogram(Instrument("x", "histogram", "s", "", (), (1.0, 2.0)))
-    for measured in (0.5, 1.0, 1.5, 7.0):
-        histogram.at(()).observe(measured)
-    ((_, found),) = histogram.family().histograms
-    assert (found.counts, found.sum, found.least, found.most) == ((2, 1, 1), 10.0, 0.5, 7.0)
+def test_clients_that_make_up_models_add_fifty_labels_at_most() -> None:
+    asked = [ASKED | {"model": f"made-up-{count}", "grounding": {"mode": "off"}} for count in range(60)]
+    found = after(*asked)["gen_ai_client_operation_duration_seconds_count"]
+    models = [dict(labels)["gen_ai_request_model"] for labels in found]
+    assert len(models) == 51
+    assert sum(number for labels, number in found.items() if ("gen_ai_request_model", OTHER) in labels) == 10
 
 
-def test_a_counter_adds_up_by_its_labels() -> None:
-    counter = Counter(Instrument("x", "counter", "{x}", "", ("a",)))
-    for label, amount in (("one", 1), ("two", 2), ("one", 3)):
-        counter.add((label,), amount)
-    assert dict(counter.family().numbers) == {("one",): 4, ("two",): 2}
+def test_a_model_name_that_is_no_unicode_does_not_stop_metrics() -> None:
+    """JSON may hold a lone surrogate, which no reply can."""
+    asked = json.dumps(ASKED | {"model": "m\ud800"}).encode()
+
+    async def work() -> Samples:
+        async with serving(Model()) as client:
+            headers = {"content-type": "application/json"}
+            assert (await client.post(CHAT, content=asked, headers=headers)).status_code == 200
+            return await scraped(client)
+
+    found = run(work())
+    assert value(found, "gen_ai_client_operation_duration_seconds_count", gen_ai_request_model="m?") == 1
 
 
 def test_openmetrics_is_told_to_who_asks_for_it_with_exemplars_of_traces() -> None:

@@ -1,9 +1,12 @@
 """OB1: spans and the evaluation result under the GenAI conventions."""
 
+import asyncio
 import json
+import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogR
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import SpanKind, StatusCode, get_current_span
+from opentelemetry.trace import SpanKind, StatusCode
 from talks import ASKED, CALLER, CHAT, KEY, SECRETS, Model, exchanged, run
 
 from groundwire.config import Settings
@@ -24,6 +27,8 @@ from groundwire.gateway.workers import Workers
 from groundwire.http.app import build_app
 from groundwire.telemetry import Telemetry, build_telemetry, short_hash
 from groundwire.telemetry.metrics import Metrics
+from groundwire.telemetry.spans import CURRENT, active
+from groundwire.telemetry.tracing import LogExport, OpenTelemetryTracer
 
 
 class Recorder:
@@ -34,7 +39,8 @@ class Recorder:
         spans, logs = TracerProvider(), LoggerProvider()
         spans.add_span_processor(SimpleSpanProcessor(self._spans))
         logs.add_log_record_processor(SimpleLogRecordProcessor(self._logs))
-        self.telemetry = Telemetry(spans.get_tracer("test"), logs.get_logger("test"), **options)
+        tracer, events = OpenTelemetryTracer(spans.get_tracer("test")), LogExport(logs.get_logger("test"))
+        self.telemetry = Telemetry(tracer, events=events, **options)
 
     @property
     def spans(self) -> dict[str, ReadableSpan]:
@@ -216,7 +222,8 @@ def test_probes_scrapes_and_assets_make_no_span(recorder: Recorder, path: str, t
 
     run(work())
     assert recorder.telemetry.metrics is not None
-    routes = [labels[1] for labels, _ in recorder.telemetry.metrics.requests.family().histograms]
+    text = recorder.telemetry.metrics.registry.render("")[0].decode()
+    routes = set(re.findall(r'http_server_request_duration_seconds_count\{.*http_route="([^"]+)"', text))
     assert len(routes) == 2, "they are counted all the same"
 
 
@@ -325,17 +332,34 @@ def test_without_an_endpoint_nothing_is_recorded_and_the_trace_goes_on_untouched
     assert (sent.headers["traceparent"], sent.headers["tracestate"]) == (CALLER, "vendor=1")
 
 
-def test_what_runs_in_a_worker_belongs_to_the_trace_of_its_request() -> None:
+def test_what_runs_in_a_worker_belongs_to_the_trace_of_its_request(recorder: Recorder) -> None:
     workers = Workers(1, 10)
 
-    async def work() -> tuple[int, int]:
-        with TracerProvider().get_tracer("test").start_as_current_span("x") as span:
-            found = await workers.run(lambda: get_current_span().get_span_context().span_id)
-        return found, span.get_span_context().span_id
+    async def work() -> tuple[str, str]:
+        with active(recorder.telemetry.tracer.start("x", "internal", {})) as span:
+            found = await workers.run(lambda: CURRENT.get().span_id)
+        return found, span.span_id
 
     found, meant = run(work())
     workers.close()
-    assert found == meant
+    assert found == meant != ""
+
+
+def test_a_span_may_be_ended_by_another_task(recorder: Recorder) -> None:
+    """As that of a stream which its client leaves: the server closes the generator."""
+
+    async def stream() -> AsyncGenerator[int, None]:
+        with active(recorder.telemetry.tracer.start("x", "internal", {})):
+            yield 1
+
+    async def work() -> None:
+        chunks = stream()
+        await asyncio.ensure_future(anext(chunks))
+        await asyncio.create_task(chunks.aclose())
+        assert CURRENT.get().traceparent == ""
+
+    run(work())
+    assert list(recorder.spans) == ["x"]
 
 
 def test_nothing_heavy_is_imported_where_nothing_is_sent() -> None:
@@ -344,7 +368,7 @@ def test_nothing_heavy_is_imported_where_nothing_is_sent() -> None:
         from groundwire.config import Settings
         from groundwire.http.app import build_app
         build_app(Settings(), environ={})
-        heavy = ("opentelemetry.sdk", "opentelemetry.exporter", "prometheus_client", "google.protobuf")
+        heavy = ("opentelemetry.sdk", "opentelemetry.exporter", "google.protobuf")
         print([name for name in sys.modules if name.startswith(heavy)])
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, timeout=120, text=True)

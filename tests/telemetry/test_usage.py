@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from groundwire.telemetry.usage import Usage
+from groundwire.telemetry.genai import Usage
 
 
 @pytest.mark.parametrize(

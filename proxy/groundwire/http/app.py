@@ -157,7 +157,7 @@ def _model_names(settings: Settings) -> list[str]:
 
 def _metrics(settings: Settings, container: Container, environ: Mapping[str, str]) -> tuple[Handler, ...]:
     """Return the handler of the metrics, if they are enabled."""
-    if container.telemetry.metrics is None:
+    if not settings.telemetry.metrics:
         return ()
     from groundwire.http.metrics import metrics_handler
 

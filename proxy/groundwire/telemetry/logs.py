@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
-import time
 import traceback
 from collections.abc import MutableMapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
-from opentelemetry import context, trace
 
 from groundwire.config import Telemetry as TelemetrySettings
+from groundwire.telemetry.spans import CURRENT
 from groundwire.telemetry.telemetry import Telemetry
 
-_SEVERITIES = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR", "critical": "FATAL"}
-_IN_RECORD = frozenset({"event", "level", "timestamp", "trace_id", "span_id"})
+if TYPE_CHECKING:
+    from groundwire.telemetry.tracing import LogExport
 
 
 def configure_logs(settings: TelemetrySettings, telemetry: Telemetry | None = None) -> None:
@@ -30,8 +28,8 @@ def configure_logs(settings: TelemetrySettings, telemetry: Telemetry | None = No
             _add_trace,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info if settings.capture_content else _WITHOUT_TEXT,
-            *([partial(_sent, telemetry.events)] if telemetry and telemetry.events is not None else []),
+            structlog.processors.format_exc_info if settings.capture_content else _CLASSES_AND_FRAMES,
+            *([partial(_export, telemetry.events)] if telemetry and telemetry.events is not None else []),
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -39,12 +37,12 @@ def configure_logs(settings: TelemetrySettings, telemetry: Telemetry | None = No
         cache_logger_on_first_use=True,
     )
     root = logging.getLogger()
-    for handler in [each for each in root.handlers if isinstance(each, _Libraries)]:
+    for handler in [each for each in root.handlers if isinstance(each, _LibraryHandler)]:
         root.removeHandler(handler)
-    root.addHandler(_Libraries(settings.capture_content))
+    root.addHandler(_LibraryHandler(settings.capture_content))
 
 
-class _Libraries(logging.Handler):
+class _LibraryHandler(logging.Handler):
     """Log the warnings of libraries as events. Their messages may quote anything, so only the beginning is kept.
 
     Without this handler Python would print them, with the texts of exceptions.
@@ -56,12 +54,12 @@ class _Libraries(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line; values that the library would interpolate are left out."""
-        said = record.getMessage() if self._whole else str(record.msg).partition("\n")[0].partition(":")[0][:200]
+        message = record.getMessage() if self._whole else str(record.msg).partition("\n")[0].partition(":")[0][:200]
         logger = structlog.get_logger("groundwire.libraries")
-        logger.log(record.levelno, "library.warned", library=record.name, said=said, exc_info=record.exc_info)
+        logger.log(record.levelno, "library.warned", library=record.name, said=message, exc_info=record.exc_info)
 
 
-def _places(exc_info: structlog.typing.ExcInfo) -> str:
+def _format_frames(exc_info: structlog.typing.ExcInfo) -> str:
     """Format an exception and its causes by class and frames; its text may quote private data."""
     lines: list[str] = []
     error: BaseException | None = exc_info[1]
@@ -72,35 +70,18 @@ def _places(exc_info: structlog.typing.ExcInfo) -> str:
     return "\n".join(lines)
 
 
-_WITHOUT_TEXT = structlog.processors.ExceptionRenderer(_places)
+_CLASSES_AND_FRAMES = structlog.processors.ExceptionRenderer(_format_frames)
 
 
 def _add_trace(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    context = trace.get_current_span().get_span_context()
-    if context.is_valid:
-        event["trace_id"] = trace.format_trace_id(context.trace_id)
-        event["span_id"] = trace.format_span_id(context.span_id)
+    span = CURRENT.get()
+    if span.traceparent:
+        event["trace_id"] = span.trace_id
+        event["span_id"] = span.span_id
     return event
 
 
-def _sent(events: Any, _: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Pass an event to the collector's queue as well; values other than plain ones are sent as JSON."""
-    from opentelemetry._logs import LogRecord, SeverityNumber
-
-    level = str(event.get("level", "info"))
-    attributes = {name: _plain(value) for name, value in event.items() if name not in _IN_RECORD and value is not None}
-    events.emit(
-        LogRecord(
-            timestamp=time.time_ns(),
-            context=context.get_current(),
-            severity_text=level,
-            severity_number=SeverityNumber[_SEVERITIES.get(level, "INFO")],
-            body=str(event.get("event")),
-            attributes=attributes,
-        )
-    )
+def _export(events: LogExport, _: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Pass an event to the collector's queue as well."""
+    events.line(event)
     return event
-
-
-def _plain(value: Any) -> str | int | float | bool:
-    return value if isinstance(value, str | int | float | bool) else json.dumps(value, default=str)
