@@ -32,7 +32,7 @@ from groundwire.telemetry import configure_logs
 _SWITCH_S = 0.001  # maximum time that a worker thread may block the event loop; Python's default is 5 ms
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of glibc's malloc.h
 _FILES = 2**16  # if the system sets no limit
-_COLLECT_AFTER = (5_000, 5, 5)  # Python's 700, 10, 10 spends a twentieth of the time; 20, 20 left 30 MB uncollected
+_COLLECT_AFTER = (5_000, 5, 5)  # Python's 700, 10, 10 spends a twentieth of the time; 20, 20: once in 24,000 answers
 
 
 _UNSAID = ("without completing response", "Invalid HTTP request", "upgrade request", "No supported WebSocket")
