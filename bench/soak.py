@@ -8,14 +8,18 @@ full in time.
 
     python -m bench.soak                  200,000 requests and 20,000 streams; some minutes
     python -m bench.soak --share 0.1      a tenth of that
+
+With `--only` one gateway is measured, and its row replaces the one in the results; each row names its commit.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import random
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +32,7 @@ from bench.client import Request
 from bench.overhead import await_quiet
 from bench.peers import OFF, STORE, SYNC, WORK, gateway, model_server
 from bench.processes import Server
-from bench.report import heading, machine, markdown, write
+from bench.report import FOLDER, heading, machine, markdown, write
 
 REQUESTS, STREAMS = 200_000, 20_000
 VERIFIED_SHARE = 0.05
@@ -148,7 +152,17 @@ def run(share: float, only: str) -> dict[str, Any]:
             with gateway(name, upstream, SMALL_STORES) as server:
                 requests, streams = (max(LOOKS, round(number * share * part)) for number in (REQUESTS, STREAMS))
                 found[name] = summed_up(*uvloop.run(soaked(server, requests, streams)))
-    return {"command": " ".join(["python -m bench.soak", *sys.argv[1:]]), "machine": machine(), "soaked": found}
+    on = machine()
+    rows = {name: {"commit": on["commit"], **each} for name, each in found.items()}
+    return {"command": shlex.join(["python", "-m", "bench.soak", *sys.argv[1:]]), "machine": on, "soaked": rows}
+
+
+def with_earlier_rows(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result with the rows of the results file that were not measured again."""
+    earlier = json.loads((FOLDER / "soak.json").read_text())
+    known = {name: {"commit": earlier["machine"]["commit"], **each} for name, each in earlier["soaked"].items()}
+    rows = {**known, **result["soaked"]}
+    return {**result, "soaked": {name: rows[name] for name in LOADS if name in rows}}
 
 
 def as_table(result: Mapping[str, Any]) -> str:
@@ -163,10 +177,12 @@ def as_table(result: Mapping[str, Any]) -> str:
             f"{each['files_warm']} / {each['files_end']}",
             each["failures"],
             "flat" if abs(each["growth"]) <= FLAT else "not flat",
+            each["commit"],
         )
         for name, each in result["soaked"].items()
     ]
-    columns = ("", "exchanges", "warm, MB", "end, MB", "growth", "MB per 10,000", "files warm / end", "failures", "")
+    measured = ("exchanges", "warm, MB", "end, MB", "growth", "MB per 10,000", "files warm / end", "failures")
+    columns = ("", *measured, "", "commit")
     text = "Ten requests to one stream, half of both left by their clients. Resident memory once warm, and at the end."
     return "\n".join([heading("Whether memory stays flat", result), text, "", markdown(columns, rows)])
 
@@ -174,13 +190,14 @@ def as_table(result: Mapping[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--share", type=float, default=1.0, help="of the whole load (default: 1)")
-    parser.add_argument("--only", choices=LOADS, default="", help="one gateway alone; nothing is written")
+    parser.add_argument("--only", choices=LOADS, default="", help="one gateway alone, the other rows stay")
     given = parser.parse_args()
     result = run(given.share, given.only)
+    if given.only:
+        result = with_earlier_rows(result)
     table = as_table(result)
     print(table)
-    if not given.only:
-        write("soak", result, table)
+    write("soak", result, table)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """RE1, RE3, DQ3, CA1, QU3, NU6: one exchange verified in pieces, ahead of its end, with whatever may go wrong."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
@@ -165,6 +167,28 @@ def test_overload_before_anything_could_be_read_skips_the_check() -> None:
     assert (report.status, report.verdict, report.score) == ("skipped", "not_checked", None)
     assert report.degraded == (("all", "overload"),)
     assert report.flags == ("verifier_degraded",)
+
+
+def test_a_check_skipped_for_overload_is_freed_without_the_garbage_collector() -> None:
+    async def work() -> list[object]:
+        parts, gate = verification(queue=1), threading.Event()
+        busy = asyncio.create_task(parts.workers.run(gate.wait, 60))
+        await asyncio.sleep(0)
+        examination = begin(parts)
+        assert (await reported(examination)).status == "skipped"
+        seen = weakref.ref(examination)
+        del examination
+        await asyncio.sleep(0)
+        left = seen()
+        gate.set()
+        await busy
+        return [left]
+
+    gc.disable()
+    try:
+        assert run(work()) == [None]
+    finally:
+        gc.enable()
 
 
 def test_overload_in_the_middle_leaves_claims_unchecked() -> None:

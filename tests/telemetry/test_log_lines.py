@@ -40,10 +40,14 @@ class Lines:
         return logger
 
     def read(self) -> list[dict[str, object]]:
-        """The lines on standard error; nothing ever goes to standard output."""
+        """The lines on standard error; nothing ever goes to standard output.
+
+        Without those of exporters, whose threads may outlive the tests that started them.
+        """
         out, err = self._capsys.readouterr()
         assert out == ""
-        return [json.loads(line) for line in err.splitlines()]
+        lines = [json.loads(line) for line in err.splitlines()]
+        return [line for line in lines if not line["event"].startswith("telemetry.")]
 
 
 def test_a_line_is_json_with_time_level_and_event(lines: Lines) -> None:

@@ -139,9 +139,22 @@ class Examination:
         self._preparing = asyncio.create_task(self._prepared(load, recall))
         self._preparing.add_done_callback(_heard)
 
-    async def _prepared(self, load: Callable[[], Exchange], recall: Recall | None) -> Prepared:
+    async def _prepared(self, load: Callable[[], Exchange], recall: Recall | None) -> Prepared | Overload:
+        """Prepare the evidence. Overload is returned, not raised: its traceback would refer to this object, which holds
+        the task, and only the garbage collector would free them.
+        """
         self._recalled = await recall() if recall else Recalled()
-        return await self._parts.workers.run(self._prepare, load)
+        try:
+            return await self._parts.workers.run(self._prepare, load)
+        except Overload as error:
+            return error.with_traceback(None)
+
+    async def _ready(self) -> Prepared:
+        """Wait for the evidence. Raises Overload."""
+        prepared = await asyncio.shield(self._preparing)
+        if isinstance(prepared, Overload):
+            raise Overload(str(prepared))
+        return prepared
 
     def _prepare(self, load: Callable[[], Exchange]) -> Prepared:
         start, recalled = self._parts.clock(), self._recalled.sources
@@ -160,7 +173,7 @@ class Examination:
         """
         if self._language and self._language.identity:
             return  # the judge is the answering model; a query now would delay its answer
-        context = (await asyncio.shield(self._preparing)).context
+        context = (await self._ready()).context
         for choice in choices:
             reading = await self._parts.workers.run(read, choice, context, self._policy)
             judgements, _ = await self._judgements(reading.claims[:-1], context)
@@ -209,7 +222,7 @@ class Examination:
 
     async def _prepared_for(self, received: Received) -> Prepared:
         started = self._parts.clock()
-        prepared = replace(await asyncio.shield(self._preparing), started=started)
+        prepared = replace(await self._ready(), started=started)
         if not received.given:
             return prepared
         context = await self._parts.workers.run(_context, prepared.exchange, received.given)

@@ -32,7 +32,7 @@ from groundwire.telemetry import configure_logs
 _SWITCH_S = 0.001  # maximum time that a worker thread may block the event loop; Python's default is 5 ms
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of glibc's malloc.h
 _FILES = 2**16  # if the system sets no limit
-_COLLECT_AFTER = (5_000, 20, 20)  # Python's 700, 10, 10 spends a twentieth of the time and stops all streams for 75 ms
+_COLLECT_AFTER = (5_000, 5, 5)  # Python's 700, 10, 10 spends a twentieth of the time; 20, 20: once in 24,000 answers
 
 
 def _is_not_about_unfinished_response(record: logging.LogRecord) -> bool:
@@ -165,7 +165,7 @@ def return_freed_memory() -> None:
 
 
 def _tune_garbage_collection() -> None:
-    """Run the garbage collector rarely, and exclude start-up objects; exchanges leave hardly any cycles."""
+    """Run the garbage collector rarely, and exclude start-up objects; exchanges that are aborted leave cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECT_AFTER)

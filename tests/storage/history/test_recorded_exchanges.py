@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from entries import NOON, entry, opened, stored
 from servers.databases import Database
+from sqlalchemy import Engine, event
 
 from groundwire.dialects.jsonbytes import loads
 from groundwire.domain import Choice
-from groundwire.storage.history.exchange import Query
+from groundwire.storage.history.exchange import Entry, Query
 from groundwire.storage.history.reviews import Wanted
 
 
@@ -132,3 +136,43 @@ def test_claims_at_one_place_are_findings_of_their_own(place: Database) -> None:
             assert len(await history.reviews.of_exchange("gw-1")) == 2
 
     asyncio.run(work())
+
+
+def test_batches_of_all_sizes_share_their_statements_as_drivers_cache_these(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            for count in (1, 2):
+                await stored(history, *flagged(count))
+            with inserting() as known:
+                await stored(history, *flagged(3))
+            with inserting() as later:
+                for count in (7, 20, 60):
+                    await stored(history, *flagged(count))
+        assert known
+        assert later == known
+
+    asyncio.run(work())
+
+
+def flagged(count: int) -> list[Entry]:
+    """Exchanges with several findings each, of models of their own, so that roll-ups have rows of their own."""
+    return [
+        entry(f"gw-{count}-{n}", model=f"m-{n}", labels=("contradicted", "unsupported")[: 1 + n % 2])
+        for n in range(count)
+    ]
+
+
+@contextmanager
+def inserting() -> Iterator[set[str]]:
+    """Collect the texts of INSERT statements that are executed while the block runs."""
+    texts: set[str] = set()
+
+    def listen(_: Any, __: Any, statement: str, *___: Any) -> None:
+        if statement.startswith("INSERT"):
+            texts.add(statement)
+
+    event.listen(Engine, "before_cursor_execute", listen)
+    try:
+        yield texts
+    finally:
+        event.remove(Engine, "before_cursor_execute", listen)

@@ -1,4 +1,8 @@
-"""Write exchanges: each batch in one transaction, together with its roll-ups."""
+"""Write exchanges: each batch in one transaction, together with its roll-ups.
+
+Rows are inserted by statements of one row, executed many times. Statements of many rows would differ with every batch
+size, and SQLite's driver caches the last 128 of a connection: some 60 MB.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,6 @@ from groundwire.storage.history.tables import (
 )
 
 _NOT_FINAL = "deferred"
-_ROLLUPS_AT_ONCE = 200  # rows, so that a statement stays within SQLite's 32,766 parameters
 
 
 async def record(database: Database, batch: Sequence[Rows]) -> None:
@@ -45,8 +48,8 @@ async def record(database: Database, batch: Sequence[Rows]) -> None:
             await _clear(connection, list(numbers.values()))
             await _update(connection, [rows for rows in wanted if rows.id in known])
         if new := [rows.exchange for rows in wanted if rows.id not in known]:
-            inserted = await connection.execute(insert(EXCHANGES).returning(EXCHANGES.c.id, EXCHANGES.c.seq), new)
-            numbers |= {row.id: row.seq for row in inserted}
+            await connection.execute(insert(EXCHANGES), new)
+            numbers |= await _numbers(connection, [row["id"] for row in new])
         await _insert_parts(connection, [(numbers[rows.id], rows) for rows in wanted], database)
         await add_to_rollups(connection, database, (rows.exchange for rows in wanted), replaced)
 
@@ -73,6 +76,11 @@ def _in_its_place(rows: Rows, earlier: Mapping[Any, Any] | None) -> Rows:
 async def _known(connection: AsyncConnection, ids: Sequence[str]) -> dict[str, Mapping[Any, Any]]:
     found = await connection.execute(select(EXCHANGES).where(EXCHANGES.c.id.in_(ids)).with_for_update())
     return {row["id"]: row for row in found.mappings()}
+
+
+async def _numbers(connection: AsyncConnection, ids: Sequence[str]) -> dict[str, int]:
+    found = await connection.execute(select(EXCHANGES.c.id, EXCHANGES.c.seq).where(EXCHANGES.c.id.in_(ids)))
+    return {row.id: row.seq for row in found}
 
 
 async def _clear(connection: AsyncConnection, numbers: Sequence[int]) -> None:
@@ -103,12 +111,15 @@ async def _insert_parts(connection: AsyncConnection, numbered: Sequence[tuple[in
 
 
 async def _insert_findings(connection: AsyncConnection, findings: Sequence[Row], database: Database) -> None:
+    """Insert findings with their flags, except where a finding with a decision has their place."""
+    inserting = _insert(database)
     places = FINDINGS.c.seq, FINDINGS.c.place
-    inserting = _insert(database)(FINDINGS).on_conflict_do_nothing(index_elements=places)
-    inserted = await connection.execute(inserting.returning(FINDINGS.c.id, FINDINGS.c.flags), findings)
-    flags = [{"finding": id_, "flag": flag} for id_, joined in inserted for flag in flags_of(joined)]
+    await connection.execute(inserting(FINDINGS).on_conflict_do_nothing(index_elements=places), findings)
+    numbers = {row["seq"] for row in findings}
+    stored = await connection.execute(select(FINDINGS.c.id, FINDINGS.c.flags).where(FINDINGS.c.seq.in_(numbers)))
+    flags = [{"finding": id_, "flag": flag} for id_, joined in stored for flag in flags_of(joined)]
     if flags:
-        await connection.execute(insert(FINDING_FLAGS), flags)
+        await connection.execute(inserting(FINDING_FLAGS).on_conflict_do_nothing(), flags)
 
 
 async def _index_words(connection: AsyncConnection, numbered: Sequence[tuple[int, Rows]]) -> None:
@@ -142,10 +153,10 @@ async def add_to_rollups(
         for key, change in sorted(changes.items())  # in one order everywhere, so that replicas do not deadlock
         if any(change.values())
     ]
-    for at in range(0, len(rows), _ROLLUPS_AT_ONCE):
-        inserting = _insert(database)(ROLLUPS).values(rows[at : at + _ROLLUPS_AT_ONCE])
+    if rows:
+        inserting = _insert(database)(ROLLUPS)
         summed = {counter: ROLLUPS.c[counter] + inserting.excluded[counter] for counter in COUNTERS}
-        await connection.execute(inserting.on_conflict_do_update(index_elements=list(KEY), set_=summed))
+        await connection.execute(inserting.on_conflict_do_update(index_elements=list(KEY), set_=summed), rows)
 
 
 def _insert(database: Database) -> Any:

@@ -14,10 +14,10 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import structlog
@@ -66,6 +66,7 @@ class Transact:
         self._forgets_at = 0.0
         self._suspects = threading.Lock()
         self._suspect = ""
+        self._closing = threading.Event()
         self._client: DBOSClient | None = None
         self._file: Path | None = None
         self._launched_on: Identity | None = None
@@ -87,7 +88,7 @@ class Transact:
                     "executor_id": self._executor,
                     "log_level": "WARNING",
                     "sys_db_pool_size": 4,
-                    "db_engine_kwargs": {"hide_parameters": True},
+                    "db_engine_kwargs": {"hide_parameters": True, **self._pool()},
                     "use_listen_notify": False,
                 }
             )
@@ -163,16 +164,34 @@ class Transact:
     def close(self, drain: float) -> None:
         """Stop accepting jobs and wait up to `drain` seconds for running ones."""
         from dbos import DBOS
-        from dbos._dbos import _get_dbos_instance
 
-        with suppress(Exception):  # else a thread that waits for an unavailable database would outlive the process
-            _get_dbos_instance()._sys_db._retry_connection_errors = False
+        self._closing.set()
         DBOS.destroy(destroy_registry=True, workflow_completion_timeout_sec=math.ceil(drain))
         self._opened().destroy()
 
     def _opened(self) -> DBOSClient:
         assert self._client is not None  # noqa: S101 - launch() comes first
         return self._client
+
+    def _pool(self) -> dict[str, Any]:
+        """Return a connection pool that fails for good at shutdown.
+
+        DBOS retries errors of the driver without end, and a thread that does so would outlive the process.
+        """
+        from sqlalchemy import PoolProxiedConnection, QueuePool
+
+        closing = self._closing
+
+        class Pool(QueuePool):
+            def connect(self) -> PoolProxiedConnection:
+                try:
+                    return super().connect()
+                except Exception as error:
+                    if closing.is_set():
+                        raise ConnectionError("the process is closing") from error
+                    raise
+
+        return {"poolclass": Pool} if self._store.is_shared else {}
 
     def _url(self) -> str:
         from sqlalchemy import make_url
@@ -266,19 +285,19 @@ class Transact:
         The local clock counts, from when this process first saw the job there. A process that is alive may go on, but
         its result is not recorded.
         """
-        from dbos import DBOS
-
         now = time.monotonic()
         pending = self._opened().list_workflows(
-            status="PENDING", name=list(self._work), load_input=False, load_output=False
+            status="PENDING", name=list(self._work), app_version=_VERSION, load_input=False, load_output=False
         )
         others = [each for each in pending if each.executor_id != self._executor]
         keys = {(each.workflow_id, each.dequeued_at or 0): each.executor_id for each in others}
         self._seen = {key: self._seen.get(key, now) for key in keys}
         dead = {keys[key] for key, since in self._seen.items() if now - since > self._lease}
-        if executors := [executor for executor in dead if executor]:
-            log.warning("jobs.taken_over", executors=len(executors))
-            DBOS._recover_pending_workflows(executors)
+        if dead:
+            log.warning("jobs.taken_over", executors=len(dead))
+        for work in self._work.values():
+            if names := [each.workflow_id for each in others if each.executor_id in dead and each.name == work.kind]:
+                self._opened().resume_workflows(names, queue_name=work.kind)
 
     def _forget(self) -> None:
         client = self._opened()
