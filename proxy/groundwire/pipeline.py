@@ -203,7 +203,7 @@ class AnswerVerifier:
         id_: str = "",
     ) -> None:
         self._id = id_
-        self._prepared = prepared
+        self.prepared = prepared
         self._policy = policy
         self._ask = ask
         self._settings = settings
@@ -216,7 +216,7 @@ class AnswerVerifier:
 
         They are provisional: a claim that the rest of the answer changes is judged again.
         """
-        context, found = self._prepared.context, list[Judgement]()
+        context, found = self.prepared.context, list[Judgement]()
         for choice in choices:
             judgements, _ = yield from self._judgements(read(choice, context, self._policy).claims[:-1], context)
             found += judgements
@@ -236,7 +236,7 @@ class AnswerVerifier:
         `validated` has the results of a validation against the JSON schema by the index of their choices, where that is
         done elsewhere. `compare` compares the answer with earlier ones.
         """
-        prepared = self._prepared.extended(answer.given) if answer.given else self._prepared
+        prepared = self.prepared.extended(answer.given) if answer.given else self.prepared
         readings = self._read(answer.choices, prepared, validated)
         read_at = self._settings.clock()
         claims = [claim for reading in readings for claim in reading.claims]
@@ -347,7 +347,7 @@ class AnswerVerifier:
     def _timing(self, started: float, read_at: float) -> Sequence[tuple[str, float]]:
         done = self._settings.clock()
         return (
-            ("context", self._prepared.ms),
+            ("context", self.prepared.ms),
             ("claims", (read_at - started) * 1000),
             ("verify", (done - read_at) * 1000),
             ("total", (done - started) * 1000),

@@ -24,21 +24,17 @@ from groundwire.container.stores import (
     connect_redis,
 )
 from groundwire.container.upstreams import build_router
-from groundwire.gateway.byte_budget import Room
-from groundwire.gateway.cascade import ModelStage
 from groundwire.gateway.checks import Checks
+from groundwire.gateway.claim_checker import ClaimChecker
 from groundwire.gateway.completion import Completions, CompletionSettings
-from groundwire.gateway.correction import CorrectionSettings, Corrector
-from groundwire.gateway.earlier import EarlierAnswers
-from groundwire.gateway.grounding import Grounder
+from groundwire.gateway.external_context import EarlierAnswers, ExternalContextLoader
+from groundwire.gateway.models import ModelStage
 from groundwire.gateway.passthrough import PassThrough
-from groundwire.gateway.proving import Prover
-from groundwire.gateway.recall import Recaller
-from groundwire.gateway.record import Recorder
-from groundwire.gateway.sampling import Sampler, SamplingSettings
+from groundwire.gateway.repeat import CorrectionSettings, Corrector, Sampler, SamplingSettings
+from groundwire.gateway.reports import Recorder
+from groundwire.gateway.service import GroundingService
 from groundwire.gateway.stream import StreamSettings
-from groundwire.gateway.verify import Verification
-from groundwire.gateway.workers import Workers
+from groundwire.gateway.workers import ByteBudget, Workers
 from groundwire.judge import Judge
 from groundwire.storage.reports import Reports
 from groundwire.telemetry import Telemetry, build_telemetry
@@ -74,7 +70,7 @@ def build_house(
     workers = Workers(grounding.workers, grounding.queue)
     shared = estate.take(lambda old: old.shared, lambda: connect_redis(settings.cache), "cache")
     cache = estate.take(
-        lambda old: old.completions.grounder.verification.cache,
+        lambda old: old.completions.grounding.cache,
         lambda: build_verdict_cache(settings, shared),
         "cache",
     )
@@ -88,45 +84,43 @@ def build_house(
         lambda old: old.estimators.cache, lambda: build_estimate_cache(settings, shared), *_DECIDE_ESTIMATES
     )
     estimators = build_estimators(site, router, workers, judge, estimates)
-    prover = Prover(workers, policy, estimators, judge, judging)
-    memory = build_memory(site, prover)
+    checker = ClaimChecker(workers, policy, estimators, judge, judging)
+    memory = build_memory(site, checker)
     history = estate.take(lambda old: old.history, lambda: build_history(settings.store))
     facts = build_facts(settings.facts) if settings.numeric.facts else None
-    grounder = Grounder(
-        verification=Verification(
-            workers,
-            cache,
-            grounding.timeout,
-            judging.judge(judge) if judging else judge,
-            ModelStage(estimators),
-            judging,
-        ),
-        reports=reports,
-        policy=policy,
-        telemetry=telemetry,
+    service = GroundingService(
+        workers,
+        cache,
+        reports,
+        policy,
+        telemetry,
+        grounding.timeout,
+        judge=judging.judge(judge) if judging else judge,
+        model_stage=ModelStage(estimators),
+        language_judges=judging,
         log_rejections=settings.quotes.log_rejections,
-        recaller=Recaller(
+        external_context=ExternalContextLoader(
             memory,
             facts,
             EarlierAnswers(history.exchanges) if history else None,
             comparing=settings.consistency.enabled,
         ),
         recorder=Recorder(history, workers) if history else None,
-        room=Room(grounding.max_bytes),
+        budget=ByteBudget(grounding.max_bytes),
     )
     sampler = Sampler(_sampling(settings), telemetry, workers, policy, judge)
-    corrector = Corrector(_correction(settings), telemetry, grounder.verification.schemas, workers)
-    completions = Completions(router, grounder, _completing(settings), telemetry, sampler, corrector)
+    corrector = Corrector(_correction(settings), telemetry, service.schemas, workers)
+    completions = Completions(router, service, _completing(settings), telemetry, sampler, corrector)
     checks = Checks(
         completions,
-        prover,
-        build_auditor(site, prover, router),
+        checker,
+        build_auditor(site, checker, router),
         max(grounding.timeout, settings.hallucination.timeout, judging.timeout if judging else 0.0),
         memory,
         estimators.is_on("trace_auditing"),
     )
-    later = build_later(site, grounder, checks)
-    completions = replace(completions, grounder=replace(grounder, later=later))
+    later = build_later(site, service, checks)
+    completions = replace(completions, grounding=replace(service, queue=later))
     return House(
         settings=settings,
         completions=completions,

@@ -10,8 +10,8 @@ from groundwire.config import Settings
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.gateway.checks import Checks
 from groundwire.gateway.completion import Completions
-from groundwire.gateway.deferred import Later
-from groundwire.gateway.estimators import Estimators
+from groundwire.gateway.deferred import DeferredQueue
+from groundwire.gateway.models import Estimators
 from groundwire.gateway.passthrough import PassThrough
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
@@ -55,7 +55,7 @@ class House:
     encoder: Judge
     estimators: Estimators
     checks: Checks
-    later: Later | None = None
+    later: DeferredQueue | None = None
     facts: FactsDatabase | None = None
     history: History | None = None
     limiter: Limiter = field(default_factory=LocalLimits)
@@ -130,7 +130,7 @@ class House:
 
     async def close(self) -> None:
         """Stop jobs, write pending records, close connections, stop workers and send pending telemetry."""
-        await self.completions.grounder.settle(_SETTLE_S)
+        await self.completions.grounding.settle(_SETTLE_S)
         if self.later is not None and self._is_to_end(self.later.jobs):
             await self.later.jobs.close()
         if self.history is not None and self._is_to_end(self.history):
@@ -144,9 +144,9 @@ class House:
         if self.shared is not None and self._is_to_end(self.shared):
             await self.shared.aclose()
         self.workers.close()
-        if (judging := self.completions.grounder.verification.judging) is not None:
+        if (judging := self.completions.grounding.language_judges) is not None:
             judging.waiting.close()
-        await self.completions.grounder.verification.schemas.aclose()
+        await self.completions.grounding.schemas.aclose()
         if self._is_to_end(self.telemetry):
             self.telemetry.close()
 

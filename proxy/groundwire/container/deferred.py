@@ -8,14 +8,15 @@ from functools import partial
 from groundwire.container.site import Site
 from groundwire.errors import ConfigError
 from groundwire.gateway.checks import Checks
-from groundwire.gateway.deferred import CHECK, EXAMINATION, WEBHOOK, Later, told_of
-from groundwire.gateway.grounding import Grounder
+from groundwire.gateway.deferred import CHECK, EXAMINATION, WEBHOOK, DeferredQueue, traced
+from groundwire.gateway.service import GroundingService
+from groundwire.gateway.session import verify_deferred
 from groundwire.storage.jobs.jobs import Jobs
 from groundwire.storage.jobs.work import JobStore, Work
 from groundwire.upstream.webhook import Webhook
 
 
-def build_later(site: Site, grounder: Grounder, checks: Checks) -> Later | None:
+def build_later(site: Site, service: GroundingService, checks: Checks) -> DeferredQueue | None:
     """Build the job runner and its kinds of work, which use longer time-outs; None without a job store.
 
     Raises ConfigError when a secret is missing or invalid.
@@ -23,7 +24,7 @@ def build_later(site: Site, grounder: Grounder, checks: Checks) -> Later | None:
     webhook, jobs = _webhook(site), site.settings.jobs
     if jobs.url is None:
         return None
-    work = [_examination(site, grounder, webhook), _check(site, checks, webhook)]
+    work = [_examination(site, service, webhook), _check(site, checks, webhook)]
     work += [_telling(site, webhook)] if webhook else []
     store = JobStore(
         jobs.url,
@@ -34,15 +35,15 @@ def build_later(site: Site, grounder: Grounder, checks: Checks) -> Later | None:
         max_payload=jobs.max_payload,
     )
     runner = site.estate.take(lambda old: old.later.jobs if old.later else None, lambda: Jobs(store, work))
-    return Later(runner, grounder.reports, work)
+    return DeferredQueue(runner, service.reports, work)
 
 
-def _examination(site: Site, grounder: Grounder, webhook: Webhook | None) -> Work:
+def _examination(site: Site, service: GroundingService, webhook: Webhook | None) -> Work:
     jobs = site.settings.jobs
-    patient = replace(grounder, verification=replace(grounder.verification, timeout=jobs.timeout / 2))
+    patient = replace(service, timeout=jobs.timeout / 2)
     return Work(
         EXAMINATION,
-        told_of(site.telemetry, EXAMINATION, patient.finish),
+        traced(site.telemetry, EXAMINATION, partial(verify_deferred, patient)),
         attempts=jobs.attempts,
         timeout=jobs.timeout,
         at_once=jobs.at_once,
@@ -54,7 +55,7 @@ def _check(site: Site, checks: Checks, webhook: Webhook | None) -> Work:
     jobs = site.settings.jobs
     return Work(
         CHECK,
-        told_of(site.telemetry, CHECK, partial(checks.finish, within=jobs.timeout / 2)),
+        traced(site.telemetry, CHECK, partial(checks.finish, within=jobs.timeout / 2)),
         attempts=jobs.attempts,
         timeout=jobs.timeout,
         at_once=jobs.at_once,
@@ -64,7 +65,7 @@ def _check(site: Site, checks: Checks, webhook: Webhook | None) -> Work:
 
 def _telling(site: Site, webhook: Webhook) -> Work:
     attempts, timeout = site.settings.webhook.attempts, 2 * site.settings.webhook.timeout
-    post = told_of(site.telemetry, WEBHOOK, webhook.post)
+    post = traced(site.telemetry, WEBHOOK, webhook.post)
     return Work(WEBHOOK, post, attempts, timeout, at_once=4, first_wait=5.0, longest_wait=3600.0)
 
 

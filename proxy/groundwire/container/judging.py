@@ -20,8 +20,7 @@ from groundwire.config import Settings
 from groundwire.container.site import Estate, Site
 from groundwire.container.upstreams import build_router
 from groundwire.errors import ConfigError, UnknownModel
-from groundwire.gateway.estimators import Asker
-from groundwire.gateway.judging import LanguageJudges, OpenJudge
+from groundwire.gateway.models import Caller, LanguageJudges, OpenJudge
 from groundwire.judge import Judge
 from groundwire.telemetry import Telemetry
 from groundwire.upstream.openai import OpenAIUpstream
@@ -52,10 +51,10 @@ def _chat(site: Site, router: Router) -> OpenJudge:
     if judge.profile is not None:
         find_prompt_profile(judge.by, judge.profile)
 
-    def open_(asker: Asker, limits: Limits, meter: Meter) -> LanguageJudge:
-        route = router.choose(asker.model if judge.by == "self" else judge.by)
+    def open_(caller: Caller, limits: Limits, meter: Meter) -> LanguageJudge:
+        route = router.choose(caller.model if judge.by == "self" else judge.by)
         profile = find_prompt_profile(route.model, judge.profile)
-        asking = _asking(route, limits, meter, _credentials(route, asker, router), site.telemetry)
+        asking = _asking(route, limits, meter, _credentials(route, caller, router), site.telemetry)
         tells_logprobs = isinstance(route.upstream, OpenAIUpstream)
         return ChatJudge(asking, route.model, profile, forms, tells_logprobs=tells_logprobs)
 
@@ -69,13 +68,13 @@ def _check_model(router: Router, model: str) -> None:
         raise ConfigError([f"judge.by: {error}"]) from error
 
 
-def _credentials(route: Route, asker: Asker, router: Router) -> Headers:
+def _credentials(route: Route, caller: Caller, router: Router) -> Headers:
     """Return the client's credentials, if its own request goes to the same upstream."""
     try:
-        is_same = bool(asker.model) and router.choose(asker.model).upstream is route.upstream
+        is_same = bool(caller.model) and router.choose(caller.model).upstream is route.upstream
     except UnknownModel:
         is_same = False
-    return asker.credentials if is_same else ()
+    return caller.credentials if is_same else ()
 
 
 def _asking(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> Asking:
@@ -90,7 +89,7 @@ def _service(site: Site) -> OpenJudge:
     key = site.secret(judge.key_env, "judge.key_env") if judge.key_env else None
     upstream = OpenAIUpstream("judge", judge.url or "", site.transport, key=key)
 
-    def open_(_: Asker, limits: Limits, meter: Meter) -> LanguageJudge:
+    def open_(_: Caller, limits: Limits, meter: Meter) -> LanguageJudge:
         return ServiceJudge(Asking("judge", upstream.send, "", limits, meter, (), site.telemetry, "custom", "estimate"))
 
     return open_
@@ -130,7 +129,7 @@ def open_judge(
 
 
 async def _blocking(judges: LanguageJudges, fallback: Judge) -> Judge:
-    return judges.blocking(fallback, Asker())
+    return judges.blocking(fallback, Caller())
 
 
 async def _close(site: Site, router: Router) -> None:

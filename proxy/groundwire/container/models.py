@@ -13,10 +13,9 @@ from groundwire.backends.service import ServiceEstimator
 from groundwire.container.site import Site
 from groundwire.domain import Estimate
 from groundwire.features.memory import GatePolicy
-from groundwire.gateway.estimators import Asker, Backend, Estimators, OpenBackend
+from groundwire.gateway.claim_checker import Auditor, ClaimChecker, Executor
 from groundwire.gateway.memory import Memory
-from groundwire.gateway.proving import Prover
-from groundwire.gateway.trace import Auditor, Executor
+from groundwire.gateway.models import Backend, Caller, Estimators, OpenBackend
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.storage.cache import Cache
@@ -45,13 +44,13 @@ def build_estimators(
         estimator = ChatEstimator(asking, route.model, tells_logprobs=isinstance(route.upstream, OpenAIUpstream))
         return Backend(estimator, f"{route.upstream.name}/{route.model}")
 
-    def own(asker: Asker, limits: Limits, meter: Meter) -> Backend:
-        return chat(router.choose(asker.model), limits, meter, asker.credentials)
+    def own(caller: Caller, limits: Limits, meter: Meter) -> Backend:
+        return chat(router.choose(caller.model), limits, meter, caller.credentials)
 
-    def haiku(_: Asker, limits: Limits, meter: Meter) -> Backend:
+    def haiku(_: Caller, limits: Limits, meter: Meter) -> Backend:
         return chat(router.choose(hallucination.backend.haiku_model), limits, meter)
 
-    def local(_: Asker, limits: Limits, __: Meter) -> Backend:
+    def local(_: Caller, limits: Limits, __: Meter) -> Backend:
         return Backend(EmbeddedEstimator(workers.run, policy, limits.until, judge), "local")
 
     backends: dict[str, OpenBackend] = {"self": own, "haiku": haiku, "local": local}
@@ -66,37 +65,37 @@ def _external(site: Site, url: str) -> OpenBackend:
     key = site.secret(variable, "hallucination.backend.external_key_env") if variable else None
     service = OpenAIUpstream("external", url, site.transport, key=key)
 
-    def external(_: Asker, limits: Limits, meter: Meter) -> Backend:
+    def external(_: Caller, limits: Limits, meter: Meter) -> Backend:
         asking = Asking("external", service.send, "", limits, meter, (), site.telemetry, "custom", "estimate")
         return Backend(ServiceEstimator(asking), "external")
 
     return external
 
 
-def build_memory(site: Site, prover: Prover) -> Memory | None:
+def build_memory(site: Site, checker: ClaimChecker) -> Memory | None:
     """Build the memory gate, if enabled."""
     hallucination = site.settings.hallucination
-    if not prover.estimators.is_on("memory_gate"):
+    if not checker.estimators.is_on("memory_gate"):
         return None
     facts = site.estate.take(lambda old: old.checks.memory.facts if old.checks.memory else None, MemoryFacts)
     policy = GatePolicy(hallucination.memory_gate.min_confidence, hallucination.memory_gate.reject_unsupported)
-    return Memory(prover, facts, policy, hallucination.timeout, telemetry=site.telemetry)
+    return Memory(checker, facts, policy, hallucination.timeout, telemetry=site.telemetry)
 
 
-def build_auditor(site: Site, prover: Prover, router: Router) -> Auditor:
+def build_auditor(site: Site, checker: ClaimChecker, router: Router) -> Auditor:
     """Build the trace auditor, with a model that derives answers if its backend is one."""
-    hallucination, estimators = site.settings.hallucination, prover.estimators
+    hallucination, estimators = site.settings.hallucination, checker.estimators
     backend = estimators.operations.get("trace_auditing", "local")
 
-    def executor(asker: Asker, within: float) -> Executor:
-        route = router.choose(asker.model if backend == "self" else hallucination.backend.haiku_model)
+    def executor(caller: Caller, within: float) -> Executor:
+        route = router.choose(caller.model if backend == "self" else hallucination.backend.haiku_model)
         limits = Limits(1, estimators.at_once, asyncio.get_running_loop().time() + within)
-        headers = asker.credentials if backend == "self" else ()
+        headers = caller.credentials if backend == "self" else ()
         return ChatExecutor(_asking(route, limits, Meter(), headers, site.telemetry), route.model)
 
     can_derive = backend in ("self", "haiku")
     checks_post_hoc = hallucination.trace_auditing.check_post_hoc
-    return Auditor(prover, hallucination.timeout, checks_post_hoc, executor if can_derive else None)
+    return Auditor(checker, hallucination.timeout, checks_post_hoc, executor if can_derive else None)
 
 
 def _asking(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> Asking:

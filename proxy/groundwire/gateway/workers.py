@@ -1,8 +1,9 @@
-"""Threads for CPU-bound work, to keep the event loop free, with admission control."""
+"""Threads and memory for verification, both bounded; exchanges beyond these limits pass unverified."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -16,10 +17,9 @@ T = TypeVar("T")
 
 
 class Workers:
-    """`threads` workers and room for `queue` jobs, running or waiting. Used from one event loop.
+    """Threads for CPU-bound work, with a `queue` of jobs, running or waiting. Used from one event loop.
 
-    Jobs run in the context that they were given in, so that their lines in the log name its trace. `shed` counts those
-    that there was no room for.
+    Jobs run in the context of their submission, so that their log events have its trace. `shed` counts rejected jobs.
     """
 
     def __init__(self, threads: int, queue: int) -> None:
@@ -39,7 +39,7 @@ class Workers:
         return await self.insist(job, *args, **kwargs)
 
     async def insist(self, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The result of a small `job` that concludes work already done, and for which there is always room."""
+        """Run a `job` that continues admitted work, even if the queue is full, and return its result."""
         loop = asyncio.get_running_loop()
         self._jobs += 1
         future = self._pool.submit(copy_context().run, partial(job, *args, **kwargs))
@@ -62,3 +62,53 @@ class Workers:
     def close(self) -> None:
         """Let running jobs end and drop waiting ones."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class ByteBudget:
+    """A budget of `size` bytes of memory for requests and answers. Used from one event loop."""
+
+    def __init__(self, size: int = sys.maxsize) -> None:
+        self._free = size
+
+    def reserve(self, size: int) -> ByteReservation:
+        """Reserve memory for one exchange, whose request has `size` bytes. Raises Overload when there is not enough."""
+        reservation = ByteReservation(self)
+        if not reservation.grow(size):
+            raise Overload("too much is being verified")
+        return reservation
+
+    def take(self, size: int) -> bool:
+        """Reserve `size` bytes, if they are free."""
+        if size > self._free:
+            return False
+        self._free -= size
+        return True
+
+    def give_back(self, size: int) -> None:
+        """Release `size` bytes."""
+        self._free += size
+
+
+class ByteReservation:
+    """The memory reserved for one exchange; released at the latest when the object is deleted."""
+
+    __slots__ = ("_budget", "_size")
+
+    def __init__(self, budget: ByteBudget) -> None:
+        self._budget = budget
+        self._size = 0
+
+    def grow(self, by: int) -> bool:
+        """Reserve more memory, if available."""
+        if not self._budget.take(by):
+            return False
+        self._size += by
+        return True
+
+    def release(self) -> None:
+        """Release all of it; further calls have no effect."""
+        self._budget.give_back(self._size)
+        self._size = 0
+
+    def __del__(self) -> None:
+        self.release()

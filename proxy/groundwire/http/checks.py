@@ -21,7 +21,7 @@ from groundwire.dialects.jsonbytes import dumps
 from groundwire.errors import BadRequest
 from groundwire.gateway.bodies import parsed
 from groundwire.gateway.checks import Checks
-from groundwire.gateway.estimators import Asker
+from groundwire.gateway.models import Caller
 from groundwire.http.endpoints import Handler
 from groundwire.http.errors import JSON
 from groundwire.wire import Call, Reply
@@ -42,11 +42,11 @@ def check_routes(checks: Checks) -> tuple[tuple[str, str, Handler], ...]:
     )
 
 
-def _posted(shape: type[M], run: Callable[[M, Asker], Awaitable[Mapping[str, Any]]]) -> Handler:
+def _posted(shape: type[M], run: Callable[[M, Caller], Awaitable[Mapping[str, Any]]]) -> Handler:
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:
         check = await parsed(call.body, lambda: read_check(shape, call.body))
-        asker = Asker.of(getattr(check, "model", ""), call.headers)
-        return Reply(200, JSON, dumps(await run(check, asker)))
+        caller = Caller.of(getattr(check, "model", ""), call.headers)
+        return Reply(200, JSON, dumps(await run(check, caller)))
 
     return handle
 
@@ -56,18 +56,18 @@ def _answer(checks: Checks) -> Handler:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in call.headers}
         read = partial(read_answer_check, call.body, headers, call.tenant)
         check, request = await parsed(call.body, read)
-        return Reply(200, JSON, await checks.answer(check, request, Asker.of(check.model, call.headers), call))
+        return Reply(200, JSON, await checks.answer(check, request, Caller.of(check.model, call.headers), call))
 
     return handle
 
 
-def _owned(shape: type[M], run: Callable[[M, Asker, str], Awaitable[Mapping[str, Any]]]) -> Handler:
+def _owned(shape: type[M], run: Callable[[M, Caller, str], Awaitable[Mapping[str, Any]]]) -> Handler:
     """Return the handler of a check of which something is kept for the tenant."""
 
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:
         check = await parsed(call.body, lambda: read_check(shape, call.body))
-        asker = Asker.of(getattr(check, "model", ""), call.headers)
-        return Reply(200, JSON, dumps(await run(check, asker, call.tenant)))
+        caller = Caller.of(getattr(check, "model", ""), call.headers)
+        return Reply(200, JSON, dumps(await run(check, caller, call.tenant)))
 
     return handle
 

@@ -1,0 +1,71 @@
+"""Calls of worker threads per answer: one prepares the evidence, one judges the answer and renders its report."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from exchanges import ANSWER, Model, answered, asked, events, grounding_in, house, streaming, whole
+
+from groundwire.gateway.workers import Workers
+
+LONG = " ".join(f"The walrus number {at} lives in Oslo." for at in range(60))
+SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+
+
+@pytest.fixture
+def hops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the functions that worker threads are called with."""
+    found: list[str] = []
+    insist = Workers.insist
+
+    async def counted(workers: Workers, job: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        found.append(job.__name__)
+        return await insist(workers, job, *args, **kwargs)
+
+    monkeypatch.setattr(Workers, "insist", counted)
+    return found
+
+
+def report(model: Model, *sent: dict[str, Any]) -> dict[str, Any]:
+    """Return the last report on an answer of `model` to these requests, one after the other."""
+
+    async def work() -> dict[str, Any]:
+        serving = house(model, grounding={"timeout": "60s"})
+        for each in sent:
+            _, raw = await answered(serving, each)
+        await serving.close()
+        return grounding_in(raw)
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("answer", [ANSWER, LONG], ids=["6 claims", "60 claims"])
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_an_answer_takes_two_calls_of_a_worker(answer: str, streamed: bool, hops: list[str]) -> None:
+    model = streaming(events([answer])) if streamed else whole(answer)
+    assert report(model, asked(stream=streamed))["status"] == "complete"
+    looks = hops.count("_advance") - 1 if streamed and len(answer) > 300 else 0
+    assert len(hops) - looks == 2
+    assert looks <= 1
+
+
+@pytest.mark.parametrize(
+    "options", [{"response_format": SCHEMA}, {"grounding": {"evidence_fields": ["quotes"]}}], ids=["schema", "quotes"]
+)
+def test_an_answer_in_json_takes_two_calls(options: dict[str, Any], hops: list[str]) -> None:
+    found = report(whole('{"quotes": ["The sky is blue on a clear day."]}'), asked(**options))
+    assert found["status"] == "complete"
+    assert len(hops) == 2
+
+
+def test_an_answer_whose_verdicts_are_cached_takes_two_calls(hops: list[str]) -> None:
+    assert report(whole(), asked(), asked())["cache"]["hits"] == 5
+    assert len(hops) == 4
+
+
+def test_a_growing_answer_takes_one_call_for_each_look_ahead(hops: list[str]) -> None:
+    """A look ahead happens after 300 characters and whenever the answer has grown by as many, or by an eighth."""
+    pieces = [LONG[at : at + 40] for at in range(0, len(LONG), 40)]
+    report(streaming(events(pieces)), asked(stream=True))
+    assert len(hops) - 2 <= len(LONG) / 300
