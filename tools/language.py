@@ -30,7 +30,6 @@ NAMES_NOT_YET_HELD = frozenset(
         "proxy/groundwire/container",
         "proxy/groundwire/demo",
         "proxy/groundwire/features",
-        "proxy/groundwire/gateway",
         "proxy/groundwire/http",
         "proxy/groundwire/storage",
         "proxy/groundwire/upstream",

@@ -134,7 +134,8 @@ class ShareVerdicts:
     judge: Callable[[Sequence[int]], Steps[list[Judgement]]]
 
 
-Need = Pause | AskJudge | RefineJudgements | ShareVerdicts
+IO = AskJudge | RefineJudgements | ShareVerdicts
+Need = Pause | IO
 Steps = Generator[Need, Any, T]
 """A computation that yields the I/O that it needs and is sent the result."""
 

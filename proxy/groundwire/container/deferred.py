@@ -55,7 +55,7 @@ def _check(site: Site, checks: Checks, webhook: Webhook | None) -> Work:
     jobs = site.settings.jobs
     return Work(
         CHECK,
-        traced(site.telemetry, CHECK, partial(checks.finish, within=jobs.timeout / 2)),
+        traced(site.telemetry, CHECK, partial(checks.finish, seconds=jobs.timeout / 2)),
         attempts=jobs.attempts,
         timeout=jobs.timeout,
         at_once=jobs.at_once,

@@ -132,7 +132,7 @@ class Checks:
         except TimeoutError:
             return found
 
-    async def kept(self, subject: str, tenant: str = "") -> Mapping[str, Any]:
+    async def facts_about(self, subject: str, tenant: str = "") -> Mapping[str, Any]:
         """The facts that a tenant keeps about a subject. Raises MemoryUnavailable, and BadRequest without a gate."""
         facts = await self._memory.about(subject, tenant)
         return {
@@ -162,19 +162,19 @@ class Checks:
         judgements = [step.judgement for step in audit.steps]
         return await deferred(render_audit(audit), judgements, job, self._service.queue)
 
-    async def finish(self, id_: str, payload: bytes, within: float) -> bytes:
-        """Do a check that was left for later, `within` so many seconds; return its result as JSON. A job calls this.
+    async def finish(self, id_: str, payload: bytes, seconds: float) -> bytes:
+        """Do a check that was left to a job, in `seconds` at most, and return its result as JSON.
 
         Raises TryLater, with the result as far as it came, when it was cut short again.
         """
         job = CheckJob.read(payload)
         self._service.telemetry.goes_back_to(job.origin)
         if job.kind == "trace":
-            audit = await replace(self.auditor, timeout=within).audit(_trace(_again(TraceCheck, job)), _caller(job))
+            audit = await replace(self.auditor, timeout=seconds).audit(_trace(_again(TraceCheck, job)), _caller(job))
             found, judgements = render_audit(audit), [step.judgement for step in audit.steps]
         else:
             check = _again(MemoryCheck, job)
-            answered = await self._memory.prove(_offered(check), _caller(job), within)
+            answered = await self._memory.prove(_offered(check), _caller(job), seconds)
             judgements = [each.judgement for each in answered]
             if check.subject is not None and not is_cut_short(judgements):
                 answered = await self._memory.revise(check.subject, job.fact_ids, answered, job.tenant)
@@ -234,11 +234,11 @@ def _decided(subject: str | None, answered: Sequence[Answered]) -> dict[str, Any
         "subject": subject,
         "accepted": accepted,
         "rejected": len(answered) - accepted,
-        "facts": [_fact(each, is_kept=subject is not None) for each in answered],
+        "facts": [_fact(each, has_subject=subject is not None) for each in answered],
     }
 
 
-def _fact(answered: Answered, *, is_kept: bool) -> Mapping[str, Any]:
+def _fact(answered: Answered, *, has_subject: bool) -> Mapping[str, Any]:
     admission = answered.admission
     return {
         "id": answered.fact.id if answered.fact else None,
@@ -248,6 +248,6 @@ def _fact(answered: Answered, *, is_kept: bool) -> Mapping[str, Any]:
         "grounding": admission.grounding,
         "confidence": None if admission.confidence is None else round(admission.confidence, 4),
         "stated_confidence": round(answered.stated, 4),
-        "stored": is_kept and answered.fact is not None,
+        "stored": has_subject and answered.fact is not None,
         "claim": render_claim(answered.judgement),
     }

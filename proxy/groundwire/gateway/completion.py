@@ -15,7 +15,7 @@ from groundwire.dialects.options import Mode, read_options
 from groundwire.dialects.request import Request, read_request
 from groundwire.errors import Overload, UnreadableBody
 from groundwire.gateway.bodies import parsed, read_answer
-from groundwire.gateway.forward import Forwarding, as_it_is, chunks_of, read, resumed
+from groundwire.gateway.forward import Forwarding, Outgoing, as_it_is, chunks_of, read, resumed
 from groundwire.gateway.models import Caller
 from groundwire.gateway.repeat import CorrectionSession, Corrector, Sampler, SamplingSession
 from groundwire.gateway.service import GroundingService
@@ -67,10 +67,7 @@ class Completions:
         self.telemetry.about(request.options.session, request.options.subject)
         route = self.router.choose(request.model) if request.model else self.router.default
 
-        async def outgoing(to: Route) -> Call:
-            body = await parsed(call.body, lambda: request.outgoing(to.model, to.upstream.forwards_documents))
-            return call if body is call.body else replace(call, body=body)
-
+        outgoing = _outgoing(request, call)
         forwarding = Forwarding(self.telemetry, dialect.operation, request.body)
         mode = self._mode(request)
         if mode == "off":
@@ -127,8 +124,8 @@ class Completions:
     async def _outgoing(self, request: Request, call: Call) -> tuple[Route, Call]:
         """Return the route of a request and the call that it goes out as, with the headers of `call`."""
         route = self.router.choose(request.model)
-        body = await parsed(request.raw, lambda: request.outgoing(route.model, route.upstream.forwards_documents))
-        return route, replace(call, target=request.dialect.path.removeprefix("/v1"), body=body)
+        target = request.dialect.path.removeprefix("/v1")
+        return route, replace(await _outgoing(request, call)(route), target=target)
 
     def _mode(self, request: Request) -> Mode:
         if self.settings.mode == "off" or request.dialect.answers_later(request.body):
@@ -143,7 +140,7 @@ class Completions:
         headers = _without(reply.headers, b"content-length", b"content-encoding")
         unbuffered = tuple(pair for pair in _UNBUFFERED if header(headers, pair[0]) is None)
         ours = ((b"x-grounding-id", session.id.encode()), *unbuffered)
-        body = await forwarding.within(await begun(stream.events(chunks_of(reply))), stream.answer)
+        body = await forwarding.recorded(await begun(stream.events(chunks_of(reply))), stream.answer)
         return Reply(reply.status, headers + ours, body, in_events=request.dialect.framing.comment is not None)
 
     async def _body(
@@ -175,6 +172,19 @@ class Completions:
         headers = _without(reply.headers, b"content-length", b"content-encoding")
         body = await parsed(decoded, partial(with_member, decoded, "grounding", annotation.shown))
         return Reply(reply.status, headers + annotation.headers, body)
+
+
+def _outgoing(request: Request, call: Call) -> Outgoing:
+    """Return a function that gives the call for a route; the body for an upstream is built once."""
+    bodies: dict[tuple[str, bool], bytes] = {}
+
+    async def outgoing(route: Route) -> Call:
+        key = route.model, route.upstream.forwards_documents
+        if key not in bodies:
+            bodies[key] = await parsed(request.raw, lambda: request.outgoing(*key))
+        return replace(call, body=bodies[key])
+
+    return outgoing
 
 
 def _ours(headers: Headers) -> dict[str, str]:

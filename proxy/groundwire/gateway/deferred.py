@@ -115,7 +115,7 @@ def is_unfinished(report: Report) -> bool:
     return any(each in _NO_ROOM or each[1] in _NOT_NOW for each in report.degraded)
 
 
-def wait_asked_for(report: Report) -> float | None:
+def requested_wait(report: Report) -> float | None:
     """Return the longest wait, in seconds, that a model's server asked for in this report; None when none did."""
     return longest_wait(judgement for choice in report.choices for judgement in choice.judgements)
 

@@ -76,12 +76,12 @@ class Memory:
             return answered
         return answered if await self._keep(subject, answered, tenant) else [_unkept(each) for each in answered]
 
-    async def prove(self, offered: Sequence[Offered], caller: Caller, within: float) -> list[Answered]:
-        """Decide on facts within so many seconds, and keep nothing. Raises UnknownModel."""
-        session = self.checker.open("memory_gate", caller, within)
+    async def prove(self, offered: Sequence[Offered], caller: Caller, seconds: float) -> list[Answered]:
+        """Decide on facts in `seconds` at most, and store nothing. Raises UnknownModel."""
+        session = self.checker.open("memory_gate", caller, seconds)
         claims = [_claim(each, f"f{number}") for number, each in enumerate(offered, start=1)]
         proving = [asyncio.create_task(_proved(session, *pair)) for pair in zip(claims, offered, strict=True)]
-        judgements = await _in_time(proving, claims, within)
+        judgements = await _in_time(proving, claims, seconds)
         return [self._answered(*pair) for pair in zip(offered, judgements, strict=True)]
 
     async def revise(
@@ -91,12 +91,12 @@ class Memory:
 
         A fact that is no longer stored is not restored: somebody may have deleted it.
         """
-        kept = {fact.id for fact in await self.facts.of(subject, tenant)}
+        stored = {fact.id for fact in await self.facts.of(subject, tenant)}
         revised = [
-            replace(each, fact=replace(each.fact, id=id_)) if each.fact and id_ in kept else _unkept(each)
+            replace(each, fact=replace(each.fact, id=id_)) if each.fact and id_ in stored else _unkept(each)
             for id_, each in zip(ids, answered, strict=True)
         ]
-        await self.facts.drop(subject, kept.intersection(ids), tenant)
+        await self.facts.drop(subject, stored.intersection(ids), tenant)
         await self.facts.put(subject, [each.fact for each in revised if each.fact is not None], tenant)
         return revised
 
@@ -143,10 +143,10 @@ class Memory:
         Raises nothing but cancellation.
         """
         try:
-            kept = await self.about(subject, tenant)
+            stored = await self.about(subject, tenant)
         except MemoryUnavailable:
             return ()
-        return tuple(Source(fact.id, "source", fact.text, labels=(fact.id,)) for fact in kept if fact.is_verified)
+        return tuple(Source(fact.id, "source", fact.text, labels=(fact.id,)) for fact in stored if fact.is_verified)
 
 
 def _claim(offered: Offered, id_: str) -> Claim:
@@ -163,11 +163,11 @@ async def _proved(session: CheckSession, claim: Claim, offered: Offered) -> Judg
 
 
 async def _in_time(
-    proving: Sequence[asyncio.Task[Judgement]], claims: Sequence[Claim], within: float
+    proving: Sequence[asyncio.Task[Judgement]], claims: Sequence[Claim], seconds: float
 ) -> list[Judgement]:
     """Return the result of every task; one that has not ended is cancelled but not waited for."""
     if proving:
-        await asyncio.wait(proving, timeout=within)
+        await asyncio.wait(proving, timeout=seconds)
     for task in proving:
         task.cancel()
     return [

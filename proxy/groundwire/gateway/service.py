@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -46,7 +47,7 @@ class EvidenceCache:
         prepared = prepare(exchange, is_over)
         if prepared.context.is_complete:
             size = sum(len(source.text) for source in prepared.context.sources)
-            self._recent.put(key, prepared, size * _BYTES_PER_CHAR)
+            self._recent.put(key, replace(prepared, exchange=Exchange()), size * _BYTES_PER_CHAR)
         return prepared
 
 
@@ -78,7 +79,7 @@ class GroundingService:
     log_rejections: bool = True
     clock: Callable[[], float] = time.perf_counter
     now: Callable[[], float] = time.time
-    in_flight: dict[Hashable, asyncio.Future[None]] = field(default_factory=dict)
+    _in_flight: dict[Hashable, asyncio.Future[None]] = field(default_factory=dict)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
     def unread(self, request: Request, id_: str = "", reason: str | None = None) -> Annotation:
@@ -115,6 +116,18 @@ class GroundingService:
         """Log the result of a report."""
         log_result(report, answer, self.policy.quotes if self.log_rejections else None)
 
+    @asynccontextmanager
+    async def exclusive(self, key: Hashable) -> AsyncIterator[None]:
+        """Wait until nobody else is in this context with the same key."""
+        while key in self._in_flight:
+            await asyncio.wait({self._in_flight[key]})
+        self._in_flight[key] = done = asyncio.get_running_loop().create_future()
+        try:
+            yield
+        finally:
+            del self._in_flight[key]
+            done.set_result(None)
+
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run `work` in the background; a failure is raised where its result is used."""
         task = asyncio.create_task(work)
@@ -127,7 +140,7 @@ class GroundingService:
         if not task.cancelled():
             task.exception()  # mark it as retrieved
 
-    async def settle(self, timeout: float) -> None:  # noqa: ASYNC109 - work goes on after it
-        """Wait `timeout` seconds at most for reports in progress and for their recording."""
+    async def settle(self, seconds: float) -> None:
+        """Wait `seconds` at most for reports in progress and for their recording."""
         if self._tasks:
-            await asyncio.wait(tuple(self._tasks), timeout=timeout)
+            await asyncio.wait(tuple(self._tasks), timeout=seconds)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Generic, Self, TypeVar, assert_never
+from typing import Any, Self, TypeVar, assert_never
 
 import structlog
 
@@ -18,7 +17,7 @@ from groundwire.domain import Choice
 from groundwire.errors import Overload, TryLater
 from groundwire.evidence.gathering import question
 from groundwire.features.consistency.compare import Past, compare
-from groundwire.gateway.deferred import DeferredQueue, is_unfinished, read, wait_asked_for
+from groundwire.gateway.deferred import DeferredQueue, is_unfinished, read, requested_wait
 from groundwire.gateway.external_context import ExternalContext
 from groundwire.gateway.models import Caller
 from groundwire.gateway.repeat import CorrectionSession, SamplingSession
@@ -26,12 +25,11 @@ from groundwire.gateway.reports import Annotation, annotate, new_id, placeholder
 from groundwire.gateway.service import GroundingService
 from groundwire.gateway.workers import ByteReservation
 from groundwire.pipeline import (
+    IO,
     MAX_SEARCH,
     AnswerSnapshot,
     AnswerVerifier,
     AskJudge,
-    Need,
-    Pause,
     Prepared,
     RefineJudgements,
     ShareVerdicts,
@@ -52,13 +50,6 @@ _LOOK_UNTIL = 2**18  # characters; a longer answer is read once more at its end 
 _NOT_DURABLE = (
     "jobs: the report is not kept in the database of jobs, and is lost if this process ends before it is made"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Done(Generic[T]):
-    """The result of a computation in steps."""
-
-    value: T
 
 
 class GroundingSession:
@@ -246,14 +237,14 @@ class GroundingSession:
         """True if the answer has ended and its report is in progress or complete."""
         return self._concluding is not None
 
-    async def annotation(self, timeout: float | None) -> Annotation:  # noqa: ASYNC109 - the work goes on after it
-        """Return the concluded report, or its placeholder when it is not ready in `timeout` seconds or not waited for.
+    async def annotation(self, seconds: float | None) -> Annotation:
+        """Return the concluded report, or its placeholder when it is not ready in `seconds` or not waited for.
 
         A report that is left to a job is waited for only until it is certain to come.
         """
         assert self._concluding is not None  # noqa: S101 - conclude() comes first
         if self._mode == "sync" or self._queue:
-            await asyncio.wait({self._concluding}, timeout=timeout)
+            await asyncio.wait({self._concluding}, timeout=seconds)
         return self._concluding.result() if self._concluding.done() else self._pending()
 
     def _pending(self) -> Annotation:
@@ -313,7 +304,7 @@ class GroundingSession:
                 await asyncio.wait({self._looking})
             validated = await validating if validating is not None else {}
             texts = tuple((each.text, each.arguments) for each in answer.choices)
-            async with _turn(service.in_flight, (self._config, verifier.prepared.context.digest, texts)):
+            async with service.exclusive((self._config, verifier.prepared.context.digest, texts)):
                 return await self._run(self._report(verifier, answer, validated, started))
         except Overload:
             return self._unverified(answer)
@@ -355,9 +346,9 @@ class GroundingSession:
         """Compare the answer with earlier ones about its subject; None when that fails."""
         assert self._past is not None  # noqa: S101 - see `_report`
         statements = [(each.reading.choice.index, each.judgements) for each in examined]
-        asked = self._ask.question or question(prepared.exchange)
+        question_ = self._ask.question or question(prepared.exchange)
         try:
-            return compare(statements, self._past, self._policy, at=self._service.now(), question=asked)
+            return compare(statements, self._past, self._policy, at=self._service.now(), question=question_)
         except Exception:
             log.exception("consistency.failed", grounding_id=self.id)
             return None
@@ -377,7 +368,7 @@ class GroundingSession:
         queue, telemetry = self._service.queue, self._service.telemetry
         if queue is None or not is_unfinished(report):
             return False
-        return await queue.take(self.id, self._request, answer, telemetry.origin(), wait_asked_for(report))
+        return await queue.take(self.id, self._request, answer, telemetry.origin(), requested_wait(report))
 
     async def _complete(self, report: Report, answer: AnswerSnapshot) -> None:
         """Add the samples and the correction to the stored report."""
@@ -402,27 +393,13 @@ class GroundingSession:
             log.exception("grounding.failed", grounding_id=report.id)
             return self._unverified(answer, error)
 
-    # --- the steps of a computation -----------------------------------------------------------------------------------
+    async def _run(self, steps: Steps[T]) -> T:
+        """Run a computation in worker threads. Raises Overload if there is no capacity for its first step."""
+        return await self._service.workers.run_steps(steps, self._perform)
 
-    async def _run(self, steps: Steps[T], *, has_capacity: bool = False) -> T:
-        """Run a computation in worker threads, one call per step, and perform the I/O between them.
-
-        Raises Overload if there is no capacity for the first step, unless that is certain.
-        """
-        first = self._service.workers.insist if has_capacity else self._service.workers.run
-        step = await first(_advance, steps, None)
-        while not isinstance(step, _Done):
-            if isinstance(step, Pause):
-                try:
-                    step = await self._service.workers.run(_advance, steps, True)
-                except Overload:
-                    step = await self._service.workers.insist(_advance, steps, False)
-            else:
-                step = await self._service.workers.insist(_advance, steps, await self._perform(step))
-        result: T = step.value
-        return result
-
-    async def _perform(self, need: AskJudge | RefineJudgements | ShareVerdicts) -> object:
+    async def _perform(self, need: IO) -> object:
+        """Perform the I/O that a computation needs."""
+        service = self._service
         match need:
             case AskJudge():
                 assert self._language_judge is not None  # noqa: S101 - see `_settings`
@@ -431,33 +408,10 @@ class GroundingSession:
                 assert self._model_stage is not None  # noqa: S101 - see `_settings`
                 return await self._model_stage.refine(need.judgements, need.context)
             case ShareVerdicts():
-                run = partial(self._run, has_capacity=True)
-                return await self._service.cache.get(
-                    need.keys, lambda positions: run(need.judge(positions)), self._request.tenant
-                )
+                run = partial(service.workers.run_steps, perform=self._perform, is_admitted=True)
+                return await service.cache.get(need.keys, lambda at: run(need.judge(at)), self._request.tenant)
             case _:
                 assert_never(need)
-
-
-def _advance(steps: Steps[T], result: object) -> Need | _Done[T]:
-    """Run a computation, given the result of the last need, until its next need or its end."""
-    try:
-        return steps.send(result)
-    except StopIteration as end:
-        return _Done(end.value)
-
-
-@asynccontextmanager
-async def _turn(in_flight: dict[Hashable, asyncio.Future[None]], key: Hashable) -> AsyncIterator[None]:
-    """Wait until nobody else is in this context with the same key."""
-    while key in in_flight:
-        await asyncio.wait({in_flight[key]})
-    in_flight[key] = done = asyncio.get_running_loop().create_future()
-    try:
-        yield
-    finally:
-        del in_flight[key]
-        done.set_result(None)
 
 
 async def verify_deferred(service: GroundingService, id_: str, payload: bytes) -> bytes:
@@ -473,7 +427,7 @@ async def verify_deferred(service: GroundingService, id_: str, payload: bytes) -
     service.record(annotation, request, answer)
     if is_unfinished(annotation.report):
         reasons = sorted({reason for _, reason in annotation.report.degraded})
-        after = wait_asked_for(annotation.report)
+        after = requested_wait(annotation.report)
         raise TryLater(f"cut short: {', '.join(reasons)}", after=after, so_far=annotation.whole)
     service.store(annotation, request)
     return annotation.whole

@@ -90,11 +90,11 @@ class AnnotatedStream:
                 is_first = False
                 yield piece
 
-    async def _unread(self, begun: Iterable[Event], decoded: Chunks) -> Chunks:
+    async def _unread(self, split: Iterable[Event], decoded: Chunks) -> Chunks:
         """Yield the rest of a stream unread for lack of memory; its report, fetched by its id, has the reason."""
         self._is_delivered = True
         self._session.shed()
-        for event in begun:
+        for event in split:
             yield event.raw
         async for chunk in decoded:
             yield chunk

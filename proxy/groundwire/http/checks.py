@@ -77,6 +77,6 @@ def _kept(checks: Checks) -> Handler:
         subject = parse_qs(call.target.partition("?")[2]).get("subject", [""])[0]
         if not subject:
             raise BadRequest("'subject' must be given: /v1/grounding/memory?subject=…", param="subject")
-        return Reply(200, JSON, dumps(await checks.kept(subject, call.tenant)))
+        return Reply(200, JSON, dumps(await checks.facts_about(subject, call.tenant)))
 
     return handle
