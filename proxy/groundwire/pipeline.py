@@ -192,7 +192,7 @@ class VerifierSettings:
 class AnswerVerifier:
     """Verify one answer: judge its claims as it grows, and report on it at its end; each claim is judged once.
 
-    Pure, apart from the model of the judge and the store of verdicts. `look_ahead` and `report` must not overlap.
+    Pure, apart from the model of the judge and the store of verdicts.
     """
 
     def __init__(

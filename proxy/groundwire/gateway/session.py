@@ -120,9 +120,9 @@ class GroundingSession:
     async def _prepare(self) -> AnswerVerifier:
         load = self._service.external_context.loader(self._request)
         self._external = await load() if load else ExternalContext()
-        return await self._service.workers.run(self._verifier)
+        return await self._service.workers.run(self._build_verifier)
 
-    def _verifier(self) -> AnswerVerifier:
+    def _build_verifier(self) -> AnswerVerifier:
         """Read the request and index its evidence, in a worker."""
         service, external = self._service, self._external
         start = service.clock()
@@ -178,7 +178,7 @@ class GroundingSession:
 
     def _look_ahead(self, answer: Answer) -> None:
         """Judge the claims so far, whenever enough of the answer is new."""
-        if self._queue is not None or (self._looking and not self._looking.done()):
+        if self._queue is not None or self.is_concluding or (self._looking and not self._looking.done()):
             return
         if not self._next_look <= answer.length <= _LOOK_UNTIL:
             return
