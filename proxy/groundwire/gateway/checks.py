@@ -86,8 +86,8 @@ class Checks:
             annotation = service.unread(request)
             return annotation.shown or annotation.whole
         try:
-            session.sample(await self.completions.sample(request, call) if call else None)
-            session.correct(await self.completions.correct(request, call) if call else None)
+            if call is not None:
+                await self.completions.repeat(session, request, call)
             session.conclude(_whole(check))
             annotation = await session.annotation(None)
         except BaseException:

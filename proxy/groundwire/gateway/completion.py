@@ -79,8 +79,8 @@ class Completions:
             return _with_headers(await forwarding.passed(await forwarding.send(route, outgoing)), unread.headers)
         try:
             sent = await outgoing(route)
-            session.sample(self.sampler.begin(request, route, sent) if self.sampler else None)
-            session.correct(self.corrector.begin(request, route, sent) if self.corrector else None)
+            session.sample(self._samples(request, route, sent))
+            session.correct(self._correction(request, route, sent))
             reply = await forwarding.send(route, outgoing)
             session.answered(forwarding.attempts, counts_prompt=forwarding.counts_prompt)
             decoder = Decoder(header(reply.headers, b"content-encoding"))
@@ -106,26 +106,26 @@ class Completions:
             return _with_headers(reply, _SKIPPED)
         return _with_headers(reply, self.grounding.unread(request, reason=reason).headers)
 
-    async def sample(self, request: Request, call: Call) -> SamplingSession | None:
-        """Sample the answers of a request's model, where the request asks for it; `call` gives the headers.
+    async def repeat(self, session: GroundingSession, request: Request, call: Call) -> None:
+        """Have the model of an answer queried again where the request asks for it; `call` gives the headers.
 
         Raises UnknownModel.
         """
-        if self.sampler is None or request.options.samples is None:
-            return None
-        return self.sampler.begin(request, *await self._outgoing(request, call))
-
-    async def correct(self, request: Request, call: Call) -> CorrectionSession | None:
-        """Correct an answer to a request that asks for it; `call` gives the headers. Raises UnknownModel."""
-        if self.corrector is None or not request.options.corrective_retry:
-            return None
-        return self.corrector.begin(request, *await self._outgoing(request, call))
-
-    async def _outgoing(self, request: Request, call: Call) -> tuple[Route, Call]:
-        """Return the route of a request and the call that it goes out as, with the headers of `call`."""
+        if request.options.samples is None and not request.options.corrective_retry:
+            return
         route = self.router.choose(request.model)
         target = request.dialect.path.removeprefix("/v1")
-        return route, replace(await _outgoing(request, call)(route), target=target)
+        sent = replace(await _outgoing(request, call)(route), target=target)
+        if request.options.samples is not None:
+            session.sample(self._samples(request, route, sent))
+        if request.options.corrective_retry:
+            session.correct(self._correction(request, route, sent))
+
+    def _samples(self, request: Request, route: Route, sent: Call) -> SamplingSession | None:
+        return self.sampler.begin(request, route, sent) if self.sampler else None
+
+    def _correction(self, request: Request, route: Route, sent: Call) -> CorrectionSession | None:
+        return self.corrector.begin(request, route, sent) if self.corrector else None
 
     def _mode(self, request: Request) -> Mode:
         if self.settings.mode == "off" or request.dialect.answers_later(request.body):
