@@ -34,17 +34,24 @@ from bench.texts import (
     tool_messages,
 )
 from groundwire.claims.answer import find_claims
+from groundwire.dialects.chat import CHAT
+from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.parts import read_messages
+from groundwire.dialects.request import read_request
 from groundwire.domain import Choice, Exchange
 from groundwire.evidence.gathering import gather
 from groundwire.evidence.index import Context
-from groundwire.gateway.verify import Verification
+from groundwire.gateway.models import Caller
+from groundwire.gateway.service import GroundingService
+from groundwire.gateway.session import GroundingSession
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
-from groundwire.pipeline import Ask, read, verify
+from groundwire.pipeline import AnswerSnapshot, Ask, read, verify
 from groundwire.policy import Policy
 from groundwire.scoring.aggregate import Examined, summarise
+from groundwire.storage.reports import Reports
 from groundwire.storage.verdicts import VerdictCache
+from groundwire.telemetry import Telemetry
 from groundwire.verifiers.schema import read_evidence, validate_schema
 
 LENGTHS = {1_000: 100, 4_000: 100, 16_000: 40, 64_000: 15, 128_000: 10}
@@ -172,14 +179,15 @@ def by_scale(rounds: int) -> dict[str, dict[str, float]]:
 async def in_service(watch: Stopwatch, tokens: int, rounds: int, judge: Judge) -> None:
     """Answers examined as in service; the same ones again; and new answers about the same documents."""
     workers = Workers(1, 64)
-    verification = Verification(workers, VerdictCache(10_000, 3600.0), timeout=10.0, judge=judge)
+    cache, reports = VerdictCache(10_000, 3600.0), Reports(1000)
+    service = GroundingService(workers, cache, reports, Policy(), Telemetry(), timeout=10.0, judge=judge)
     size = f"{tokens:,} tokens"
 
     async def examine(part: str, given: list[dict[str, str]], said: str) -> None:
-        read_before = read_messages(given)  # the dialect's work, not ours
+        request = read_request(CHAT, dumps({"model": "m", "messages": given}), {})
         start = time.process_time()
-        examination = verification.begin(lambda: Exchange(messages=read_before), Ask((), None), Policy())
-        await examination.report([Choice(0, said, "stop")])
+        session = GroundingSession.begin(service, request, "sync", Caller())
+        await session.verify(AnswerSnapshot([Choice(0, said, "stop")]))
         watch.taken[f"{part}, {size}"].append((time.process_time() - start) * 1000)
 
     for seed in range(rounds):

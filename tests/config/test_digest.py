@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from groundwire.config import Settings
-from groundwire.gateway.verify import policy_digest
+from groundwire.pipeline import policy_digest
 
 MODEL = {"enabled": True, "output_verification": {"enabled": True, "backend": "external"}}
 
@@ -21,7 +21,7 @@ def external(url: str) -> str:
 
 
 def test_every_replica_has_the_same() -> None:
-    said = "from groundwire.config import Settings\nfrom groundwire.gateway.verify import policy_digest\n"
+    said = "from groundwire.config import Settings\nfrom groundwire.pipeline import policy_digest\n"
     said += "print(policy_digest(Settings().policy))"
     for seed in ("1", "2"):
         environ = {**os.environ, "PYTHONHASHSEED": seed}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
@@ -11,15 +12,19 @@ import httpx
 from groundwire.config import Settings
 from groundwire.container import Container, build_container
 from groundwire.dialects.chat import CHAT
+from groundwire.dialects.options import read_options
 from groundwire.dialects.report import render
 from groundwire.dialects.request import Request, read_request
 from groundwire.domain import Choice, Claim, Exchange, Message, Part, Source, Verdict
 from groundwire.evidence.index import Context
-from groundwire.gateway.verify import Verification
+from groundwire.gateway.service import GroundingService
+from groundwire.gateway.session import GroundingSession
 from groundwire.gateway.workers import Workers
 from groundwire.judge import VERIFIERS, Judge, Verifier
+from groundwire.pipeline import AnswerSnapshot, Ask
 from groundwire.policy import Policy
 from groundwire.report import Report
+from groundwire.storage.reports import Reports
 from groundwire.storage.verdicts import VerdictCache
 from groundwire.telemetry import Telemetry
 from groundwire.wire import Call, Reply
@@ -45,7 +50,7 @@ def sources(text: str = FACTS) -> Exchange:
     return Exchange(sources=(Source("s1", "source", text, labels=("1",)),))
 
 
-def verification(
+def service(
     *,
     threads: int = 1,
     queue: int = 100,
@@ -53,11 +58,45 @@ def verification(
     entries: int = 1000,
     verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
     **options: Any,
-) -> Verification:
-    """Everything that verifying needs, with nothing known yet."""
-    return Verification(
-        Workers(threads, queue), VerdictCache(entries, 3600), timeout, Judge(verifiers=verifiers), **options
+) -> GroundingService:
+    """The components of verification, with nothing cached."""
+    cache, judge = VerdictCache(entries, 3600), Judge(verifiers=verifiers)
+    options = {"policy": Policy(), "judge": judge, **options}
+    return GroundingService(
+        Workers(threads, queue), cache, Reports(100), telemetry=Telemetry(), timeout=timeout, **options
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRequest(Request):
+    """A request that reads as the exchange returned by `load`."""
+
+    load: Callable[[], Exchange] = Exchange
+    checks: Ask = Ask()
+
+    def exchange(self) -> Exchange:
+        return self.load()
+
+    @property
+    def ask(self) -> Ask:
+        return self.checks
+
+
+def begin(
+    parts: GroundingService,
+    load: Callable[[], Exchange] | None = None,
+    policy: Policy | None = None,
+    ask: Ask = Ask(),
+) -> GroundingSession:
+    """Begin to verify an exchange."""
+    options = read_options({}, {})
+    read = ExchangeRequest(CHAT, b"{}", {}, "m", options, load=load or exchange, checks=ask)
+    return GroundingSession.begin(replace(parts, policy=policy or parts.policy), read, "sync")
+
+
+async def reported(session: GroundingSession, *choices: Choice, **options: Any) -> Report:
+    """The report on an answer."""
+    return (await session.verify(AnswerSnapshot(choices or (choice(),), **options))).report
 
 
 def choice(text: str = ANSWER, finish: str | None = "stop") -> Choice:

@@ -21,7 +21,8 @@ from groundwire.container import Container
 from groundwire.dialects.known import DIALECTS
 from groundwire.dialects.request import read_request
 from groundwire.domain import Choice
-from groundwire.gateway.deferred import Heard, is_unfinished, read, write
+from groundwire.gateway.deferred import is_unfinished, read, write
+from groundwire.pipeline import AnswerSnapshot
 from groundwire.report import Report
 
 texts = st.text(st.characters(), max_size=40)
@@ -38,7 +39,7 @@ def test_what_is_written_down_is_read_back_the_same(
 ) -> None:
     raw = json.dumps({"model": "m", "prompt": choice.text, "grounding": {"offset_unit": "utf16"}}).encode()
     request = read_request(dialect, raw, headers)
-    heard = Heard((choice,), cut_short, "a1", None)
+    heard = AnswerSnapshot((choice,), cut_short, "a1", None)
     for origin in (None, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"):
         assert read(write(request, heard, origin)) == (request, heard, origin)
     verified = replace(request, question="What colour is the sky?")

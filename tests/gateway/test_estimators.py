@@ -13,7 +13,7 @@ from groundwire.backends.estimator import Limits, Meter
 from groundwire.config import Settings
 from groundwire.domain import Claim, Estimate, Source, Unavailable
 from groundwire.features.information_budget.probability import exactly
-from groundwire.gateway.estimators import Asker, Backend, Estimators, context_digest, estimate_cache, estimate_key
+from groundwire.gateway.models import Backend, Caller, Estimators, context_digest, estimate_cache, estimate_key
 
 CONTEXT = (Source("s1", "source", "The board met in Oslo."),)
 CLAIMS = [Claim(f"c{n}", f"The board met {n} times.", 0, 22) for n in range(3)]
@@ -43,14 +43,14 @@ class Recorder:
 def estimators(
     backends: Mapping[str, Recorder], operations: Mapping[Any, str], *, ttl: float = 60.0, timeout: float = 5.0
 ) -> Estimators:
-    def opening(name: str, each: Recorder) -> Callable[[Asker, Limits, Meter], Backend]:
+    def opening(name: str, each: Recorder) -> Callable[[Caller, Limits, Meter], Backend]:
         return lambda asker, limits, meter: Backend(each, f"{name}/{asker.model}")
 
     opens = {name: opening(name, each) for name, each in backends.items()}
     return Estimators(opens, operations, estimate_cache(100, ttl), 8, timeout)
 
 
-def ask(parts: Estimators, *batches: Sequence[Claim], asker: Asker = Asker("m"), at_once: bool = False) -> list[Any]:
+def ask(parts: Estimators, *batches: Sequence[Claim], asker: Caller = Caller("m"), at_once: bool = False) -> list[Any]:
     async def work() -> list[Any]:
         opened = [parts.open("memory_gate", asker).estimator.batch_estimate(each, CONTEXT) for each in batches]
         return await asyncio.gather(*opened) if at_once else [await each for each in opened]
@@ -107,7 +107,7 @@ def test_keys_are_exact(other: tuple[str, Claim, Sequence[Source]]) -> None:
 
 def test_credentials_are_all_that_goes_along() -> None:
     headers = ((b"authorization", b"Bearer x"), (b"cookie", b"y"), (b"idempotency-key", b"z"), (b"x-api-key", b"k"))
-    assert Asker.of("m", headers).credentials == (headers[0], headers[3])
+    assert Caller.of("m", headers).credentials == (headers[0], headers[3])
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ from groundwire.domain import Claim, Estimate, Probability, Source
 from groundwire.errors import MemoryUnavailable
 from groundwire.features.information_budget.scrub import MARKER
 from groundwire.features.memory import GatePolicy
-from groundwire.gateway.estimators import Asker, Backend, Estimators, estimate_cache
+from groundwire.gateway.claim_checker import ClaimChecker
 from groundwire.gateway.memory import Answered, Memory, Offered
-from groundwire.gateway.proving import Prover
+from groundwire.gateway.models import Backend, Caller, Estimators, estimate_cache
 from groundwire.gateway.workers import Workers
 from groundwire.http.errors import error_reply
 from groundwire.policy import Policy
@@ -83,7 +83,7 @@ def memory(estimator: Believes | None = None, workers: Workers | None = None, **
     backends = {"model": lambda asker, limits, meter: Backend(estimator or Believes(), "test")}
     operations: Any = {"memory_gate": "model" if estimator else "local"}
     estimators = Estimators(backends, operations, estimate_cache(0, 60), 8, 60.0)
-    prover = Prover(workers or Workers(1, 100), Policy(), estimators)
+    prover = ClaimChecker(workers or Workers(1, 100), Policy(), estimators)
     return Memory(prover, **{"facts": MemoryFacts(), "policy": GatePolicy(), "timeout": 60.0, **more})
 
 
@@ -92,7 +92,7 @@ def admit(gate: Memory, *texts: str, subject: str | None = "acme", **more: Any) 
 
     async def work() -> list[Answered]:
         offered = [Offered(text, **{"evidence": EVIDENCE, "confidence": 0.8, **more}) for text in texts]
-        return await gate.admit(offered, subject, Asker("m"))
+        return await gate.admit(offered, subject, Caller("m"))
 
     return asyncio.run(work())
 
@@ -114,12 +114,12 @@ def test_a_decision_made_anew_replaces_what_is_kept_and_brings_nothing_back() ->
     texts = [STATED, "Lee leads the team.", INVENTED]
     before = admit(gate, *texts)
     ids = [each.fact.id if each.fact else None for each in before]
-    anew = replace(gate, prover=memory().prover)
+    anew = replace(gate, checker=memory().checker)
     offered = [Offered(text, EVIDENCE, 0.8) for text in texts]
 
     async def work() -> list[Answered]:
         await gate.facts.drop("acme", [ids[1] or ""])  # forgotten meanwhile
-        return await anew.revise("acme", ids, await anew.prove(offered, Asker("m"), 30.0))
+        return await anew.revise("acme", ids, await anew.prove(offered, Caller("m"), 30.0))
 
     revised = asyncio.run(work())
     assert [each.admission.rejected for each in revised] == [None, None, "fact_not_grounded"]
@@ -133,7 +133,9 @@ def test_a_backend_that_cannot_be_stopped_does_not_stop_the_gate() -> None:
     gate = memory(stubborn)
 
     async def work() -> list[Answered]:
-        found = await gate.admit([Offered(STATED, EVIDENCE, 0.8), Offered(INVENTED, EVIDENCE, 0.8)], "acme", Asker("m"))
+        found = await gate.admit(
+            [Offered(STATED, EVIDENCE, 0.8), Offered(INVENTED, EVIDENCE, 0.8)], "acme", Caller("m")
+        )
         stubborn.released.set()
         return found
 
@@ -148,7 +150,7 @@ def test_workers_that_are_busy_do_not_stop_the_gate() -> None:
         workers, released = Workers(1, 100), threading.Event()
         busy = asyncio.create_task(workers.run(released.wait, 60))
         await asyncio.sleep(0)
-        found = await memory(workers=workers).admit([Offered(STATED, EVIDENCE, 0.8)], None, Asker())
+        found = await memory(workers=workers).admit([Offered(STATED, EVIDENCE, 0.8)], None, Caller())
         released.set()
         assert await busy, "the worker was free meanwhile"
         return found

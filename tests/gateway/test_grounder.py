@@ -31,7 +31,7 @@ from structlog.testing import capture_logs
 from groundwire.dialects.chat import CHAT
 from groundwire.dialects.checks import EvidenceCheck
 from groundwire.errors import RequestError, UpstreamBroken
-from groundwire.gateway.estimators import Asker
+from groundwire.gateway.models import Caller
 from groundwire.telemetry import short_hash
 from groundwire.verifiers.numbers import numeric
 from groundwire.verifiers.numbers.work import Work
@@ -142,7 +142,7 @@ def test_a_check_of_evidence_logs_violations_too() -> None:
     async def work() -> None:
         serving = house(whole())
         try:
-            await serving.checks.evidence(EvidenceCheck(answer={"quotes": 7}, fields=("quotes",), sources=()), Asker())
+            await serving.checks.evidence(EvidenceCheck(answer={"quotes": 7}, fields=("quotes",), sources=()), Caller())
         finally:
             await serving.close()
 

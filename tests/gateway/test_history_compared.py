@@ -5,15 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exchanges import answered, asked, choice, exchange, grounding_in, house, verification, whole
+from exchanges import ExchangeRequest, answered, asked, choice, exchange, grounding_in, house, service, whole
 from servers.databases import Database as Place
 from storage.history.entries import entry, opened, stored
 
+from groundwire.dialects.chat import CHAT
+from groundwire.dialects.options import read_options
+from groundwire.dialects.request import Request
 from groundwire.features.consistency.compare import Earlier
-from groundwire.gateway.earlier import EarlierAnswers
-from groundwire.gateway.recall import Recalled
-from groundwire.pipeline import Ask
-from groundwire.policy import Policy
+from groundwire.gateway.external_context import EarlierAnswers, ExternalContext, ExternalContextLoader, Load
+from groundwire.gateway.models import Caller
+from groundwire.gateway.session import GroundingSession
+from groundwire.pipeline import AnswerSnapshot
 from groundwire.report import Report
 from groundwire.storage.history.database import Database
 from groundwire.storage.history.exchanges import Exchanges
@@ -26,13 +29,18 @@ CONTEXT = "The Pro plan costs $35 per month."
 def report(answer: str, *earlier: Earlier, **options: Any) -> Report:
     """The report on an answer to a request about CONTEXT, with these earlier answers."""
 
-    async def recall() -> Recalled:
-        return Recalled(earlier=earlier)
+    async def load() -> ExternalContext:
+        return ExternalContext(earlier=earlier)
+
+    class EarlierOnly(ExternalContextLoader):
+        def loader(self, request: Request) -> Load | None:
+            return load
 
     async def work() -> Report:
-        parts = verification(now=lambda: THEN + 86_400.0, **options)
-        examination = parts.begin(lambda: exchange(CONTEXT), Ask(), Policy(), "gw-now", recall=recall)
-        return await examination.report([choice(answer)])
+        parts = service(now=lambda: THEN + 86_400.0, external_context=EarlierOnly(), **options)
+        request = ExchangeRequest(CHAT, b"{}", {}, "m", read_options({}, {}), load=lambda: exchange(CONTEXT))
+        session = GroundingSession(parts, request, "sync", Caller(), parts.budget.reserve(0), "gw-now")
+        return (await session.verify(AnswerSnapshot([choice(answer)]))).report
 
     return asyncio.run(work())
 
@@ -76,7 +84,7 @@ def test_the_newest_answers_of_a_subject_are_compared_and_no_others(tmp_path: Pa
         async with opened(Place(f"sqlite:///{tmp_path}/history.db")) as history:
             said = [entry(f"gw-{day}", at=THEN + day, answer=f"Answer {day}.", subject="acme") for day in range(4)]
             await stored(history, *said, entry("gw-other", answer="Another.", subject="beta"))
-            return await EarlierAnswers(history.exchanges, most=3).of("acme")
+            return await EarlierAnswers(history.exchanges, limit=3).load("acme")
 
     assert [(each.exchange, each.answer) for each in asyncio.run(work()) or ()] == [
         ("gw-3", "Answer 3."),
@@ -87,7 +95,7 @@ def test_the_newest_answers_of_a_subject_are_compared_and_no_others(tmp_path: Pa
 
 def test_a_history_that_fails_is_no_history_without_answers() -> None:
     exchanges = Exchanges(Database("postgresql://127.0.0.1:9/nothing"))
-    assert asyncio.run(EarlierAnswers(exchanges).of("acme")) is None
+    assert asyncio.run(EarlierAnswers(exchanges).load("acme")) is None
 
 
 def test_a_report_says_that_earlier_answers_could_not_be_read() -> None:

@@ -9,7 +9,8 @@ from gateway.exchanges import FACTS, exchange, sources
 
 from groundwire.domain import Exchange, Message, Part, Source
 from groundwire.evidence.index import MAX_CHARS
-from groundwire.gateway.evidence import Evidence, EvidenceCache
+from groundwire.gateway.service import EvidenceCache
+from groundwire.pipeline import Prepared
 
 
 def never() -> bool:
@@ -20,21 +21,21 @@ def always() -> bool:
     return True
 
 
-def is_same(one: Evidence, other: Evidence) -> bool:
+def is_same(one: Prepared, other: Prepared) -> bool:
     """Return whether two were read only once."""
     return one.context.passages is other.context.passages
 
 
 def test_the_same_exchange_is_read_once() -> None:
     cache = EvidenceCache()
-    assert is_same(cache.of(exchange(), never), cache.of(exchange(), never))
+    assert is_same(cache.prepare(exchange(), never), cache.prepare(exchange(), never))
 
 
 def test_every_answer_may_look_up_as_many_initialisms() -> None:
     """A document that was asked about often gives the same verdicts as at first."""
     cache, long = EvidenceCache(), exchange(FACTS * (MAX_CHARS // 12 // len(FACTS)))
     for letter in "AB":
-        context = cache.of(long, never).context
+        context = cache.prepare(long, never).context
         found = [context.spelled_out(f"{letter}{number}", lambda _, text: {"a phrase"}) for number in range(40)]
         assert found[:24] == ["a phrase"] * 24
         assert found[-1] == ""
@@ -51,28 +52,28 @@ def test_every_answer_may_look_up_as_many_initialisms() -> None:
 )
 def test_an_exchange_that_differs_anywhere_is_read_anew(other: Exchange) -> None:
     cache = EvidenceCache()
-    known = [cache.of(exchange(), never), cache.of(sources(), never)]
-    found = cache.of(other, never)
+    known = [cache.prepare(exchange(), never), cache.prepare(sources(), never)]
+    found = cache.prepare(other, never)
     assert not any(is_same(found, each) for each in known)
     assert found.context.digest not in [each.context.digest for each in known]
 
 
 def test_what_was_cut_short_is_not_kept() -> None:
     cache = EvidenceCache()
-    assert not cache.of(exchange(), always).context.is_complete
-    assert cache.of(exchange(), never).context.is_complete
+    assert not cache.prepare(exchange(), always).context.is_complete
+    assert cache.prepare(exchange(), never).context.is_complete
 
 
 def test_memory_is_bounded_and_the_exchanges_used_last_stay() -> None:
     cache = EvidenceCache(max_bytes=30_000)
     texts = [f"The walrus number {at} lives in Oslo. " * 10 for at in range(20)]
-    first = cache.of(exchange(texts[0]), never)
-    second = cache.of(exchange(texts[1]), never)
+    first = cache.prepare(exchange(texts[0]), never)
+    second = cache.prepare(exchange(texts[1]), never)
     for text in texts[2:]:
-        cache.of(exchange(text), never)
-        assert is_same(cache.of(exchange(texts[0]), never), first)
+        cache.prepare(exchange(text), never)
+        assert is_same(cache.prepare(exchange(texts[0]), never), first)
     assert cache._recent.size <= 30_000
-    assert not is_same(cache.of(exchange(texts[1]), never), second)
+    assert not is_same(cache.prepare(exchange(texts[1]), never), second)
 
 
 def question(text: str) -> Exchange:
@@ -83,5 +84,5 @@ def question(text: str) -> Exchange:
 def test_exchanges_without_evidence_are_bounded_too() -> None:
     cache = EvidenceCache(30_000)
     for number in range(30):
-        cache.of(question(f"Question {number}?"), never)
+        cache.prepare(question(f"Question {number}?"), never)
     assert 0 < cache._recent.size <= 30_000

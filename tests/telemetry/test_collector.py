@@ -19,7 +19,7 @@ from receiver import Receiver, number, plain, receiving
 from talks import ANSWER, ASKED, CALLER, CHAT, KEY, SECRETS, Model, body, exchanged, run, serving
 
 from groundwire.config import Telemetry as TelemetrySettings
-from groundwire.gateway.deferred import told_of
+from groundwire.gateway.deferred import traced
 from groundwire.telemetry import build_telemetry
 
 EVALUATION = "gen_ai.evaluation.result"
@@ -199,7 +199,7 @@ def test_a_job_is_a_trace_of_its_own_linked_to_that_of_the_request(receiver: Rec
             posted.answered(503)
             return str(dict(posted.headers)).encode()
 
-    headers = run(told_of(telemetry, "examination", work)("gw-1", CALLER.encode())).decode()
+    headers = run(traced(telemetry, "examination", work)("gw-1", CALLER.encode())).decode()
     telemetry.close()
     job, webhook = receiver.span("job examination"), receiver.span("POST webhook")
     ((link,)) = job.links

@@ -25,19 +25,16 @@ from groundwire.container.stores import (
 )
 from groundwire.container.upstreams import build_router
 from groundwire.gateway.byte_budget import ByteBudget
-from groundwire.gateway.cascade import ModelStage
 from groundwire.gateway.checks import Checks
+from groundwire.gateway.claim_checker import ClaimChecker
 from groundwire.gateway.completion import Completions, CompletionSettings
-from groundwire.gateway.correction import CorrectionSettings, Corrector
-from groundwire.gateway.earlier import EarlierAnswers
-from groundwire.gateway.grounding import Grounder
+from groundwire.gateway.external_context import EarlierAnswers, ExternalContextLoader
+from groundwire.gateway.models import ModelStage
 from groundwire.gateway.passthrough import PassThrough
-from groundwire.gateway.proving import Prover
-from groundwire.gateway.recall import Recaller
-from groundwire.gateway.record import Recorder
-from groundwire.gateway.sampling import Sampler, SamplingSettings
+from groundwire.gateway.repeat import CorrectionSettings, Corrector, Sampler, SamplingSettings
+from groundwire.gateway.reports import Recorder
+from groundwire.gateway.service import GroundingService
 from groundwire.gateway.stream import StreamSettings
-from groundwire.gateway.verify import Verification
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.telemetry import Telemetry
@@ -73,44 +70,42 @@ def build_container(
     judging = build_language_judges(context, router)
     judge = judge or resources.judge(settings.judge.encoder)
     estimators = build_estimators(context, router, workers, judge, build_estimate_cache(settings, shared))
-    prover = Prover(workers, policy, estimators, judge, judging)
-    memory = build_memory(context, prover, resources.memory_facts)
+    checker = ClaimChecker(workers, policy, estimators, judge, judging)
+    memory = build_memory(context, checker, resources.memory_facts)
     facts = build_facts(settings.facts) if settings.numeric.facts else None
-    grounder = Grounder(
-        verification=Verification(
-            workers,
-            build_verdict_cache(settings, shared),
-            grounding.timeout,
-            judging.judge(judge) if judging else judge,
-            ModelStage(estimators),
-            judging,
-        ),
-        reports=resources.reports,
-        policy=policy,
-        telemetry=telemetry,
+    service = GroundingService(
+        workers,
+        build_verdict_cache(settings, shared),
+        resources.reports,
+        policy,
+        telemetry,
+        grounding.timeout,
+        judge=judging.judge(judge) if judging else judge,
+        model_stage=ModelStage(estimators),
+        language_judges=judging,
         log_rejections=settings.quotes.log_rejections,
-        recaller=Recaller(
+        external_context=ExternalContextLoader(
             memory,
             facts,
             EarlierAnswers(history.exchanges) if history else None,
             comparing=settings.consistency.enabled,
         ),
         recorder=Recorder(history, workers) if history else None,
-        room=ByteBudget(grounding.max_bytes),
+        budget=ByteBudget(grounding.max_bytes),
     )
     sampler = Sampler(_sampling(settings), telemetry, workers, policy, judge)
-    corrector = Corrector(_correction(settings), telemetry, grounder.verification.schemas, workers)
-    completions = Completions(router, grounder, _completing(settings), telemetry, sampler, corrector)
+    corrector = Corrector(_correction(settings), telemetry, service.schemas, workers)
+    completions = Completions(router, service, _completing(settings), telemetry, sampler, corrector)
     checks = Checks(
         completions,
-        prover,
-        build_auditor(context, prover, router),
+        checker,
+        build_auditor(context, checker, router),
         max(grounding.timeout, settings.hallucination.timeout, judging.timeout if judging else 0.0),
         memory,
         estimators.is_on("trace_auditing"),
     )
-    later = build_deferred(context, grounder, checks, resources)
-    completions = replace(completions, grounder=replace(grounder, later=later))
+    later = build_deferred(context, service, checks, resources)
+    completions = replace(completions, grounding=replace(service, queue=later))
     return Container(
         settings=settings,
         resources=resources,

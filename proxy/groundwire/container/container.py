@@ -11,8 +11,8 @@ from groundwire.container.resources import ProcessResources
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.gateway.checks import Checks
 from groundwire.gateway.completion import Completions
-from groundwire.gateway.deferred import Later
-from groundwire.gateway.estimators import Estimators
+from groundwire.gateway.deferred import DeferredQueue
+from groundwire.gateway.models import Estimators
 from groundwire.gateway.passthrough import PassThrough
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
@@ -54,7 +54,7 @@ class Container:
     encoder: Judge
     estimators: Estimators
     checks: Checks
-    later: Later | None = None
+    later: DeferredQueue | None = None
     facts: FactsDatabase | None = None
     limiter: Limiter = field(default_factory=LocalLimits)
     shared: SharedRedis | None = None
@@ -132,7 +132,7 @@ class Container:
 
     async def close(self) -> None:
         """Release the process's resources, close connections and stop workers."""
-        await self.completions.grounder.settle(_SETTLE_S)
+        await self.completions.grounding.settle(_SETTLE_S)
         is_last = await self.resources.release(self)
         for upstream in self.passage.router.upstreams:
             await upstream.aclose()
@@ -142,9 +142,9 @@ class Container:
         if self.shared is not None:
             await self.shared.aclose()
         self.workers.close()
-        if (judging := self.completions.grounder.verification.judging) is not None:
+        if (judging := self.completions.grounding.language_judges) is not None:
             judging.waiting.close()
-        await self.completions.grounder.verification.schemas.aclose()
+        await self.completions.grounding.schemas.aclose()
         if is_last:
             self.telemetry.close()
         else:

@@ -9,15 +9,16 @@ from groundwire.container.context import BuildContext
 from groundwire.container.resources import ProcessResources
 from groundwire.errors import ConfigError
 from groundwire.gateway.checks import Checks
-from groundwire.gateway.deferred import CHECK, EXAMINATION, WEBHOOK, Later, told_of
-from groundwire.gateway.grounding import Grounder
+from groundwire.gateway.deferred import CHECK, EXAMINATION, WEBHOOK, DeferredQueue, traced
+from groundwire.gateway.service import GroundingService
+from groundwire.gateway.session import verify_deferred
 from groundwire.storage.jobs.work import JobStore, Work
 from groundwire.upstream.webhook import Webhook
 
 
 def build_deferred(
-    context: BuildContext, grounder: Grounder, checks: Checks, resources: ProcessResources
-) -> Later | None:
+    context: BuildContext, service: GroundingService, checks: Checks, resources: ProcessResources
+) -> DeferredQueue | None:
     """Build the job runner and its kinds of work, which use longer time-outs; None without a job store.
 
     Raises ConfigError when a secret is missing or invalid.
@@ -25,7 +26,7 @@ def build_deferred(
     webhook, jobs = _webhook(context), context.settings.jobs
     if jobs.url is None:
         return None
-    work = [_examination(context, grounder, webhook), _check(context, checks, webhook)]
+    work = [_examination(context, service, webhook), _check(context, checks, webhook)]
     work += [_delivery(context, webhook)] if webhook else []
     store = JobStore(
         jobs.url,
@@ -35,15 +36,15 @@ def build_deferred(
         drain=jobs.drain,
         max_payload=jobs.max_payload,
     )
-    return Later(resources.jobs(store, work), grounder.reports, work)
+    return DeferredQueue(resources.jobs(store, work), service.reports, work)
 
 
-def _examination(context: BuildContext, grounder: Grounder, webhook: Webhook | None) -> Work:
+def _examination(context: BuildContext, service: GroundingService, webhook: Webhook | None) -> Work:
     jobs = context.settings.jobs
-    patient = replace(grounder, verification=replace(grounder.verification, timeout=jobs.timeout / 2))
+    patient = replace(service, timeout=jobs.timeout / 2)
     return Work(
         EXAMINATION,
-        told_of(context.telemetry, EXAMINATION, patient.finish),
+        traced(context.telemetry, EXAMINATION, partial(verify_deferred, patient)),
         attempts=jobs.attempts,
         timeout=jobs.timeout,
         at_once=jobs.at_once,
@@ -55,7 +56,7 @@ def _check(context: BuildContext, checks: Checks, webhook: Webhook | None) -> Wo
     jobs = context.settings.jobs
     return Work(
         CHECK,
-        told_of(context.telemetry, CHECK, partial(checks.finish, within=jobs.timeout / 2)),
+        traced(context.telemetry, CHECK, partial(checks.finish, seconds=jobs.timeout / 2)),
         attempts=jobs.attempts,
         timeout=jobs.timeout,
         at_once=jobs.at_once,
@@ -65,7 +66,7 @@ def _check(context: BuildContext, checks: Checks, webhook: Webhook | None) -> Wo
 
 def _delivery(context: BuildContext, webhook: Webhook) -> Work:
     attempts, timeout = context.settings.webhook.attempts, 2 * context.settings.webhook.timeout
-    post = told_of(context.telemetry, WEBHOOK, webhook.post)
+    post = traced(context.telemetry, WEBHOOK, webhook.post)
     return Work(WEBHOOK, post, attempts, timeout, at_once=4, first_wait=5.0, longest_wait=3600.0)
 
 

@@ -20,8 +20,7 @@ from groundwire.config import Settings
 from groundwire.container.context import BuildContext
 from groundwire.container.upstreams import build_router
 from groundwire.errors import ConfigError, UnknownModel
-from groundwire.gateway.estimators import Asker
-from groundwire.gateway.judging import LanguageJudges, OpenJudge
+from groundwire.gateway.models import Caller, LanguageJudges, OpenJudge
 from groundwire.judge import Judge
 from groundwire.telemetry import Telemetry
 from groundwire.upstream.aiohttp_client import AiohttpClient
@@ -53,7 +52,7 @@ def _chat(context: BuildContext, router: Router) -> OpenJudge:
     if judge.profile is not None:
         find_prompt_profile(judge.by, judge.profile)
 
-    def open_(caller: Asker, limits: Limits, meter: Meter) -> LanguageJudge:
+    def open_(caller: Caller, limits: Limits, meter: Meter) -> LanguageJudge:
         route = router.choose(caller.model if judge.by == "self" else judge.by)
         profile = find_prompt_profile(route.model, judge.profile)
         client = _model_client(route, limits, meter, _credentials(route, caller, router), context.telemetry)
@@ -70,7 +69,7 @@ def _check_model(router: Router, model: str) -> None:
         raise ConfigError([f"judge.by: {error}"]) from error
 
 
-def _credentials(route: Route, caller: Asker, router: Router) -> Headers:
+def _credentials(route: Route, caller: Caller, router: Router) -> Headers:
     """Return the client's credentials, if its own request goes to the same upstream."""
     try:
         is_same = bool(caller.model) and router.choose(caller.model).upstream is route.upstream
@@ -91,7 +90,7 @@ def _service(context: BuildContext) -> OpenJudge:
     key = context.secret(judge.key_env, "judge.key_env") if judge.key_env else None
     upstream = OpenAIUpstream("judge", judge.url or "", context.transport, key=key)
 
-    def open_(_: Asker, limits: Limits, meter: Meter) -> LanguageJudge:
+    def open_(_: Caller, limits: Limits, meter: Meter) -> LanguageJudge:
         return ServiceJudge(
             Asking("judge", upstream.send, "", limits, meter, (), context.telemetry, "custom", "estimate")
         )
@@ -133,7 +132,7 @@ def open_judge(
 
 
 async def _blocking(judges: LanguageJudges, fallback: Judge) -> Judge:
-    return judges.blocking(fallback, Asker())
+    return judges.blocking(fallback, Caller())
 
 
 async def _close(context: BuildContext, router: Router) -> None:

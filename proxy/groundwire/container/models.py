@@ -13,10 +13,9 @@ from groundwire.backends.service import ServiceEstimator
 from groundwire.container.context import BuildContext
 from groundwire.domain import Estimate
 from groundwire.features.memory import GatePolicy
-from groundwire.gateway.estimators import Asker, Backend, Estimators, OpenBackend
+from groundwire.gateway.claim_checker import Auditor, ClaimChecker, Executor
 from groundwire.gateway.memory import Memory
-from groundwire.gateway.proving import Prover
-from groundwire.gateway.trace import Auditor, Executor
+from groundwire.gateway.models import Backend, Caller, Estimators, OpenBackend
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.storage.cache import Cache
@@ -45,13 +44,13 @@ def build_estimators(
         estimator = ChatEstimator(client, route.model, tells_logprobs=isinstance(route.upstream, OpenAIUpstream))
         return Backend(estimator, f"{route.upstream.name}/{route.model}")
 
-    def own(caller: Asker, limits: Limits, meter: Meter) -> Backend:
+    def own(caller: Caller, limits: Limits, meter: Meter) -> Backend:
         return chat(router.choose(caller.model), limits, meter, caller.credentials)
 
-    def haiku(_: Asker, limits: Limits, meter: Meter) -> Backend:
+    def haiku(_: Caller, limits: Limits, meter: Meter) -> Backend:
         return chat(router.choose(hallucination.backend.haiku_model), limits, meter)
 
-    def local(_: Asker, limits: Limits, __: Meter) -> Backend:
+    def local(_: Caller, limits: Limits, __: Meter) -> Backend:
         return Backend(EmbeddedEstimator(workers.run, policy, limits.until, judge), "local")
 
     backends: dict[str, OpenBackend] = {"self": own, "haiku": haiku, "local": local}
@@ -66,14 +65,14 @@ def _external(context: BuildContext, url: str) -> OpenBackend:
     key = context.secret(variable, "hallucination.backend.external_key_env") if variable else None
     service = OpenAIUpstream("external", url, context.transport, key=key)
 
-    def external(_: Asker, limits: Limits, meter: Meter) -> Backend:
+    def external(_: Caller, limits: Limits, meter: Meter) -> Backend:
         client = Asking("external", service.send, "", limits, meter, (), context.telemetry, "custom", "estimate")
         return Backend(ServiceEstimator(client), "external")
 
     return external
 
 
-def build_memory(context: BuildContext, checker: Prover, facts: FactStore) -> Memory | None:
+def build_memory(context: BuildContext, checker: ClaimChecker, facts: FactStore) -> Memory | None:
     """Build the memory gate over the stored facts, if enabled."""
     hallucination = context.settings.hallucination
     if not checker.estimators.is_on("memory_gate"):
@@ -82,12 +81,12 @@ def build_memory(context: BuildContext, checker: Prover, facts: FactStore) -> Me
     return Memory(checker, facts, policy, hallucination.timeout, telemetry=context.telemetry)
 
 
-def build_auditor(context: BuildContext, checker: Prover, router: Router) -> Auditor:
+def build_auditor(context: BuildContext, checker: ClaimChecker, router: Router) -> Auditor:
     """Build the trace auditor, with a model that derives answers if its backend is one."""
     hallucination, estimators = context.settings.hallucination, checker.estimators
     backend = estimators.operations.get("trace_auditing", "local")
 
-    def executor(caller: Asker, seconds: float) -> Executor:
+    def executor(caller: Caller, seconds: float) -> Executor:
         route = router.choose(caller.model if backend == "self" else hallucination.backend.haiku_model)
         limits = Limits(1, estimators.at_once, asyncio.get_running_loop().time() + seconds)
         headers = caller.credentials if backend == "self" else ()

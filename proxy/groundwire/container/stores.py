@@ -12,7 +12,7 @@ from groundwire.config.stores import Cache as CacheSettings
 from groundwire.config.stores import Facts, Store
 from groundwire.domain import Estimate, Judgement, Probability
 from groundwire.errors import ConfigError
-from groundwire.gateway.estimators import estimate_cache
+from groundwire.gateway.models import estimate_cache
 from groundwire.storage.cache import Cache
 from groundwire.storage.limits import Limiter, LocalLimits
 from groundwire.storage.verdicts import VerdictCache

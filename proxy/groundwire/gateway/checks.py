@@ -32,16 +32,14 @@ from groundwire.domain import Source
 from groundwire.errors import BadRequest, Overload, TryLater
 from groundwire.evidence.index import Context
 from groundwire.features.information_budget.lexical_estimate import assertion, targets_of
+from groundwire.gateway.claim_checker import Auditor, ClaimChecker, Trace
 from groundwire.gateway.completion import Completions
-from groundwire.gateway.deferred import longest_wait
-from groundwire.gateway.deferred_checks import CheckJob, deferred, is_cut_short
-from groundwire.gateway.estimators import Asker
-from groundwire.gateway.grounding import Grounder
+from groundwire.gateway.deferred import CheckJob, deferred, is_cut_short, longest_wait
 from groundwire.gateway.memory import LONGEST_S, Answered, Memory, Offered
-from groundwire.gateway.proving import Prover
-from groundwire.gateway.report_log import log_violations
-from groundwire.gateway.trace import Auditor, Trace
-from groundwire.gateway.verify import new_id
+from groundwire.gateway.models import Caller
+from groundwire.gateway.reports import log_violations
+from groundwire.gateway.service import GroundingService
+from groundwire.gateway.session import GroundingSession
 from groundwire.library import find_claims
 from groundwire.pipeline import MAX_SEARCH, MAX_VIOLATIONS
 from groundwire.verifiers.quotes.quote import check_quotes
@@ -62,51 +60,51 @@ class Checks:
     """
 
     completions: Completions
-    prover: Prover
+    checker: ClaimChecker
     auditor: Auditor
     timeout: float
     memory: Memory | None = None
     audits: bool = False
 
-    async def claim(self, check: ClaimCheck, asker: Asker) -> Mapping[str, Any]:
+    async def claim(self, check: ClaimCheck, caller: Caller) -> Mapping[str, Any]:
         """Verify one claim and render it as in a report, with its budget."""
-        proof = self.prover.open("output_verification", asker, self.timeout)
+        session = self.checker.open("output_verification", caller, self.timeout)
         sources, targets = sources_of(check.evidence), targets_of(check.confidence)
-        return render_claim(await proof.prove(assertion(check.claim), sources, targets))
+        return render_claim(await session.check(assertion(check.claim), sources, targets))
 
-    async def answer(self, check: AnswerCheck, request: Request, asker: Asker, call: Call | None = None) -> bytes:
+    async def answer(self, check: AnswerCheck, request: Request, caller: Caller, call: Call | None = None) -> bytes:
         """Return the report on an answer, as its request wants to see it.
 
         It is made, kept and recorded like the report on an answer that passes through. Its request is sampled with the
         headers of `call`. Raises UnknownModel where a model is to be sampled that no upstream serves.
         """
-        grounder, options = self.completions.grounder, request.options
-        grounder.telemetry.about(options.session, options.subject)
+        service, options = self.completions.grounding, request.options
+        service.telemetry.about(options.session, options.subject)
         try:
-            grounding = grounder.begin(request, "async" if options.mode == "async" else "sync", asker)
+            session = GroundingSession.begin(service, request, "async" if options.mode == "async" else "sync", caller)
         except Overload:
-            annotation = grounder.unread(request, new_id())
-            return annotation.shown or annotation.kept
+            annotation = service.unread(request)
+            return annotation.shown or annotation.whole
         try:
-            grounding.sample(await self.completions.sample(request, call) if call else None)
-            grounding.correct(await self.completions.correct(request, call) if call else None)
-            grounding.conclude(_whole(check))
-            annotation = await grounding.annotation(within=None)
+            if call is not None:
+                await self.completions.repeat(session, request, call)
+            session.conclude(_whole(check))
+            annotation = await session.annotation(None)
         except BaseException:
-            grounding.abandon()
+            session.abandon()
             raise
-        return annotation.shown or annotation.kept
+        return annotation.shown or annotation.whole
 
-    async def claims(self, check: TextCheck, _: Asker) -> Mapping[str, Any]:
+    async def claims(self, check: TextCheck, _: Caller) -> Mapping[str, Any]:
         """The claims of a text."""
-        return render_claims(await self.prover.workers.insist(find_claims, check.text, self.prover.policy))
+        return render_claims(await self.checker.workers.insist(find_claims, check.text, self.checker.policy))
 
-    async def evidence(self, check: EvidenceCheck, _: Asker) -> Mapping[str, Any]:
+    async def evidence(self, check: EvidenceCheck, _: Caller) -> Mapping[str, Any]:
         """The quotations of a JSON answer, or where it breaks the shape that was declared for them."""
-        return await self.prover.workers.insist(self._evidence, check)
+        return await self.checker.workers.insist(self._evidence, check)
 
     def _evidence(self, check: EvidenceCheck) -> Mapping[str, Any]:
-        policy = self.prover.policy.quotes
+        policy = self.checker.policy.quotes
         try:
             answer = loads_object(check.answer.encode()) if isinstance(check.answer, str) else check.answer
         except ValueError as error:
@@ -121,20 +119,20 @@ class Checks:
             raise BadRequest("'answer': it has too many quotations to look up in so much text", param="answer")
         return render_quotes(found)
 
-    async def remember(self, check: MemoryCheck, asker: Asker, tenant: str = "") -> Mapping[str, Any]:
+    async def remember(self, check: MemoryCheck, caller: Caller, tenant: str = "") -> Mapping[str, Any]:
         """Decide which facts pass the gate, and store them. Raises BadRequest if the gate is off."""
         until = asyncio.get_running_loop().time() + LONGEST_S + _DEFER_S
-        answered = await self._memory.admit(_offered(check), check.subject, asker, tenant)
-        kept = tuple(each.fact.id if each.fact else None for each in answered)
-        job = CheckJob("memory", check.model_dump(mode="json"), tenant, kept, self._grounder.telemetry.origin())
+        answered = await self._memory.admit(_offered(check), check.subject, caller, tenant)
+        fact_ids = tuple(each.fact.id if each.fact else None for each in answered)
+        job = CheckJob("memory", check.model_dump(mode="json"), tenant, fact_ids, self._service.telemetry.origin())
         found, judgements = _decided(check.subject, answered), [each.judgement for each in answered]
         try:
             async with asyncio.timeout_at(until):
-                return await deferred(found, judgements, job, self._grounder.later)
+                return await deferred(found, judgements, job, self._service.queue)
         except TimeoutError:
             return found
 
-    async def kept(self, subject: str, tenant: str = "") -> Mapping[str, Any]:
+    async def facts_about(self, subject: str, tenant: str = "") -> Mapping[str, Any]:
         """The facts that a tenant keeps about a subject. Raises MemoryUnavailable, and BadRequest without a gate."""
         facts = await self._memory.about(subject, tenant)
         return {
@@ -151,46 +149,46 @@ class Checks:
             ],
         }
 
-    async def trace(self, check: TraceCheck, asker: Asker, tenant: str = "") -> Mapping[str, Any]:
+    async def trace(self, check: TraceCheck, caller: Caller, tenant: str = "") -> Mapping[str, Any]:
         """Audit every step, and check whether the answer follows. Raises BadRequest if the audit is off."""
         if not self.audits:
             raise BadRequest(_OFF.format("Trace auditing is", "trace_auditing"))
-        return await self.audit(check, asker, tenant)
+        return await self.audit(check, caller, tenant)
 
-    async def audit(self, check: TraceCheck, asker: Asker, tenant: str = "") -> Mapping[str, Any]:
+    async def audit(self, check: TraceCheck, caller: Caller, tenant: str = "") -> Mapping[str, Any]:
         """The same for those who have it in process."""
-        audit = await self.auditor.audit(_trace(check), asker)
-        job = CheckJob("trace", check.model_dump(mode="json"), tenant, origin=self._grounder.telemetry.origin())
+        audit = await self.auditor.audit(_trace(check), caller)
+        job = CheckJob("trace", check.model_dump(mode="json"), tenant, origin=self._service.telemetry.origin())
         judgements = [step.judgement for step in audit.steps]
-        return await deferred(render_audit(audit), judgements, job, self._grounder.later)
+        return await deferred(render_audit(audit), judgements, job, self._service.queue)
 
-    async def finish(self, id_: str, payload: bytes, within: float) -> bytes:
-        """Do a check that was left for later, `within` so many seconds; return its result as JSON. A job calls this.
+    async def finish(self, id_: str, payload: bytes, seconds: float) -> bytes:
+        """Do a check that was left to a job, in `seconds` at most, and return its result as JSON.
 
         Raises TryLater, with the result as far as it came, when it was cut short again.
         """
         job = CheckJob.read(payload)
-        self._grounder.telemetry.goes_back_to(job.origin)
+        self._service.telemetry.goes_back_to(job.origin)
         if job.kind == "trace":
-            audit = await replace(self.auditor, timeout=within).audit(_trace(_again(TraceCheck, job)), _asker(job))
+            audit = await replace(self.auditor, timeout=seconds).audit(_trace(_again(TraceCheck, job)), _caller(job))
             found, judgements = render_audit(audit), [step.judgement for step in audit.steps]
         else:
             check = _again(MemoryCheck, job)
-            answered = await self._memory.prove(_offered(check), _asker(job), within)
+            answered = await self._memory.prove(_offered(check), _caller(job), seconds)
             judgements = [each.judgement for each in answered]
             if check.subject is not None and not is_cut_short(judgements):
-                answered = await self._memory.revise(check.subject, job.kept, answered, job.tenant)
+                answered = await self._memory.revise(check.subject, job.fact_ids, answered, job.tenant)
             found = _decided(check.subject, answered)
         if is_cut_short(judgements):
             so_far = dumps({"id": id_, "status": "partial", **found})
             raise TryLater("cut short: no model could be asked", after=longest_wait(judgements), so_far=so_far)
         result = dumps({"id": id_, "status": "complete", **found})
-        self._grounder.reports.put(id_, result, job.tenant)
+        self._service.reports.put(id_, result, job.tenant)
         return result
 
     @property
-    def _grounder(self) -> Grounder:
-        return self.completions.grounder
+    def _service(self) -> GroundingService:
+        return self.completions.grounding
 
     @property
     def _memory(self) -> Memory:
@@ -226,8 +224,8 @@ def _again(shape: type[C], job: CheckJob) -> C:
     return read_check(shape, dumps(job.check))
 
 
-def _asker(job: CheckJob) -> Asker:
-    return Asker(str(job.check.get("model", "")))
+def _caller(job: CheckJob) -> Caller:
+    return Caller(str(job.check.get("model", "")))
 
 
 def _decided(subject: str | None, answered: Sequence[Answered]) -> dict[str, Any]:
@@ -236,11 +234,11 @@ def _decided(subject: str | None, answered: Sequence[Answered]) -> dict[str, Any
         "subject": subject,
         "accepted": accepted,
         "rejected": len(answered) - accepted,
-        "facts": [_fact(each, is_kept=subject is not None) for each in answered],
+        "facts": [_fact(each, has_subject=subject is not None) for each in answered],
     }
 
 
-def _fact(answered: Answered, *, is_kept: bool) -> Mapping[str, Any]:
+def _fact(answered: Answered, *, has_subject: bool) -> Mapping[str, Any]:
     admission = answered.admission
     return {
         "id": answered.fact.id if answered.fact else None,
@@ -250,6 +248,6 @@ def _fact(answered: Answered, *, is_kept: bool) -> Mapping[str, Any]:
         "grounding": admission.grounding,
         "confidence": None if admission.confidence is None else round(admission.confidence, 4),
         "stated_confidence": round(answered.stated, 4),
-        "stored": is_kept and answered.fact is not None,
+        "stored": has_subject and answered.fact is not None,
         "claim": render_claim(answered.judgement),
     }

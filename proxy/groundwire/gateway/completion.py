@@ -15,13 +15,12 @@ from groundwire.dialects.options import Mode, read_options
 from groundwire.dialects.request import Request, read_request
 from groundwire.errors import Overload, UnreadableBody
 from groundwire.gateway.bodies import parsed, read_answer
-from groundwire.gateway.correction import Correcting, Corrector
-from groundwire.gateway.estimators import Asker
-from groundwire.gateway.forward import Forwarding, as_it_is, chunks_of, read, resumed
-from groundwire.gateway.grounding import Grounder, Grounding
-from groundwire.gateway.sampling import Sampler, Sampling
+from groundwire.gateway.forward import Forwarding, Outgoing, as_it_is, chunks_of, read, resumed
+from groundwire.gateway.models import Caller
+from groundwire.gateway.repeat import CorrectionSession, Corrector, Sampler, SamplingSession
+from groundwire.gateway.service import GroundingService
+from groundwire.gateway.session import GroundingSession
 from groundwire.gateway.stream import AnnotatedStream, StreamSettings
-from groundwire.gateway.verify import new_id
 from groundwire.telemetry import Telemetry
 from groundwire.upstream.headers import header
 from groundwire.upstream.http import prime
@@ -49,7 +48,7 @@ class Completions:
     """The processing of completions."""
 
     router: Router
-    grounder: Grounder
+    grounding: GroundingService
     settings: CompletionSettings
     telemetry: Telemetry
     sampler: Sampler | None = None
@@ -68,37 +67,34 @@ class Completions:
         self.telemetry.about(request.options.session, request.options.subject)
         route = self.router.choose(request.model) if request.model else self.router.default
 
-        async def outgoing(to: Route) -> Call:
-            body = await parsed(call.body, lambda: request.outgoing(to.model, to.upstream.forwards_documents))
-            return call if body is call.body else replace(call, body=body)
-
+        outgoing = _outgoing(request, call)
         forwarding = Forwarding(self.telemetry, dialect.operation, request.body)
         mode = self._mode(request)
         if mode == "off":
             return _with_headers(await forwarding.passed(await forwarding.send(route, outgoing)), _SKIPPED)
         try:
-            grounding = self.grounder.begin(request, mode, Asker.of(request.model, call.headers))
+            session = GroundingSession.begin(self.grounding, request, mode, Caller.of(request.model, call.headers))
         except Overload:
-            unread = self.grounder.unread(request, new_id())
+            unread = self.grounding.unread(request)
             return _with_headers(await forwarding.passed(await forwarding.send(route, outgoing)), unread.headers)
         try:
             sent = await outgoing(route)
-            grounding.sample(self.sampler.begin(request, route, sent) if self.sampler else None)
-            grounding.correct(self.corrector.begin(request, route, sent) if self.corrector else None)
+            session.sample(self._samples(request, route, sent))
+            session.correct(self._correction(request, route, sent))
             reply = await forwarding.send(route, outgoing)
-            grounding.answered(forwarding.attempts, counts_prompt=forwarding.counts_prompt)
+            session.answered(forwarding.attempts, counts_prompt=forwarding.counts_prompt)
             decoder = Decoder(header(reply.headers, b"content-encoding"))
             if reply.status != 200 or not decoder.known:
-                grounding.abandon()
+                session.abandon()
                 passed = await forwarding.passed(reply)
                 if decoder.known:
                     return passed
-                return _with_headers(passed, self.grounder.unread(request, grounding.id, _UNKNOWN_CODING).headers)
+                return _with_headers(passed, self.grounding.unread(request, session.id, _UNKNOWN_CODING).headers)
             if (header(reply.headers, b"content-type") or b"").startswith(dialect.framing.media_type):
-                return await self._stream(request, grounding, forwarding, reply, decoder)
-            return await self._body(request, grounding, forwarding, reply, decoder)
+                return await self._stream(request, session, forwarding, reply, decoder)
+            return await self._body(request, session, forwarding, reply, decoder)
         except BaseException:
-            grounding.abandon()
+            session.abandon()
             raise
 
     async def _unreadable(self, dialect: Dialect, call: Call, reason: str) -> Reply:
@@ -108,28 +104,28 @@ class Completions:
         reply = await forwarding.passed(await forwarding.send(self.router.default, as_it_is(call)))
         if self._mode(request) == "off":
             return _with_headers(reply, _SKIPPED)
-        return _with_headers(reply, self.grounder.unread(request, new_id(), reason).headers)
+        return _with_headers(reply, self.grounding.unread(request, reason=reason).headers)
 
-    async def sample(self, request: Request, call: Call) -> Sampling | None:
-        """Sample the answers of a request's model, where the request asks for it; `call` gives the headers.
+    async def repeat(self, session: GroundingSession, request: Request, call: Call) -> None:
+        """Have the model of an answer queried again where the request asks for it; `call` gives the headers.
 
         Raises UnknownModel.
         """
-        if self.sampler is None or request.options.samples is None:
-            return None
-        return self.sampler.begin(request, *await self._outgoing(request, call))
-
-    async def correct(self, request: Request, call: Call) -> Correcting | None:
-        """Correct an answer to a request that asks for it; `call` gives the headers. Raises UnknownModel."""
-        if self.corrector is None or not request.options.corrective_retry:
-            return None
-        return self.corrector.begin(request, *await self._outgoing(request, call))
-
-    async def _outgoing(self, request: Request, call: Call) -> tuple[Route, Call]:
-        """Return the route of a request and the call that it goes out as, with the headers of `call`."""
+        if request.options.samples is None and not request.options.corrective_retry:
+            return
         route = self.router.choose(request.model)
-        body = await parsed(request.raw, lambda: request.outgoing(route.model, route.upstream.forwards_documents))
-        return route, replace(call, target=request.dialect.path.removeprefix("/v1"), body=body)
+        target = request.dialect.path.removeprefix("/v1")
+        sent = replace(await _outgoing(request, call)(route), target=target)
+        if request.options.samples is not None:
+            session.sample(self._samples(request, route, sent))
+        if request.options.corrective_retry:
+            session.correct(self._correction(request, route, sent))
+
+    def _samples(self, request: Request, route: Route, sent: Call) -> SamplingSession | None:
+        return self.sampler.begin(request, route, sent) if self.sampler else None
+
+    def _correction(self, request: Request, route: Route, sent: Call) -> CorrectionSession | None:
+        return self.corrector.begin(request, route, sent) if self.corrector else None
 
     def _mode(self, request: Request) -> Mode:
         if self.settings.mode == "off" or request.dialect.answers_later(request.body):
@@ -137,18 +133,18 @@ class Completions:
         return request.options.mode or self.settings.mode
 
     async def _stream(
-        self, request: Request, grounding: Grounding, forwarding: Forwarding, reply: Reply, decoder: Decoder
+        self, request: Request, session: GroundingSession, forwarding: Forwarding, reply: Reply, decoder: Decoder
     ) -> Reply:
         """The reply with its verdict inside the stream; only the report's id is known when its headers go out."""
-        stream = AnnotatedStream(request, grounding, decoder, self.settings.stream)
+        stream = AnnotatedStream(request, session, decoder, self.settings.stream)
         headers = _without(reply.headers, b"content-length", b"content-encoding")
         unbuffered = tuple(pair for pair in _UNBUFFERED if header(headers, pair[0]) is None)
-        ours = ((b"x-grounding-id", grounding.id.encode()), *unbuffered)
-        body = await forwarding.within(await prime(stream.events(chunks_of(reply))), stream.answer)
+        ours = ((b"x-grounding-id", session.id.encode()), *unbuffered)
+        body = await forwarding.recorded(await prime(stream.events(chunks_of(reply))), stream.answer)
         return Reply(reply.status, headers + ours, body, in_events=request.dialect.framing.comment is not None)
 
     async def _body(
-        self, request: Request, grounding: Grounding, forwarding: Forwarding, reply: Reply, decoder: Decoder
+        self, request: Request, session: GroundingSession, forwarding: Forwarding, reply: Reply, decoder: Decoder
     ) -> Reply:
         """Return the reply with its verdict in body and headers; one that cannot be read passes unchanged with a failed
         report.
@@ -156,7 +152,7 @@ class Completions:
         chunks = chunks_of(reply)
         limit, answer, reason = self.settings.max_answer, None, ""
         try:
-            raw, end = await read(chunks, limit, grounding.has_room)
+            raw, end = await read(chunks, limit, session.reserve)
             if end == "whole":
                 decoded, answer, reason = await read_answer(raw, decoder, request.dialect, limit)
         except BaseException as error:
@@ -165,17 +161,30 @@ class Completions:
         finally:
             forwarding.end(answer)
         if answer is None:
-            grounding.abandon()
+            session.abandon()
             reason = _TOO_LONG.format(limit) if end == "too_long" else reason
             body = raw if end == "whole" else await prime(resumed(raw, chunks))
-            return _with_headers(replace(reply, body=body), self.grounder.unread(request, grounding.id, reason).headers)
-        grounding.conclude(answer)
-        annotation = await grounding.annotation(within=self.settings.timeout)
+            return _with_headers(replace(reply, body=body), self.grounding.unread(request, session.id, reason).headers)
+        session.conclude(answer)
+        annotation = await session.annotation(self.settings.timeout)
         if annotation.shown is None:
             return _with_headers(replace(reply, body=raw), annotation.headers)
         headers = _without(reply.headers, b"content-length", b"content-encoding")
         body = await parsed(decoded, partial(with_member, decoded, "grounding", annotation.shown))
         return Reply(reply.status, headers + annotation.headers, body)
+
+
+def _outgoing(request: Request, call: Call) -> Outgoing:
+    """Return a function that gives the call for a route; the body for an upstream is built once."""
+    bodies: dict[tuple[str, bool], bytes] = {}
+
+    async def outgoing(route: Route) -> Call:
+        key = route.model, route.upstream.forwards_documents
+        if key not in bodies:
+            bodies[key] = await parsed(request.raw, lambda: request.outgoing(*key))
+        return replace(call, body=bodies[key])
+
+    return outgoing
 
 
 def _ours(headers: Headers) -> dict[str, str]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import structlog
 
-from groundwire.dialects.answer import Answer
 from groundwire.dialects.jsonbytes import dumps, loads
 from groundwire.dialects.known import DIALECTS
 from groundwire.dialects.options import HEADERS
 from groundwire.dialects.report import render
 from groundwire.dialects.request import Request, read_request
-from groundwire.domain import Choice, Judgement, Source
+from groundwire.domain import Cause, Choice, Judgement, Source
 from groundwire.errors import JobsUnavailable
+from groundwire.pipeline import AnswerSnapshot
 from groundwire.report import Attempt, Report
 from groundwire.storage.jobs.jobs import Jobs
 from groundwire.storage.jobs.work import Work
@@ -36,36 +37,16 @@ WEBHOOK = "webhook"
 
 _DIALECTS = {dialect.name: dialect for dialect in DIALECTS}
 _NO_ROOM = (("all", "overload"), ("all", "timeout"))
-_MAX_KEPT = 2**22  # bytes of a request that a job keeps
+_MAX_REQUEST = 2**22  # bytes of a request that a job stores
 _NOT_NOW = ("rate_limited", "unavailable")
 _NOT_FINAL = ("pending", "deferred")
+_CUT_SHORT: frozenset[Cause] = frozenset({"rate_limited", "unreachable", "overload", "timeout"})
+
+Rendered = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """The verified parts of an answer: its choices, whether it broke off, and its metadata.
-
-    `attempts` is set if more than one was needed. `prompt_tokens` is the number of prompt tokens that the upstream
-    reports, `given` the output of tools at the upstream.
-    """
-
-    choices: Sequence[Choice]
-    cut_short: bool = False
-    answer_id: str | None = None
-    model: str | None = None
-    attempts: tuple[Attempt, ...] = ()
-    prompt_tokens: int | None = None
-    given: tuple[Source, ...] = ()
-
-    @staticmethod
-    def of(answer: Answer, request: Request, cut_short: bool, attempts: tuple[Attempt, ...] = ()) -> Heard:
-        """Return the parts of an answer that `request` wants verified."""
-        choices, given = request.examinable(answer), answer.given
-        return Heard(choices, cut_short, answer.id, answer.model, attempts, answer.prompt_tokens, given)
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
+class DeferredQueue:
     """Verification by jobs, and the resulting reports. `work` lists the functions of these jobs."""
 
     jobs: Jobs
@@ -73,19 +54,19 @@ class Later:
     work: Sequence[Work] = ()
 
     async def take(
-        self, id_: str, request: Request, heard: Heard, origin: str | None = None, after: float | None = None
+        self, id_: str, request: Request, answer: AnswerSnapshot, origin: str | None = None, after: float | None = None
     ) -> bool:
-        """Leave an examination to a job. Return False when it could not be kept, or its request is too large for that.
+        """Leave the verification of an answer to a job; return False if it is too large, or cannot be stored.
 
-        `origin` is the trace that it is left for later in; it is first tried `after` so many seconds.
+        `origin` is the current trace; the first attempt is made `after` so many seconds.
         """
-        if len(request.raw) > _MAX_KEPT:
+        if len(request.raw) > _MAX_REQUEST:
             return False
-        payload = await asyncio.to_thread(write, request, heard, origin)
+        payload = await asyncio.to_thread(write, request, answer, origin)
         return await self.defer(EXAMINATION, id_, payload, request.tenant, after)
 
     async def defer(self, kind: str, id_: str, payload: bytes, tenant: str, after: float | None) -> bool:
-        """Have work of a kind done later. False when it could not be kept."""
+        """Leave work of a kind to a job; return False if it cannot be stored."""
         try:
             await self.jobs.defer(kind, id_, payload, tenant, after)
         except JobsUnavailable:
@@ -93,21 +74,21 @@ class Later:
         return True
 
     async def find(self, id_: str, tenant: str = "") -> bytes | None:
-        """Return a tenant's report, or the result of its check, as far as it has come; None when there is none.
+        """Return a tenant's report, or the result of its check, in its current state; None when there is none.
 
-        Raises JobsUnavailable when that cannot be known just now.
+        Raises JobsUnavailable when the jobs cannot be read now.
         """
-        kept = self.reports.get(id_, tenant)
-        if kept is not None and loads(kept).get("status") not in _NOT_FINAL:
-            return kept
+        stored = self.reports.get(id_, tenant)
+        if stored is not None and loads(stored).get("status") not in _NOT_FINAL:
+            return stored
         try:
             outcome = await self.jobs.result(CHECK if id_.startswith(CHECK_PREFIX) else EXAMINATION, id_, tenant)
         except JobsUnavailable:
-            if kept is None:
+            if stored is None:
                 raise
-            return kept
+            return stored
         if outcome.state in ("unknown", "pending"):
-            return kept or (dumps(_deferred(id_)) if outcome.state == "pending" else None)
+            return stored or (dumps(_deferred(id_)) if outcome.state == "pending" else None)
         found = outcome.result if outcome.state == "done" else dumps(_failed(id_, outcome.reason))
         self.reports.put(id_, found, tenant)
         return found
@@ -134,7 +115,7 @@ def is_unfinished(report: Report) -> bool:
     return any(each in _NO_ROOM or each[1] in _NOT_NOW for each in report.degraded)
 
 
-def wait_asked_for(report: Report) -> float | None:
+def requested_wait(report: Report) -> float | None:
     """Return the longest wait, in seconds, that a model's server asked for in this report; None when none did."""
     return longest_wait(judgement for choice in report.choices for judgement in choice.judgements)
 
@@ -145,15 +126,15 @@ def longest_wait(judgements: Iterable[Judgement]) -> float | None:
     return max((each.retry_after for each in missing if each.retry_after is not None), default=None)
 
 
-def write(request: Request, heard: Heard, origin: str | None = None) -> bytes:
-    """All that an examination needs, as JSON."""
+def write(request: Request, answer: AnswerSnapshot, origin: str | None = None) -> bytes:
+    """Return all that the verification of an answer needs, as JSON."""
     options = {header: getattr(request.options, name) for header, name in HEADERS.items()}
     return dumps(
         {
             "dialect": request.dialect.name,
             "request": request.raw.decode(),
             "headers": {header: value for header, value in options.items() if value is not None},
-            "heard": asdict(heard),
+            "heard": asdict(answer),
             "origin": origin,
             "tenant": request.tenant,
             "question": request.question,
@@ -161,25 +142,70 @@ def write(request: Request, heard: Heard, origin: str | None = None) -> bytes:
     )
 
 
-def read(payload: bytes) -> tuple[Request, Heard, str | None]:
+def read(payload: bytes) -> tuple[Request, AnswerSnapshot, str | None]:
     """Restore the output of `write`."""
     found: dict[str, Any] = loads(payload)
     tenant = found.get("tenant", "")  # jobs of earlier versions have none
     request = read_request(_DIALECTS[found["dialect"]], found["request"].encode(), found["headers"], tenant)
     request = replace(request, question=found.get("question", ""))
-    heard = found["heard"]
-    choices = tuple(Choice(**{**each, "arguments": tuple(each["arguments"])}) for each in heard["choices"])
-    attempts = tuple(Attempt(**each) for each in heard.get("attempts", ()))  # nor these
-    given = tuple(Source(**{**each, "labels": tuple(each["labels"])}) for each in heard.get("given", ()))
-    read_back = Heard(**{**heard, "choices": choices, "attempts": attempts, "given": given})
-    return request, read_back, found.get("origin")
+    fields = found["heard"]
+    choices = tuple(Choice(**{**each, "arguments": tuple(each["arguments"])}) for each in fields["choices"])
+    attempts = tuple(Attempt(**each) for each in fields.get("attempts", ()))  # nor these
+    given = tuple(Source(**{**each, "labels": tuple(each["labels"])}) for each in fields.get("given", ()))
+    answer = AnswerSnapshot(**{**fields, "choices": choices, "attempts": attempts, "given": given})
+    return request, answer, found.get("origin")
 
 
-def told_of(telemetry: Telemetry, kind: str, run: Run) -> Run:
-    """The same work, with every attempt at it recorded."""
+def traced(telemetry: Telemetry, kind: str, run: Run) -> Run:
+    """Return the same work, with every attempt at it recorded in telemetry."""
 
-    async def told(id_: str, payload: bytes) -> bytes:
+    async def attempt(id_: str, payload: bytes) -> bytes:
         with telemetry.job(kind, id_):
             return await run(id_, payload)
 
-    return told
+    return attempt
+
+
+@dataclass(frozen=True, slots=True)
+class CheckJob:
+    """A check to be done again: of which `kind`, its body, and for which model and tenant.
+
+    `fact_ids` are the ids of the facts that the memory holds meanwhile, in the order of the check.
+    """
+
+    kind: str
+    check: Rendered
+    tenant: str = ""
+    fact_ids: tuple[str | None, ...] = ()
+    origin: str | None = None
+
+    def write(self) -> bytes:
+        """Return the job as JSON."""
+        fields = {"kind": self.kind, "check": self.check, "tenant": self.tenant, "origin": self.origin}
+        return dumps({**fields, "kept": self.fact_ids})
+
+    @staticmethod
+    def read(payload: bytes) -> CheckJob:
+        """Restore the output of `write`."""
+        found = loads(payload)
+        return CheckJob(found["kind"], found["check"], found["tenant"], tuple(found["kept"]), found["origin"])
+
+
+def is_cut_short(judgements: Sequence[Judgement]) -> bool:
+    """Return whether a claim was not measured for lack of capacity, time or a model."""
+    budgets = (judgement.budget for judgement in judgements)
+    return any(each.missing.cause in _CUT_SHORT for each in budgets if each and each.missing)
+
+
+async def deferred(
+    found: Rendered, judgements: Sequence[Judgement], job: CheckJob, queue: DeferredQueue | None
+) -> Rendered:
+    """Return the result of a check, with the id of the job that completes it if it was cut short."""
+    if queue is None or not is_cut_short(judgements):
+        return found
+    id_ = CHECK_PREFIX + secrets.token_hex(12)
+    if not await queue.defer(CHECK, id_, job.write(), job.tenant, longest_wait(judgements)):
+        return found
+    result = {"id": id_, "status": "deferred", **found}
+    queue.reports.put(id_, dumps(result), job.tenant)
+    return result

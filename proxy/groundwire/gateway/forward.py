@@ -60,7 +60,7 @@ class Forwarding:
         if len(attempts) == 1:
             return reply
         self.attempts = attempts
-        return replace(reply, headers=reply.headers + told(attempts))
+        return replace(reply, headers=reply.headers + attempt_headers(attempts))
 
     async def _send(self, route: Route, call: Call, body: Mapping[str, Any]) -> Reply:
         upstream = route.upstream
@@ -89,7 +89,7 @@ class Forwarding:
             return reply
         return replace(reply, body=await prime(self._recorded(self._call, chunks_of(reply), None)))
 
-    async def within(self, chunks: Chunks, answer: Answer | None = None) -> Chunks:
+    async def recorded(self, chunks: Chunks, answer: Answer | None = None) -> Chunks:
         """Record chunks until their end; `answer` is their content, once they have passed."""
         if self._call is None or not self._call.is_recording:
             return chunks
@@ -131,7 +131,7 @@ def as_it_is(call: Call) -> Outgoing:
     return outgoing
 
 
-def told(attempts: Sequence[Attempt]) -> Headers:
+def attempt_headers(attempts: Sequence[Attempt]) -> Headers:
     """Return the headers about attempts: the outcome of each, and the upstream that answered."""
     whose = next((each for each in reversed(attempts) if each.outcome == "answered"), attempts[0])
     listed = ", ".join(f"{attempt.upstream}={attempt.outcome}" for attempt in attempts)

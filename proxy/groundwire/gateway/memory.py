@@ -14,8 +14,8 @@ from groundwire.domain import Claim, Judgement, Source
 from groundwire.errors import MemoryUnavailable
 from groundwire.features.information_budget.lexical_estimate import assertion
 from groundwire.features.memory import Admission, GatePolicy, admit
-from groundwire.gateway.estimators import Asker
-from groundwire.gateway.proving import Proof, Prover, unproved
+from groundwire.gateway.claim_checker import CheckSession, ClaimChecker, unchecked
+from groundwire.gateway.models import Caller
 from groundwire.scoring.budget import target_of, unasked
 from groundwire.storage.facts import Fact, FactStore
 from groundwire.telemetry import Telemetry, short_hash
@@ -54,7 +54,7 @@ class Answered:
 class Memory:
     """The gate and its stored facts. `timeout` (seconds) is for verifying all facts of one call, 1.8 at the most."""
 
-    prover: Prover
+    checker: ClaimChecker
     facts: FactStore
     policy: GatePolicy
     timeout: float = LONGEST_S
@@ -62,26 +62,26 @@ class Memory:
     telemetry: Telemetry = Telemetry()
 
     async def admit(
-        self, offered: Sequence[Offered], subject: str | None, asker: Asker, tenant: str = ""
+        self, offered: Sequence[Offered], subject: str | None, caller: Caller, tenant: str = ""
     ) -> list[Answered]:
         """Decide on facts, and store accepted ones for a tenant when there is a subject. Raises UnknownModel.
 
         It always ends in time: a fact that has not been verified by then is accepted with less confidence, and marked.
         """
         self.telemetry.about(None, subject)
-        answered = await self.prove(offered, asker, min(self.timeout, LONGEST_S) - _STORE_S)
+        answered = await self.prove(offered, caller, min(self.timeout, LONGEST_S) - _STORE_S)
         rejected = sum(each.admission.rejected is not None for each in answered)
         self.telemetry.admitted(len(answered) - rejected, rejected)
         if subject is None:
             return answered
         return answered if await self._keep(subject, answered, tenant) else [_unkept(each) for each in answered]
 
-    async def prove(self, offered: Sequence[Offered], asker: Asker, within: float) -> list[Answered]:
-        """Decide on facts within so many seconds, and keep nothing. Raises UnknownModel."""
-        proof = self.prover.open("memory_gate", asker, within)
+    async def prove(self, offered: Sequence[Offered], caller: Caller, seconds: float) -> list[Answered]:
+        """Decide on facts in `seconds` at most, and store nothing. Raises UnknownModel."""
+        session = self.checker.open("memory_gate", caller, seconds)
         claims = [_claim(each, f"f{number}") for number, each in enumerate(offered, start=1)]
-        proving = [asyncio.create_task(_proved(proof, *pair)) for pair in zip(claims, offered, strict=True)]
-        judgements = await _in_time(proving, claims, within)
+        proving = [asyncio.create_task(_proved(session, *pair)) for pair in zip(claims, offered, strict=True)]
+        judgements = await _in_time(proving, claims, seconds)
         return [self._answered(*pair) for pair in zip(offered, judgements, strict=True)]
 
     async def revise(
@@ -91,12 +91,12 @@ class Memory:
 
         A fact that is no longer stored is not restored: somebody may have deleted it.
         """
-        kept = {fact.id for fact in await self.facts.of(subject, tenant)}
+        stored = {fact.id for fact in await self.facts.of(subject, tenant)}
         revised = [
-            replace(each, fact=replace(each.fact, id=id_)) if each.fact and id_ in kept else _unkept(each)
+            replace(each, fact=replace(each.fact, id=id_)) if each.fact and id_ in stored else _unkept(each)
             for id_, each in zip(ids, answered, strict=True)
         ]
-        await self.facts.drop(subject, kept.intersection(ids), tenant)
+        await self.facts.drop(subject, stored.intersection(ids), tenant)
         await self.facts.put(subject, [each.fact for each in revised if each.fact is not None], tenant)
         return revised
 
@@ -143,10 +143,10 @@ class Memory:
         Raises nothing but cancellation.
         """
         try:
-            kept = await self.about(subject, tenant)
+            stored = await self.about(subject, tenant)
         except MemoryUnavailable:
             return ()
-        return tuple(Source(fact.id, "source", fact.text, labels=(fact.id,)) for fact in kept if fact.is_verified)
+        return tuple(Source(fact.id, "source", fact.text, labels=(fact.id,)) for fact in stored if fact.is_verified)
 
 
 def _claim(offered: Offered, id_: str) -> Claim:
@@ -154,24 +154,24 @@ def _claim(offered: Offered, id_: str) -> Claim:
     return replace(assertion(offered.text, id_), skip_reason=None)
 
 
-async def _proved(proof: Proof, claim: Claim, offered: Offered) -> Judgement:
+async def _proved(session: CheckSession, claim: Claim, offered: Offered) -> Judgement:
     if offered.unknown:
-        nothing = unproved(claim, "error")
+        nothing = unchecked(claim, "error")
         return Judgement(claim, nothing.verdict, 0.0, budget=unasked(has_context=True, unknown=offered.unknown))
     stated = _stated(offered, claim)
-    return await proof.prove(claim, offered.evidence, lambda method: target_of(stated, method))
+    return await session.check(claim, offered.evidence, lambda method: target_of(stated, method))
 
 
 async def _in_time(
-    proving: Sequence[asyncio.Task[Judgement]], claims: Sequence[Claim], within: float
+    proving: Sequence[asyncio.Task[Judgement]], claims: Sequence[Claim], seconds: float
 ) -> list[Judgement]:
     """Return the result of every task; one that has not ended is cancelled but not waited for."""
     if proving:
-        await asyncio.wait(proving, timeout=within)
+        await asyncio.wait(proving, timeout=seconds)
     for task in proving:
         task.cancel()
     return [
-        task.result() if task.done() and not task.cancelled() else unproved(claim, "timeout")
+        task.result() if task.done() and not task.cancelled() else unchecked(claim, "timeout")
         for task, claim in zip(proving, claims, strict=True)
     ]
 

@@ -75,8 +75,8 @@ class PassThrough:
             return await self._forwarded(self.router.default, call)
         plain = replace(call, headers=tuple(pair for pair in call.headers if pair[0] != b"accept-encoding"))
         keyless = replace(plain, headers=without_keys(plain.headers))
-        asked = [_listed(each, keyless if place else plain) for place, each in enumerate(upstreams)]
-        listed = await asyncio.gather(*asked, return_exceptions=True)
+        listing = [_listed(each, keyless if place else plain) for place, each in enumerate(upstreams)]
+        listed = await asyncio.gather(*listing, return_exceptions=True)
         failures = [each for each in listed if isinstance(each, RequestError)]
         for failure in failures:
             log.warning("models.left_out", reason=failure.operator)

@@ -1,30 +1,50 @@
-"""Further calls of a model for the same exchange, alongside its answer: samples of it and corrections."""
+"""Further calls of a model for the same exchange: samples of its answer, and corrections. The answer waits for none."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
 
+from groundwire.backends.schema_process import SchemaProcess
 from groundwire.dialects.answer import Answer
 from groundwire.dialects.encoding import Decoder
 from groundwire.dialects.jsonbytes import dumps, loads_object
 from groundwire.dialects.request import Request
 from groundwire.errors import GroundwireError
+from groundwire.features.agreement import compare_answers
 from groundwire.gateway.bodies import read_answer
 from groundwire.gateway.forward import Forwarding, as_it_is, chunks_of, read
+from groundwire.gateway.workers import Workers
+from groundwire.judge import Judge
 from groundwire.offload import offloaded
+from groundwire.pipeline import MAX_VIOLATIONS, AnswerSnapshot
+from groundwire.policy import Policy
+from groundwire.report import Correction, Report, SampledClaim, SelfConsistency, Violation
 from groundwire.telemetry import Telemetry
 from groundwire.telemetry.names import Purpose
 from groundwire.upstream.headers import header
 from groundwire.upstream.router import Route
+from groundwire.verifiers.schema import NO_JSON, read_evidence
 from groundwire.wire import Call
 
 log = structlog.get_logger("groundwire.repeat")
+sampling_log = structlog.get_logger("groundwire.sampling")
+
+_CONCURRENT = 8  # samples in flight, of all exchanges together; and as many corrections
+_STEP = 0.1  # difference of temperature between further samples
+_COMPARING_S = 0.02  # a comparison within this time is part of the immediate report
+_MAX_LISTED = 20  # violations in the message to the model
+_VALIDATING_S = 2.0
+_MESSAGE = (
+    "Your answer does not have the form that was asked for:\n{violations}\n"
+    "Reply with the whole answer once more in that form, and with nothing else. Do not change what it says."
+)
 
 MAX_REPEATED = 2**22
 """Maximum size in bytes of a request to repeat; parts of a larger one may not have been read."""
@@ -91,11 +111,241 @@ class Repeat:
             raise
         finally:
             forwarding.end(answer)
-        return _of(answer) if answer else Repeated(reason="unreadable")
+        return _repeated(answer) if answer else Repeated(reason="unreadable")
 
 
-def _of(answer: Answer) -> Repeated:
+def _repeated(answer: Answer) -> Repeated:
     text = "\n\n".join(choice.text for choice in answer.choices() if choice.text)
     usage = {name: answer.usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
     counts = {name: value for name, value in usage.items() if isinstance(value, int)}
     return Repeated(text, "" if text.strip() else "no text", **counts)
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingSettings:
+    """Settings of sampling: `samples` for each answer when `enabled`, or as a request asks, if permitted.
+
+    `timeout` (seconds) is for all samples of one answer, `max_answer` (bytes) for one of them.
+    """
+
+    enabled: bool = False
+    samples: int = 3
+    temperatures: tuple[float, ...] = (0.0, 0.1, 0.2)
+    on_request: bool = True
+    timeout: float = 60.0
+    max_answer: int = 4 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """Samples answers, a bounded number at a time over all exchanges."""
+
+    settings: SamplingSettings
+    telemetry: Telemetry
+    workers: Workers
+    policy: Policy
+    judge: Judge = Judge()
+    at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT))
+
+    def begin(self, request: Request, route: Route, call: Call) -> SamplingSession | None:
+        """Start sampling for a request that is sent as `call`; None if no samples are wanted."""
+        settings, requested = self.settings, request.options.samples
+        default = settings.samples if settings.enabled else 0
+        count = (requested if settings.on_request else None) or default
+        if len(call.body) > MAX_REPEATED:
+            count = 0
+        if not count and requested is None:
+            return None
+        repeat = Repeat(self.telemetry, request, route, call, settings.max_answer)
+        return SamplingSession(self, repeat, temperatures(settings.temperatures, count))
+
+
+def temperatures(given: Sequence[float], count: int) -> tuple[float, ...]:
+    """The temperatures of `count` samples: those given, then each a tenth above the one before, up to 2."""
+    found = list(given[:count])
+    while len(found) < count:
+        found.append(min(2.0, round(found[-1] + _STEP, 4)) if found else 0.0)
+    return tuple(found)
+
+
+class SamplingSession:
+    """The samples of one exchange on their way; none where they were asked for and may not be."""
+
+    def __init__(self, parts: Sampler, repeat: Repeat, at: tuple[float, ...]) -> None:
+        self._parts = parts
+        self._repeat = repeat
+        self._at = at
+        self._sampling = asyncio.create_task(self._sampled())
+        self._sampling.add_done_callback(_retrieve)
+
+    def cancel(self) -> None:
+        """Cancel the calls: the client has disconnected, or there is no answer to compare."""
+        self._sampling.cancel()
+
+    async def so_far(self, report: Report) -> SelfConsistency:
+        """Return the result if the samples are complete and quickly compared, else `pending`."""
+        if self._sampling.done():
+            try:
+                return await asyncio.wait_for(self.complete(report), _COMPARING_S)
+            except TimeoutError:
+                pass
+        return SelfConsistency("pending", len(self._at), self._at)
+
+    async def complete(self, report: Report) -> SelfConsistency:
+        """Return the comparison once the samples are complete. Raises nothing but cancellation."""
+        try:
+            samples = await asyncio.shield(self._sampling)
+            return await self._parts.workers.insist(self._compared, samples, report)
+        except Exception as error:  # noqa: BLE001 - no fault of sampling may reach an answer
+            sampling_log.warning("sampling.failed", grounding_id=report.id, error=type(error).__name__)
+            return SelfConsistency("failed", len(self._at), self._at, reasons=("error",))
+
+    def _compared(self, samples: Sequence[Repeated], report: Report) -> SelfConsistency:
+        texts = [sample.text for sample in samples if sample.text.strip()]
+        found = [
+            (choice.index, each)
+            for choice in report.choices
+            for each in compare_answers(
+                [judgement.claim for judgement in choice.judgements], texts, self._parts.policy, self._parts.judge
+            ).claims
+        ]
+        known = [each.variance for _, each in found if each.variance is not None]
+        return SelfConsistency(
+            status="complete" if texts else "failed",
+            asked=len(self._at),
+            temperatures=self._at,
+            answered=len(texts),
+            risk=sum(known) / len(known) if known else None,
+            claims=tuple(SampledClaim(index, each.claim.id, each.votes, each.variance) for index, each in found),
+            calls=len(samples),
+            prompt_tokens=sum(sample.prompt_tokens for sample in samples),
+            completion_tokens=sum(sample.completion_tokens for sample in samples),
+            reasons=tuple(dict.fromkeys(sample.reason for sample in samples if sample.reason))
+            if self._at
+            else ("not_allowed",),
+        )
+
+    async def _sampled(self) -> Sequence[Repeated]:
+        body = await self._repeat.body()
+        return await asyncio.gather(*(self._sample(body, temperature) for temperature in self._at))
+
+    async def _sample(self, body: Mapping[str, Any], temperature: float) -> Repeated:
+        repeated = self._repeat.request.dialect.again(body, temperature)
+        try:
+            async with asyncio.timeout(self._parts.settings.timeout), self._parts.at_once:
+                return await self._repeat.ask(repeated, "sample")
+        except TimeoutError:
+            return Repeated(reason="timeout")
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """Mark a failure as retrieved; it is raised again where the result is used."""
+    if not task.cancelled():
+        task.exception()
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionSettings:
+    """Correction of every answer that violates its schema (`enabled`), or of those whose requests ask for it.
+
+    `timeout` is in seconds.
+    """
+
+    enabled: bool = False
+    on_request: bool = True
+    timeout: float = 60.0
+
+
+class Corrector:
+    """Requests corrections of answers that violate their schema, a bounded number at a time."""
+
+    def __init__(
+        self, settings: CorrectionSettings, telemetry: Telemetry, schemas: SchemaProcess, workers: Workers
+    ) -> None:
+        self.settings = settings
+        self.telemetry = telemetry
+        self.schemas = schemas
+        self.workers = workers
+        self.at_once = asyncio.Semaphore(_CONCURRENT)
+
+    def begin(self, request: Request, route: Route, call: Call) -> CorrectionSession | None:
+        """Return the correction of the answer to a request sent as `call`; None if it is not wanted."""
+        is_requested = request.options.corrective_retry
+        if not (is_requested or self.settings.enabled):
+            return None
+        is_allowed = self.settings.enabled or self.settings.on_request
+        refusal = "not_allowed" if not is_allowed else "too_large" if len(call.body) > MAX_REPEATED else ""
+        return CorrectionSession(self, Repeat(self.telemetry, request, route, call), refusal)
+
+
+class CorrectionSession:
+    """The correction of one answer, which begins once its violations are known; a `refusal` is why there is none."""
+
+    def __init__(self, parts: Corrector, repeat: Repeat, refusal: str) -> None:
+        self._parts = parts
+        self._repeat = repeat
+        self._refusal = refusal
+
+    def due(self, report: Report, answer: AnswerSnapshot) -> Correction | None:
+        """Return the state of the correction before the model is asked; None if there is nothing to correct."""
+        if not report.violations:
+            return None
+        if self._refusal:
+            return Correction("failed", reason=self._refusal)
+        if len(_texts(answer)) != 1:
+            return Correction("failed", reason="several_choices")
+        return Correction("pending")
+
+    async def complete(self, report: Report, answer: AnswerSnapshot) -> Correction:
+        """Ask for the correction and validate it. Raises nothing but cancellation."""
+        try:
+            async with asyncio.timeout(self._parts.settings.timeout), self._parts.at_once:
+                found = await self._corrected(_texts(answer)[0], report.violations or ())
+            violations = None if found.reason else await self._violations(found.text)
+        except TimeoutError:
+            return Correction("failed", reason="timeout")
+        except Exception:  # noqa: BLE001 - no fault of a correction may reach a report
+            return Correction("failed", reason="error")
+        return Correction(
+            "failed" if found.reason else "complete",
+            found.text or None,
+            violations,
+            found.prompt_tokens,
+            found.completion_tokens,
+            found.reason,
+        )
+
+    async def _corrected(self, text: str, violations: Sequence[Violation]) -> Repeated:
+        dialect, message = self._repeat.request.dialect, _MESSAGE.format(violations=_listed(violations))
+        body = dialect.continued(await self._repeat.body(), text, message)
+        return await self._repeat.ask(body, "correction")
+
+    async def _violations(self, text: str) -> tuple[Violation, ...]:
+        ask = self._repeat.request.ask
+        found = await self._parts.workers.insist(_broken, text, ask.evidence_fields) if ask.evidence_fields else ()
+        if ask.json_schema is not None:
+            (result,) = await self._parts.schemas.validate([text], ask.json_schema, _VALIDATING_S)
+            found = (*found, *result.violations)
+        return tuple(dict.fromkeys(found))[:MAX_VIOLATIONS]
+
+
+def _texts(answer: AnswerSnapshot) -> list[str]:
+    return [choice.text for choice in answer.choices if choice.text]
+
+
+def _broken(text: str, fields: Sequence[str]) -> tuple[Violation, ...]:
+    try:
+        return read_evidence(json.loads(text), fields)[1]
+    except (ValueError, RecursionError):
+        return (NO_JSON,)
+
+
+def _listed(violations: Sequence[Violation]) -> str:
+    """Return violations as lines for a model, the first of them where there are many."""
+    lines = [
+        f"- {each.field or 'the answer'}{'' if each.index is None else f'[{each.index}]'}: "
+        f"expected {each.expected}, found {each.found}"
+        for each in violations[:_MAX_LISTED]
+    ]
+    more = len(violations) - _MAX_LISTED
+    return "\n".join([*lines, *([f"- and {more} more"] if more > 0 else [])])

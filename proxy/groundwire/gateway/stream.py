@@ -17,7 +17,7 @@ from groundwire.dialects.jsonbytes import dumps, loads_object, with_member
 from groundwire.dialects.request import Request
 from groundwire.errors import RequestError, UpstreamBroken
 from groundwire.gateway.bodies import parsed
-from groundwire.gateway.grounding import Grounding
+from groundwire.gateway.session import GroundingSession
 from groundwire.wire import Chunks
 
 Carrier = Literal["last_event", "extra_event", "comment", "none"]
@@ -39,15 +39,15 @@ class AnnotatedStream:
     stream: an error event, then the error itself, and a report with status `partial`.
     """
 
-    def __init__(self, request: Request, grounding: Grounding, decoder: Decoder, settings: StreamSettings) -> None:
+    def __init__(self, request: Request, session: GroundingSession, decoder: Decoder, settings: StreamSettings) -> None:
         self.answer = Answer(request.dialect, request.expected_choices)
         self._dialect = request.dialect
         self._framing = request.dialect.framing
         self._request = request
-        self._grounding = grounding
+        self._session = session
         self._decoder = decoder
         self._settings = settings
-        self._told = settings.carrier == "none" or request.options.detail == "none"
+        self._is_delivered = settings.carrier == "none" or request.options.detail == "none"
 
     async def events(self, chunks: Chunks) -> Chunks:
         """Yield the client's stream, in pieces that end where an event ends; to be primed.
@@ -61,24 +61,23 @@ class AnnotatedStream:
                 async for chunk in decoded:
                     async for piece in self._passed(split.feed(chunk)):
                         yield piece
-                    if not self._grounding.hears(self.answer):
+                    if not self._session.feed(self.answer):
                         async for piece in self._unread(split.rest(), decoded):
                             yield piece
                         return
-                    self._grounding.look_ahead(self.answer)
             async for piece in self._passed(split.rest()):
                 yield piece
-            self._grounding.conclude(self.answer, cut_short=self.answer.is_cut_short)
-            if self.answer.is_finished and not self._told:
+            self._session.conclude(self.answer, cut_short=self.answer.is_cut_short)
+            if self.answer.is_finished and not self._is_delivered:
                 yield await self._verdict()
         except (RequestError, ValueError) as error:
-            self._grounding.conclude(self.answer, cut_short=True)
+            self._session.conclude(self.answer, cut_short=True)
             fault = Fault(str(error), "upstream_error", None, "stream_broken")
             yield self._framing.event(dumps(self._dialect.failure(fault)))
             raise error if isinstance(error, RequestError) else UpstreamBroken(str(error)) from error
         except BaseException:  # the client has disconnected; a promised report is still completed
-            if not (self._told and self._grounding.is_concluding):
-                self._grounding.abandon()
+            if not (self._is_delivered and self._session.is_concluding):
+                self._session.abandon()
             raise
 
     async def _decoded(self, chunks: Chunks) -> Chunks:
@@ -91,11 +90,11 @@ class AnnotatedStream:
                 is_first = False
                 yield piece
 
-    async def _unread(self, begun: Iterable[Event], decoded: Chunks) -> Chunks:
+    async def _unread(self, split: Iterable[Event], decoded: Chunks) -> Chunks:
         """Yield the rest of a stream unread for lack of memory; its report, fetched by its id, has the reason."""
-        self._told = True
-        self._grounding.shed()
-        for event in begun:
+        self._is_delivered = True
+        self._session.shed()
+        for event in split:
             yield event.raw
         async for chunk in decoded:
             yield chunk
@@ -135,8 +134,8 @@ class AnnotatedStream:
     def _place(self, event: Event, body: Mapping[str, Any] | None) -> Literal["nowhere", "before", "on", "after"]:
         """Add an event to the answer, and return the place of the verdict relative to it."""
         if event.is_done:
-            self._grounding.conclude(self.answer, cut_short=self.answer.is_cut_short)
-            return "nowhere" if self._told else "before"
+            self._session.conclude(self.answer, cut_short=self.answer.is_cut_short)
+            return "nowhere" if self._is_delivered else "before"
         if body is None:
             return "nowhere"
         self.answer.add(body)
@@ -145,8 +144,8 @@ class AnnotatedStream:
         side = self._dialect.last(body, self._request.body)
         if side is None:
             return "nowhere"  # there is more to come, such as the usage
-        self._grounding.conclude(self.answer)
-        if self._told:
+        self._session.conclude(self.answer)
+        if self._is_delivered:
             return "nowhere"
         if self._carrier == "last_event":
             return "on" if event.raw.count(event.data or b"") == 1 else "nowhere"
@@ -160,8 +159,8 @@ class AnnotatedStream:
 
     async def _verdict(self, carrier: Event | None = None) -> bytes:
         """Return the bytes of the verdict: `carrier` with `grounding` in it, or a separate event or comment."""
-        annotation = await self._grounding.annotation(within=self._settings.tail_budget)
-        self._told = True
+        annotation = await self._session.annotation(self._settings.tail_budget)
+        self._is_delivered = True
         shown = annotation.shown or b"null"
         if carrier is not None and carrier.data is not None:
             return await parsed(carrier.data, partial(_carrying, carrier, shown, self._dialect.inside))

@@ -1,25 +1,41 @@
-"""Threads for CPU-bound work, to keep the event loop free, with admission control."""
+"""Threads for verification, bounded: exchanges beyond the limit pass unverified."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from groundwire.errors import Overload
+from groundwire.pipeline import IO, Need, Pause, Steps
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Workers:
-    """`threads` workers and room for `queue` jobs, running or waiting. Used from one event loop.
+@dataclass(frozen=True, slots=True)
+class _Done(Generic[T]):
+    """The result of a computation in steps."""
 
-    Jobs run in the context that they were given in, so that their lines in the log name its trace. `shed` counts those
-    that there was no room for.
+    value: T
+
+
+def _advance(steps: Steps[T], result: object) -> Need | _Done[T]:
+    """Run a computation, given the result of its last need, until its next need or its end."""
+    try:
+        return steps.send(result)
+    except StopIteration as end:
+        return _Done(end.value)
+
+
+class Workers:
+    """Threads for CPU-bound work, with a `queue` of jobs, running or waiting. Used from one event loop.
+
+    Jobs run in the context of their submission, so that their log events have its trace. `shed` counts rejected jobs.
     """
 
     def __init__(self, threads: int, queue: int) -> None:
@@ -39,12 +55,31 @@ class Workers:
         return await self.insist(job, *args, **kwargs)
 
     async def insist(self, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The result of a small `job` that concludes work already done, and for which there is always room."""
+        """Run a `job` that continues admitted work, even if the queue is full, and return its result."""
         loop = asyncio.get_running_loop()
         self._jobs += 1
         future = self._pool.submit(copy_context().run, partial(job, *args, **kwargs))
         future.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(self._leave))
         return await asyncio.wrap_future(future)
+
+    async def run_steps(
+        self, steps: Steps[T], perform: Callable[[IO], Awaitable[object]], *, is_admitted: bool = False
+    ) -> T:
+        """Run a computation, one job per step, and perform the I/O that it needs between them.
+
+        Raises Overload when the queue is full before the first step, unless the work is admitted already.
+        """
+        step = await (self.insist if is_admitted else self.run)(_advance, steps, None)
+        while not isinstance(step, _Done):
+            if not isinstance(step, Pause):
+                step = await self.insist(_advance, steps, await perform(step))
+            elif self.is_full:
+                self.shed += 1
+                step = await self.insist(_advance, steps, False)
+            else:
+                step = await self.run(_advance, steps, True)
+        result: T = step.value
+        return result
 
     @property
     def waiting(self) -> int:

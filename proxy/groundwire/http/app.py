@@ -28,7 +28,7 @@ from groundwire.dialects.messages import MESSAGES
 from groundwire.dialects.ollama import ollama_error
 from groundwire.dialects.request import Request as GroundedRequest
 from groundwire.errors import ConfigError, UnknownReview
-from groundwire.gateway.estimators import Asker
+from groundwire.gateway.models import Caller
 from groundwire.http.checks import check_routes
 from groundwire.http.clients import Clients
 from groundwire.http.endpoints import Endpoint, EndpointContext, Handler, MountedEndpoint, alive, fetch_report, ready
@@ -136,7 +136,7 @@ def _public_pages(
     completions = container.completions
 
     async def verify(check: AnswerCheck, request: GroundedRequest) -> bytes:
-        return await container.checks.answer(check, request, Asker.of("", ()))
+        return await container.checks.answer(check, request, Caller.of("", ()))
 
     services = Services(
         verify=verify,

@@ -21,7 +21,7 @@ from groundwire.dialects.jsonbytes import dumps
 from groundwire.errors import BadRequest
 from groundwire.gateway.bodies import parsed
 from groundwire.gateway.checks import Checks
-from groundwire.gateway.estimators import Asker
+from groundwire.gateway.models import Caller
 from groundwire.http.endpoints import Handler
 from groundwire.http.errors import JSON
 from groundwire.wire import Call, Reply
@@ -42,10 +42,10 @@ def check_routes(checks: Checks) -> tuple[tuple[str, str, Handler], ...]:
     )
 
 
-def _check_handler(shape: type[M], run: Callable[[M, Asker], Awaitable[Mapping[str, Any]]]) -> Handler:
+def _check_handler(shape: type[M], run: Callable[[M, Caller], Awaitable[Mapping[str, Any]]]) -> Handler:
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:
         check = await parsed(call.body, lambda: read_check(shape, call.body))
-        caller = Asker.of(getattr(check, "model", ""), call.headers)
+        caller = Caller.of(getattr(check, "model", ""), call.headers)
         return Reply(200, JSON, dumps(await run(check, caller)))
 
     return handle
@@ -56,17 +56,17 @@ def _answer(checks: Checks) -> Handler:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in call.headers}
         read = partial(read_answer_check, call.body, headers, call.tenant)
         check, request = await parsed(call.body, read)
-        return Reply(200, JSON, await checks.answer(check, request, Asker.of(check.model, call.headers), call))
+        return Reply(200, JSON, await checks.answer(check, request, Caller.of(check.model, call.headers), call))
 
     return handle
 
 
-def _tenant_check_handler(shape: type[M], run: Callable[[M, Asker, str], Awaitable[Mapping[str, Any]]]) -> Handler:
+def _tenant_check_handler(shape: type[M], run: Callable[[M, Caller, str], Awaitable[Mapping[str, Any]]]) -> Handler:
     """Return the handler of a check of which something is kept for the tenant."""
 
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:
         check = await parsed(call.body, lambda: read_check(shape, call.body))
-        caller = Asker.of(getattr(check, "model", ""), call.headers)
+        caller = Caller.of(getattr(check, "model", ""), call.headers)
         return Reply(200, JSON, dumps(await run(check, caller, call.tenant)))
 
     return handle
@@ -77,6 +77,6 @@ def _stored(checks: Checks) -> Handler:
         subject = parse_qs(call.target.partition("?")[2]).get("subject", [""])[0]
         if not subject:
             raise BadRequest("'subject' must be given: /v1/grounding/memory?subject=…", param="subject")
-        return Reply(200, JSON, dumps(await checks.kept(subject, call.tenant)))
+        return Reply(200, JSON, dumps(await checks.facts_about(subject, call.tenant)))
 
     return handle

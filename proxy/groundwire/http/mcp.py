@@ -27,7 +27,7 @@ from groundwire.dialects.request import read_object
 from groundwire.errors import BodyTooLarge, RequestError
 from groundwire.gateway.bodies import parsed
 from groundwire.gateway.checks import Checks
-from groundwire.gateway.estimators import Asker
+from groundwire.gateway.models import Caller
 from groundwire.http.exchange import TENANT
 
 PATH = "/mcp"
@@ -59,7 +59,7 @@ def mcp_server(checks: Checks) -> MCPServer:
         with _request_errors_as_tool_errors():
             body = dumps({"claim": claim, "evidence": evidence, "confidence": confidence})
             check = await parsed(body, lambda: read_check(ClaimCheck, body))
-            return dict(await checks.claim(check, Asker()))
+            return dict(await checks.claim(check, Caller()))
 
     @server.tool(annotations=_READS_ONLY)
     async def verify_claims(
@@ -72,7 +72,7 @@ def mcp_server(checks: Checks) -> MCPServer:
         body = dumps({"answer": text, "sources": [{"text": each} for each in context], "question": question})
         with _request_errors_as_tool_errors():
             check, request = await parsed(body, lambda: read_answer_check(body, {}, _tenant(call)))
-            report: dict[str, Any] = loads(await checks.answer(check, request, Asker()))
+            report: dict[str, Any] = loads(await checks.answer(check, request, Caller()))
             return report
 
     @server.tool(annotations=_READS_ONLY)
@@ -87,7 +87,7 @@ def mcp_server(checks: Checks) -> MCPServer:
         body = dumps({"steps": steps, "context": context, "answer": answer, "question": question})
         with _request_errors_as_tool_errors():
             check = await parsed(body, lambda: read_check(TraceCheck, body))
-            return dict(await checks.audit(check, Asker(), _tenant(call)))
+            return dict(await checks.audit(check, Caller(), _tenant(call)))
 
     return server
 

@@ -17,10 +17,10 @@ import structlog
 from groundwire.config import Settings
 from groundwire.container import build_container
 from groundwire.errors import ConfigError
-from groundwire.gateway.verify import policy_digest
 from groundwire.http.app import build_app
 from groundwire.http.process_state import ProcessState, traffic_limits
 from groundwire.http.serving import Serving
+from groundwire.pipeline import policy_digest
 
 log = structlog.get_logger("groundwire.config")
 

@@ -12,14 +12,16 @@ from exchanges import (
     ANSWER,
     FACTS,
     answered,
+    begin,
     choice,
     essence,
     exchange,
     grounding_in,
     house,
     labels,
+    reported,
     said,
-    verification,
+    service,
     whole,
 )
 from hypothesis import given, settings
@@ -28,9 +30,8 @@ from structlog.testing import capture_logs
 
 from groundwire.domain import Choice, Claim, Exchange, Message, Part, Source, Verdict
 from groundwire.evidence.index import Context
-from groundwire.gateway.verify import Examination, claim_key, policy_digest
 from groundwire.judge import VERIFIERS
-from groundwire.pipeline import Ask
+from groundwire.pipeline import claim_key, policy_digest
 from groundwire.policy import Policy, Thresholds
 from groundwire.report import Report
 from groundwire.scoring.aggregate import FLAGS
@@ -42,27 +43,18 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(asyncio.wait_for(work, 60))
 
 
-def begin(parts: Any, said: Exchange | None = None, policy: Policy = Policy(), ask: Ask = Ask()) -> Examination:
-    examination: Examination = parts.begin(lambda: said or exchange(), ask, policy)
-    return examination
-
-
-async def reported(examination: Examination, *choices: Choice, **options: Any) -> Report:
-    return await examination.report(choices or (choice(),), **options)
-
-
 def judged(
     parts: Any, *choices: Choice, said: Exchange | None = None, policy: Policy = Policy(), **options: Any
 ) -> Report:
     async def work() -> Report:
-        return await reported(begin(parts, said, policy), *choices, **options)
+        return await reported(begin(parts, (lambda: said) if said else None, policy), *choices, **options)
 
     report: Report = run(work())
     return report
 
 
 def test_an_answer_is_judged_against_its_request() -> None:
-    report = judged(verification())
+    report = judged(service())
     assert labels(report) == ["supported", "contradicted", "supported", "contradicted", "unsupported", "not_checked"]
     assert (report.status, report.verdict, report.score) == ("complete", "partially_grounded", 2 / 5)
     assert set(report.flags) <= set(FLAGS)
@@ -70,9 +62,9 @@ def test_an_answer_is_judged_against_its_request() -> None:
     assert report.id.startswith("gw-")
 
 
-def test_every_examination_has_an_id_of_its_own() -> None:
+def test_every_session_has_its_own_id() -> None:
     async def work() -> set[str]:
-        parts = verification()
+        parts = service()
         return {begin(parts).id for _ in range(50)}
 
     assert len(run(work())) == 50
@@ -86,7 +78,7 @@ def test_a_request_that_cannot_be_read_fails_the_report_and_nothing_else() -> No
         raise ValueError("the walrus factory")
 
     async def work() -> Report:
-        return await reported(verification().begin(load, Ask(), Policy()))
+        return await reported(begin(service(), load))
 
     with capture_logs() as logs:
         report = run(work())
@@ -94,7 +86,7 @@ def test_a_request_that_cannot_be_read_fails_the_report_and_nothing_else() -> No
     assert report.degraded == (("all", "error"),)
     assert report.flags == ("verifier_degraded",)
     assert "walrus" not in str(report)
-    assert [entry["event"] for entry in logs] == ["verification.failed"]
+    assert [entry["event"] for entry in logs] == ["verification.failed", "grounding.report"]
 
 
 @pytest.mark.parametrize("broken", ["quote", "numeric", "statement"])
@@ -103,7 +95,7 @@ def test_a_verifier_that_raises_has_not_checked_and_the_others_go_on(broken: str
         raise ZeroDivisionError("the walrus factory")
 
     verifiers = tuple((name, raises if name == broken else verify) for name, verify in VERIFIERS)
-    report = judged(verification(verifiers=verifiers), choice(ANSWER + " He said “the walrus has never flown at all”."))
+    report = judged(service(verifiers=verifiers), choice(ANSWER + " He said “the walrus has never flown at all”."))
     assert (broken, "error") in report.degraded
     assert "verifier_degraded" in report.flags
     assert "walrus factory" not in str(report)
@@ -122,7 +114,7 @@ def test_claims_after_the_time_limit_are_not_checked_and_the_rest_stands() -> No
         return said()(claim, context, policy)  # type: ignore[return-value]
 
     answer = choice(" ".join(f"The walrus number {at} lives in Oslo." for at in range(60)))
-    parts = verification(timeout=0.105, verifiers=[("statement", slow)], clock=lambda: now)
+    parts = service(timeout=0.105, verifiers=[("statement", slow)], clock=lambda: now)
     report = judged(parts, answer, policy=ONLY_STATEMENTS)
     assert labels(report) == ["supported"] * 11 + ["not_checked"] * 49
     late = report.choices[0].judgements[-1].verdict
@@ -144,9 +136,9 @@ def test_a_context_that_is_not_read_in_time_makes_no_claim_unsupported() -> None
     filler = "\n".join(f"The gardener number {at} planted roses." for at in range(2000))
     long = Exchange(sources=(Source("s", "source", f"The walrus lives in Oslo.\n{filler}\nThe seal lives in Rome."),))
     answer = choice("The walrus lives in Oslo. In Rome lives the seal. The tiger lives in Delhi.")
-    with_time = judged(verification(timeout=1e9, clock=clock), answer, said=long)
+    with_time = judged(service(timeout=1e9, clock=clock), answer, said=long)
     assert labels(with_time) == ["supported", "supported", "unsupported"]
-    without = judged(verification(timeout=2.5, clock=clock), answer, said=long)
+    without = judged(service(timeout=2.5, clock=clock), answer, said=long)
     assert labels(without) == ["supported", "not_checked", "not_checked"]
     assert without.coverage
     assert without.coverage.context_examined < 1
@@ -155,7 +147,7 @@ def test_a_context_that_is_not_read_in_time_makes_no_claim_unsupported() -> None
 
 def test_overload_before_anything_could_be_read_skips_the_check() -> None:
     async def work() -> Report:
-        parts, gate = verification(queue=1), threading.Event()
+        parts, gate = service(queue=1), threading.Event()
         busy = asyncio.create_task(parts.workers.run(gate.wait, 60))
         await asyncio.sleep(0)
         report = await reported(begin(parts))
@@ -171,13 +163,13 @@ def test_overload_before_anything_could_be_read_skips_the_check() -> None:
 
 def test_a_check_skipped_for_overload_is_freed_without_the_garbage_collector() -> None:
     async def work() -> list[object]:
-        parts, gate = verification(queue=1), threading.Event()
+        parts, gate = service(queue=1), threading.Event()
         busy = asyncio.create_task(parts.workers.run(gate.wait, 60))
         await asyncio.sleep(0)
-        examination = begin(parts)
-        assert (await reported(examination)).status == "skipped"
-        seen = weakref.ref(examination)
-        del examination
+        session = begin(parts)
+        assert (await reported(session)).status == "skipped"
+        seen = weakref.ref(session)
+        del session
         await asyncio.sleep(0)
         left = seen()
         gate.set()
@@ -192,7 +184,7 @@ def test_a_check_skipped_for_overload_is_freed_without_the_garbage_collector() -
 
 
 def test_overload_in_the_middle_leaves_claims_unchecked() -> None:
-    """The queue fills up while the first batch is judged."""
+    """The queue fills up while the first claims are judged."""
 
     async def work() -> Report:
         loop, gate, filled = asyncio.get_running_loop(), threading.Event(), threading.Event()
@@ -208,53 +200,53 @@ def test_overload_in_the_middle_leaves_claims_unchecked() -> None:
                 filled.wait(60)
             return said()(claim, context, policy)  # type: ignore[return-value]
 
-        parts = verification(queue=1, verifiers=[("statement", filling)])
-        examination = begin(parts, policy=ONLY_STATEMENTS)
-        await examination.look_ahead([])  # until its evidence is prepared, and the queue empty again
+        parts = service(queue=1, verifiers=[("statement", filling)])
+        session = begin(parts, policy=ONLY_STATEMENTS)
+        await session.look_ahead([])  # until its evidence is prepared, and the queue empty again
         loop.call_later(0.5, gate.set)
-        answer = choice(" ".join(f"The walrus number {at} lives in Oslo." for at in range(40)))
-        report = await reported(examination, answer)
+        answer = choice(" ".join(f"The walrus number {at} lives in Oslo." for at in range(100)))
+        report = await reported(session, answer)
         await asyncio.gather(*insisting)
         return report
 
     report = run(work())
-    assert labels(report) == ["supported"] * 16 + ["not_checked"] * 24
+    assert labels(report) == ["supported"] * 64 + ["not_checked"] * 36
     assert report.choices[0].judgements[-1].verdict.method == "overload"
     assert report.status == "partial"
     assert report.score == 1.0
 
 
 def test_nothing_to_check_against_is_skipped() -> None:
-    report = judged(verification(), said=Exchange())
+    report = judged(service(), said=Exchange())
     assert (report.status, report.verdict, report.score) == ("skipped", "not_checked", None)
 
 
 @pytest.mark.parametrize("cut_short", [False, True])
 def test_an_answer_that_broke_off_is_partial(cut_short: bool) -> None:
-    report = judged(verification(), choice(ANSWER, None), cut_short=cut_short)
+    report = judged(service(), choice(ANSWER, None), cut_short=cut_short)
     assert (report.status == "partial") is cut_short
 
 
 def test_an_answer_of_nothing_is_not_applicable() -> None:
-    report = judged(verification(), choice(""))
+    report = judged(service(), choice(""))
     assert (report.verdict, report.score, labels(report)) == ("not_applicable", None, [])
 
 
 def test_cancelling_ends_what_is_queued() -> None:
     async def work() -> int:
-        parts, gate = verification(), threading.Event()
+        parts, gate = service(), threading.Event()
         busy = asyncio.create_task(parts.workers.run(gate.wait, 60))
         await asyncio.sleep(0)
         loaded = []
-        examination = parts.begin(lambda: loaded.append(1) or exchange(), Ask(), Policy())  # type: ignore[func-returns-value]
+        session = begin(parts, lambda: loaded.append(1) or exchange())  # type: ignore[func-returns-value]
         await asyncio.sleep(0)
-        examination.cancel()
+        session.abandon()
         for _ in range(5):
             await asyncio.sleep(0)  # a cancellation reaches the queue by way of the loop
         gate.set()
         await busy
         with pytest.raises(asyncio.CancelledError):
-            await examination.report([choice()])
+            await reported(session)
         return len(loaded)
 
     assert run(work()) == 0
@@ -290,11 +282,11 @@ SENTENCES = st.lists(
 @given(SENTENCES, st.lists(st.floats(0, 1), max_size=4))
 def test_looking_ahead_changes_no_report(answer: str, cuts: list[float]) -> None:
     async def ahead() -> tuple[Report, Report]:
-        warmed, cold = verification(), verification()
-        examination = begin(warmed)
+        warmed, cold = service(), service()
+        session = begin(warmed)
         for cut in sorted(cuts):
-            await examination.look_ahead([choice(answer[: int(cut * len(answer))], None)])
-        reports = await reported(examination, choice(answer)), await reported(begin(cold), choice(answer))
+            await session.look_ahead([choice(answer[: int(cut * len(answer))], None)])
+        reports = await reported(session, choice(answer)), await reported(begin(cold), choice(answer))
         warmed.workers.close()
         cold.workers.close()
         return reports
@@ -311,11 +303,11 @@ def test_looking_ahead_leaves_little_for_the_end() -> None:
         return said()(claim, context, policy)  # type: ignore[return-value]
 
     async def work() -> None:
-        examination = begin(verification(verifiers=[("statement", noting)]), policy=ONLY_STATEMENTS)
-        await examination.look_ahead([choice(ANSWER[:200], None)])
+        session = begin(service(verifiers=[("statement", noting)]), policy=ONLY_STATEMENTS)
+        await session.look_ahead([choice(ANSWER[:200], None)])
         before = len(asked)
         assert before >= 4
-        report = await reported(examination)
+        report = await reported(session)
         assert sorted(asked) == sorted(set(asked))
         assert len(asked) == sum(label == "supported" for label in labels(report))
 
@@ -325,10 +317,10 @@ def test_looking_ahead_leaves_little_for_the_end() -> None:
 def test_a_verdict_that_looking_ahead_could_not_give_is_tried_again() -> None:
     async def work() -> None:
         clock = iter([0.0] * 4 + [100.0] * 100)
-        parts = verification(timeout=1, verifiers=[("statement", said())], clock=lambda: next(clock, 100.0))
-        examination = begin(parts, policy=ONLY_STATEMENTS)
-        await examination.look_ahead([choice(ANSWER, None)])
-        assert "not_checked" not in labels(await reported(examination))[:5]
+        parts = service(timeout=1, verifiers=[("statement", said())], clock=lambda: next(clock, 100.0))
+        session = begin(parts, policy=ONLY_STATEMENTS)
+        await session.look_ahead([choice(ANSWER, None)])
+        assert "not_checked" not in labels(await reported(session))[:5]
 
     run(work())
 
@@ -338,7 +330,7 @@ def test_a_verdict_that_looking_ahead_could_not_give_is_tried_again() -> None:
 
 def test_a_second_exchange_takes_its_verdicts_from_the_cache() -> None:
     async def work() -> tuple[Report, Report]:
-        parts = verification()
+        parts = service()
         return await reported(begin(parts)), await reported(begin(parts))
 
     first, second = run(work())
@@ -356,7 +348,7 @@ def test_two_exchanges_at_once_judge_each_claim_once() -> None:
         return said()(claim, context, policy)  # type: ignore[return-value]
 
     async def work() -> list[Report]:
-        parts = verification(threads=2, verifiers=[("statement", noting)])
+        parts = service(threads=2, verifiers=[("statement", noting)])
         return await asyncio.gather(*(reported(begin(parts, policy=ONLY_STATEMENTS)) for _ in range(3)))
 
     reports = run(work())
@@ -368,10 +360,10 @@ def test_citations_from_the_cache_stand_where_this_request_has_them() -> None:
     """The same evidence at another place of a message is cited from another place."""
 
     async def work() -> None:
-        parts = verification()
+        parts = service()
         for instruction in ("", "Please do answer very briefly now. ", "Use only the context below. "):
             message = instruction + FACTS
-            report = await reported(begin(parts, exchange(message)))
+            report = await reported(begin(parts, lambda message=message: exchange(message)))
             cited = [c for each in report.choices for j in each.judgements for c in j.verdict.citations]
             assert cited
             assert [message[citation.start : citation.end] for citation in cited] == [c.text for c in cited]
@@ -391,10 +383,10 @@ def test_a_source_of_another_name_is_another_source() -> None:
         return Exchange(sources=tuple(found))
 
     async def work() -> tuple[dict[str, Any], dict[str, Any]]:
-        parts, answer = verification(), choice("The sky is blue [7].")
-        await reported(begin(parts, labelled("7", "8")), answer)
-        second = await reported(begin(parts, labelled("3", "4")), answer)
-        fresh = await reported(begin(verification(), labelled("3", "4")), answer)
+        parts, answer = service(), choice("The sky is blue [7].")
+        await reported(begin(parts, lambda: labelled("7", "8")), answer)
+        second = await reported(begin(parts, lambda: labelled("3", "4")), answer)
+        fresh = await reported(begin(service(), lambda: labelled("3", "4")), answer)
         return essence(second), essence(fresh)
 
     second, fresh = run(work())
@@ -454,10 +446,10 @@ def test_nothing_that_runs_for_long_runs_on_the_event_loop() -> None:
         return exchange()
 
     async def work(choices: Sequence[Choice]) -> None:
-        parts = verification(verifiers=[("statement", noting)])
-        examination = parts.begin(load, Ask(), ONLY_STATEMENTS)
-        await examination.look_ahead(choices)
-        await examination.report(choices)
+        parts = service(verifiers=[("statement", noting)])
+        session = begin(parts, load, ONLY_STATEMENTS)
+        await session.look_ahead(choices)
+        await reported(session, *choices)
 
     run(work([choice()]))
     assert threads
@@ -468,7 +460,7 @@ def test_a_bare_number_is_read_with_the_question_of_its_request() -> None:
     text = "Revenue: 2019 was $1,496.5 million and 2018 was $1,202.9 million."
     asked = "What was the percentage change in revenue from 2018 to 2019?"
     messages = (Message(0, "system", (Part(text),)), Message(1, "user", (Part(asked),)))
-    assert judged(verification(), choice("24.41 percent"), said=Exchange(messages=messages)).verdict == "grounded"
+    assert judged(service(), choice("24.41 percent"), said=Exchange(messages=messages)).verdict == "grounded"
 
 
 def test_documents_come_back_with_the_names_of_the_prompt_and_reasons_use_them() -> None:
@@ -492,27 +484,3 @@ def test_documents_come_back_with_the_names_of_the_prompt_and_reasons_use_them()
     assert "leaflet.md" in first["reason"]
     assert "faq" in second["reason"]
     assert [each["citations"][0]["source"] for each in (first, second)] == ["m0.d1", "m0.d2"]
-
-
-@pytest.mark.parametrize("repeated", [False, True])
-def test_an_answer_takes_two_jobs_and_its_report_is_rendered_in_the_second(repeated: bool) -> None:
-    rendered: list[tuple[str, Report]] = []
-
-    def then(report: Report) -> None:
-        rendered.append((threading.current_thread().name, report))
-
-    async def work() -> tuple[Report, int]:
-        parts = verification()
-        if repeated:
-            await reported(begin(parts))
-        pool, jobs = parts.workers._pool, []
-        submit = pool.submit
-        pool.submit = lambda *given: jobs.append(given) or submit(*given)  # type: ignore[method-assign,func-returns-value]
-        return await reported(begin(parts), then=then), len(jobs)
-
-    report, jobs = run(work())
-    assert jobs == 2
-    assert report.cache.hits == (5 if repeated else 0)
-    [(thread, made)] = rendered
-    assert thread.startswith("groundwire-verify")
-    assert made is report

@@ -2,24 +2,57 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import structlog
+
 from groundwire.dialects.options import Options
 from groundwire.dialects.request import Request
 from groundwire.domain import Source
 from groundwire.features.consistency.compare import Earlier
-from groundwire.gateway.earlier import EarlierAnswers
+from groundwire.storage.history.exchange import Query
 
-if TYPE_CHECKING:  # the import loads SQLAlchemy, which is needed only with a database
+if TYPE_CHECKING:  # these imports load SQLAlchemy, which is needed only with a database
     from groundwire.backends.facts import FactsDatabase
     from groundwire.gateway.memory import Memory
+    from groundwire.storage.history.exchanges import Exchanges
+
+log = structlog.get_logger("groundwire.consistency")
+
+_HISTORY_TIMEOUT_S = 0.5  # the report waits for it, the answer does not
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class EarlierAnswers:
+    """Look up the newest `limit` answers about a subject in the history."""
+
+    exchanges: Exchanges
+    limit: int = 50
+
+    async def load(self, subject: str, tenant: str = "") -> tuple[Earlier, ...] | None:
+        """Return the earlier answers to a tenant, the newest first; none where their texts are not stored.
+
+        None when the history fails or takes too long. Raises nothing but cancellation.
+        """
+        try:
+            async with asyncio.timeout(_HISTORY_TIMEOUT_S):
+                page = await self.exchanges.page(Query(subject=subject, tenant=tenant), limit=self.limit)
+        except Exception as error:  # noqa: BLE001 - any error of a store
+            log.warning("consistency.no_history", error=type(error).__name__)
+            return None
+        return tuple(
+            Earlier(each.id, each.at, each.answer, each.asked or each.question or "")
+            for each in page.items
+            if each.answer
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalContext:
     """External context: evidence, earlier answers about the subject, and warnings about failures."""
 
     sources: tuple[Source, ...] = ()
@@ -27,12 +60,12 @@ class Recalled:
     earlier: tuple[Earlier, ...] = ()
 
 
-Recall = Callable[[], Awaitable[Recalled]]
+Load = Callable[[], Awaitable[ExternalContext]]
 """Load external context; raises nothing but cancellation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recaller:
+class ExternalContextLoader:
     """Load external context: facts of `memory` as evidence, values of the user's database from `facts`, and the earlier
     answers about a subject from `history`, which are read only if answers are compared (`comparing`).
     """
@@ -42,27 +75,27 @@ class Recaller:
     history: EarlierAnswers | None = None
     comparing: bool = True
 
-    def of(self, request: Request) -> Recall | None:
+    def loader(self, request: Request) -> Load | None:
         """Return the loader of a request's external context; None if there is nothing to load."""
         options = request.options
         wants_memory = self.memory is not None and options.memory and options.subject is not None
         wants_facts = self.facts is not None and options.facts is not None
         wants_history = self.comparing and self.history is not None and options.subject is not None
-        return partial(self._recall, options, request.tenant) if wants_memory or wants_facts or wants_history else None
+        return partial(self._load, options, request.tenant) if wants_memory or wants_facts or wants_history else None
 
-    async def _recall(self, options: Options, tenant: str) -> Recalled:
-        recalled = Recalled()
+    async def _load(self, options: Options, tenant: str) -> ExternalContext:
+        context = ExternalContext()
         if self.memory and options.memory and options.subject is not None:
-            recalled = Recalled(await self.memory.sources(options.subject, tenant))
+            context = ExternalContext(await self.memory.sources(options.subject, tenant))
         if self.facts and options.facts is not None:
             found = await self.facts.ask(options.facts, tenant)
             unknown = (f"facts: no template takes {name!r}" for name in found.unknown)
-            recalled = Recalled((*recalled.sources, *found.sources), (*map(str, found.shortfalls), *unknown))
+            context = ExternalContext((*context.sources, *found.sources), (*map(str, found.shortfalls), *unknown))
         if self.history and self.comparing and options.subject is not None:
-            earlier = await self.history.of(options.subject, tenant)
+            earlier = await self.history.load(options.subject, tenant)
             unread = () if earlier is not None else ("consistency: earlier answers could not be read",)
-            recalled = Recalled(recalled.sources, (*recalled.warnings, *unread), earlier or ())
-        return recalled
+            context = ExternalContext(context.sources, (*context.warnings, *unread), earlier or ())
+        return context
 
     def unmet(self, options: Options) -> Iterator[str]:
         """Yield warnings about context that a request asks for and that is not configured."""

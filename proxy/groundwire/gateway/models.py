@@ -1,0 +1,304 @@
+"""The models that verification queries: the judging language model, estimators of probabilities, and their limits."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+
+import structlog
+
+from groundwire.backends.budgets import Cited, budgets
+from groundwire.backends.estimator import Estimator, Limits, Meter
+from groundwire.backends.language import BlockingModel, LanguageJudge
+from groundwire.domain import Budget, Claim, Estimate, Judgement, Operation, Probability, Source, Unavailable
+from groundwire.evidence.index import Context
+from groundwire.features.information_budget.cascade import cited_evidence, is_undecided, joined
+from groundwire.gateway.workers import Workers
+from groundwire.judge import Judge
+from groundwire.policy import Policy
+from groundwire.report import StageUse
+from groundwire.scoring.budget import measure
+from groundwire.storage.cache import Cache, Further
+from groundwire.upstream.headers import KEYS
+from groundwire.verifiers.entailment.evidence import plain_text
+from groundwire.verifiers.entailment.model import NoModel, Opinion, Question, State
+from groundwire.wire import Headers
+
+log = structlog.get_logger("groundwire.verification")
+judge_log = structlog.get_logger("groundwire.judge")
+
+_CONCURRENT_CALLS = 8  # calls to model servers in flight, of all operations together
+_GRACE_S = 0.05  # for waiting for an estimate that another operation computes
+_CREDENTIALS = KEYS | {b"openai-organization", b"openai-project"}
+_WAITING, _WAITING_QUEUE = 8, 64
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The client on whose behalf a model is called: the model that it requests, and its credentials."""
+
+    model: str = ""
+    credentials: Headers = ()
+
+    @staticmethod
+    def of(model: str, headers: Headers) -> Caller:
+        """Return the caller of a request. An upstream with a configured key never receives the client's."""
+        return Caller(model, tuple(pair for pair in headers if pair[0] in _CREDENTIALS))
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """An estimator for one operation, and the identity of its model."""
+
+    estimator: Estimator
+    identity: str
+
+
+OpenBackend = Callable[[Caller, Limits, Meter], Backend]
+"""Prepare a backend for one operation. Raises UnknownModel when no upstream serves the caller's model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An estimator for one operation, and the meter of its cost."""
+
+    estimator: Estimator
+    meter: Meter
+
+
+@dataclass(frozen=True, slots=True)
+class Estimators:
+    """The backends by name, and the backend of each operation; a missing operation is off.
+
+    `timeout` is the time in seconds for all estimates of one operation.
+    """
+
+    backends: Mapping[str, OpenBackend]
+    operations: Mapping[Operation, str]
+    cache: Cache[Estimate]
+    batch_size: int
+    timeout: float
+    at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT_CALLS))
+
+    def is_on(self, operation: Operation) -> bool:
+        """Return whether this operation has a backend."""
+        return operation in self.operations
+
+    def open(self, operation: Operation, caller: Caller = Caller()) -> Opened:
+        """An estimator whose time begins now. Raises UnknownModel, and KeyError when the operation is off."""
+        limits = Limits(self.batch_size, self.at_once, asyncio.get_running_loop().time() + self.timeout)
+        meter = Meter()
+        backend = self.backends[self.operations[operation]](caller, limits, meter)
+        return Opened(CachedEstimator(backend, self.cache, limits.until), meter)
+
+
+def estimate_cache(
+    max_entries: int, ttl: float, further: Further[Estimate] | None = None, max_size: int = 64 * 2**20
+) -> Cache[Estimate]:
+    """Build a cache of estimates; only probabilities are stored, so that failures are retried."""
+    return Cache(max_entries, ttl, _is_known, _is_known, further=further, max_size=max_size)
+
+
+class CachedEstimator:
+    """An estimator that caches results and shares concurrent queries."""
+
+    def __init__(self, backend: Backend, cache: Cache[Estimate], until: float) -> None:
+        self._backend = backend
+        self._cache = cache
+        self._until = until
+
+    async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
+        """See `Estimator`."""
+        (estimate,) = await self.batch_estimate([claim], context)
+        return estimate
+
+    async def batch_estimate(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
+        """See `Estimator`."""
+        digest = await asyncio.to_thread(context_digest, context)
+        keys = [estimate_key(self._backend.identity, claim, digest) for claim in claims]
+
+        async def compute(places: Sequence[int]) -> Sequence[Estimate]:
+            return await self._backend.estimator.batch_estimate([claims[place] for place in places], context)
+
+        try:
+            async with asyncio.timeout_at(self._until + _GRACE_S):
+                found, _ = await self._cache.get(keys, compute)
+        except TimeoutError:
+            return [Unavailable("timeout")] * len(claims)
+        return found
+
+
+def context_digest(sources: Sequence[Source]) -> str:
+    """Return a digest of the sources as shown to a model."""
+    shown = [(source.id, source.title, source.sha256) for source in sources]
+    return blake2b(repr(shown).encode(), digest_size=16).hexdigest()
+
+
+def estimate_key(identity: str, claim: Claim, context: str) -> bytes:
+    """Return the exact key of an estimate: everything that its question and its model depend on."""
+    return blake2b(repr((identity, claim.text, claim.lead, context)).encode(), digest_size=16).digest()
+
+
+def _is_known(estimate: Estimate) -> bool:
+    return isinstance(estimate, Probability)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStage:
+    """The last stage of the cascade, for all exchanges."""
+
+    estimators: Estimators
+
+    def begin(self, policy: Policy, caller: Caller) -> ModelStageSession | None:
+        """Begin the stage of one exchange; None if no model is to be queried about answers."""
+        return (
+            ModelStageSession(self.estimators, policy, caller) if self.estimators.is_on("output_verification") else None
+        )
+
+
+class ModelStageSession:
+    """Judgements of the model on one answer. `used` is the cost so far."""
+
+    def __init__(self, estimators: Estimators, policy: Policy, caller: Caller) -> None:
+        self._estimators = estimators
+        self._policy = policy
+        self._caller = caller
+        self._meters: list[Meter] = []
+        self._ahead: asyncio.Task[Sequence[Judgement]] | None = None
+        self.used = StageUse("model", 0)
+
+    def look_ahead(self, judgements: Sequence[Judgement], context: Context) -> None:
+        """Query the model early about claims that will probably be part of the answer, so that little is left at its
+        end.
+
+        Not done if the model that answers is the backend: that would delay its answer.
+        """
+        if self._policy.model.backend != "self" and (self._ahead is None or self._ahead.done()):
+            self._ahead = asyncio.create_task(self.refine(judgements, context))
+
+    async def refine(self, judgements: Sequence[Judgement], context: Context) -> list[Judgement]:
+        """Return the judgements, with those on undecided claims refined by the model. Raises only cancellation."""
+        start = time.perf_counter()
+        places = [at for at, judgement in enumerate(judgements) if is_undecided(judgement, self._policy.model)]
+        measured = await self._measured([judgements[at] for at in places], context)
+        refined = list(judgements)
+        for at, budget in zip(places, measured, strict=True):
+            refined[at] = joined(judgements[at], budget, context, self._policy)
+        self._count(len(places), (time.perf_counter() - start) * 1000)
+        return refined
+
+    async def _measured(self, judgements: Sequence[Judgement], context: Context) -> list[Budget]:
+        if not judgements:
+            return []
+        claims = [_cited(each.claim, context) for each in judgements]
+        try:
+            opened = self._estimators.open("output_verification", self._caller)
+            self._meters.append(opened.meter)
+            threshold = self._policy.model.flag_threshold_bits
+            return await budgets(claims, context.sources, opened.estimator, threshold)
+        except Exception as error:  # noqa: BLE001 - earlier verdicts must not be lost
+            log.warning("model_stage.failed", error=type(error).__name__)
+            return [measure(Unavailable("error"))] * len(judgements)
+
+    def _count(self, claims: int, ms: float) -> None:
+        """Update the counts of this turn and of the total cost."""
+        self.used = replace(
+            self.used,
+            claims=claims,
+            calls=sum(meter.calls for meter in self._meters),
+            prompt_tokens=sum(meter.prompt_tokens for meter in self._meters),
+            completion_tokens=sum(meter.completion_tokens for meter in self._meters),
+            ms=self.used.ms + ms,
+        )
+
+    def cancel(self) -> None:
+        """Cancel pending queries."""
+        if self._ahead is not None:
+            self._ahead.cancel()
+
+
+def _cited(claim: Claim, context: Context) -> Cited:
+    """Return a claim without its citation marks, with the evidence that it cites."""
+    return Cited(replace(claim, text=plain_text(claim.text)), *cited_evidence(claim, context))
+
+
+class _RemoteModel(NoModel):
+    """The placeholder of a language model in a judge: it is ready, and a session queries it."""
+
+    state: State = "ready"
+
+
+OpenJudge = Callable[[Caller, Limits, Meter], LanguageJudge]
+"""Open the judge for one operation. Raises UnknownModel when no upstream serves its model."""
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageJudges:
+    """Opens the judge for each exchange; all of them share the limit of concurrent calls.
+
+    With `is_own` the answering model judges its answer. `waiting` are threads that wait for single claims.
+    """
+
+    open: OpenJudge
+    timeout: float
+    at_once: asyncio.Semaphore
+    batch_size: int
+    max_chars: int
+    is_own: bool = False
+    waiting: Workers = field(default_factory=lambda: Workers(_WAITING, _WAITING_QUEUE))
+
+    def begin(self, caller: Caller) -> LanguageJudgeSession:
+        """Return the judge of one exchange."""
+        return LanguageJudgeSession(self, caller)
+
+    def judge(self, fallback: Judge) -> Judge:
+        """Return the judge whose questions are sent by a separate session."""
+        return Judge(_RemoteModel(), max_chars=self.max_chars, fallback=fallback)
+
+    def blocking(self, fallback: Judge, caller: Caller) -> Judge:
+        """Return the judge for a thread of `waiting`, which waits while the event loop asks the model."""
+        loop, session = asyncio.get_running_loop(), self.begin(caller)
+        model = BlockingModel(lambda: session, lambda work: asyncio.run_coroutine_threadsafe(work, loop).result())
+        return Judge(model, max_chars=self.max_chars, fallback=fallback)
+
+
+class LanguageJudgeSession:
+    """The judge of one exchange. `meter` counts the calls and tokens so far, `claims` the questions."""
+
+    def __init__(self, parts: LanguageJudges, caller: Caller) -> None:
+        self.meter = Meter()
+        self.claims = 0
+        self._ms = 0.0
+        self._parts = parts
+        self._caller = caller
+
+    @property
+    def used(self) -> StageUse:
+        """The cost of the questions so far."""
+        tokens = self.meter.prompt_tokens, self.meter.completion_tokens
+        return StageUse("judge", self.claims, self.meter.calls, *tokens, ms=self._ms)
+
+    @property
+    def identity(self) -> str:
+        """The model that judges, where that depends on the exchange; else empty."""
+        return self._caller.model if self._parts.is_own else ""
+
+    async def judge(self, questions: Sequence[Question]) -> Sequence[Opinion]:
+        """Return the opinion on each question, in order. It raises nothing but cancellation."""
+        if not questions:
+            return []
+        if self._parts.is_own and not self._caller.model:
+            return [Unavailable("no_verdict")] * len(questions)  # no known model gave the answer
+        self.claims += len(questions)
+        start = asyncio.get_running_loop().time()
+        try:
+            limits = Limits(self._parts.batch_size, self._parts.at_once, start + self._parts.timeout)
+            return await self._parts.open(self._caller, limits, self.meter).judge(questions)
+        except Exception as error:  # noqa: BLE001 - the verdicts of other checks must not be lost
+            judge_log.warning("judge.failed", error=type(error).__name__)
+            return [Unavailable("error")] * len(questions)
+        finally:
+            self._ms += (asyncio.get_running_loop().time() - start) * 1000
