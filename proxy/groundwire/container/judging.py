@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from threading import Thread
 
 import httpx
-from cachetools import LRUCache
 
 from groundwire.backends.asking import Asking
 from groundwire.backends.estimator import Limits, Meter
 from groundwire.backends.judge_prompts import find_prompt_profile
 from groundwire.backends.language import ChatJudge, LanguageJudge, ServiceJudge
 from groundwire.backends.loading import load_judge
+from groundwire.bounded import LRUCache
 from groundwire.config import Settings
 from groundwire.container.site import Estate, Site
 from groundwire.container.upstreams import build_router

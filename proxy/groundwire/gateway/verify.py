@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
 
-import orjson
 import structlog
+from pydantic_core import to_json
 
 from groundwire.backends.schema_process import SchemaProcess
 from groundwire.claims.answer import is_bare_number
@@ -478,7 +478,7 @@ def _without_verdict(id_: str, status: Status, reason: str, warning: str, config
 @lru_cache(maxsize=64)
 def policy_digest(policy: Policy) -> str:
     """Return a digest of the settings that verdicts depend on: 16 hexadecimal digits."""
-    return blake2b(orjson.dumps(asdict(policy)), digest_size=8).hexdigest()
+    return blake2b(to_json(asdict(policy)), digest_size=8).hexdigest()
 
 
 def claim_key(claim: Claim, context: Context, config: str) -> bytes:

@@ -9,8 +9,7 @@ from hashlib import blake2b
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TypeVar
 
-from cachetools import TTLCache
-
+from groundwire.bounded import TTLCache
 from groundwire.errors import TooManyRequests
 
 FREE_ATTEMPTS = 5

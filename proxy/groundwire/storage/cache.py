@@ -13,8 +13,7 @@ from hashlib import blake2b
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
-from cachetools import TLRUCache
-
+from groundwire.bounded import TLRUCache
 from groundwire.report import CacheUse
 
 V = TypeVar("V")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cachetools import LRUCache
+from groundwire.bounded import LRUCache
 
 
 @dataclass(frozen=True, slots=True)

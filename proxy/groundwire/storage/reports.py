@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cachetools import LRUCache
+from groundwire.bounded import LRUCache
 
 _Kept = tuple[str, bytes]
 """A report and the tenant that it belongs to."""
