@@ -53,9 +53,9 @@ clean:                      ## removes what was set up and built
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.5'
 
 .venv/.ready: .venv/bin/uv pyproject.toml uv.lock
-	@$(BIN)/uv sync --quiet --frozen --inexact --no-dev
+	@$(BIN)/uv sync --quiet --frozen --inexact --no-dev --extra all
 	@touch $@
 
 .venv/.ready-dev: .venv/bin/uv pyproject.toml uv.lock
-	@$(BIN)/uv sync --quiet --frozen --inexact --extra hub --extra mcp
+	@$(BIN)/uv sync --quiet --frozen --inexact --extra all
 	@touch $@ .venv/.ready

@@ -12,6 +12,7 @@ from groundwire.backends.loading import judge_identity, start_judge
 from groundwire.config import Settings
 from groundwire.container.container import House
 from groundwire.container.deferred import build_later
+from groundwire.container.extras import check_extras
 from groundwire.container.judging import build_language_judges
 from groundwire.container.models import build_auditor, build_estimators, build_memory
 from groundwire.container.site import Estate, Site
@@ -60,10 +61,11 @@ def build_house(
 
     `before` holds the components to replace; reports, cached verdicts and other lasting parts are taken over from it.
 
-    Raises ConfigError when a secret is missing, or the entailment model in the settings is not available.
+    Raises ConfigError when an extra or a secret is missing, or the entailment model in the settings is not available.
 
     The other arguments replace parts that the settings would build, for tests and for embedding the proxy.
     """
+    check_extras(settings)
     estate = Estate(settings, before)
     telemetry = telemetry or estate.take(
         lambda old: old.telemetry, lambda: build_telemetry(settings.telemetry, environ, _named_models(settings))

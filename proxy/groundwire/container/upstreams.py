@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from groundwire.config import Upstream as UpstreamSettings
+from groundwire.container.extras import check_upstream_extras
 from groundwire.container.site import Site
 from groundwire.errors import ConfigError
 from groundwire.upstream.headers import ANTHROPIC_VERSION, AllowList, HeaderRules, bearer, x_api_key
@@ -18,7 +19,8 @@ from groundwire.upstream.upstream import Upstream
 
 
 def build_router(site: Site) -> Router:
-    """Build all model servers and the router. Raises ConfigError, naming every missing secret."""
+    """Build all model servers and the router. Raises ConfigError, naming every missing extra or secret."""
+    check_upstream_extras(site.settings)
     upstreams = site.settings.upstreams.items()
     if missing := [problem for name, each in upstreams for problem in _missing(name, each, site.environ)]:
         raise ConfigError(missing)

@@ -24,7 +24,8 @@ from groundwire.dialects.error import error_body, openai_error
 from groundwire.dialects.known import DIALECTS
 from groundwire.dialects.messages import MESSAGES
 from groundwire.dialects.ollama import ollama_error
-from groundwire.errors import ConfigError, UnknownReview
+from groundwire.errors import UnknownReview
+from groundwire.extras import require_extras
 from groundwire.http.checks import check_routes
 from groundwire.http.clients import Clients
 from groundwire.http.direct import DirectApp
@@ -169,10 +170,9 @@ def _agents(settings: Settings, house: House, edge: Edge) -> Agents | None:
     """The MCP server, where it is switched on. Raises ConfigError when its extra is not installed."""
     if not settings.mcp.enabled:
         return None
-    try:
-        from groundwire.http.mcp import check_call, mcp_server, mounted
-    except ImportError as error:
-        raise ConfigError(["mcp.enabled: it needs groundwire[mcp], which is not installed"]) from error
+    require_extras(("mcp.enabled", "mcp"))
+    from groundwire.http.mcp import check_call, mcp_server, mounted
+
     server, max_body = mcp_server(house.checks), min(settings.server.max_body, settings.mcp.max_body)
     routes = tuple(
         Route(
