@@ -161,7 +161,7 @@ def test_a_json_schema_that_cannot_be_validated_is_reported(tmp_path: Path) -> N
 def test_fuzzy_quotations_without_their_library_are_an_error_of_the_library(tmp_path: Path) -> None:
     code = (
         "from groundwire import QuotePolicy, check_quotes\n"
-        "text, source = 'He wrote \"the board approved the new budget\".', 'The board has approved a new budget today.'\n"
+        "text, source = 'He wrote \"the board approved the new budget\".', 'The board has approved a new budget.'\n"
         "try:\n    check_quotes(text, source, policy=QuotePolicy(fuzzy=True))\n"
         "except Exception as error:\n    print(type(error).__name__, error)"
     )
@@ -174,6 +174,15 @@ def test_every_extra_of_the_code_is_one_of_the_distribution_and_all_holds_every_
     assert set(EXTRAS) | {"all", "eval"} == set(extras)
     (together,) = extras["all"]
     assert set(re.findall(r"[\w-]+", together)) - {"groundwire"} == set(extras) - {"all"}
+
+
+def test_the_documentation_describes_every_extra() -> None:
+    page = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+    assert [extra for extra in PROJECT["optional-dependencies"] if f"| `{extra}` |" not in page] == []
+
+
+def test_the_changelog_has_the_version_of_the_distribution() -> None:
+    assert f"## [{PROJECT['version']}] - " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def test_the_base_has_at_most_ten_dependencies() -> None:

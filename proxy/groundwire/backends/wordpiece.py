@@ -6,10 +6,12 @@ that Unicode has added since version 8: the two know different ones. Special tok
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 _NORMALIZER = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "lowercase": True}
@@ -71,6 +73,16 @@ class WordPiece:
             found.append((self._vocabulary[prefix + word[start:end]], start, end))
             start = end
         return tuple(found)
+
+
+def reads(tokenizer: Path, layout: str | None) -> bool:
+    """Return whether `WordPiece` replaces the library for a tokenizer.json and a layout; False if it is no JSON."""
+    if layout != "claim_first_matched":
+        return False
+    try:
+        return is_wordpiece(json.loads(tokenizer.read_text(encoding="utf-8")))
+    except ValueError:
+        return False
 
 
 def is_wordpiece(described: Mapping[str, Any]) -> bool:
