@@ -99,6 +99,12 @@ def test_the_library_works_without_any_extra(tmp_path: Path) -> None:
     assert run(folder=tmp_path, code=WITHOUT + code).stdout == "grounded\n"
 
 
+def test_eval_measures_without_any_extra(tmp_path: Path) -> None:
+    done = run("eval", "--limit", "2", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "sample" in done.stdout
+
+
 NEEDS = {
     "upstreams: {claude: {dialect: litellm, litellm_model: anthropic/x, models: ['*']}}": (
         "upstreams.claude.dialect",

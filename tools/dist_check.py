@@ -50,6 +50,11 @@ assert proxy.NAME == "another", proxy
 assert report.degraded == (), report.degraded
 print("verify_claims:", report.verdict, "- groundwire is at", groundwire.__file__)
 """
+SCHEMA = """
+import asyncio
+from groundwire.backends.schema_process import SchemaProcess
+print(asyncio.run(SchemaProcess().validate(["{}"], {"type": "object"}, 20.0)))
+"""
 
 
 def main() -> int:
@@ -123,6 +128,7 @@ def behaviour_problems(folder: Path, python: Path) -> Iterator[str]:
     for what, command, cwd, status, expected in (
         ("version", [groundwire, "--version"], folder / "empty", 0, version()),
         ("library", [str(python), "-c", LIBRARY], folder / "empty", 0, "partially_grounded"),
+        ("schema", [str(python), "-c", SCHEMA], folder / "empty", 0, "it needs pip install 'groundwire[schema]'"),
         ("demo", [groundwire, "demo", "--pace", "0"], folder / "empty", 0, "contradicted"),
         ("missing extra", [groundwire, "config"], folder, 2, "store.url: it needs pip install 'groundwire[history]'"),
     ):
