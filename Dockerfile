@@ -3,10 +3,10 @@ FROM python:3.13-slim AS build
 RUN pip install --no-cache-dir 'uv>=0.5'
 WORKDIR /app
 ENV UV_LINK_MODE=copy UV_COMPILE_BYTECODE=1
-COPY pyproject.toml uv.lock README.md LICENSE ./
-RUN uv sync --frozen --no-dev --extra hub --no-install-project
+COPY pyproject.toml uv.lock README.md LICENSE NOTICE ./
+RUN uv sync --frozen --no-dev --extra all --no-install-project
 COPY proxy ./proxy
-RUN uv sync --frozen --no-dev --extra hub --no-editable
+RUN uv sync --frozen --no-dev --extra all --no-editable
 
 FROM python:3.13-slim
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin groundwire \

@@ -1,12 +1,13 @@
 # Everything a newcomer needs: `make demo` and `make test` set up what they use, in .venv, on first call.
 
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN || echo 2); echo $$((n > 7 ? 8 : n + 1)))
+VERSIONS ?= 3.11 3.12 3.13 3.14
 FAST := $(addprefix tests/,config dialects library training verification test_docs.py)
 
-.PHONY: demo serve test test-fast check clients client-suites coverage clean
+.PHONY: demo serve test test-fast check matrix dist-check clients client-suites coverage clean
 
 demo: .venv/.ready          ## three RAG requests through the proxy, answered by a bundled demo model server
 	@$(BIN)/groundwire demo
@@ -26,6 +27,19 @@ check: .venv/.ready-dev     ## style, types, import contracts, and plain languag
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/language.py --quiet
+
+matrix: .venv/.ready-dev    ## all tests on each of Python 3.11 to 3.14 that is installed; VERSIONS names others
+	@failed=; for version in $(VERSIONS); do \
+		if python$$version -c '' 2>/dev/null; then \
+			echo "Python $$version"; \
+			env=.bench/python$$version; \
+			UV_PROJECT_ENVIRONMENT=$$env $(BIN)/uv sync --quiet --frozen --extra all --python python$$version \
+				&& $$env/bin/python -m pytest -n $(WORKERS) --dist worksteal || failed="$$failed $$version"; \
+		else echo "Python $$version: not installed, left out"; fi; \
+	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
+
+dist-check: .venv/.ready-dev ## builds the distribution, installs it without extras, and checks content, commands and size
+	@$(BIN)/python tools/dist_check.py
 
 clients: .venv/.ready-dev   ## real SDKs, each directly and through the proxy; fetches them, those for Node where there is npm
 	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .bench/clients
@@ -53,9 +67,9 @@ clean:                      ## removes what was set up and built
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.5'
 
 .venv/.ready: .venv/bin/uv pyproject.toml uv.lock
-	@$(BIN)/uv sync --quiet --frozen --inexact --no-dev
+	@$(BIN)/uv sync --quiet --frozen --inexact --no-dev --extra all
 	@touch $@
 
 .venv/.ready-dev: .venv/bin/uv pyproject.toml uv.lock
-	@$(BIN)/uv sync --quiet --frozen --inexact --extra hub --extra mcp
+	@$(BIN)/uv sync --quiet --frozen --inexact --extra all
 	@touch $@ .venv/.ready

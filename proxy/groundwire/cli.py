@@ -65,7 +65,7 @@ def demo(
     pace: Annotated[float, typer.Option(help="Seconds between two words of the demo model.", min=0, max=1)] = 0.01,
     stay: Annotated[bool, typer.Option("--stay", help="Store the answers, and keep running for their review.")] = False,
 ) -> None:
-    """Demonstrate the proxy with a demo model server and three requests through the openai SDK."""
+    """Demonstrate the proxy with a demo model server and three requests."""
     from groundwire.demo.show import show
 
     raise typer.Exit(show(pace, stay=stay))
@@ -239,6 +239,9 @@ def calibrate(
 
 def _reviewed(folder: Path, settings: Any) -> Path:
     """Export the reviewed answers of the store as a file of labelled answers."""
+    from groundwire.extras import require_extras
+
+    require_extras(("calibrate --from-reviews", "history"))
     from groundwire.evaluation.reviewed import write_reviewed
 
     if settings.store.url is None:

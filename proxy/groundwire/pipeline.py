@@ -17,7 +17,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal, Protocol, TypeVar
 
-import orjson
+from pydantic_core import to_json
 
 from groundwire.claims.answer import Claims, find_claims, is_bare_number
 from groundwire.domain import Choice, Claim, Exchange, Judgement, Source
@@ -377,7 +377,7 @@ def verify(
 @lru_cache(maxsize=64)
 def policy_digest(policy: Policy) -> str:
     """Return a digest of the settings that verdicts depend on: 16 hexadecimal digits."""
-    return blake2b(orjson.dumps(asdict(policy)), digest_size=8).hexdigest()
+    return blake2b(to_json(asdict(policy)), digest_size=8).hexdigest()
 
 
 def claim_key(claim: Claim, context: Context, config: str) -> bytes:

@@ -71,17 +71,29 @@ def test_check_prints_nothing_but_the_report_where_the_model_fails(folder: Path)
     assert "judge.failed" in done.stderr
 
 
-@pytest.mark.parametrize("library", ["onnxruntime", "tokenizers", "numpy"])
+@pytest.mark.parametrize("library", ["onnxruntime", "numpy"])
 def test_a_missing_library_is_named_with_what_does_without_it(folder: Path, cross_encoder: Path, library: str):
     done = groundwire(folder, *CHECK, without=library, GROUNDWIRE_JUDGE__MODEL=str(cross_encoder))
     assert done.returncode == 2
     assert f"{library} is not installed; judge.by: off needs none" in done.stderr
 
 
+@pytest.mark.parametrize("command", [CHECK, ("serve", "--port", "0")])
+def test_the_tokenizers_of_other_models_need_the_extra_that_is_named(
+    folder: Path, cross_encoder: Path, command: tuple[str, ...]
+):
+    done = groundwire(folder, *command, without="tokenizers", GROUNDWIRE_JUDGE__MODEL=str(cross_encoder))
+    assert done.returncode == 2
+    assert "judge.model: it needs pip install 'groundwire[hub]'" in done.stderr
+
+
 def test_what_fetches_a_model_from_the_hub_is_named_where_it_is_missing(folder: Path):
     done = groundwire(folder, *CHECK, without="huggingface_hub", GROUNDWIRE_JUDGE__MODEL="nli-deberta-v3-small")
     assert done.returncode == 2
-    assert "judge.model: cross-encoder/nli-deberta-v3-small is on the hub; pip install 'groundwire[hub]'" in done.stderr
+    assert (
+        "judge.model: cross-encoder/nli-deberta-v3-small is on the hub: it needs pip install 'groundwire[hub]'"
+        in done.stderr
+    )
     assert "Traceback" not in done.stderr
 
 

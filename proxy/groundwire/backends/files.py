@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from groundwire.errors import ConfigError
+from groundwire.extras import require_extras
 
 NAMES = (
     "model.onnx",
@@ -74,11 +75,9 @@ def _on_hub(model: str, revision: str | None) -> Fetch:
     """
     if not _HUB_ID.fullmatch(model):
         raise ConfigError([f"judge.model: {model} is neither a folder nor a hub id such as owner/name"])
-    try:
-        from huggingface_hub import hf_hub_download
-        from huggingface_hub.errors import EntryNotFoundError
-    except ImportError as error:
-        raise ConfigError([f"judge.model: {model} is on the hub; pip install 'groundwire[hub]' fetches it"]) from error
+    require_extras((f"judge.model: {model} is on the hub", "hub"))
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError
 
     commit = revision
 

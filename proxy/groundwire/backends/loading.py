@@ -13,8 +13,10 @@ import structlog
 
 from groundwire.backends.files import Files, find_files
 from groundwire.backends.profiles import ModelSource, find_model
+from groundwire.backends.wordpiece import reads
 from groundwire.config import SHIPPED, JudgeSettings
 from groundwire.errors import ConfigError
+from groundwire.extras import require_extras
 from groundwire.judge import Judge
 from groundwire.verifiers.entailment.combination import Combination, read_combination
 from groundwire.verifiers.entailment.model import EntailmentModel, Opinion, Question, State
@@ -93,8 +95,14 @@ def judge_identity(settings: JudgeSettings) -> str:
 
 
 def _files(source: ModelSource) -> Files:
-    shipped = str(package_files("groundwire.backends").joinpath("shipped"))
-    return find_files(shipped if source.model == SHIPPED else source.model, source.revision, source.file)
+    """Find the files of a model. Raises ConfigError when one, or the library that reads them, is missing."""
+    if source.model == SHIPPED:
+        return find_files(str(package_files("groundwire.backends").joinpath("shipped")), None, source.file)
+    files = find_files(source.model, source.revision, source.file)
+    layout = source.layout or files.config.get("groundwire", {}).get("layout")
+    if not reads(files.tokenizer, layout):
+        require_extras(("judge.model", "hub"))
+    return files
 
 
 def _model(files: Files, source: ModelSource) -> EntailmentModel:

@@ -7,6 +7,7 @@ one for each token: the log-odds that it is wrong.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +19,13 @@ import numpy as np
 import onnxruntime
 import structlog
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
 from groundwire.backends.files import Files
 from groundwire.backends.labels import contradicting, supporting
-from groundwire.backends.pairs import LAYOUTS, Layout, Pair
+from groundwire.backends.pairs import LAYOUTS, Layout, Pair, claim_first_matched, evidence_first
+from groundwire.backends.wordpiece import WordPiece, is_wordpiece
 from groundwire.errors import ConfigError
+from groundwire.extras import require_extras
 from groundwire.verifiers.entailment.model import Entailment, Question, State
 
 log = structlog.get_logger("groundwire.judge")
@@ -65,7 +67,7 @@ class OnnxModel:
         try:
             own = files.config.get("groundwire", {})
             self._layout = _layout(format_.layout or own.get("layout", "evidence_first"))
-            self._tokenizer = load_tokenizer(files.tokenizer)
+            self._tokenizer = load_tokenizer(files.tokenizer, self._layout)
             self._session = _session(files.graph)
             self._length = _length(self._session)
             self._padding = int(files.config.get("pad_token_id") or 0)
@@ -77,6 +79,8 @@ class OnnxModel:
             labels = _labels(files.config, tried.shape[-1])
             self._supporting = sorted(supporting(labels, per_token=self._per_token, named=format_.supported_label))
             self._contradicting = sorted(contradicting(labels))
+        except ConfigError:
+            raise
         except Exception as error:  # both libraries raise arbitrary exceptions for invalid files
             raise ConfigError([f"judge.model: {files.folder} cannot be used: {_first_line(error)}"]) from error
 
@@ -117,8 +121,17 @@ class OnnxModel:
         return [each[:count] if rest and len(each) == count + rest else each for each in found]
 
 
-def load_tokenizer(path: Path) -> Tokenizer:
-    """Load a tokenizer that neither pads nor truncates, and reads special tokens in a text as text."""
+def load_tokenizer(path: Path, layout: Layout = evidence_first) -> Any:
+    """Load a tokenizer that neither pads nor truncates, and reads special tokens in a text as text.
+
+    Raises ConfigError when it needs the library `tokenizers`, which is not installed.
+    """
+    described = json.loads(path.read_text(encoding="utf-8"))
+    if layout is claim_first_matched and is_wordpiece(described):
+        return WordPiece(described)
+    require_extras(("judge.model", "hub"))
+    from tokenizers import Tokenizer
+
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_truncation()
     tokenizer.no_padding()

@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from tokenizers import Encoding, Tokenizer
-
+from groundwire.backends.wordpiece import Tokens, WordPiece
 from groundwire.text.words import Word, words
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
 
 Span = tuple[int, int]
 
@@ -40,7 +43,7 @@ class Pair:
     places: Sequence[Span | None]
 
 
-Layout = Callable[[Tokenizer, str, str, str, int], Pair]
+Layout = Callable[[Any, str, str, str, int], Pair]
 """Encode a claim, its lead and its evidence in a maximum number of tokens; the end of the evidence is cut off."""
 
 
@@ -74,7 +77,7 @@ def evidence_first_one_separator(tokenizer: Tokenizer, claim: str, lead: str, ev
     return Pair([pair.ids[at] for at in kept], [pair.types[at] for at in kept], [pair.places[at] for at in kept])
 
 
-def claim_first_matched(tokenizer: Tokenizer, claim: str, lead: str, evidence: str, limit: int) -> Pair:
+def claim_first_matched(tokenizer: Tokenizer | WordPiece, claim: str, lead: str, evidence: str, limit: int) -> Pair:
     """Return `[CLS] claim [SEP] lead [SEP] evidence [SEP]` with the token types of a matched pair."""
     begin, end = tokenizer.token_to_id("[CLS]") or 0, tokenizer.token_to_id("[SEP]") or 0
     first, second, third = (_encode(tokenizer, text) for text in (claim, lead, evidence))
@@ -98,7 +101,7 @@ LAYOUTS: dict[str, Layout] = {
 """Every layout by its name in a profile, or in a model's config.json under "groundwire"."""
 
 
-def _encode(tokenizer: Tokenizer, text: str) -> Encoding:
+def _encode(tokenizer: Tokenizer | WordPiece, text: str) -> Encoding | Tokens:
     return tokenizer.encode(readable(text), add_special_tokens=False)
 
 

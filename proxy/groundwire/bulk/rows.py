@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from groundwire.errors import GroundwireError
+from groundwire.extras import require_extras
 
 FORMATS = (".jsonl", ".csv", ".parquet")
 _BATCH = 256  # rows of a Parquet file that are read at once
@@ -70,11 +71,10 @@ def _parquet(path: Path) -> Iterator[Mapping[str, Any] | str]:
 
 
 def pyarrow_parquet() -> Any:
-    """Return the module `pyarrow.parquet`. Raises GroundwireError with the command that installs it."""
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise GroundwireError("Parquet needs pyarrow: pip install 'groundwire[bulk]'") from error
+    """Return the module `pyarrow.parquet`. Raises ConfigError with the command that installs it."""
+    require_extras(("Parquet", "bulk"))
+    import pyarrow.parquet
+
     return pyarrow.parquet
 
 

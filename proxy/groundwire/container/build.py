@@ -13,6 +13,7 @@ from groundwire.config import Settings
 from groundwire.container.container import Container
 from groundwire.container.context import BuildContext
 from groundwire.container.deferred import build_deferred
+from groundwire.container.extras import check_extras
 from groundwire.container.judging import build_language_judges
 from groundwire.container.models import build_auditor, build_estimators, build_memory
 from groundwire.container.resources import ProcessResources
@@ -53,11 +54,12 @@ def build_container(
 ) -> Container:
     """Build the components that `settings` describe; secrets come from `environ`.
 
-    `resources` are those of the running process, if there is one. Raises ConfigError when a secret is missing, or the
-    entailment model in the settings is not available.
+    `resources` are those of the running process, if there is one. Raises ConfigError when an extra or a secret is
+    missing, or the entailment model in the settings is not available.
 
     The other arguments replace parts that the settings would build, for tests and for embedding the proxy.
     """
+    check_extras(settings)
     resources = resources or ProcessResources(settings, environ, telemetry)
     telemetry, history = resources.telemetry, resources.history
     context = BuildContext(settings, environ, HttpxClient(transport) if transport else AiohttpClient(), telemetry)

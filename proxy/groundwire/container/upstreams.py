@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from groundwire.config import Upstream as UpstreamSettings
 from groundwire.config.upstreams import Retries as RetrySettings
 from groundwire.container.context import BuildContext
+from groundwire.container.extras import check_upstream_extras
 from groundwire.errors import ConfigError
 from groundwire.upstream.headers import ANTHROPIC_VERSION, AllowList, HeaderRules, bearer, x_api_key
 from groundwire.upstream.limits import LimitedUpstream, UpstreamLimits
@@ -19,7 +20,8 @@ from groundwire.upstream.upstream import Upstream
 
 
 def build_router(context: BuildContext) -> Router:
-    """Build all model servers and the router. Raises ConfigError, naming every missing secret."""
+    """Build all model servers and the router. Raises ConfigError, naming every missing extra or secret."""
+    check_upstream_extras(context.settings)
     upstreams = context.settings.upstreams.items()
     if missing := [problem for name, each in upstreams for problem in _missing(name, each, context.environ)]:
         raise ConfigError(missing)

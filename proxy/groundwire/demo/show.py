@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from http.client import HTTPConnection, HTTPResponse
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import urlsplit
 
-import openai
 import uvicorn
 from rich.console import Console
 from rich.rule import Rule
@@ -52,13 +54,12 @@ def show(pace: float, *, stay: bool = False) -> int:
         container = build_container(settings, environ, judge=load_judge(settings.judge.encoder))
         with serving(build_app(settings, container, environ)) as proxy_url:
             console.print(f"A demo model server (no model: canned answers) at {model_url}", style="dim")
-            console.print(f"Groundwire before it at {proxy_url}, and the openai SDK pointed there", style="dim")
-            client = openai.OpenAI(base_url=proxy_url, api_key="not-needed", max_retries=0)
+            console.print(f"Groundwire before it at {proxy_url}, and a client pointed there", style="dim")
             for number, scenario in enumerate(SCENARIOS, start=1):
                 console.print()
                 console.print(Rule(f"{number}. {scenario.title}", align="left"))
                 console.print(f"Look for: {scenario.look_for}.\n", style="dim", markup=False)
-                _ask(client, scenario, console)
+                _ask(proxy_url, scenario, console)
             if stay:
                 _stay(proxy_url.removesuffix("/v1"), key, console)
     return 0
@@ -76,25 +77,38 @@ def _stay(url: str, key: str, console: Console) -> None:
         threading.Event().wait()
 
 
-def _ask(client: openai.OpenAI, scenario: Scenario, console: Console) -> None:
-    messages: Any = scenario.messages
-    if not scenario.stream:
-        completion = client.chat.completions.create(model=MODEL, messages=messages)
-        console.print(view([completion.choices[0].message.content or ""], _grounding(completion)))
-        return
-    grounding: dict[str, Any] = {}
-    for chunk in client.chat.completions.create(model=MODEL, messages=messages, stream=True):
-        if chunk.choices:
-            console.out(chunk.choices[0].delta.content or "", end="", highlight=False)
-        grounding = _grounding(chunk) or grounding
+def _ask(url: str, scenario: Scenario, console: Console) -> None:
+    body = {"model": MODEL, "messages": scenario.messages, "stream": scenario.stream}
+    with _posted(f"{url}/chat/completions", body) as response:
+        if not scenario.stream:
+            completion = json.loads(response.read())
+            text = completion["choices"][0]["message"]["content"] or ""
+            console.print(view([text], completion.get("grounding") or {}))
+            return
+        grounding: dict[str, Any] = {}
+        for chunk in _chunks(response):
+            for choice in chunk["choices"]:
+                console.out(choice["delta"].get("content") or "", end="", highlight=False)
+            grounding = chunk.get("grounding") or grounding
     console.print("\n")
     console.print(view([], grounding))
 
 
-def _grounding(answer: Any) -> dict[str, Any]:
-    """Return the verification report, which SDKs keep as an extra field; empty if there is none."""
-    added = (answer.model_extra or {}).get("grounding")
-    return added if isinstance(added, dict) else {}
+@contextmanager
+def _posted(url: str, body: Mapping[str, Any]) -> Iterator[HTTPResponse]:
+    """Post a JSON body and yield the response."""
+    parts = urlsplit(url)
+    with closing(HTTPConnection(parts.netloc)) as connection:
+        connection.request("POST", parts.path, json.dumps(body), {"content-type": "application/json"})
+        yield connection.getresponse()
+
+
+def _chunks(response: HTTPResponse) -> Iterator[dict[str, Any]]:
+    """Yield the JSON events of a stream up to `[DONE]`."""
+    for line in response:
+        event = line.removeprefix(b"data:").strip()
+        if line.startswith(b"data:") and event != b"[DONE]":
+            yield json.loads(event)
 
 
 @contextmanager

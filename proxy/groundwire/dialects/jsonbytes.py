@@ -7,9 +7,9 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-import orjson
+from pydantic_core import PydanticSerializationError, to_json
 
-from groundwire.dialects.largejson import Member, members, parse_large
+from groundwire.dialects.largejson import Member, members, parse, parse_large
 
 # a text is light up to _LIGHT bytes, or up to _LIGHT_TEXT bytes with at most _LIGHT_VALUES commas and opening brackets
 _LIGHT, _LIGHT_TEXT, _LIGHT_VALUES = 2**12, 2**17, 2**12
@@ -19,13 +19,13 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]', re.DOTALL)
 
 
 def loads(raw: bytes | str) -> Any:
-    """Parse a JSON text in UTF-8, with the standard library if orjson rejects it (NaN, lone surrogates).
+    """Parse a JSON text in UTF-8, with the standard library if pydantic rejects it (NaN, lone surrogates).
 
     Raises ValueError when it is not JSON.
     """
     try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError:
+        return parse(raw)
+    except ValueError:
         try:
             return json.loads(raw if isinstance(raw, str) else raw.decode())  # given bytes, it would accept UTF-16 too
         except RecursionError as error:
@@ -52,8 +52,8 @@ def loads_object(raw: bytes, skipped: Collection[str] = ()) -> Any:
 def dumps(value: Any) -> bytes:
     """Return a value as compact UTF-8 JSON; lone surrogates are escaped."""
     try:
-        return orjson.dumps(value)
-    except (TypeError, orjson.JSONEncodeError):
+        return to_json(value, inf_nan_mode="null")
+    except PydanticSerializationError:
         return json.dumps(value, separators=(",", ":")).encode()
 
 

@@ -27,7 +27,8 @@ from groundwire.dialects.known import DIALECTS
 from groundwire.dialects.messages import MESSAGES
 from groundwire.dialects.ollama import ollama_error
 from groundwire.dialects.request import Request as GroundedRequest
-from groundwire.errors import ConfigError, UnknownReview
+from groundwire.errors import UnknownReview
+from groundwire.extras import require_extras
 from groundwire.gateway.models import Caller
 from groundwire.http.checks import check_routes
 from groundwire.http.clients import Clients
@@ -206,10 +207,9 @@ def _agents(settings: Settings, container: Container, context: EndpointContext) 
     """Build the MCP server, if enabled. Raises ConfigError when its extra is not installed."""
     if not settings.mcp.enabled:
         return None
-    try:
-        from groundwire.http.mcp import check_call, mcp_app, mcp_server
-    except ImportError as error:
-        raise ConfigError(["mcp.enabled: it needs groundwire[mcp], which is not installed"]) from error
+    require_extras(("mcp.enabled", "mcp"))
+    from groundwire.http.mcp import check_call, mcp_app, mcp_server
+
     server, max_body = mcp_server(container.checks), min(settings.server.max_body, settings.mcp.max_body)
     routes = tuple(
         Route(

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from groundwire.config import Server as ServerSettings
 from groundwire.config import Settings
 from groundwire.container import build_container
-from groundwire.errors import ConfigError
+from groundwire.extras import require_extras
 from groundwire.http.app import build_app
 from groundwire.http.connection import ConnectionLimits, connection_factory
 from groundwire.http.drain import Drain, Server
@@ -123,10 +123,9 @@ def run_mcp(settings: Settings) -> None:
 
 
 async def _serve_mcp(settings: Settings) -> None:
-    try:
-        from groundwire.http.mcp import mcp_server
-    except ImportError as error:
-        raise ConfigError(["the command needs groundwire[mcp], which is not installed"]) from error
+    require_extras(("groundwire mcp", "mcp"))
+    from groundwire.http.mcp import mcp_server
+
     container = build_container(settings)
     await container.start()
     try:

@@ -27,6 +27,7 @@ Row = tuple[str, int | None, str, str]
 
 HEADER = struct.Struct("!II")
 MAX_VIOLATIONS = 100
+_INSTALL = "pip install 'groundwire[schema]'"  # see `groundwire.extras`, which this process does not import
 MAX_MEMORY = 2**29
 
 _RULES_WITH_VALUE = frozenset(
@@ -99,7 +100,10 @@ def reason_of(error: UnusableSchema) -> str:
 
 @lru_cache(maxsize=32)
 def _compiled(schema: str) -> Any:
-    import jsonschema_rs
+    try:
+        import jsonschema_rs
+    except ImportError as error:
+        raise UnusableSchema(f"it needs {_INSTALL}") from error
 
     try:
         # formats are annotations in the current draft; treat them so in every draft
@@ -151,7 +155,8 @@ def _pointer(path: Sequence[str | int]) -> str:
 def serve(cpu_seconds: float) -> None:
     """Answer requests until the end of standard input. The process is killed if one takes more processor time."""
     _limit()
-    import jsonschema_rs  # noqa: F401 - the import must not count towards the time of a request
+    with suppress(ImportError):  # the first request reports it
+        import jsonschema_rs  # noqa: F401 - the import must not count towards the time of a request
 
     source, sink = sys.stdin.buffer, sys.stdout.buffer
 

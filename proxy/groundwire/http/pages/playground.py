@@ -16,6 +16,7 @@ from groundwire.dialects.error import openai_error
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.request import Request
 from groundwire.errors import RequestError
+from groundwire.extras import install_command, is_installed
 from groundwire.http.endpoints import Handler
 from groundwire.http.errors import error_reply
 from groundwire.http.pages.highlight import Segment, Span, cut
@@ -39,6 +40,13 @@ _EXAMPLE = {
     "question": "How did we do in 2023, and when does the board meet?",
     "answer": "Revenue was $4.2M in 2023. Profit rose to $900K. The board meets every month. Sales in Asia doubled.",
 }
+
+
+_NOT_INSTALLED = Reply(
+    501,
+    ((b"content-type", b"text/plain; charset=utf-8"),),
+    f"Groundwire is running; /readyz lists degraded parts. Its pages need: {install_command('pages')}\n".encode(),
+)
 
 
 class Admitted(Protocol):
@@ -99,6 +107,8 @@ class Playground:
 
     async def asset(self, _: Call, params: Mapping[str, str]) -> Reply:
         """Return a style sheet, script or picture."""
+        if not is_installed("pages"):
+            return _NOT_INSTALLED
         return self._rendering.asset(params["name"]) or Reply(404, ((b"content-type", b"text/plain"),), b"not found")
 
     async def home(self, call: Call, _: Mapping[str, str]) -> Reply:
@@ -164,6 +174,8 @@ class Playground:
 
     def _page(self, template: str, status: int, **values: Any) -> Reply:
         services = self._services
+        if not is_installed("pages"):
+            return _NOT_INSTALLED
         return self._rendering.page(
             template,
             status,

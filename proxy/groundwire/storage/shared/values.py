@@ -8,8 +8,8 @@ from hashlib import blake2b
 from importlib.metadata import version
 from typing import Any, Generic, TypeVar
 
-import orjson
 from pydantic import TypeAdapter
+from pydantic_core import to_json
 from redis.asyncio import Redis
 
 from groundwire.errors import StoreUnavailable
@@ -36,7 +36,7 @@ class SharedValues(Generic[V]):
         self._adapter: TypeAdapter[V] = TypeAdapter(shape)
         self._ttl = ttl
         self._now = now
-        schema = blake2b(orjson.dumps(self._adapter.json_schema()), digest_size=6).hexdigest()
+        schema = blake2b(to_json(self._adapter.json_schema()), digest_size=6).hexdigest()
         self._prefix = f"groundwire:{kind}:{version('groundwire')}-{schema}-{_FORMAT}:".encode()
 
     async def find(self, keys: Sequence[bytes]) -> Mapping[bytes, tuple[V, float, bytes]]:
@@ -72,8 +72,8 @@ class SharedValues(Generic[V]):
     def _written(self, value: V, owner: bytes) -> bytes | None:
         """Return Unix milliseconds, the owner, and the value as JSON; None if it cannot be encoded."""
         try:
-            raw = b"%d %b %b" % (self._now() * 1000, owner, orjson.dumps(value))
-        except TypeError:  # a lone surrogate in a text
+            raw = b"%d %b %b" % (self._now() * 1000, owner, to_json(value))
+        except ValueError:  # a lone surrogate in a text
             return None
         return raw if len(raw) <= _LARGEST else None
 

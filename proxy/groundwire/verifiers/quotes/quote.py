@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from groundwire.domain import Citation, Claim, Source, Verdict
 from groundwire.errors import EvidenceGroundingError
 from groundwire.evidence.index import Context, cite
+from groundwire.extras import require_extras
 from groundwire.policy import Policy, QuotePolicy
 from groundwire.report import QuoteCounts
 from groundwire.text.folding import Folded, fold
@@ -233,6 +234,7 @@ def _elides_negation(gap: str) -> bool:
 
 def _fuzzy(text: str, source: Source, context: Context, threshold: float) -> Citation | None:
     """Return the best near match of a quotation in one source, unless a number, unit, negation or name differs."""
+    require_extras(("quotes.mode: fuzzy", "fuzzy"))
     from rapidfuzz import fuzz  # 35 ms to import, for an option that is off by default
 
     needle, folded = fold(text).text.strip(_STYLE), context.folded(source)
