@@ -26,11 +26,11 @@ def test_the_demo_stays_until_its_flagged_answers_are_reviewed() -> None:
             line = demo.stdout.readline()
             assert line, said
             said += line
-        address, key = re.search(r"Open +(\S+)/\n", said), re.search(r"Key +(\S+)\n", said)
+        address, key = re.search(r"Open +(\S+)/reviews\n", said), re.search(r"Key +(\S+)\n", said)
         assert address
         assert key
         with httpx.Client(base_url=address[1], headers={"authorization": f"Bearer {key[1]}"}) as admin:
-            assert admin.get("/").headers["location"] == "/sign-in"
+            assert admin.get("/reviews").headers["location"].startswith("/sign-in")
             deadline = time.monotonic() + STORED_WITHIN_S
             reviews = []
             while not reviews:

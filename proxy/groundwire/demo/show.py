@@ -69,7 +69,7 @@ def _stay(url: str, key: str, console: Console) -> None:
     """Print the address of the review page, and wait until interrupted."""
     console.print()
     console.print(Rule("Review the flagged answers", align="left"))
-    console.print(f"Open    {url}/", highlight=False)
+    console.print(f"Open    {url}/reviews", highlight=False)
     console.print(f"Key     {key}", highlight=False)
     console.print("Press Ctrl+C to stop; what was stored is deleted then.", style="dim")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
