@@ -159,12 +159,7 @@ def explicit_sources(options: Options, documents: Any) -> tuple[Source, ...]:
 
     A document is a string or an object; Cohere's `data` and vLLM's `text`, `content` or `snippet` are understood.
     """
-    given = [
-        _source(f"source-{n}", "source", item.text, item.model_dump(include={"id", "title", "url", "metadata"}))
-        if isinstance(item, SourceIn)
-        else _source(f"source-{n}", "source", item, {})
-        for n, item in _counted(options.sources)
-    ]
+    given = [source_of(item, number) for number, item in _counted(options.sources)]
     for n, item in _counted(documents if isinstance(documents, list) else ()):
         if isinstance(item, str):
             given.append(_source(f"document-{n}", "document", item, {}))
@@ -176,6 +171,14 @@ def explicit_sources(options: Options, documents: Any) -> tuple[Source, ...]:
             if text is not None:
                 given.append(_source(f"document-{n}", "document", text, fields))
     return tuple(given)
+
+
+def source_of(given: str | SourceIn, number: int) -> Source:
+    """Return the source that a request gives explicitly, named after its number if it has no id."""
+    if isinstance(given, str):
+        return _source(f"source-{number}", "source", given, {})
+    fields = given.model_dump(include={"id", "title", "url", "metadata"})
+    return _source(f"source-{number}", "source", given.text, fields)
 
 
 _DEFAULT = Options()
