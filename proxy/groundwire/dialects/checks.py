@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field, JsonValue, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, FailFast, Field, JsonValue, ValidationError
 
 from groundwire.dialects.chat import CHAT
 from groundwire.dialects.jsonbytes import dumps
@@ -36,6 +36,10 @@ Assertion = Annotated[str, Field(min_length=1, max_length=_LONGEST)]
 Confidence = Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
 EvidenceList = Annotated[tuple[Evidence, ...], FailFast(), Field(strict=False)]
 
+# `evidence` and `context` are older names of `sources`
+_OR_EVIDENCE = AliasChoices("sources", "evidence")
+_OR_CONTEXT = AliasChoices("sources", "context")
+
 
 class Check(BaseModel):
     """Base of check requests. Unknown keys and values of a wrong type are rejected; the error names the key."""
@@ -44,40 +48,40 @@ class Check(BaseModel):
 
 
 class ClaimCheck(Check):
-    """One claim and its evidence. `confidence` is the probability that the claim must reach given the evidence."""
+    """One claim and its sources. `confidence` is the probability that the claim must reach given these."""
 
     claim: Assertion
-    evidence: EvidenceList
+    sources: Annotated[EvidenceList, Field(validation_alias=_OR_EVIDENCE)]
     confidence: Confidence | None = None
     model: str = ""
 
 
 class FactIn(Check):
-    """A fact and its evidence: `evidence`, and the shared evidence with the ids in `cites`.
+    """A fact and its evidence: its own `sources`, and the shared ones with the ids in `cites`.
 
-    If both are empty, it is all of the shared evidence.
+    If both are empty, it is all of the shared sources.
     """
 
     text: Assertion
     confidence: Confidence | None = None
-    evidence: EvidenceList = ()
+    sources: Annotated[EvidenceList, Field(validation_alias=_OR_EVIDENCE)] = ()
     cites: Annotated[tuple[str, ...], FailFast(), Field(strict=False)] = ()
 
 
 class MemoryCheck(Check):
-    """Facts for the memory of a subject, with shared evidence; without a subject they are judged but not stored."""
+    """Facts for the memory of a subject, with shared sources; without a subject they are judged but not stored."""
 
     facts: Annotated[tuple[FactIn, ...], FailFast(), Field(strict=False, min_length=1, max_length=100)]
     subject: Annotated[str, Field(min_length=1, max_length=500)] | None = None
-    evidence: EvidenceList = ()
+    sources: Annotated[EvidenceList, Field(validation_alias=_OR_EVIDENCE)] = ()
     model: str = ""
 
 
 class TraceCheck(Check):
-    """Reasoning steps, the evidence for them (`context`), and the answer that they should lead to."""
+    """Reasoning steps, the sources for them, and the answer that they should lead to."""
 
     steps: Annotated[tuple[Assertion, ...], FailFast(), Field(strict=False, min_length=1, max_length=200)]
-    context: EvidenceList = ()
+    sources: Annotated[EvidenceList, Field(validation_alias=_OR_CONTEXT)] = ()
     answer: Assertion | None = None
     question: Annotated[str, Field(max_length=_LONGEST)] = ""
     model: str = ""
@@ -237,7 +241,7 @@ def render_violations(violations: Sequence[Violation]) -> dict[str, Any]:
 
 
 def _validated(shape: type[M], body: Mapping[str, Any]) -> M:
-    if (unknown := next((key for key in body if key not in shape.model_fields), None)) is not None:
+    if (unknown := next((key for key in body if key not in _names(shape)), None)) is not None:
         raise _unknown(unknown)
     try:
         return shape.model_validate(body)
@@ -247,6 +251,16 @@ def _validated(shape: type[M], body: Mapping[str, Any]) -> M:
         if first["type"] == "extra_forbidden":
             raise _unknown(path) from error
         raise BadRequest(f"'{path}': {in_json_words(first['msg'])}", param=path) from error
+
+
+def _names(shape: type[Check]) -> set[str | int]:
+    """Return the keys that a body of this shape may have."""
+    aliases = (field.validation_alias for field in shape.model_fields.values())
+    return {*shape.model_fields, *(name for each in aliases if isinstance(each, AliasChoices) for name in _keys(each))}
+
+
+def _keys(alias: AliasChoices) -> Iterator[str | int]:
+    return (path[0] for path in alias.convert_to_aliases())
 
 
 def _unknown(path: str) -> BadRequest:

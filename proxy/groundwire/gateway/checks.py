@@ -71,7 +71,7 @@ class Checks:
     async def claim(self, check: ClaimCheck, asker: Asker) -> Mapping[str, Any]:
         """Verify one claim and render it as in a report, with its budget."""
         proof = self.prover.open("output_verification", asker, self.timeout)
-        sources, targets = sources_of(check.evidence), targets_of(check.confidence)
+        sources, targets = sources_of(check.sources), targets_of(check.confidence)
         return render_claim(await proof.prove(assertion(check.claim), sources, targets))
 
     async def answer(self, check: AnswerCheck, request: Request, asker: Asker, call: Call | None = None) -> bytes:
@@ -206,12 +206,12 @@ def _whole(check: AnswerCheck) -> Answer:
 
 
 def _offered(check: MemoryCheck) -> list[Offered]:
-    shared = {source.id: source for source in sources_of(check.evidence)}
+    shared = {source.id: source for source in sources_of(check.sources)}
     return [_one_offered(fact, shared) for fact in check.facts]
 
 
 def _one_offered(fact: FactIn, shared: Mapping[str, Source]) -> Offered:
-    own = sources_of(fact.evidence)
+    own = sources_of(fact.sources)
     unknown = tuple(id_ for id_ in fact.cites if id_ not in shared)
     cited: Sequence[Source] = [shared[id_] for id_ in fact.cites if id_ in shared]
     all_shared = () if own or fact.cites else tuple(shared.values())
@@ -219,7 +219,7 @@ def _one_offered(fact: FactIn, shared: Mapping[str, Source]) -> Offered:
 
 
 def _trace(check: TraceCheck) -> Trace:
-    return Trace(check.steps, sources_of(check.context), check.answer, check.question)
+    return Trace(check.steps, sources_of(check.sources), check.answer, check.question)
 
 
 def _again(shape: type[C], job: CheckJob) -> C:
