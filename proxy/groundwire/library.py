@@ -14,7 +14,7 @@ import json
 import time
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from groundwire.backends.estimator import Estimator
@@ -48,7 +48,8 @@ from groundwire.features.trace import Audit, AuditedStep
 from groundwire.judge import Judge
 from groundwire.pipeline import Ask, verify
 from groundwire.policy import NumericPolicy, Policy, QuotePolicy
-from groundwire.report import Report
+from groundwire.rendering import render_claim, to_json
+from groundwire.report import NumericCounts, Report
 from groundwire.scoring.budget import TARGETS
 from groundwire.verifiers.numbers import numeric
 from groundwire.verifiers.quotes import quote
@@ -80,6 +81,15 @@ class ClaimResult:
     target: float
     reason: str
     citations: tuple[Citation, ...] = ()
+    judgement: Judgement = field(kw_only=True, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the claim in the wire format, as it is in a report."""
+        return render_claim(self.judgement)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the claim in the wire format, as JSON text."""
+        return to_json(self.to_dict(), indent)
 
 
 @renamed(evidence="sources")
@@ -299,6 +309,22 @@ class NumericResult:
         """The claims whose numbers were checked and are not supported."""
         return tuple(claim for claim, verdict in self.judged if verdict.label in ("unsupported", "contradicted"))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts in the wire format, as in the member `numeric` of a report."""
+        counts = NumericCounts(
+            self.total_claims,
+            self.verified_claims,
+            self.unverified_claims,
+            self.confidence_adjustment,
+            sum(verdict.extracted for _, verdict in self.judged if verdict.label == "not_checked"),
+            tuple((0, claim.id, number) for claim, verdict in self.judged for number in verdict.numbers),
+        )
+        return counts.to_dict()
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the counts in the wire format, as JSON text."""
+        return to_json(self.to_dict(), indent)
+
 
 @renamed(text="answer", context="sources")
 def check_numbers(answer: str, sources: Sources, *, policy: NumericPolicy = NumericPolicy()) -> NumericResult:
@@ -373,6 +399,7 @@ def _result(judgement: Judgement) -> ClaimResult:
         budget.target,
         verdict.reason,
         verdict.citations,
+        judgement=judgement,
     )
 
 

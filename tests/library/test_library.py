@@ -22,6 +22,7 @@ from groundwire import (
     check_numbers,
     check_quotes,
     find_claims,
+    library,
     verify_claims,
 )
 from groundwire.domain import FlaggedNumber
@@ -35,6 +36,38 @@ SOURCE = 'Revenue came to $4,187,332 in 2023. "We sold more turbines in Spain th
 def test_every_public_name_is_there(name: str) -> None:
     assert getattr(groundwire, name).__name__ == name
     assert name in dir(groundwire)
+
+
+def test_everything_that_the_library_defines_is_public() -> None:
+    public = {name: value for name, value in vars(library).items() if callable(value) and not name.startswith("_")}
+    defined = {name for name, value in public.items() if getattr(value, "__module__", "") == library.__name__}
+    assert defined - {"T"} <= set(groundwire.__all__)
+
+
+def test_every_result_has_the_wire_format_of_the_endpoints() -> None:
+    answer = 'Revenue was $5.2M in 2023. "We sold more turbines in Spain", it says.'
+    budget = {"p0", "p1", "required_bits", "observed_bits", "budget_gap", "status", "target", "resolution"}
+    claim = groundwire.verify_claim("Revenue was $5.2M in 2023.", SOURCE)
+    assert (claim.to_dict()["label"], claim.to_dict()["text"]) == (claim.label, claim.claim)
+    assert budget <= claim.to_dict()["budget"].keys()
+    audit = groundwire.audit_trace(["Revenue was $4.2M."], SOURCE, "$4.2M")
+    assert audit.to_dict()["counts"] == {"ENTAILED": 1, "CONTRADICTED": 0, "NOT_IN_CONTEXT": 0, "UNVERIFIABLE": 0}
+    assert audit.to_dict()["post_hoc"]["status"] == "derived"
+    quotes = check_quotes(answer, SOURCE)
+    assert quotes.to_dict()["quotes"] == {"extracted": 1, "validated": 1, "rejected": 0, "rejected_by_field": {}}
+    numbers = check_numbers(answer, SOURCE)
+    assert numbers.to_dict()["flagged"] == [
+        {"choice": 0, "id": "c1", "text": "$5.2M", "type": "currency", "value": 5_200_000.0}
+    ]
+    assert numbers.to_dict() == verify_claims(answer, SOURCE).to_dict()["numeric"]
+    for result in (claim, audit, quotes, numbers, verify_claims(answer, SOURCE)):
+        assert json.loads(result.to_json(indent=2)) == result.to_dict()
+
+
+@pytest.mark.parametrize("text", ["“Ünïcode” 🙂", "a lone \ud800 surrogate"])
+def test_json_of_any_text_can_be_encoded_and_read_back(text: str) -> None:
+    report = verify_claims(text, text)
+    assert json.loads(report.to_json().encode()) == report.to_dict()
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

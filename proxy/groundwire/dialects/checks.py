@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, TypeVar
@@ -20,13 +19,11 @@ from groundwire.dialects.options import (
     in_json_words,
     path_of,
 )
-from groundwire.dialects.report import render_budget, render_claim
 from groundwire.dialects.request import Request, read_object, read_request
 from groundwire.domain import Claim, Source
 from groundwire.errors import BadRequest
-from groundwire.features.trace import Audit, AuditedStep
+from groundwire.rendering import render_found
 from groundwire.report import Violation
-from groundwire.verifiers.quotes.quote import QuoteResult
 
 M = TypeVar("M", bound="Check")
 
@@ -128,8 +125,8 @@ def read_answer_check(raw: bytes, headers: Mapping[str, str], tenant: str = "") 
     body = _read(raw)
     own = {key: value for key, value in body.items() if key in AnswerCheck.model_fields}
     check = _validated(AnswerCheck, own)
-    asked = {key: value for key, value in body.items() if key not in own}
-    request: dict[str, Any] = {"messages": list(check.messages), "grounding": asked}
+    options = {key: value for key, value in body.items() if key not in own}
+    request: dict[str, Any] = {"messages": list(check.messages), "grounding": options}
     request |= {"model": check.model} if check.model else {}
     request |= {} if check.documents is None else {"documents": check.documents}
     try:
@@ -166,77 +163,12 @@ def sources_of(evidence: Sequence[Evidence]) -> tuple[Source, ...]:
 
 def render_claims(claims: Sequence[Claim]) -> dict[str, Any]:
     """Render claims without verdicts."""
-    return {"offset_unit": "codepoint", "claims": [_found(claim) for claim in claims]}
-
-
-def _found(claim: Claim) -> dict[str, Any]:
-    optional = {"pointer": claim.pointer, "skip_reason": claim.skip_reason}
-    return {
-        "id": claim.id,
-        "text": claim.text,
-        "start": claim.start,
-        "end": claim.end,
-        "kind": claim.kind,
-        "cited": list(claim.cited),
-        "stated_confidence": round(claim.stated_confidence, 4),
-        **{key: value for key, value in optional.items() if value is not None},
-    }
-
-
-def render_audit(audit: Audit) -> dict[str, Any]:
-    """Render an audited trace."""
-    counts = Counter(step.status for step in audit.steps)
-    post_hoc = audit.post_hoc
-    return {
-        "sound": audit.is_sound,
-        "counts": {status: counts[status] for status in ("ENTAILED", "CONTRADICTED", "NOT_IN_CONTEXT", "UNVERIFIABLE")},
-        "steps": [_step(step) for step in audit.steps],
-        **(
-            {}
-            if post_hoc is None
-            else {"post_hoc": {"status": post_hoc.status, "derived": post_hoc.derived, "reason": post_hoc.reason}}
-        ),
-    }
-
-
-def _step(step: AuditedStep) -> dict[str, Any]:
-    claim, verdict = step.judgement.claim, step.judgement.verdict
-    return {
-        "id": claim.id,
-        "text": claim.text,
-        "status": step.status,
-        "reason": verdict.reason,
-        "citations": render_claim(step.judgement)["citations"],
-        **({} if step.budget is None else {"budget": render_budget(step.budget)}),
-    }
-
-
-def render_quotes(result: QuoteResult) -> dict[str, Any]:
-    """Render the quotations of a JSON answer: those accepted, by field, and counts."""
-    counts = result.counts
-    return {
-        "accepted": {name: list(quotes) for name, quotes in result.accepted.items()},
-        "quotes": {
-            "extracted": counts.extracted,
-            "validated": counts.validated,
-            "rejected": counts.rejected,
-            "rejected_by_field": dict(counts.rejected_by_field),
-        },
-        "schema": {"violations": []},
-    }
+    return {"offset_unit": "codepoint", "claims": [render_found(claim) for claim in claims]}
 
 
 def render_violations(violations: Sequence[Violation]) -> dict[str, Any]:
     """Render the violations of a JSON answer whose evidence does not have the declared shape."""
-    listed = [
-        {
-            "field": each.field,
-            **({} if each.index is None else {"index": each.index}),
-            "expected": each.expected,
-            "found": each.found,
-        }
-        for each in violations
-    ]
+    listed = [each.to_dict() for each in violations]
     return {"accepted": {}, "schema": {"violations": listed}}
 
 

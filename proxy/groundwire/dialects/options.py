@@ -190,15 +190,15 @@ _URL_KEYS = ("url", "link", "href", "source")
 def _source(default_id: str, kind: Literal["source", "document"], text: str, fields: Mapping[str, Any]) -> Source:
     """Build a source, named by its fields or by their `metadata`, the convention of LangChain and LlamaIndex."""
     metadata = fields.get("metadata")
-    told = (
+    named = (
         {**metadata, **{key: each for key, each in fields.items() if each is not None}}
         if isinstance(metadata, dict)
         else fields
     )
     number = default_id.rpartition("-")[2]
-    id_, title = _string(fields.get("id")), _string(told.get("title"))
-    label = next((found for key in _LABEL_KEYS if (found := _string(told.get(key)))), title)
-    url = next((found for key in _URL_KEYS if is_url(found := _string(told.get(key)))), None)
+    id_, title = _string(fields.get("id")), _string(named.get("title"))
+    label = next((found for key in _LABEL_KEYS if (found := _string(named.get(key)))), title)
+    url = next((found for key in _URL_KEYS if is_url(found := _string(named.get(key)))), None)
     labels = tuple(dict.fromkeys(each for each in (id_, number, title, label) if each))
     return Source(id=id_ or default_id, kind=kind, text=text, title=title, labels=labels, label=label, url=url)
 

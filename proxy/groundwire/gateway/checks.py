@@ -19,9 +19,7 @@ from groundwire.dialects.checks import (
     TextCheck,
     TraceCheck,
     read_check,
-    render_audit,
     render_claims,
-    render_quotes,
     render_violations,
     sources_of,
 )
@@ -119,7 +117,7 @@ class Checks:
         found = check_quotes(quotes, Context(sources_of(check.sources)), policy, max_search=MAX_SEARCH)
         if found.unchecked:
             raise BadRequest("'answer': it has too many quotations to look up in so much text", param="answer")
-        return render_quotes(found)
+        return found.to_dict()
 
     async def remember(self, check: MemoryCheck, asker: Asker, tenant: str = "") -> Mapping[str, Any]:
         """Decide which facts pass the gate, and store them. Raises BadRequest if the gate is off."""
@@ -162,7 +160,7 @@ class Checks:
         audit = await self.auditor.audit(_trace(check), asker)
         job = CheckJob("trace", check.model_dump(mode="json"), tenant, origin=self._grounder.telemetry.origin())
         judgements = [step.judgement for step in audit.steps]
-        return await deferred(render_audit(audit), judgements, job, self._grounder.later)
+        return await deferred(audit.to_dict(), judgements, job, self._grounder.later)
 
     async def finish(self, id_: str, payload: bytes, within: float) -> bytes:
         """Do a check that was left for later, `within` so many seconds; return its result as JSON. A job calls this.
@@ -173,7 +171,7 @@ class Checks:
         self._grounder.telemetry.goes_back_to(job.origin)
         if job.kind == "trace":
             audit = await replace(self.auditor, timeout=within).audit(_trace(_again(TraceCheck, job)), _asker(job))
-            found, judgements = render_audit(audit), [step.judgement for step in audit.steps]
+            found, judgements = audit.to_dict(), [step.judgement for step in audit.steps]
         else:
             check = _again(MemoryCheck, job)
             answered = await self._memory.prove(_offered(check), _asker(job), within)
