@@ -6,7 +6,7 @@ The wire format is the same in bodies, streams and stored reports.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from groundwire.domain import (
     AnswerVerdict,
@@ -20,7 +20,9 @@ from groundwire.domain import (
     Status,
 )
 from groundwire.rendering import Utf16, render_claim, render_parts, render_source, rounded, to_json
-from groundwire.report_schema import GroundingReport
+
+if TYPE_CHECKING:
+    from groundwire.report_schema import GroundingReport  # which imports pydantic
 
 VERSION = 1
 
@@ -396,7 +398,7 @@ class Report:
         members up to `warnings`.
         """
         optional = {} if self._is_open else self._findings(units)
-        return cast(GroundingReport, self._head(units) | optional)
+        return cast("GroundingReport", self._head(units) | optional)
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the report in the wire format, as JSON text."""

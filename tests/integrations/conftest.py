@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")
+os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")
 sys.path.append(str(Path(__file__).parents[1] / "edge"))
 
 from proxies import Proxy, serving

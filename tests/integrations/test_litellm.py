@@ -66,6 +66,7 @@ def test_a_response_without_text_is_left_alone(guardrail: GroundingGuardrail) ->
 @pytest.fixture(scope="module")
 def _logged() -> Iterator[list[tuple[Report, Any]]]:
     found: list[tuple[Report, Any]] = []
+    litellm.success_callback, litellm._async_success_callback = [], []
     litellm.callbacks = [GroundingLogger(lambda report, call: found.append((report, call)))]
     yield found
     litellm.callbacks = []

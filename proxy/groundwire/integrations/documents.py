@@ -36,9 +36,14 @@ def text_of(answer: Any) -> str:
 
 
 def explain(report: Report) -> str:
-    """Return the verdict and every claim that is not supported, with the reason and the closest evidence."""
-    shown = "not checked" if report.score is None else f"{report.score:.0%} of the checked claims are supported"
-    lines = [f"{report.verdict.replace('_', ' ')}: {shown}", *report.warnings]
+    """Return the verdict and every claim that is not supported, with the reason and the closest evidence.
+
+    If no claim was checked, return the warnings, too.
+    """
+    verdict = report.verdict.replace("_", " ")
+    if report.score is None:
+        return "\n  ".join([f"{verdict}: no claim was checked", *report.warnings])
+    lines = [f"{verdict}: {report.score:.0%} of the checked claims are supported"]
     names = {source.id: source.name for source in report.sources}
     for choice in report.choices:
         for judgement in choice.judgements:
