@@ -21,8 +21,6 @@ from groundwire.backends.estimator import Estimator
 from groundwire.backends.measuring import TargetOf, measured
 from groundwire.claims.answer import find_claims as _find_claims
 from groundwire.deprecation import renamed
-from groundwire.dialects.chat import CHAT
-from groundwire.dialects.options import SourceIn, source_of
 from groundwire.domain import (
     Budget,
     BudgetStatus,
@@ -421,7 +419,11 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _exchange(sources: Sources, messages: Sequence[Mapping[str, Any]]) -> Exchange:
-    return Exchange(CHAT.messages({"messages": list(messages)}), _context(sources).sources if messages else ())
+    if not messages:
+        return Exchange()
+    from groundwire.dialects.chat import CHAT
+
+    return Exchange(CHAT.messages({"messages": list(messages)}), _context(sources).sources)
 
 
 def _context(sources: Sources) -> Context:
@@ -435,4 +437,6 @@ def _source(number: int, given: str | Source | Mapping[str, Any]) -> Source:
         return given
     if isinstance(given, str):
         return Source(f"source-{number}", "source", given, labels=(str(number),))
+    from groundwire.dialects.options import SourceIn, source_of
+
     return source_of(SourceIn.model_validate(given), number)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from proxies import Proxy
 
 PAGE = (Path(__file__).parents[2] / "docs/integrations.md").read_text(encoding="utf-8")
 GIVEN, *EXAMPLES = re.findall(r"^```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
-LIBRARIES = ("openai", "langchain_openai", "llama_index", "litellm", "haystack", "dspy", "deepeval")
 
 
 def title(example: str) -> str:
@@ -22,12 +20,14 @@ def title(example: str) -> str:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=title)
 def test_an_example_prints_what_it_promises(example: str, proxy: Proxy) -> None:
-    for name in LIBRARIES:
-        if re.search(rf"\b{name.removesuffix('_openai')}\b", example) and find_spec(name) is None:
-            pytest.skip(f"{name} is not installed")
     shown: list[str] = []
     names: dict[str, Any] = {"print": lambda *values: shown.extend(map(str, values))}
-    exec(GIVEN + example.replace("http://127.0.0.1:8080/v1", proxy.base_url), names)
+    try:
+        exec(GIVEN + example.replace("http://127.0.0.1:8080/v1", proxy.base_url), names)
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("groundwire"):
+            raise
+        pytest.skip(f"{error.name} is not installed")
     promised = re.findall(r"print\(.*\)  # (.*)$", example, re.MULTILINE)
     assert " ".join(shown).split() == " ".join(promised).split()
     if callable(test := names.get("test_answer")):
