@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from groundwire.policy import Policy as Policy
     from groundwire.policy import QuotePolicy as QuotePolicy
     from groundwire.report import Report as Report
+    from groundwire.report_schema import GroundingReport as GroundingReport
+    from groundwire.verifiers.quotes.quote import QuoteResult as QuoteResult
 
 _HOMES = {
     "groundwire.errors": ("EvidenceGroundingError", "EvidenceSchemaError", "GroundwireError"),
@@ -60,6 +62,8 @@ _HOMES = {
     "groundwire.domain": ("Claim", "Source"),
     "groundwire.policy": ("NumericPolicy", "Policy", "QuotePolicy"),
     "groundwire.report": ("Report",),
+    "groundwire.report_schema": ("GroundingReport",),
+    "groundwire.verifiers.quotes.quote": ("QuoteResult",),
     "groundwire.features.trace": ("Audit",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -14,6 +14,24 @@ SourceKind = Literal["source", "document", "tool", "system", "user", "facts"]
 Role = Literal["system", "user", "assistant", "tool"]
 Match = Literal["exact", "fuzzy", "numeric", "semantic", "inference", "sql", "model"]
 ClaimKind = Literal["statement", "numeric", "quote", "table_row", "field", "heading", "code"]
+Flag = Literal[
+    "unsupported_claims",
+    "contradicted_claims",
+    "numeric_mismatch",
+    "misattributed",
+    "quote_not_found",
+    "quotes_all_rejected",
+    "evidence_schema_violation",
+    "unknown_citation",
+    "budget_gap",
+    "inconsistent_with_history",
+    "low_confidence",
+    "high_risk",
+    "context_truncated",
+    "answer_truncated",
+    "verifier_degraded",
+]
+ConfidenceLevel = Literal["very_low", "low", "medium", "high", "very_high"]
 Status = Literal["complete", "partial", "pending", "deferred", "skipped", "failed"]
 AnswerVerdict = Literal["grounded", "partially_grounded", "ungrounded", "not_applicable", "not_checked"]
 Operation = Literal["output_verification", "memory_gate", "trace_auditing"]

@@ -1,6 +1,7 @@
 """The checks of the proxy as functions on text.
 
-A context is a text, a `Source`, or several of either. Nothing here uses the network unless an `Estimator` is given; the
+Sources are a text, a `Source`, a mapping with the members of a source in a request (`text`, `id`, `title`, `url`,
+`metadata`), or several of these. Nothing here uses the network unless an `Estimator` is given; the
 functions that accept one have async twins, and also work in a REPL with a running event loop. `judge` decides the
 claims that no exact check does: by default with the shipped entailment model, which is loaded at the first call;
 `Judge()` compares words and needs no model.
@@ -13,18 +14,20 @@ import json
 import time
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from groundwire.backends.estimator import Estimator
 from groundwire.backends.measuring import TargetOf, measured
 from groundwire.claims.answer import find_claims as _find_claims
+from groundwire.deprecation import renamed
 from groundwire.domain import (
     Budget,
     BudgetStatus,
     Choice,
     Citation,
     Claim,
+    Exchange,
     FlaggedNumber,
     Judgement,
     Label,
@@ -32,6 +35,8 @@ from groundwire.domain import (
     Verdict,
 )
 from groundwire.errors import EvidenceSchemaError
+from groundwire.evidence.gathering import gather
+from groundwire.evidence.gathering import question as asked
 from groundwire.evidence.index import Context
 from groundwire.features import trace
 from groundwire.features.information_budget.cascade import joined
@@ -41,7 +46,8 @@ from groundwire.features.trace import Audit, AuditedStep
 from groundwire.judge import Judge
 from groundwire.pipeline import Ask, verify
 from groundwire.policy import NumericPolicy, Policy, QuotePolicy
-from groundwire.report import Report
+from groundwire.rendering import render_claim, to_json
+from groundwire.report import NumericCounts, Report
 from groundwire.scoring.budget import TARGETS
 from groundwire.verifiers.numbers import numeric
 from groundwire.verifiers.quotes import quote
@@ -51,7 +57,7 @@ from groundwire.verifiers.schema import read_evidence
 
 T = TypeVar("T")
 
-Evidence = str | Source | Iterable[str | Source]
+Sources = str | Source | Mapping[str, Any] | Iterable[str | Source | Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,31 +79,42 @@ class ClaimResult:
     target: float
     reason: str
     citations: tuple[Citation, ...] = ()
+    judgement: Judgement = field(kw_only=True, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the claim in the wire format, as it is in a report."""
+        return render_claim(self.judgement)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the claim in the wire format, as JSON text."""
+        return to_json(self.to_dict(), indent)
 
 
+@renamed(evidence="sources")
 def verify_claim(
     claim: str,
-    evidence: Evidence,
+    sources: Sources,
     confidence: float | None = None,
     *,
     policy: Policy = Policy(),
     estimator: Estimator | None = None,
     judge: Judge | None = None,
 ) -> ClaimResult:
-    """Verify one claim against evidence and measure its information budget.
+    """Verify one claim against sources and measure its information budget.
 
     `confidence` (0–1) is the probability that the evidence has to reach. An `estimator` is consulted in addition to the
     embedded verifier. Raises ValueError when the confidence is out of range.
     """
     if estimator is not None:
-        return _run(verify_claim_async(claim, evidence, confidence, policy=policy, estimator=estimator, judge=judge))
+        return _run(verify_claim_async(claim, sources, confidence, policy=policy, estimator=estimator, judge=judge))
     target = _target(confidence)("verifier")
-    return _result(prove(assertion(claim), _context(evidence).sources, policy, _loaded(judge), target))
+    return _result(prove(assertion(claim), _context(sources).sources, policy, _loaded(judge), target))
 
 
+@renamed(evidence="sources")
 async def verify_claim_async(
     claim: str,
-    evidence: Evidence,
+    sources: Sources,
     confidence: float | None = None,
     *,
     policy: Policy = Policy(),
@@ -105,13 +122,14 @@ async def verify_claim_async(
     judge: Judge | None = None,
 ) -> ClaimResult:
     """The async twin of `verify_claim`."""
-    sources = _context(evidence).sources
-    return _result(await _proved(assertion(claim), sources, policy, estimator, _target(confidence), judge))
+    given = _context(sources).sources
+    return _result(await _proved(assertion(claim), given, policy, estimator, _target(confidence), judge))
 
 
+@renamed(context="sources")
 def audit_trace(
     steps: Iterable[str],
-    context: Evidence = (),
+    sources: Sources = (),
     answer: str | None = None,
     question: str = "",
     *,
@@ -119,23 +137,24 @@ def audit_trace(
     estimator: Estimator | None = None,
     judge: Judge | None = None,
 ) -> Audit:
-    """Audit each step of a reasoning, given the context and the entailed steps before it; and check whether the answer
+    """Audit each step of a reasoning, given the sources and the entailed steps before it; and check whether the answer
     follows from the steps alone.
     """
     if estimator is not None:
         return _run(
-            audit_trace_async(steps, context, answer, question, policy=policy, estimator=estimator, judge=judge)
+            audit_trace_async(steps, sources, answer, question, policy=policy, estimator=estimator, judge=judge)
         )
     claims = trace.steps_of(list(steps))
-    audited = trace.audit_by_words(claims, _context(context).sources, policy, _loaded(judge))
+    audited = trace.audit_by_words(claims, _context(sources).sources, policy, _loaded(judge))
     if answer is None:
         return Audit(audited)
     return Audit(audited, trace.derive_by_words(answer, question, claims, policy, _loaded(judge)))
 
 
+@renamed(context="sources")
 async def audit_trace_async(
     steps: Iterable[str],
-    context: Evidence = (),
+    sources: Sources = (),
     answer: str | None = None,
     question: str = "",
     *,
@@ -144,10 +163,10 @@ async def audit_trace_async(
     judge: Judge | None = None,
 ) -> Audit:
     """The async twin of `audit_trace`."""
-    claims, sources = trace.steps_of(list(steps)), _context(context).sources
+    claims, given = trace.steps_of(list(steps)), _context(sources).sources
     found: list[AuditedStep] = []
     for step in claims:
-        premises = trace.premises(sources, found)
+        premises = trace.premises(given, found)
         found.append(trace.audited(await _proved(step, premises, policy, estimator, TARGETS.__getitem__, judge)))
     if answer is None:
         return Audit(tuple(found))
@@ -155,10 +174,12 @@ async def audit_trace_async(
     return Audit(tuple(found), post_hoc)
 
 
+@renamed(text="answer", context="sources")
 async def verify_claims_async(
-    text: str,
-    context: Evidence,
+    answer: str,
+    sources: Sources = (),
     *,
+    messages: Sequence[Mapping[str, Any]] = (),
     policy: Policy = Policy(),
     question: str = "",
     evidence_fields: Sequence[str] = (),
@@ -168,8 +189,9 @@ async def verify_claims_async(
     """The async twin of `verify_claims`, run in a thread."""
     return await asyncio.to_thread(
         verify_claims,
-        text,
-        context,
+        answer,
+        sources,
+        messages=messages,
         policy=policy,
         question=question,
         evidence_fields=evidence_fields,
@@ -178,26 +200,30 @@ async def verify_claims_async(
     )
 
 
+@renamed(text="answer", context="sources")
 def verify_claims(
-    text: str,
-    context: Evidence,
+    answer: str,
+    sources: Sources = (),
     *,
+    messages: Sequence[Mapping[str, Any]] = (),
     policy: Policy = Policy(),
     question: str = "",
     evidence_fields: Sequence[str] = (),
     json_schema: Mapping[str, Any] | None = None,
     judge: Judge | None = None,
 ) -> Report:
-    """Verify an answer and report which of its claims the context supports, contradicts or does not mention.
+    """Verify an answer and report which of its claims the sources support, contradict or do not mention.
 
-    The report is the one of the proxy, with the budget of every claim. An answer that is a bare number is read with the
-    `question`. `evidence_fields` name fields of a JSON answer that hold quotations; violations of their shape, or of
-    `json_schema`, are part of the report, never exceptions.
+    The report is the one of the proxy, with the budget of every claim. `messages` are those of the chat request that
+    the answer is for; they are evidence as they are for the proxy. An answer that is a bare number is read with the
+    `question`, by default the one that the messages ask. `evidence_fields` name fields of a JSON answer that hold
+    quotations; violations of their shape, or of `json_schema`, are part of the report, never exceptions.
     """
-    ask = Ask(tuple(evidence_fields), json_schema, question)
-    given = _context(context)
+    exchange = _exchange(sources, messages)
+    ask = Ask(tuple(evidence_fields), json_schema, question or asked(exchange))
+    given = Context(gather(exchange)) if messages else _context(sources)
     used = _loaded(judge)
-    return _with_budgets(verify([Choice(0, text, "stop")], given, policy, ask, used), given, policy, used)
+    return _with_budgets(verify([Choice(0, answer, "stop")], given, policy, ask, used), given, policy, used)
 
 
 def find_claims(text: str, policy: Policy = Policy()) -> tuple[Claim, ...]:
@@ -205,29 +231,31 @@ def find_claims(text: str, policy: Policy = Policy()) -> tuple[Claim, ...]:
     return _find_claims(text, policy).claims
 
 
+@renamed(text="answer", context="sources")
 def check_quotes(
-    text: str, context: Evidence, *, policy: QuotePolicy = QuotePolicy(), fail_on_all_rejected: bool | None = None
+    answer: str, sources: Sources, *, policy: QuotePolicy = QuotePolicy(), fail_on_all_rejected: bool | None = None
 ) -> QuoteResult:
-    """Check which quotations of a text, block quotes included, occur in the context, under the field name "text".
+    """Check which quotations of an answer, block quotes included, occur in the sources, under the field name "text".
 
     Raises EvidenceGroundingError when `fail_on_all_rejected` (default: the policy's) is set and none of the quotations
     occurs there.
     """
-    quotes = {"text": quoted_texts(text)}
+    quotes = {"text": quoted_texts(answer)}
     return quote.check_quotes(
-        quotes, _context(context), policy, fail_on_all_rejected=_fails(fail_on_all_rejected, policy)
+        quotes, _context(sources), policy, fail_on_all_rejected=_fails(fail_on_all_rejected, policy)
     )
 
 
+@renamed(context="sources")
 def check_evidence(
     answer: str | Mapping[str, Any],
     fields: Sequence[str],
-    context: Evidence,
+    sources: Sources,
     *,
     policy: QuotePolicy = QuotePolicy(),
     fail_on_all_rejected: bool | None = None,
 ) -> QuoteResult:
-    """Check which quotations in the evidence fields of a JSON answer occur in the context, by field.
+    """Check which quotations in the evidence fields of a JSON answer occur in the sources, by field.
 
     Raises EvidenceSchemaError, with every violation, when a field is not a list of strings; EvidenceGroundingError as
     `check_quotes` does; ValueError when the answer is not JSON.
@@ -236,7 +264,7 @@ def check_evidence(
     if violations:
         raise EvidenceSchemaError(violations)
     return quote.check_quotes(
-        quotes, _context(context), policy, fail_on_all_rejected=_fails(fail_on_all_rejected, policy)
+        quotes, _context(sources), policy, fail_on_all_rejected=_fails(fail_on_all_rejected, policy)
     )
 
 
@@ -279,13 +307,30 @@ class NumericResult:
         """The claims whose numbers were checked and are not supported."""
         return tuple(claim for claim, verdict in self.judged if verdict.label in ("unsupported", "contradicted"))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts in the wire format, as in the member `numeric` of a report."""
+        counts = NumericCounts(
+            self.total_claims,
+            self.verified_claims,
+            self.unverified_claims,
+            self.confidence_adjustment,
+            sum(verdict.extracted for _, verdict in self.judged if verdict.label == "not_checked"),
+            tuple((0, claim.id, number) for claim, verdict in self.judged for number in verdict.numbers),
+        )
+        return counts.to_dict()
 
-def check_numbers(text: str, context: Evidence, *, policy: NumericPolicy = NumericPolicy()) -> NumericResult:
-    """Check which numbers of an answer the context states or implies."""
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the counts in the wire format, as JSON text."""
+        return to_json(self.to_dict(), indent)
+
+
+@renamed(text="answer", context="sources")
+def check_numbers(answer: str, sources: Sources, *, policy: NumericPolicy = NumericPolicy()) -> NumericResult:
+    """Check which numbers of an answer the sources state or imply."""
     start = time.perf_counter()
-    whole, sources = Policy(verifiers=("numeric",), numeric=policy), _context(context)
-    claims = (claim for claim in find_claims(text, whole) if claim.skip_reason is None)
-    found = ((claim, numeric.verify(claim, sources, whole)) for claim in claims)
+    whole, given = Policy(verifiers=("numeric",), numeric=policy), _context(sources)
+    claims = (claim for claim in find_claims(answer, whole) if claim.skip_reason is None)
+    found = ((claim, numeric.verify(claim, given, whole)) for claim in claims)
     judged = tuple((claim, verdict) for claim, verdict in found if verdict is not None)
     is_wrong = any(verdict.label in ("unsupported", "contradicted") for _, verdict in judged)
     penalty = -policy.confidence_penalty if is_wrong else 0.0
@@ -352,6 +397,7 @@ def _result(judgement: Judgement) -> ClaimResult:
         budget.target,
         verdict.reason,
         verdict.citations,
+        judgement=judgement,
     )
 
 
@@ -372,9 +418,25 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         return pool.submit(asyncio.run, work).result()
 
 
-def _context(evidence: Evidence) -> Context:
-    given = [evidence] if isinstance(evidence, (str, Source)) else list(evidence)
-    return Context(
-        Source(f"source-{number}", "source", each, labels=(str(number),)) if isinstance(each, str) else each
-        for number, each in enumerate(given, start=1)
-    )
+def _exchange(sources: Sources, messages: Sequence[Mapping[str, Any]]) -> Exchange:
+    if not messages:
+        return Exchange()
+    from groundwire.dialects.chat import CHAT
+
+    return Exchange(CHAT.messages({"messages": list(messages)}), _context(sources).sources)
+
+
+def _context(sources: Sources) -> Context:
+    given = [sources] if isinstance(sources, (str, Source, Mapping)) else list(sources)
+    return Context(_source(number, each) for number, each in enumerate(given, start=1))
+
+
+def _source(number: int, given: str | Source | Mapping[str, Any]) -> Source:
+    """Return a given source, named by its position if it has no name. Raises ValueError if a mapping is none."""
+    if isinstance(given, Source):
+        return given
+    if isinstance(given, str):
+        return Source(f"source-{number}", "source", given, labels=(str(number),))
+    from groundwire.dialects.options import SourceIn, source_of
+
+    return source_of(SourceIn.model_validate(given), number)

@@ -1,11 +1,30 @@
-"""The report on one answer, as frozen values."""
+"""The report on one answer: frozen values, and their wire format, of which `report_schema` declares the types.
+
+The wire format is the same in bodies, streams and stored reports.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from groundwire.domain import AnswerVerdict, ContradictionKind, FlaggedNumber, Judgement, Severity, Source, Status
+from groundwire.domain import (
+    AnswerVerdict,
+    ConfidenceLevel,
+    ConfidenceParts,
+    ContradictionKind,
+    FlaggedNumber,
+    Judgement,
+    Severity,
+    Source,
+    Status,
+)
+from groundwire.rendering import Utf16, render_claim, render_parts, render_source, rounded, to_json
+
+if TYPE_CHECKING:
+    from groundwire.report_schema import GroundingReport  # which imports pydantic
+
+VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +35,15 @@ class ChoiceReport:
     verdict: AnswerVerdict
     score: float | None
     judgements: tuple[Judgement, ...]
+
+    def to_dict(self, units: Utf16 | None = None) -> dict[str, Any]:
+        """Return the choice in the wire format."""
+        return {
+            "index": self.index,
+            "verdict": self.verdict,
+            "score": rounded(self.score),
+            "claims": [render_claim(judgement, self.index, units) for judgement in self.judgements],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +56,33 @@ class Coverage:
     answer_examined: float
     context_examined: float
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts in the wire format."""
+        shares = {"answer_examined": rounded(self.answer_examined), "context_examined": rounded(self.context_examined)}
+        return asdict(self) | shares
+
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
     """The reliability of the report (0–1) and its components (None: not known)."""
 
     score: float
-    level: Literal["very_low", "low", "medium", "high", "very_high"]
+    level: ConfidenceLevel
     recommendation: str
     retrieval: float | None = None
     source: float | None = None
     extraction: float | None = None
     consistency: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the confidence in the wire format."""
+        parts = ConfidenceParts(self.retrieval, self.source, self.extraction, self.consistency)
+        return {
+            "score": rounded(self.score),
+            "level": self.level,
+            "recommendation": self.recommendation,
+            "parts": render_parts(parts),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +118,11 @@ class Consistency:
     compared: int = 0
     agreement: tuple[tuple[int, str, float], ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the score and the contradictions in the wire format."""
+        contradictions = [asdict(each) | {"at": round(each.at, 3)} for each in self.contradictions]
+        return {"score": rounded(self.score), "contradictions": contradictions}
+
 
 @dataclass(frozen=True, slots=True)
 class Risk:
@@ -84,6 +132,15 @@ class Risk:
     level: Severity
     factors: tuple[str, ...]
     recommendation: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the risk in the wire format."""
+        return {
+            "score": rounded(self.score),
+            "level": self.level,
+            "factors": list(self.factors),
+            "recommendation": self.recommendation,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +152,15 @@ class Violation:
     expected: str
     found: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the violation in the wire format."""
+        return {
+            "field": self.field,
+            **({} if self.index is None else {"index": self.index}),
+            "expected": self.expected,
+            "found": self.found,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class QuoteCounts:
@@ -104,6 +170,15 @@ class QuoteCounts:
     validated: int
     rejected: int
     rejected_by_field: tuple[tuple[str, int], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts in the wire format."""
+        return {
+            "extracted": self.extracted,
+            "validated": self.validated,
+            "rejected": self.rejected,
+            "rejected_by_field": dict(self.rejected_by_field),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +195,17 @@ class NumericCounts:
     not_checked: int = 0
     flagged: tuple[tuple[int, str, FlaggedNumber], ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts and the flagged numbers in the wire format."""
+        return {
+            "total_claims": self.total_claims,
+            "verified_claims": self.verified_claims,
+            "unverified_claims": self.unverified_claims,
+            "not_checked": self.not_checked,
+            "confidence_adjustment": self.confidence_adjustment,
+            "flagged": [{"choice": choice, "id": claim, **asdict(number)} for choice, claim, number in self.flagged],
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
@@ -128,6 +214,10 @@ class CacheUse:
     hits: int = 0
     misses: int = 0
     oldest_s: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts in the wire format."""
+        return {"hits": self.hits, "misses": self.misses, "oldest_s": rounded(self.oldest_s)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +231,10 @@ class StageUse:
     completion_tokens: int = 0
     ms: float = 0.0
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stage in the wire format."""
+        return asdict(self) | {"ms": round(self.ms, 2)}
+
 
 @dataclass(frozen=True, slots=True)
 class SampledClaim:
@@ -153,6 +247,15 @@ class SampledClaim:
     claim: str
     votes: tuple[float | None, ...]
     variance: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the votes in the wire format."""
+        return {
+            "choice": self.choice,
+            "id": self.claim,
+            "votes": list(self.votes),
+            "variance": rounded(self.variance),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +277,24 @@ class SelfConsistency:
     completion_tokens: int = 0
     reasons: tuple[str, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the agreement in the wire format."""
+        asked = {"status": self.status, "samples": self.asked, "temperatures": list(self.temperatures)}
+        if self.status == "pending":
+            return asked
+        return {
+            **asked,
+            "answered": self.answered,
+            "risk": rounded(self.risk),
+            "claims": [each.to_dict() for each in self.claims],
+            "usage": {
+                "calls": self.calls,
+                "prompt_tokens": self.prompt_tokens,
+                "completion_tokens": self.completion_tokens,
+            },
+            **({"reasons": list(self.reasons)} if self.reasons else {}),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Correction:
@@ -189,6 +310,18 @@ class Correction:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the correction in the wire format."""
+        if self.status == "pending":
+            return {"status": self.status}
+        return {
+            "status": self.status,
+            "answer": self.answer,
+            **({} if self.violations is None else {"violations": [each.to_dict() for each in self.violations]}),
+            "usage": {"prompt_tokens": self.prompt_tokens, "completion_tokens": self.completion_tokens},
+            **({"reason": self.reason} if self.reason else {}),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +347,14 @@ class PromptSize:
     reported: int | None
     at_least: int
     is_truncated: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts in the wire format."""
+        return {
+            "reported_tokens": self.reported,
+            "at_least_tokens": self.at_least,
+            "truncated": self.is_truncated,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,3 +390,58 @@ class Report:
     degraded: tuple[tuple[str, str], ...] = ()
     attempts: tuple[Attempt, ...] = ()
     config: str = ""
+
+    def to_dict(self, units: Utf16 | None = None) -> GroundingReport:
+        """Return the report in the wire format, as JSON values.
+
+        Offsets are in code points, or in UTF-16 units if `units` is given. A report without verdicts yet has only the
+        members up to `warnings`.
+        """
+        optional = {} if self._is_open else self._findings(units)
+        return cast("GroundingReport", self._head(units) | optional)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the report in the wire format, as JSON text."""
+        return to_json(self.to_dict(), indent)
+
+    @property
+    def _is_open(self) -> bool:
+        """True if nothing is verified yet."""
+        return self.status == "pending" or (self.status == "deferred" and not self.degraded)
+
+    def _head(self, units: Utf16 | None) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "version": VERSION,
+            "status": self.status,
+            "verdict": self.verdict,
+            "score": rounded(self.score),
+            "offset_unit": "utf16" if units else "codepoint",
+            "flags": list(self.flags),
+            "warnings": list(self.warnings),
+        }
+
+    def _findings(self, units: Utf16 | None) -> dict[str, Any]:
+        """Return all other members in their order; a missing value leaves its member out."""
+        found = {
+            "coverage": self.coverage and self.coverage.to_dict(),
+            "confidence": self.confidence and self.confidence.to_dict(),
+            "risk": self.risk and self.risk.to_dict(),
+            "quality": rounded(self.quality),
+            "sources": [render_source(source) for source in self.sources],
+            "prompt": self.prompt and self.prompt.to_dict(),
+            "choices": [choice.to_dict(units) for choice in self.choices],
+            "consistency": self.consistency and self.consistency.to_dict(),
+            "quotes": self.quotes and self.quotes.to_dict(),
+            "schema": None if self.violations is None else {"violations": [each.to_dict() for each in self.violations]},
+            "numeric": self.numeric and self.numeric.to_dict(),
+            "cache": self.cache.to_dict(),
+            "correction": self.correction and self.correction.to_dict(),
+            "self_consistency": self.self_consistency and self.self_consistency.to_dict(),
+            "stages": [stage.to_dict() for stage in self.stages] or None,
+            "timing_ms": {name: round(value, 2) for name, value in self.timing_ms},
+            "degraded": [{"verifier": verifier, "reason": reason} for verifier, reason in self.degraded],
+            "attempts": [asdict(attempt) for attempt in self.attempts] or None,
+            "config": self.config,
+        }
+        return {name: value for name, value in found.items() if value is not None}

@@ -2,33 +2,34 @@
 
 import json
 from dataclasses import fields, replace
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.suites.case import read
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.report import Utf16, render, render_budget, summary
-from groundwire.dialects.schema import GroundingReport
+from groundwire.dialects.schema import report_json_schema
 from groundwire.domain import (
-    BudgetStatus,
-    Cause,
     Choice,
     Citation,
     Claim,
     FlaggedNumber,
     Judgement,
     Message,
-    Method,
     Part,
     Probability,
     Source,
-    SourceKind,
     Unavailable,
     Verdict,
 )
+from groundwire.http.openapi import openapi
+from groundwire.judge import Judge
+from groundwire.library import verify_claims
 from groundwire.pipeline import TOOL_CALL_POINTER
 from groundwire.report import (
     Attempt,
@@ -51,188 +52,28 @@ from groundwire.report import (
 )
 from groundwire.scoring.budget import measure
 
-NUMBER = (int, float)
-SHARE = (int, float, type(None))
-SEVERITIES = ("low", "medium", "high", "critical")
-SHAPE: dict[str, Any] = {
-    "id": str,
-    "version": int,
-    "status": ("complete", "partial", "pending", "deferred", "skipped", "failed"),
-    "verdict": ("grounded", "partially_grounded", "ungrounded", "not_applicable", "not_checked"),
-    "score": SHARE,
-    "offset_unit": ("codepoint", "utf16"),
-    "flags": [str],
-    "warnings": [str],
-    "coverage?": {
-        "claims_total": int,
-        "claims_checked": int,
-        "claims_skipped": int,
-        "answer_examined": NUMBER,
-        "context_examined": NUMBER,
-    },
-    "confidence?": {
-        "score": NUMBER,
-        "level": ("very_low", "low", "medium", "high", "very_high"),
-        "recommendation": str,
-        "parts": {"retrieval": SHARE, "source": SHARE, "extraction": SHARE, "consistency": SHARE},
-    },
-    "risk?": {"score": NUMBER, "level": SEVERITIES, "factors": [str], "recommendation": str},
-    "quality?": NUMBER,
-    "consistency?": {
-        "score": SHARE,
-        "contradictions": [
-            {
-                "choice": int,
-                "claim": str,
-                "statement": str,
-                "earlier": str,
-                "exchange": str,
-                "at": NUMBER,
-                "kind": ("entity", "temporal", "semantic"),
-                "severity": SEVERITIES,
-                "reason": str,
-            }
-        ],
-    },
-    "sources": [
-        {
-            "id": str,
-            "label?": str,
-            "kind": get_args(SourceKind),
-            "message_index?": int,
-            "part_index?": int,
-            "title?": str,
-            "url?": str,
-            "chars": int,
-            "sha256": str,
-        }
-    ],
-    "prompt?": {"reported_tokens": (int, type(None)), "at_least_tokens": int, "truncated": bool},
-    "choices": [
-        {
-            "index": int,
-            "verdict": ("grounded", "partially_grounded", "ungrounded", "not_applicable", "not_checked"),
-            "score": SHARE,
-            "claims": [
-                {
-                    "id": str,
-                    "text": str,
-                    "start": int,
-                    "end": int,
-                    "pointer?": str,
-                    "kind": ("statement", "numeric", "quote", "table_row", "field", "heading", "code"),
-                    "label": ("supported", "contradicted", "unsupported", "not_checked"),
-                    "score": SHARE,
-                    "confidence": SHARE,
-                    "confidence_parts?": {
-                        "retrieval": SHARE,
-                        "source": SHARE,
-                        "extraction": SHARE,
-                        "consistency": SHARE,
-                    },
-                    "stated_confidence": SHARE,
-                    "verifier": (str, type(None)),
-                    "method": str,
-                    "reason": str,
-                    "skip_reason?": str,
-                    "flags?": [str],
-                    "citations": [
-                        {
-                            "source": str,
-                            "start": int,
-                            "end": int,
-                            "text": str,
-                            "score": NUMBER,
-                            "match": ("exact", "fuzzy", "numeric", "semantic", "inference", "sql", "model"),
-                        }
-                    ],
-                    "budget?": {
-                        "p0": SHARE,
-                        "p1": SHARE,
-                        "required_bits": SHARE,
-                        "observed_bits": SHARE,
-                        "budget_gap": SHARE,
-                        "status": get_args(BudgetStatus),
-                        "resolution": SHARE,
-                        "target": NUMBER,
-                        "method?": get_args(Method),
-                        "p1_interval?": [NUMBER],
-                        "p0_interval?": [NUMBER],
-                        "decorative?": [int],
-                        "missing?": get_args(Cause),
-                    },
-                }
-            ],
-        }
-    ],
-    "quotes?": {"extracted": int, "validated": int, "rejected": int, "rejected_by_field": {str: int}},
-    "schema?": {"violations": [{"field": str, "index?": int, "expected": str, "found": str}]},
-    "numeric?": {
-        "total_claims": int,
-        "verified_claims": int,
-        "unverified_claims": int,
-        "not_checked": int,
-        "confidence_adjustment": NUMBER,
-        "flagged": [{"choice": int, "id": str, "text": str, "type": str, "value": NUMBER}],
-    },
-    "cache": {"hits": int, "misses": int, "oldest_s": SHARE},
-    "stages?": [
-        {
-            "stage": ("deterministic", "embedded", "model"),
-            "claims": int,
-            "calls": int,
-            "prompt_tokens": int,
-            "completion_tokens": int,
-            "ms": NUMBER,
-        }
-    ],
-    "correction?": {
-        "status": ("pending", "complete", "failed"),
-        "answer?": (str, type(None)),
-        "violations?": [{"field": str, "index?": int, "expected": str, "found": str}],
-        "usage?": {"prompt_tokens": int, "completion_tokens": int},
-        "reason?": str,
-    },
-    "self_consistency?": {
-        "status": ("pending", "complete", "failed"),
-        "samples": int,
-        "temperatures": [NUMBER],
-        "answered?": int,
-        "risk?": SHARE,
-        "claims?": [{"choice": int, "id": str, "votes": [SHARE], "variance": SHARE}],
-        "usage?": {"calls": int, "prompt_tokens": int, "completion_tokens": int},
-        "reasons?": [str],
-    },
-    "timing_ms": {str: NUMBER},
-    "degraded": [{"verifier": str, "reason": str}],
-    "attempts?": [{"upstream": str, "model": str, "outcome": str}],
-    "config": str,
-}
-"""What wire.md documents: a key that may be missing ends in "?", a tuple of words lists what is allowed."""
+ROOT = Path(__file__).parents[2]
 
 
-def misfits(value: Any, shape: Any, path: str = "grounding") -> list[str]:
-    """Everything about a JSON value that its documented shape does not allow."""
-    if isinstance(shape, list):
-        items = value if isinstance(value, list) else None
-        if items is None:
-            return [f"{path} is no list"]
-        return [found for at, item in enumerate(items) for found in misfits(item, shape[0], f"{path}[{at}]")]
-    if isinstance(shape, dict):
-        if not isinstance(value, dict):
-            return [f"{path} is no object"]
-        if str in shape:
-            return [found for key, item in value.items() for found in misfits(item, shape[str], f"{path}.{key}")]
-        named = {key.rstrip("?"): inner for key, inner in shape.items()}
-        undocumented = [f"{path}.{key} is not documented" for key in value if key not in named]
-        missing = [f"{path}.{key} is missing" for key in shape if not key.endswith("?") and key not in value]
-        inner = [found for key in value if key in named for found in misfits(value[key], named[key], f"{path}.{key}")]
-        return undocumented + missing + inner
-    if isinstance(shape, tuple) and isinstance(shape[0], str):
-        return [] if value in shape else [f"{path} is {value!r}"]
-    if isinstance(value, bool) and shape is not bool:
-        return [f"{path} is {value!r}"]
-    return [] if isinstance(value, shape) else [f"{path} is {value!r}"]
+def closed(schema: Any) -> Any:
+    """A schema that takes no members but those that it names."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {name: closed(each) for name, each in schema.items()}
+    named = isinstance(schema.get("properties"), dict) and schema.get("type") == "object"
+    return inner | {"additionalProperties": False} if named else inner
+
+
+SCHEMA = report_json_schema()
+CLOSED = jsonschema.Draft202012Validator(closed(SCHEMA))
+OF_BUDGET = jsonschema.Draft202012Validator({"$defs": closed(SCHEMA["$defs"]), "$ref": "#/$defs/ClaimBudget"})
+
+
+def misfits(value: Any) -> list[str]:
+    """Everything about a report that the schema does not name or allow."""
+    return sorted(f"{error.json_path}: {error.message}" for error in CLOSED.iter_errors(value))
 
 
 CITATION = Citation("m0", 4, 8, "blue", 0.87654321, "exact")
@@ -297,7 +138,7 @@ REPORT = Report(
 
 
 def test_a_full_report_has_the_documented_shape() -> None:
-    assert misfits(render(REPORT), SHAPE) == []
+    assert misfits(render(REPORT)) == []
 
 
 @pytest.mark.parametrize(
@@ -313,25 +154,79 @@ def test_a_full_report_has_the_documented_shape() -> None:
     ids=["failed", "skipped", "nothing found", "no claims"],
 )
 def test_a_report_of_little_has_the_documented_shape(report: Report) -> None:
-    assert misfits(render(report), SHAPE) == []
+    assert misfits(render(report)) == []
 
 
 def test_the_shape_check_notices_what_is_not_documented() -> None:
     wire = render(REPORT)
     wire["extra"] = wire["coverage"]["extra"] = wire["choices"][0]["claims"][0]["extra"] = 1
-    del wire["cache"]
-    assert misfits(wire, SHAPE) == [
-        "grounding.extra is not documented",
-        "grounding.cache is missing",
-        "grounding.coverage.extra is not documented",
-        "grounding.choices[0].claims[0].extra is not documented",
+    del wire["id"]
+    extra = "Additional properties are not allowed ('extra' was unexpected)"
+    assert misfits(wire) == [
+        f"$.choices[0].claims[0]: {extra}",
+        f"$.coverage: {extra}",
+        "$: 'id' is a required property",
+        f"$: {extra}",
     ]
 
 
-def test_the_openapi_document_describes_every_part_of_a_report() -> None:
-    schema = GroundingReport.model_json_schema(mode="serialization", by_alias=True)
-    assert set(render(REPORT)) <= set(schema["properties"])
-    jsonschema.validate(render(REPORT), schema)
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("version", 2),
+        ("status", "done"),
+        ("verdict", "supported"),
+        ("flags", ["surprising"]),
+        ("score", 1.01),
+        ("confidence.score", None),
+        ("confidence.level", "certain"),
+        ("risk.level", "none"),
+        ("risk.score", -0.1),
+        ("quality", 7),
+        ("coverage.claims_total", -1),
+        ("sources.0.sha256", "abc"),
+        ("numeric.confidence_adjustment", 0.2),
+        ("stages.0.stage", "cloud"),
+        ("choices.0.claims.0.label", "unknown"),
+        ("choices.0.claims.0.flags", ["surprising"]),
+        ("choices.0.claims.0.budget.status", "fine"),
+        ("choices.0.claims.0.budget.p1", 1.5),
+        ("choices.0.claims.0.budget.p1_interval", [0.5]),
+        ("choices.0.claims.0.citations.0.start", -1),
+        ("choices.0.claims.0.citations.0.match", "near"),
+    ],
+)
+def test_the_schema_is_tight(path: str, value: Any) -> None:
+    """The published schema, which is open to further members, refuses values that no report has."""
+    wire = render(REPORT)
+    jsonschema.validate(wire, SCHEMA)
+    *steps, last = path.split(".")
+    place = wire
+    for step in steps:
+        place = place[int(step)] if isinstance(place, list) else place[step]
+    place[last] = value
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wire, SCHEMA)
+
+
+def test_the_published_schema_is_the_one_of_the_code() -> None:
+    """It is written by `python tools/report_schema.py`."""
+    assert json.loads((ROOT / "docs/report.schema.json").read_text(encoding="utf-8")) == SCHEMA
+
+
+def test_the_openapi_document_has_the_published_schema() -> None:
+    components = json.loads(json.dumps(openapi()["components"]["schemas"]).replace("#/components/schemas/", "#/$defs/"))
+    assert {name: components[name] for name in SCHEMA["$defs"]} == SCHEMA["$defs"]
+    assert components["GroundingReport"] == {name: SCHEMA[name] for name in components["GroundingReport"]}
+
+
+@pytest.mark.parametrize("case", read("everyday.jsonl")[::12], ids=lambda case: case["document"][:20])
+def test_real_reports_fit_the_schema(case: dict[str, Any]) -> None:
+    """Reports of the library, which have budgets, and their JSON."""
+    for sentence in case["sentences"]:
+        report = verify_claims(f'{sentence["text"]} "Nobody said so." [7]', case["document"], judge=Judge())
+        assert misfits(report.to_dict()) == []
+        assert json.loads(report.to_json()) == report.to_dict() == render(report)
 
 
 def test_every_part_of_a_report_reaches_the_wire() -> None:
@@ -364,7 +259,7 @@ def test_a_budget_that_is_not_known_is_null_and_says_why() -> None:
         "unavailable",
         "rate_limited",
     )
-    assert misfits(wire, SHAPE["choices"][0]["claims"][0]["budget?"]) == []
+    assert OF_BUDGET.is_valid(wire)
 
 
 def test_a_pending_report_promises_nothing() -> None:

@@ -83,7 +83,8 @@ def believing(start_proxy: Start, believer: Believer) -> Callable[..., Proxy]:
     ],
 )
 def test_one_claim_comes_back_as_a_report_has_it(proxy: Proxy, claim: str, label: str, status: str) -> None:
-    found = post(proxy, "claim", claim=claim, evidence=SOURCES)
+    found = post(proxy, "claim", claim=claim, sources=SOURCES)
+    assert found == post(proxy, "claim", claim=claim, evidence=SOURCES)  # the older name
     assert (found["label"], found["budget"]["status"], found["text"]) == (label, status, claim)
     assert {"p0", "p1", "required_bits", "observed_bits", "budget_gap"} <= found["budget"].keys()
     if label != "unsupported":
@@ -255,7 +256,9 @@ def test_quotations_of_a_json_answer_are_looked_for(proxy: Proxy) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "param"),
     [
-        ("claim", {"claim": "x"}, "evidence"),
+        ("claim", {"claim": "x"}, "sources"),
+        ("claim", {"claim": "x", "evidence": [7]}, "evidence.0"),
+        ("claim", {"claim": "x", "sources": [], "evidence": []}, "evidence"),
         ("claim", {"claim": "", "evidence": []}, "claim"),
         ("claim", {"claim": "x", "evidence": [], "confidence": 2}, "confidence"),
         ("claim", {"claim": "x", "evidence": [], "confidenc": 1}, "confidenc"),

@@ -70,15 +70,15 @@ def test_it_offers_three_tools_that_tell_how_to_use_them(use: Use) -> None:
     tools = {tool.name: tool for tool in use(work).tools}
     assert tools.keys() == {"verify_claim", "verify_claims", "audit_trace"}
     assert all(tool.description and tool.annotations.read_only_hint for tool in tools.values())
-    assert tools["verify_claim"].input_schema["required"] == ["claim", "evidence"]
+    assert tools["verify_claim"].input_schema["required"] == ["claim", "sources"]
 
 
 def test_a_claim_an_answer_and_a_trace_are_checked(use: Use) -> None:
     async def work(client: Client) -> list[dict[str, Any]]:
         results = [
-            await client.call_tool("verify_claim", {"claim": "Costs were $4M in 2023.", "evidence": EVIDENCE}),
-            await client.call_tool("verify_claims", {"text": "Costs were $3M. Revenue fell.", "context": EVIDENCE}),
-            await client.call_tool("audit_trace", {"steps": ["Costs were $3M."], "context": EVIDENCE, "answer": "$3M"}),
+            await client.call_tool("verify_claim", {"claim": "Costs were $4M in 2023.", "sources": EVIDENCE}),
+            await client.call_tool("verify_claims", {"answer": "Costs were $3M. Revenue fell.", "sources": EVIDENCE}),
+            await client.call_tool("audit_trace", {"steps": ["Costs were $3M."], "sources": EVIDENCE, "answer": "$3M"}),
         ]
         assert not any(result.is_error for result in results)
         return [result.structured_content for result in results]
@@ -87,6 +87,24 @@ def test_a_claim_an_answer_and_a_trace_are_checked(use: Use) -> None:
     assert (claim["label"], claim["budget"]["status"]) == ("contradicted", "contradicted")
     assert [each["label"] for each in report["choices"][0]["claims"]] == ["supported", "unsupported"]
     assert (audit["steps"][0]["status"], audit["post_hoc"]["status"], audit["sound"]) == ("ENTAILED", "derived", True)
+
+
+def test_older_argument_names_and_sources_as_objects_are_taken(use: Use) -> None:
+    named = {"text": EVIDENCE[1], "id": "costs", "title": "Costs"}
+
+    async def work(client: Client) -> list[dict[str, Any]]:
+        results = [
+            await client.call_tool("verify_claim", {"claim": "Costs were $4M in 2023.", "evidence": [named]}),
+            await client.call_tool("verify_claims", {"text": "Costs were $3M.", "context": [EVIDENCE[0], named]}),
+            await client.call_tool("audit_trace", {"steps": ["Costs were $3M."], "context": [named], "answer": "$3M"}),
+        ]
+        assert not any(result.is_error for result in results)
+        return [result.structured_content for result in results]
+
+    claim, report, audit = use(work)
+    assert (claim["label"], claim["citations"][0]["source"]) == ("contradicted", "costs")
+    assert [(each["id"], each.get("title")) for each in report["sources"]] == [("source-1", None), ("costs", "Costs")]
+    assert audit["steps"][0]["status"] == "ENTAILED"
 
 
 def test_a_wrong_call_is_told_in_a_sentence(use: Use) -> None:

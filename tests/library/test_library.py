@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
+import warnings
 from collections.abc import Callable
 
 import pytest
@@ -20,6 +22,7 @@ from groundwire import (
     check_numbers,
     check_quotes,
     find_claims,
+    library,
     verify_claims,
 )
 from groundwire.domain import FlaggedNumber
@@ -35,6 +38,38 @@ def test_every_public_name_is_there(name: str) -> None:
     assert name in dir(groundwire)
 
 
+def test_everything_that_the_library_defines_is_public() -> None:
+    public = {name: value for name, value in vars(library).items() if callable(value) and not name.startswith("_")}
+    defined = {name for name, value in public.items() if getattr(value, "__module__", "") == library.__name__}
+    assert defined - {"T"} <= set(groundwire.__all__)
+
+
+def test_every_result_has_the_wire_format_of_the_endpoints() -> None:
+    answer = 'Revenue was $5.2M in 2023. "We sold more turbines in Spain", it says.'
+    budget = {"p0", "p1", "required_bits", "observed_bits", "budget_gap", "status", "target", "resolution"}
+    claim = groundwire.verify_claim("Revenue was $5.2M in 2023.", SOURCE)
+    assert (claim.to_dict()["label"], claim.to_dict()["text"]) == (claim.label, claim.claim)
+    assert budget <= claim.to_dict()["budget"].keys()
+    audit = groundwire.audit_trace(["Revenue was $4.2M."], SOURCE, "$4.2M")
+    assert audit.to_dict()["counts"] == {"ENTAILED": 1, "CONTRADICTED": 0, "NOT_IN_CONTEXT": 0, "UNVERIFIABLE": 0}
+    assert audit.to_dict()["post_hoc"]["status"] == "derived"
+    quotes = check_quotes(answer, SOURCE)
+    assert quotes.to_dict()["quotes"] == {"extracted": 1, "validated": 1, "rejected": 0, "rejected_by_field": {}}
+    numbers = check_numbers(answer, SOURCE)
+    assert numbers.to_dict()["flagged"] == [
+        {"choice": 0, "id": "c1", "text": "$5.2M", "type": "currency", "value": 5_200_000.0}
+    ]
+    assert numbers.to_dict() == verify_claims(answer, SOURCE).to_dict()["numeric"]
+    for result in (claim, audit, quotes, numbers, verify_claims(answer, SOURCE)):
+        assert json.loads(result.to_json(indent=2)) == result.to_dict()
+
+
+@pytest.mark.parametrize("text", ["“Ünïcode” 🙂", "a lone \ud800 surrogate"])
+def test_json_of_any_text_can_be_encoded_and_read_back(text: str) -> None:
+    report = verify_claims(text, text)
+    assert json.loads(report.to_json().encode()) == report.to_dict()
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="nothing_like_it"):
         groundwire.nothing_like_it  # noqa: B018
@@ -42,13 +77,72 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 @pytest.mark.parametrize(
     "context",
-    [SOURCE, [SOURCE], Source("a", "document", SOURCE), ["Something else.", Source("a", "document", SOURCE)]],
-    ids=["text", "texts", "source", "both"],
+    [
+        SOURCE,
+        [SOURCE],
+        Source("a", "document", SOURCE),
+        ["Something else.", Source("a", "document", SOURCE)],
+        {"id": "a", "text": SOURCE},
+        ["Something else.", {"text": SOURCE, "metadata": {"source": "a.md"}}],
+    ],
+    ids=["text", "texts", "source", "both", "object", "objects"],
 )
 def test_claims_are_verified_against_any_shape_of_context(context: object) -> None:
     report = verify_claims("Revenue was $4.2M in 2023. Revenue was $4.9M in 2023.", context)  # type: ignore[arg-type]
     assert [judgement.verdict.label for judgement in report.choices[0].judgements] == ["supported", "contradicted"]
     assert (report.verdict, report.score) == ("partially_grounded", 0.5)
+
+
+def test_a_source_is_named_as_in_a_request() -> None:
+    given = {"text": SOURCE, "title": "Annual report", "url": "https://example.com/a"}
+    report = verify_claims("Revenue was $4.2M in 2023.", given)
+    assert [(each.id, each.title, each.url) for each in report.sources] == [
+        ("source-1", "Annual report", "https://example.com/a")
+    ]
+    with pytest.raises(ValueError, match="txt"):
+        verify_claims("Revenue was $4.2M in 2023.", {"txt": SOURCE})
+
+
+def test_the_messages_of_a_request_are_evidence_as_they_are_for_the_proxy() -> None:
+    messages = [
+        {"role": "system", "content": f"Answer from the context.\n\n<doc id='a'>{SOURCE}</doc>"},
+        {"role": "assistant", "content": "Revenue was $9M in 2023."},
+        {"role": "user", "content": [{"type": "text", "text": "How much was revenue in 2023?"}]},
+    ]
+    report = verify_claims("Revenue was $4.2M in 2023. Grass is green.", "Grass is green.", messages=messages)
+    assert (report.verdict, [source.kind for source in report.sources]) == ("grounded", ["source", "document"])
+    assert verify_claims("Revenue was $9M in 2023.", messages=messages).verdict == "ungrounded"
+
+
+CALLS: list[tuple[Callable[..., object], dict[str, object]]] = [
+    (groundwire.verify_claim, {"claim": "Grass is green.", "evidence": "Grass is green."}),
+    (verify_claims, {"text": "Grass is green.", "context": "Grass is green."}),
+    (groundwire.audit_trace, {"steps": ["Grass is green."], "context": "Grass is green."}),
+    (check_quotes, {"text": "Grass is green.", "context": "Grass is green."}),
+    (check_evidence, {"answer": {"q": ["Grass is"]}, "fields": ["q"], "context": "Grass is green."}),
+    (check_numbers, {"text": "Grass is green.", "context": "Grass is green."}),
+]
+RENAMED = {"evidence": "sources", "context": "sources", "text": "answer"}
+
+
+@pytest.mark.parametrize(("function", "given"), CALLS, ids=lambda each: getattr(each, "__name__", ""))
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_old_argument_names_work_with_a_warning(function: Callable[..., object], given: dict[str, object]) -> None:
+    with pytest.warns(DeprecationWarning, match="is now called 'sources'") as warned:
+        function(**given)
+    assert {each.filename for each in warned} == {__file__}
+    new = {RENAMED.get(name, name): value for name, value in given.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        function(**new)
+    with pytest.raises(TypeError, match="'sources' twice"):
+        function(**given, sources=())
+
+
+def test_the_async_twins_take_the_old_names_too() -> None:
+    with pytest.warns(DeprecationWarning, match="'context' is now called 'sources'"):
+        report = asyncio.run(groundwire.verify_claims_async("Grass is green.", context="Grass is green."))  # type: ignore[call-arg]
+    assert report.verdict == "grounded"
 
 
 def test_numbers_in_brackets_resolve_to_texts_by_their_order() -> None:

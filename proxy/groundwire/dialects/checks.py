@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field, JsonValue, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, FailFast, Field, JsonValue, ValidationError
 
 from groundwire.dialects.chat import CHAT
 from groundwire.dialects.jsonbytes import dumps
@@ -20,13 +19,11 @@ from groundwire.dialects.options import (
     in_json_words,
     path_of,
 )
-from groundwire.dialects.report import render_budget, render_claim
 from groundwire.dialects.request import Request, read_object, read_request
 from groundwire.domain import Claim, Source
 from groundwire.errors import BadRequest
-from groundwire.features.trace import Audit, AuditedStep
+from groundwire.rendering import render_found
 from groundwire.report import Violation
-from groundwire.verifiers.quotes.quote import QuoteResult
 
 M = TypeVar("M", bound="Check")
 
@@ -36,6 +33,10 @@ Assertion = Annotated[str, Field(min_length=1, max_length=_LONGEST)]
 Confidence = Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
 EvidenceList = Annotated[tuple[Evidence, ...], FailFast(), Field(strict=False)]
 
+# `evidence` and `context` are older names of `sources`
+_OR_EVIDENCE = AliasChoices("sources", "evidence")
+_OR_CONTEXT = AliasChoices("sources", "context")
+
 
 class Check(BaseModel):
     """Base of check requests. Unknown keys and values of a wrong type are rejected; the error names the key."""
@@ -44,40 +45,40 @@ class Check(BaseModel):
 
 
 class ClaimCheck(Check):
-    """One claim and its evidence. `confidence` is the probability that the claim must reach given the evidence."""
+    """One claim and its sources. `confidence` is the probability that the claim must reach given these."""
 
     claim: Assertion
-    evidence: EvidenceList
+    sources: Annotated[EvidenceList, Field(validation_alias=_OR_EVIDENCE)]
     confidence: Confidence | None = None
     model: str = ""
 
 
 class FactIn(Check):
-    """A fact and its evidence: `evidence`, and the shared evidence with the ids in `cites`.
+    """A fact and its evidence: its own `sources`, and the shared ones with the ids in `cites`.
 
-    If both are empty, it is all of the shared evidence.
+    If both are empty, it is all of the shared sources.
     """
 
     text: Assertion
     confidence: Confidence | None = None
-    evidence: EvidenceList = ()
+    sources: Annotated[EvidenceList, Field(validation_alias=_OR_EVIDENCE)] = ()
     cites: Annotated[tuple[str, ...], FailFast(), Field(strict=False)] = ()
 
 
 class MemoryCheck(Check):
-    """Facts for the memory of a subject, with shared evidence; without a subject they are judged but not stored."""
+    """Facts for the memory of a subject, with shared sources; without a subject they are judged but not stored."""
 
     facts: Annotated[tuple[FactIn, ...], FailFast(), Field(strict=False, min_length=1, max_length=100)]
     subject: Annotated[str, Field(min_length=1, max_length=500)] | None = None
-    evidence: EvidenceList = ()
+    sources: Annotated[EvidenceList, Field(validation_alias=_OR_EVIDENCE)] = ()
     model: str = ""
 
 
 class TraceCheck(Check):
-    """Reasoning steps, the evidence for them (`context`), and the answer that they should lead to."""
+    """Reasoning steps, the sources for them, and the answer that they should lead to."""
 
     steps: Annotated[tuple[Assertion, ...], FailFast(), Field(strict=False, min_length=1, max_length=200)]
-    context: EvidenceList = ()
+    sources: Annotated[EvidenceList, Field(validation_alias=_OR_CONTEXT)] = ()
     answer: Assertion | None = None
     question: Annotated[str, Field(max_length=_LONGEST)] = ""
     model: str = ""
@@ -124,8 +125,8 @@ def read_answer_check(raw: bytes, headers: Mapping[str, str], tenant: str = "") 
     body = _read(raw)
     own = {key: value for key, value in body.items() if key in AnswerCheck.model_fields}
     check = _validated(AnswerCheck, own)
-    asked = {key: value for key, value in body.items() if key not in own}
-    request: dict[str, Any] = {"messages": list(check.messages), "grounding": asked}
+    options = {key: value for key, value in body.items() if key not in own}
+    request: dict[str, Any] = {"messages": list(check.messages), "grounding": options}
     request |= {"model": check.model} if check.model else {}
     request |= {} if check.documents is None else {"documents": check.documents}
     try:
@@ -162,82 +163,17 @@ def sources_of(evidence: Sequence[Evidence]) -> tuple[Source, ...]:
 
 def render_claims(claims: Sequence[Claim]) -> dict[str, Any]:
     """Render claims without verdicts."""
-    return {"offset_unit": "codepoint", "claims": [_found(claim) for claim in claims]}
-
-
-def _found(claim: Claim) -> dict[str, Any]:
-    optional = {"pointer": claim.pointer, "skip_reason": claim.skip_reason}
-    return {
-        "id": claim.id,
-        "text": claim.text,
-        "start": claim.start,
-        "end": claim.end,
-        "kind": claim.kind,
-        "cited": list(claim.cited),
-        "stated_confidence": round(claim.stated_confidence, 4),
-        **{key: value for key, value in optional.items() if value is not None},
-    }
-
-
-def render_audit(audit: Audit) -> dict[str, Any]:
-    """Render an audited trace."""
-    counts = Counter(step.status for step in audit.steps)
-    post_hoc = audit.post_hoc
-    return {
-        "sound": audit.is_sound,
-        "counts": {status: counts[status] for status in ("ENTAILED", "CONTRADICTED", "NOT_IN_CONTEXT", "UNVERIFIABLE")},
-        "steps": [_step(step) for step in audit.steps],
-        **(
-            {}
-            if post_hoc is None
-            else {"post_hoc": {"status": post_hoc.status, "derived": post_hoc.derived, "reason": post_hoc.reason}}
-        ),
-    }
-
-
-def _step(step: AuditedStep) -> dict[str, Any]:
-    claim, verdict = step.judgement.claim, step.judgement.verdict
-    return {
-        "id": claim.id,
-        "text": claim.text,
-        "status": step.status,
-        "reason": verdict.reason,
-        "citations": render_claim(step.judgement)["citations"],
-        **({} if step.budget is None else {"budget": render_budget(step.budget)}),
-    }
-
-
-def render_quotes(result: QuoteResult) -> dict[str, Any]:
-    """Render the quotations of a JSON answer: those accepted, by field, and counts."""
-    counts = result.counts
-    return {
-        "accepted": {name: list(quotes) for name, quotes in result.accepted.items()},
-        "quotes": {
-            "extracted": counts.extracted,
-            "validated": counts.validated,
-            "rejected": counts.rejected,
-            "rejected_by_field": dict(counts.rejected_by_field),
-        },
-        "schema": {"violations": []},
-    }
+    return {"offset_unit": "codepoint", "claims": [render_found(claim) for claim in claims]}
 
 
 def render_violations(violations: Sequence[Violation]) -> dict[str, Any]:
     """Render the violations of a JSON answer whose evidence does not have the declared shape."""
-    listed = [
-        {
-            "field": each.field,
-            **({} if each.index is None else {"index": each.index}),
-            "expected": each.expected,
-            "found": each.found,
-        }
-        for each in violations
-    ]
+    listed = [each.to_dict() for each in violations]
     return {"accepted": {}, "schema": {"violations": listed}}
 
 
 def _validated(shape: type[M], body: Mapping[str, Any]) -> M:
-    if (unknown := next((key for key in body if key not in shape.model_fields), None)) is not None:
+    if (unknown := next((key for key in body if key not in _names(shape)), None)) is not None:
         raise _unknown(unknown)
     try:
         return shape.model_validate(body)
@@ -247,6 +183,16 @@ def _validated(shape: type[M], body: Mapping[str, Any]) -> M:
         if first["type"] == "extra_forbidden":
             raise _unknown(path) from error
         raise BadRequest(f"'{path}': {in_json_words(first['msg'])}", param=path) from error
+
+
+def _names(shape: type[Check]) -> set[str | int]:
+    """Return the keys that a body of this shape may have."""
+    aliases = (field.validation_alias for field in shape.model_fields.values())
+    return {*shape.model_fields, *(name for each in aliases if isinstance(each, AliasChoices) for name in _keys(each))}
+
+
+def _keys(alias: AliasChoices) -> Iterator[str | int]:
+    return (path[0] for path in alias.convert_to_aliases())
 
 
 def _unknown(path: str) -> BadRequest:

@@ -159,12 +159,7 @@ def explicit_sources(options: Options, documents: Any) -> tuple[Source, ...]:
 
     A document is a string or an object; Cohere's `data` and vLLM's `text`, `content` or `snippet` are understood.
     """
-    given = [
-        _source(f"source-{n}", "source", item.text, item.model_dump(include={"id", "title", "url", "metadata"}))
-        if isinstance(item, SourceIn)
-        else _source(f"source-{n}", "source", item, {})
-        for n, item in _counted(options.sources)
-    ]
+    given = [source_of(item, number) for number, item in _counted(options.sources)]
     for n, item in _counted(documents if isinstance(documents, list) else ()):
         if isinstance(item, str):
             given.append(_source(f"document-{n}", "document", item, {}))
@@ -178,6 +173,14 @@ def explicit_sources(options: Options, documents: Any) -> tuple[Source, ...]:
     return tuple(given)
 
 
+def source_of(given: str | SourceIn, number: int) -> Source:
+    """Return the source that a request gives explicitly, named after its number if it has no id."""
+    if isinstance(given, str):
+        return _source(f"source-{number}", "source", given, {})
+    fields = given.model_dump(include={"id", "title", "url", "metadata"})
+    return _source(f"source-{number}", "source", given.text, fields)
+
+
 _DEFAULT = Options()
 _TEXT_KEYS = ("text", "content", "snippet", "page_content", "contents", "body")
 _LABEL_KEYS = ("id", "source", "file_name", "filename", "file_path", "path")
@@ -187,15 +190,15 @@ _URL_KEYS = ("url", "link", "href", "source")
 def _source(default_id: str, kind: Literal["source", "document"], text: str, fields: Mapping[str, Any]) -> Source:
     """Build a source, named by its fields or by their `metadata`, the convention of LangChain and LlamaIndex."""
     metadata = fields.get("metadata")
-    told = (
+    named = (
         {**metadata, **{key: each for key, each in fields.items() if each is not None}}
         if isinstance(metadata, dict)
         else fields
     )
     number = default_id.rpartition("-")[2]
-    id_, title = _string(fields.get("id")), _string(told.get("title"))
-    label = next((found for key in _LABEL_KEYS if (found := _string(told.get(key)))), title)
-    url = next((found for key in _URL_KEYS if is_url(found := _string(told.get(key)))), None)
+    id_, title = _string(fields.get("id")), _string(named.get("title"))
+    label = next((found for key in _LABEL_KEYS if (found := _string(named.get(key)))), title)
+    url = next((found for key in _URL_KEYS if is_url(found := _string(named.get(key)))), None)
     labels = tuple(dict.fromkeys(each for each in (id_, number, title, label) if each))
     return Source(id=id_ or default_id, kind=kind, text=text, title=title, labels=labels, label=label, url=url)
 

@@ -5,10 +5,11 @@ Only entailed steps become premises of later ones, so an invented step cannot su
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from textwrap import shorten
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from groundwire.claims.answer import is_bare_number
 from groundwire.domain import Budget, BudgetStatus, Claim, Judgement, Source
@@ -18,6 +19,7 @@ from groundwire.features.information_budget.lexical_estimate import assertion, j
 from groundwire.features.information_budget.probe import quote
 from groundwire.judge import Judge
 from groundwire.policy import Policy
+from groundwire.rendering import render_budget, render_citation, to_json
 from groundwire.text.lexicon import concept
 from groundwire.text.words import content_stems
 
@@ -58,6 +60,18 @@ class AuditedStep:
         """The information budget of the step."""
         return self.judgement.budget
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step in the wire format."""
+        claim, verdict = self.judgement.claim, self.judgement.verdict
+        return {
+            "id": claim.id,
+            "text": claim.text,
+            "status": self.status,
+            "reason": verdict.reason,
+            "citations": [render_citation(citation) for citation in verdict.citations],
+            **({} if self.budget is None else {"budget": render_budget(self.budget)}),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class PostHoc:
@@ -69,6 +83,10 @@ class PostHoc:
     status: Literal["derived", "not_derived", "unverifiable"]
     reason: str
     derived: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result in the wire format."""
+        return {"status": self.status, "derived": self.derived, "reason": self.reason}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +101,20 @@ class Audit:
         """Return whether all verifiable steps (at least one) are entailed, and the answer, if audited, follows."""
         verified = {step.status for step in self.steps} - {"UNVERIFIABLE"}
         return verified == {"ENTAILED"} and (self.post_hoc is None or self.post_hoc.status == "derived")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the audit in the wire format."""
+        counts = Counter(step.status for step in self.steps)
+        return {
+            "sound": self.is_sound,
+            "counts": {status: counts[status] for status in get_args(StepStatus)},
+            "steps": [step.to_dict() for step in self.steps],
+            **({} if self.post_hoc is None else {"post_hoc": self.post_hoc.to_dict()}),
+        }
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the audit in the wire format, as JSON text."""
+        return to_json(self.to_dict(), indent)
 
 
 def steps_of(texts: Sequence[str]) -> tuple[Claim, ...]:

@@ -19,9 +19,7 @@ from groundwire.dialects.checks import (
     TextCheck,
     TraceCheck,
     read_check,
-    render_audit,
     render_claims,
-    render_quotes,
     render_violations,
     sources_of,
 )
@@ -69,7 +67,7 @@ class Checks:
     async def claim(self, check: ClaimCheck, caller: Caller) -> Mapping[str, Any]:
         """Verify one claim and render it as in a report, with its budget."""
         session = self.checker.open("output_verification", caller, self.timeout)
-        sources, targets = sources_of(check.evidence), targets_of(check.confidence)
+        sources, targets = sources_of(check.sources), targets_of(check.confidence)
         return render_claim(await session.check(assertion(check.claim), sources, targets))
 
     async def answer(self, check: AnswerCheck, request: Request, caller: Caller, call: Call | None = None) -> bytes:
@@ -117,7 +115,7 @@ class Checks:
         found = check_quotes(quotes, Context(sources_of(check.sources)), policy, max_search=MAX_SEARCH)
         if found.unchecked:
             raise BadRequest("'answer': it has too many quotations to look up in so much text", param="answer")
-        return render_quotes(found)
+        return found.to_dict()
 
     async def remember(self, check: MemoryCheck, caller: Caller, tenant: str = "") -> Mapping[str, Any]:
         """Decide which facts pass the gate, and store them. Raises BadRequest if the gate is off."""
@@ -160,7 +158,7 @@ class Checks:
         audit = await self.auditor.audit(_trace(check), caller)
         job = CheckJob("trace", check.model_dump(mode="json"), tenant, origin=self._service.telemetry.origin())
         judgements = [step.judgement for step in audit.steps]
-        return await deferred(render_audit(audit), judgements, job, self._service.queue)
+        return await deferred(audit.to_dict(), judgements, job, self._service.queue)
 
     async def finish(self, id_: str, payload: bytes, seconds: float) -> bytes:
         """Do a check that was left to a job, in `seconds` at most, and return its result as JSON.
@@ -171,7 +169,7 @@ class Checks:
         self._service.telemetry.goes_back_to(job.origin)
         if job.kind == "trace":
             audit = await replace(self.auditor, timeout=seconds).audit(_trace(_again(TraceCheck, job)), _caller(job))
-            found, judgements = render_audit(audit), [step.judgement for step in audit.steps]
+            found, judgements = audit.to_dict(), [step.judgement for step in audit.steps]
         else:
             check = _again(MemoryCheck, job)
             answered = await self._memory.prove(_offered(check), _caller(job), seconds)
@@ -204,12 +202,12 @@ def _whole(check: AnswerCheck) -> Answer:
 
 
 def _offered(check: MemoryCheck) -> list[Offered]:
-    shared = {source.id: source for source in sources_of(check.evidence)}
+    shared = {source.id: source for source in sources_of(check.sources)}
     return [_one_offered(fact, shared) for fact in check.facts]
 
 
 def _one_offered(fact: FactIn, shared: Mapping[str, Source]) -> Offered:
-    own = sources_of(fact.evidence)
+    own = sources_of(fact.sources)
     unknown = tuple(id_ for id_ in fact.cites if id_ not in shared)
     cited: Sequence[Source] = [shared[id_] for id_ in fact.cites if id_ in shared]
     all_shared = () if own or fact.cites else tuple(shared.values())
@@ -217,7 +215,7 @@ def _one_offered(fact: FactIn, shared: Mapping[str, Source]) -> Offered:
 
 
 def _trace(check: TraceCheck) -> Trace:
-    return Trace(check.steps, sources_of(check.context), check.answer, check.question)
+    return Trace(check.steps, sources_of(check.sources), check.answer, check.question)
 
 
 def _again(shape: type[C], job: CheckJob) -> C:

@@ -15,7 +15,7 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
-from pydantic import FailFast, Field
+from pydantic import AliasChoices, FailFast, Field
 from starlette.applications import Starlette
 from starlette.requests import Request
 
@@ -38,7 +38,9 @@ _INSTRUCTIONS = (
 )
 _READS_ONLY = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 
-Evidence = Annotated[list[str], FailFast(), Field(description="The texts that may support it, each a separate source.")]
+_DESCRIPTION = "The sources that may support it: texts, or objects with `text` and optionally `id`, `title` and `url`."
+
+Sources = Annotated[list[str | dict[str, Any]], FailFast(), Field(description=_DESCRIPTION)]
 
 
 def mcp_server(checks: Checks) -> MCPServer:
@@ -48,28 +50,26 @@ def mcp_server(checks: Checks) -> MCPServer:
     @server.tool(annotations=_READS_ONLY)
     async def verify_claim(
         claim: Annotated[str, Field(description="One claim, in words that can be read without anything else.")],
-        evidence: Evidence,
+        sources: Annotated[Sources, Field(validation_alias=AliasChoices("sources", "evidence"))],
         confidence: Annotated[
             float | None, Field(description="The belief (0-1) to which the evidence has to carry the claim.")
         ] = None,
     ) -> dict[str, Any]:
-        """Check whether evidence supports or contradicts one claim, with the information in bits and the evidence
-        found.
-        """
+        """Check whether sources support or contradict one claim; return the evidence and the information in bits."""
         with _request_errors_as_tool_errors():
-            body = dumps({"claim": claim, "evidence": evidence, "confidence": confidence})
+            body = dumps({"claim": claim, "sources": sources, "confidence": confidence})
             check = await parsed(body, lambda: read_check(ClaimCheck, body))
             return dict(await checks.claim(check, Caller()))
 
     @server.tool(annotations=_READS_ONLY)
     async def verify_claims(
-        text: Annotated[str, Field(description="An answer, as it would be given to a user.")],
-        context: Evidence,
+        answer: Annotated[str, Field(description="The answer.", validation_alias=AliasChoices("answer", "text"))],
+        sources: Annotated[Sources, Field(validation_alias=AliasChoices("sources", "context"))],
         call: Context,
         question: Annotated[str, Field(description="What the answer answers.")] = "",
     ) -> dict[str, Any]:
-        """Split an answer into claims and check whether the context supports or contradicts each of them."""
-        body = dumps({"answer": text, "sources": [{"text": each} for each in context], "question": question})
+        """Split an answer into claims and check whether the sources support or contradict each of them."""
+        body = dumps({"answer": answer, "sources": sources, "question": question})
         with _request_errors_as_tool_errors():
             check, request = await parsed(body, lambda: read_answer_check(body, {}, _tenant(call)))
             report: dict[str, Any] = loads(await checks.answer(check, request, Caller()))
@@ -78,13 +78,13 @@ def mcp_server(checks: Checks) -> MCPServer:
     @server.tool(annotations=_READS_ONLY)
     async def audit_trace(
         steps: Annotated[list[str], FailFast(), Field(description="The steps of the reasoning, in their order.")],
-        context: Evidence,
+        sources: Annotated[Sources, Field(validation_alias=AliasChoices("sources", "context"))],
         call: Context,
         answer: Annotated[str | None, Field(description="The answer that the steps should lead to.")] = None,
         question: Annotated[str, Field(description="The question that is answered.")] = "",
     ) -> dict[str, Any]:
-        """Check whether each step follows from the context and earlier steps, and the answer from all of them."""
-        body = dumps({"steps": steps, "context": context, "answer": answer, "question": question})
+        """Check whether each step follows from the sources and earlier steps, and the answer from all of them."""
+        body = dumps({"steps": steps, "sources": sources, "answer": answer, "question": question})
         with _request_errors_as_tool_errors():
             check = await parsed(body, lambda: read_check(TraceCheck, body))
             return dict(await checks.audit(check, Caller(), _tenant(call)))

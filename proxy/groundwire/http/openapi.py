@@ -8,8 +8,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any, Literal
 
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic import BaseModel, TypeAdapter
 
 from groundwire.dialects.checks import ClaimCheck, EvidenceCheck, MemoryCheck, TextCheck, TraceCheck
 from groundwire.dialects.jsonbytes import dumps
@@ -34,21 +33,20 @@ from groundwire.dialects.reviews import (
 from groundwire.dialects.schema import (
     Alive,
     AuditedTrace,
-    Claim,
     DecidedFacts,
     FailureBody,
     FoundClaims,
-    GroundingReport,
-    KeptFacts,
     QuotesFound,
     Readiness,
+    StoredFacts,
     VerifyBody,
 )
 from groundwire.http.endpoints import Handler
 from groundwire.http.errors import JSON
+from groundwire.report_schema import GroundingReport, ReportClaim
 from groundwire.wire import Call, Reply
 
-Model = type[BaseModel]
+Model = type[Any]  # a pydantic model or a TypedDict
 Mode = Literal["validation", "serialization"]
 
 _SCHEMAS = "#/components/schemas/{model}"
@@ -62,7 +60,7 @@ class Operation:
     path: str
     summary: str
     gives: Model | None = None
-    body: Model | None = None
+    body: type[BaseModel] | None = None
     query: type[Asked] | None = None
     errors: tuple[int, ...] = ()
     for_admins: bool = False
@@ -72,11 +70,11 @@ class Operation:
 OPERATIONS = (
     Operation("post", "/v1/grounding/verify", "Verify an answer", GroundingReport, VerifyBody, errors=(400, 413)),
     Operation("post", "/v1/grounding/claims", "Find the claims of a text", FoundClaims, TextCheck, errors=(400, 413)),
-    Operation("post", "/v1/grounding/claim", "Verify one claim", Claim, ClaimCheck, errors=(400, 413)),
+    Operation("post", "/v1/grounding/claim", "Verify one claim", ReportClaim, ClaimCheck, errors=(400, 413)),
     Operation("post", "/v1/grounding/evidence", "Check JSON quotations", QuotesFound, EvidenceCheck, errors=(400,)),
     Operation("post", "/v1/grounding/trace", "Audit steps of reasoning", AuditedTrace, TraceCheck, errors=(400, 413)),
     Operation("post", "/v1/grounding/memory", "Let facts into memory", DecidedFacts, MemoryCheck, errors=(400, 413)),
-    Operation("get", "/v1/grounding/memory", "What memory holds of a subject", KeptFacts, errors=(400, 503)),
+    Operation("get", "/v1/grounding/memory", "What memory holds of a subject", StoredFacts, errors=(400, 503)),
     Operation("get", "/v1/grounding/{id}", "A report by its id", GroundingReport, errors=(404, 503)),
     Operation("get", "/v1/grounding", "Find exchanges", ExchangePage, None, ExchangeQuery, (400, 401, 503), True),
     Operation("get", "/v1/grounding/metrics", "Quality trends", Metrics, None, MetricsQuery, (400, 401, 503), True),
@@ -121,11 +119,11 @@ def openapi() -> dict[str, Any]:
     """Return the OpenAPI document."""
     given = {each.gives for each in OPERATIONS if each.gives} | {FailureBody}
     taken = {each.body for each in OPERATIONS if each.body}
-    wanted: list[tuple[Model, Mode]] = [
-        *((model, "serialization") for model in _sorted(given)),
-        *((model, "validation") for model in _sorted(taken)),
+    wanted: list[tuple[str, Mode, TypeAdapter[Any]]] = [
+        *((model.__name__, "serialization", TypeAdapter(model)) for model in _sorted(given)),
+        *((model.__name__, "validation", TypeAdapter(model)) for model in _sorted(taken)),
     ]
-    refs, defined = models_json_schema(wanted, ref_template=_SCHEMAS)
+    refs, defined = TypeAdapter.json_schemas(wanted, ref_template=_SCHEMAS)
     paths: dict[str, dict[str, Any]] = {}
     for each in OPERATIONS:
         paths.setdefault(each.path, {})[each.method] = _operation(each, refs)
@@ -158,8 +156,10 @@ def document() -> Handler:
 
 
 def _operation(each: Operation, refs: Mapping[Any, dict[str, Any]]) -> dict[str, Any]:
-    gives = refs[each.gives, "serialization"] if each.gives else {"type": "string"} if "text" in each.media else {}
-    failed = {"application/json": {"schema": refs[FailureBody, "serialization"]}}
+    gives = (
+        refs[each.gives.__name__, "serialization"] if each.gives else {"type": "string"} if "text" in each.media else {}
+    )
+    failed = {"application/json": {"schema": refs[FailureBody.__name__, "serialization"]}}
     operation: dict[str, Any] = {
         "summary": each.summary,
         "responses": {
@@ -170,7 +170,7 @@ def _operation(each: Operation, refs: Mapping[Any, dict[str, Any]]) -> dict[str,
     if parameters := [*_path_parameters(each.path), *_query_parameters(each)]:
         operation["parameters"] = parameters
     if each.body:
-        content = {"application/json": {"schema": refs[each.body, "validation"]}}
+        content = {"application/json": {"schema": refs[each.body.__name__, "validation"]}}
         operation["requestBody"] = {"required": True, "content": content}
     if each.for_admins:
         operation["security"] = [{"admin": []}]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import get_args
 
-from groundwire.domain import AnswerVerdict, Choice, Claim, Judgement, Status, Verdict
+from groundwire.domain import AnswerVerdict, Choice, Claim, Flag, Judgement, Status, Verdict
 from groundwire.evidence.index import Context
 from groundwire.policy import Policy, Thresholds
 from groundwire.report import (
@@ -28,23 +29,7 @@ from groundwire.scoring.recommendation import recommend
 from groundwire.scoring.risk import assess_risk
 from groundwire.verifiers.quotes.quote import is_field_quote
 
-FLAGS = (
-    "unsupported_claims",
-    "contradicted_claims",
-    "numeric_mismatch",
-    "misattributed",
-    "quote_not_found",
-    "quotes_all_rejected",
-    "evidence_schema_violation",
-    "unknown_citation",
-    "budget_gap",
-    "inconsistent_with_history",
-    "low_confidence",
-    "high_risk",
-    "context_truncated",
-    "answer_truncated",
-    "verifier_degraded",
-)
+FLAGS: tuple[Flag, ...] = get_args(Flag)
 """Every flag that a report can have, in the order in which it lists them."""
 
 _CUT_SHORT = ("timeout", "overload", "error", "too_long", "work_limit", "context_limit", "rate_limited", "unavailable")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from groundwire.domain import Citation, Claim, Source, Verdict
 from groundwire.errors import EvidenceGroundingError
 from groundwire.evidence.index import Context, cite
 from groundwire.extras import require_extras
 from groundwire.policy import Policy, QuotePolicy
+from groundwire.rendering import to_json
 from groundwire.report import QuoteCounts
 from groundwire.text.folding import Folded, fold
 from groundwire.text.words import Word, words
@@ -46,6 +48,18 @@ class QuoteResult:
     def all_rejected(self) -> bool:
         """Return whether quotes were looked up and no source contains any of them."""
         return self.counts.extracted > 0 and self.counts.validated == 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the accepted quotes and the counts in the wire format."""
+        return {
+            "accepted": {name: list(quotes) for name, quotes in self.accepted.items()},
+            "quotes": self.counts.to_dict(),
+            "schema": {"violations": []},
+        }
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the accepted quotes and the counts in the wire format, as JSON text."""
+        return to_json(self.to_dict(), indent)
 
 
 def is_field_quote(claim: Claim) -> bool:
