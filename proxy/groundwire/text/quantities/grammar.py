@@ -225,6 +225,8 @@ def _at_money(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
 def _at_digit(text: str, start: int) -> tuple[list[Quantity], int]:
     """Parse a date, a time of day, a ratio, or a number with its unit, that starts with a digit."""
     before = text[start - 1 : start] if start else ""
+    if (cell := _WHOLE_CELL.match(text, start)) and before not in _IDENTIFIER_MARKS:
+        return _in_cell(text, start, cell)
     if reading := read_date(text, start, at_digit=True):
         is_timed = text[reading.end : reading.end + 1] == "T" and text[reading.end + 1 : reading.end + 2].isdigit()
         return [_date(text, start, reading)], reading.end + is_timed
@@ -241,6 +243,14 @@ def _at_digit(text: str, start: int) -> tuple[list[Quantity], int]:
     if amount is None or before in _IDENTIFIER_MARKS:
         return [], _IDENTIFIER.match(text, start).end()  # type: ignore[union-attr]  # a digit always matches
     return _measured(text, start, amount)
+
+
+def _in_cell(text: str, start: int, match: re.Match[str]) -> tuple[list[Quantity], int]:
+    """Parse the number that ends a cell of a row, which most numbers of tables are: no unit can follow."""
+    amount = _digits(text, start)
+    if amount is None or amount.end != match.end():
+        return [], _IDENTIFIER.match(text, start).end()  # type: ignore[union-attr]  # a digit always matches
+    return _counted(text, start, [amount], -1.0 if _is_negative(text, start) else 1.0)
 
 
 def _measured(text: str, start: int, amount: _Amount) -> tuple[list[Quantity], int]:
@@ -732,6 +742,7 @@ _PERCENT = re.compile(
 _MONEY_BEHIND = re.compile(
     r"[ \u00a0-]?(?:US |U\.S\. |American )?(?P<name>[€£¥₹₩₽₺₪¢]|[$](?!\d)|[^\W\d_]{3,8}(?![^\W_]))"
 )
+_WHOLE_CELL = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?= ?(?:\||$))")
 _HEADS_COLUMN = re.compile(  # "2019 €m" is a year in a column name
     rf" (?:US[$]|[$€£¥₹]|RMB|{'|'.join(CODES)}) ?['’]?(?:(?:thousand|million|billion)s?|mn?|bn|k|000s?)(?!\w)", re.I
 )

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from groundwire.evidence.cells import is_in_name, speaks_of_column
+from groundwire.evidence.cells import speaks_of_column
 from groundwire.evidence.index import Context, Passage
 from groundwire.text.lexicon import concept
 from groundwire.text.quantities.binding import Binding
@@ -141,10 +141,11 @@ def _may_tell(asked: Asked, read: Read) -> bool:
 
 def _values(mine: Binding, read: Read) -> Iterator[_Value]:
     """Yield the numbers of a passage outside column names, without dates and times of day."""
-    for place, binding in enumerate(read.bindings):
-        quantity = binding.quantity
-        if quantity.kind not in ("date", "time") and not is_in_name(read.passage.text, quantity.start):
-            yield _Value(_at_scale(quantity, read, place, mine.quantity), binding, read)
+    bindings = read.bindings
+    for place in read.values:
+        quantity = bindings[place].quantity
+        if quantity.kind not in ("date", "time"):
+            yield _Value(_at_scale(quantity, read, place, mine.quantity), bindings[place], read)
 
 
 def _at_scale(stated: Quantity, read: Read, place: int, claimed: Quantity) -> Quantity:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from groundwire.domain import Citation, Claim, FlaggedNumber, Verdict
-from groundwire.evidence.cells import cell_at, speaks_of_column
+from groundwire.evidence.cells import cell_at
 from groundwire.evidence.index import Context, Passage
 from groundwire.policy import NumericPolicy, Policy
 from groundwire.text.lexicon import concept, same_meaning
@@ -248,7 +248,7 @@ def _contests(stated: Stated, mine: Binding) -> bool:
     if stated.relation is not Relation.DIFFERENT and not _differs_but_for_bounds(stated):
         return False
     is_cell = stated.read.is_row
-    if is_cell and not speaks_of_column(stated.passage.text, other.start, stated.read.asked.spoken):
+    if not stated.is_of_column:
         return False
     if other.is_bare and claimed.kind == "quantity" and claimed.unit == "time" and not _names_time(stated):
         return False  # a bare number is no duration
