@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from groundwire.bounded import BoundedCache
-from groundwire.evidence.cells import is_in_name
+from groundwire.evidence.cells import column_at, is_in_name
 from groundwire.evidence.passages import Piece, cut
 from groundwire.text.folding import Folded, fold
 from groundwire.text.quantities.binding import Binding, bind
@@ -56,6 +56,11 @@ class Analysis:
             for place, each in enumerate(self.quantities)
             if each.kind == "date" or not is_in_name(self._text, each.start)
         )
+
+    @cached_property
+    def columns(self) -> tuple[frozenset[str], ...]:
+        """The specific stems of the name of each quantity's column; none outside of rows."""
+        return tuple(column_at(self._text, each.start) for each in self.quantities)
 
     @cached_property
     def names(self) -> frozenset[str]:

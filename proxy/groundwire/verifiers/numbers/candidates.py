@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from groundwire.domain import Citation, Claim
-from groundwire.evidence.cells import cell_at, is_in_name, speaks_of_column
+from groundwire.evidence.cells import cell_at, is_in_name, names_column
 from groundwire.evidence.index import Context, Passage
 from groundwire.memo import memo
 from groundwire.text.lexicon import REFERENTS, same_meaning
@@ -28,7 +28,7 @@ class Asked:
     """A claim with its quantities and the stems of its subject.
 
     `is_scaled` is set if a number is 1,000 or more, so that a source may state it at a scale. `work` counts the steps
-    taken for the claim, `reads` caches the passages parsed for it by their place.
+    taken for the claim, `reads` and `columns` are caches.
     """
 
     claim: Claim
@@ -37,6 +37,14 @@ class Asked:
     is_scaled: bool
     work: Work = field(default_factory=Work, compare=False)
     reads: dict[int, Read] = field(default_factory=dict, compare=False)
+    columns: dict[frozenset[str], bool] = field(default_factory=dict, compare=False)
+
+    def names_column(self, stems: frozenset[str]) -> bool:
+        """Return whether the claim names a column whose name has these stems; cached."""
+        known = self.columns.get(stems)
+        if known is None:
+            known = self.columns[stems] = names_column(stems, self.spoken)
+        return known
 
     @cached_property
     def is_counting(self) -> bool:
@@ -121,6 +129,10 @@ class Read:
     def values(self) -> Sequence[int]:
         """The places of the dates, and of the other quantities outside the names of columns."""
         return self.passage.analysis.values if self.is_row else range(len(self.quantities))
+
+    def is_of_column(self, place: int) -> bool:
+        """Return whether the claim names the column of a quantity, or the passage is no row."""
+        return not self.is_row or self.asked.names_column(self.passage.analysis.columns[place])
 
     @cached_property
     def bindings(self) -> tuple[Binding, ...]:
@@ -208,10 +220,10 @@ class Stated:
         """The words and dates that describe the quantity."""
         return self.read.bindings[self.place]
 
-    @cached_property
+    @property
     def is_of_column(self) -> bool:
         """Return whether the claim names the column of the quantity, or the quantity is in no row."""
-        return not self.read.is_row or speaks_of_column(self.passage.text, self.quantity.start, self.read.asked.spoken)
+        return self.read.is_of_column(self.place)
 
     @cached_property
     def scoped(self) -> float:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from groundwire.evidence.cells import speaks_of_column
+from groundwire.evidence.cells import column_at
 from groundwire.evidence.index import Context, Passage
 from groundwire.text.lexicon import concept
 from groundwire.text.quantities.binding import Binding
@@ -36,6 +36,7 @@ class _Value(NamedTuple):
     quantity: Quantity
     binding: Binding
     read: Read
+    place: int
 
 
 def follow(
@@ -145,7 +146,7 @@ def _values(mine: Binding, read: Read) -> Iterator[_Value]:
     for place in read.values:
         quantity = bindings[place].quantity
         if quantity.kind not in ("date", "time"):
-            yield _Value(_at_scale(quantity, read, place, mine.quantity), bindings[place], read)
+            yield _Value(_at_scale(quantity, read, place, mine.quantity), bindings[place], read, place)
 
 
 def _at_scale(stated: Quantity, read: Read, place: int, claimed: Quantity) -> Quantity:
@@ -263,7 +264,7 @@ def _columns(asked: Asked, mine: Binding, rows: Sequence[Read]) -> Iterator[list
             text, start = row.passage.text, value.binding.quantity.start
             name, colon, _ = text[text.rfind("|", 0, start) + 1 : start].rpartition(": ")
             fits = fit_period(asked.dates, value.binding.dates)
-            if colon and fits is not False and speaks_of_column(text, start, asked.spoken):
+            if colon and fits is not False and row.is_of_column(value.place):
                 columns[name.strip()].append(value)
     for values in columns.values():
         parts = [each for each in values if not _TOTAL_LABEL.match(each.read.passage.text)]
@@ -285,7 +286,7 @@ def _is_of_column(read: Read, quantity: Quantity) -> bool:
     if not read.is_row:
         return True
     is_value = ": " in text[text.rfind("|", 0, quantity.start) + 1 : quantity.start]
-    return is_value and speaks_of_column(text, quantity.start, read.asked.spoken)
+    return is_value and read.asked.names_column(column_at(text, quantity.start))
 
 
 def _promise(read: Read, mine: Binding) -> float:
