@@ -9,7 +9,7 @@ from typing import NamedTuple
 from groundwire.text.lexicon import CONVERSE, FRAME_WORDS, LIGHT_WORDS, REFERENTS, concept
 from groundwire.text.quantities.binding import main_dates
 from groundwire.text.quantities.nearby import search_before
-from groundwire.text.quantities.tolerance import ends_just_after, fit_period
+from groundwire.text.quantities.tolerance import fit_period
 from groundwire.text.words import content_stems, stem
 from groundwire.verifiers.lexical.vetoes import opposed
 from groundwire.verifiers.numbers.arithmetic import way_of
@@ -94,8 +94,6 @@ def _of_other_period(match: Stated, rivals: Sequence[Stated]) -> Objection | Non
     fitting = [each for each in rivals if each.fits_period and _is_near(each, match)]
     if fitting:
         return Objection("", max(fitting, key=lambda each: each.rank))
-    if ends_just_after(match.mine.dates, match.binding.dates):
-        return None
     text = match.passage.text
     dates = main_dates(text, [each for each in match.read.quantities if each.kind == "date"])
     is_told = match.read.is_row or (match.binding.has_own_dates and fit_period(match.mine.dates, dates) is False)

@@ -210,33 +210,17 @@ def _rank(asked: Asked, value: _Value) -> int:
 
 
 def _lists(asked: Asked, mine: Binding, ranked: Sequence[Read], context: Context) -> Iterator[list[_Value]]:
-    """Yield lists of values that may be added up: a row or a sentence in the claim's period, and columns."""
+    """Yield lists of values that may be added up: a row or a sentence, and columns."""
     for each in ranked[:3]:
-        values = [value for value in _values(mine, each) if _is_within(asked, value)]
+        values = list(_values(mine, each))
         if len(values) > 1:
             yield values
-            yield from _with_one_name(values)
     seen: set[int] = set()
     for each in ranked[:3]:
         if each.is_row and each.passage.place not in seen:
             rows = _rows_around(each, context)
             seen.update(row.passage.place for row in rows)
             yield from _columns(asked, mine, rows)
-
-
-def _with_one_name(values: Sequence[_Value]) -> Iterator[list[_Value]]:
-    """Yield the values of a row whose columns have the same name apart from the period."""
-    names: dict[frozenset[str], list[_Value]] = defaultdict(list)
-    for value in values:
-        names[value.binding.own].append(value)
-    yield from (each for each in names.values() if 1 < len(each) < len(values))
-
-
-def _is_within(asked: Asked, value: _Value) -> bool:
-    """Return whether a value lies in the time span of the claim's dates."""
-    days = [day for each in asked.dates if not each.unit for day in (each.low, each.high)]
-    dates = [date for date in value.binding.dates if not date.unit]
-    return not days or not dates or any(min(days) <= date.low and date.high <= max(days) for date in dates)
 
 
 def _rows_around(read_row: Read, context: Context) -> list[Read]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from groundwire.domain import Citation, Claim, FlaggedNumber, Verdict
-from groundwire.evidence.cells import cell_at
 from groundwire.evidence.index import Context, Passage
 from groundwire.policy import NumericPolicy, Policy
 from groundwire.text.lexicon import concept, same_meaning
@@ -16,7 +15,6 @@ from groundwire.text.quantities.binding import Binding, bind
 from groundwire.text.quantities.grammar import Quantity, find_quantities
 from groundwire.text.quantities.nearby import search_before
 from groundwire.text.quantities.tolerance import Relation, compare
-from groundwire.text.quantities.units import read_unit
 from groundwire.text.reading import read_claim
 from groundwire.text.words import content_stems, words
 from groundwire.verifiers.lexical.initialisms import spell_out
@@ -250,8 +248,6 @@ def _contests(stated: Stated, mine: Binding) -> bool:
     is_cell = stated.read.is_row
     if not stated.is_of_column:
         return False
-    if other.is_bare and claimed.kind == "quantity" and claimed.unit == "time" and not _names_time(stated):
-        return False  # a bare number is no duration
     if claimed.kind == "date":
         lengths = claimed.high - claimed.low, other.high - other.low
         are_days = (
@@ -271,8 +267,6 @@ def _contests(stated: Stated, mine: Binding) -> bool:
         return False  # "three weeks" and "41 years" rarely describe one thing
     if claimed.kind == "count" and other.is_bare and is_cell:
         return claimed.is_bare or _is_counted_by(stated, claimed.nouns)
-    if claimed.is_bare and other.nouns:
-        return _counts_what_is_asked(stated)
     if claimed.kind == "count":
         return claimed.nouns[:1] == other.nouns[:1] and claimed.is_bare == other.is_bare
     return True
@@ -292,20 +286,9 @@ def _is_counted_by(stated: Stated, nouns: Sequence[str]) -> bool:
     return not nouns or concept(nouns[0]) in names
 
 
-def _names_time(stated: Stated) -> bool:
-    return any(read_unit(each, 0) is not None for each in cell_at(stated.passage.text, stated.quantity.start).split())
-
-
 def _is_about_it(stated: Stated) -> bool:
     """Return whether a passage is close enough to the claim's subject to contradict it."""
     return stated.coverage >= 0.5 and stated.shared and stated.fits_period is not False and stated.read.is_named
-
-
-def _counts_what_is_asked(stated: Stated) -> bool:
-    """Return whether the source counts the noun that the claim gives a bare number: "its population is 60,000"."""
-    claimed, other = stated.mine.quantity, stated.quantity
-    asked = {concept(each) for each in stated.mine.scope}
-    return claimed.is_bare and bool(other.nouns) and concept(other.nouns[0]) in asked
 
 
 def _of_dates(claimed: Quantity, stated: Sequence[Stated]) -> _Finding | None:
