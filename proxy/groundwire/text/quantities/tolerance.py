@@ -28,10 +28,9 @@ class Relation(Enum):
     DIFFERENT = "different"
     APART = "apart"
 
-    @property
-    def is_match(self) -> bool:
-        """Return whether the source states the claimed value."""
-        return self in (Relation.EXACT, Relation.ROUNDED, Relation.CONVERTED, Relation.UNSCALED)
+    def __init__(self, written: str) -> None:
+        self.is_match = written in ("exact", "rounded", "converted", "unscaled")
+        """True if the source states the claimed value."""
 
 
 def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None, scale: float = 1.0) -> Relation:

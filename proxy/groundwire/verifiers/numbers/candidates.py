@@ -294,18 +294,25 @@ def _read(asked: Asked, passage: Passage, context: Context) -> Read:
 
 
 def all_stated(mine: Binding, passages: Iterable[Read], tolerance: float | None) -> Iterator[Stated]:
-    """Yield every quantity of the passages that is comparable with the claimed one."""
+    """Yield every quantity of the passages that is comparable with the claimed one.
+
+    Cells with other values in columns that the claim does not name are left out, unless it states a range.
+    """
     claimed, written = mine.quantity, mine.quantity.text.strip()
+    is_date, is_point = claimed.kind == "date", claimed.low == claimed.high
     for each in passages:
         quantities = each.quantities
         each.asked.work.spend(len(quantities))
         for place in each.values:
             quantity = quantities[place]
-            if (quantity.kind == "date") is not (claimed.kind == "date") and quantity.text.strip() != written:
+            if (quantity.kind == "date") is not is_date and quantity.text.strip() != written:
                 continue  # only "2019" may be either
             relation = _compare(claimed, quantity, each, place, tolerance)
-            if relation is not Relation.APART:
-                yield Stated(mine, each, place, relation)
+            if relation is Relation.APART:
+                continue
+            if relation is Relation.DIFFERENT and is_point and not is_date and not each.is_of_column(place):
+                continue
+            yield Stated(mine, each, place, relation)
 
 
 def is_enumeration(quantity: Quantity) -> bool:
