@@ -70,17 +70,16 @@ def verify(
         findings.extend(map(_of_frequency, often))
         wanted = [each for each in wanted if not any(_lies_in(each, other.claimed) for other in often)]
         findings.extend(
-            replace(_judge(asked, claimed[quantity], passages, context, limits), number=_number(quantity))
+            replace(
+                _judge(asked, claimed[quantity], passages, context, limits),
+                number=FlaggedNumber(quantity.shown, quantity.kind, quantity.low),
+            )
             for quantity in wanted
         )
     except (WorkLimitExceeded, DeadlineExceeded) as limit:
         alarms = [finding for finding in findings if finding.label in ("contradicted", "unsupported")]
         return _combine(alarms, limits) or _cut_short(limit, len(wanted), limits)
     return _combine([finding for finding in findings if finding.label], limits)
-
-
-def _number(quantity: Quantity) -> FlaggedNumber:
-    return FlaggedNumber(quantity.shown, quantity.kind, quantity.low)
 
 
 def _passages(asked: Asked, context: Context, limit: int) -> tuple[Asked, list[Read]]:
@@ -100,10 +99,14 @@ def _passages(asked: Asked, context: Context, limit: int) -> tuple[Asked, list[R
 def _of_frequency(compared: Compared) -> _Finding:
     cited, said = (compared.read.passage.cite(0.8, "numeric"),), compared.claimed.text
     if compared.agrees:
-        return _Finding("supported", "exact", f"{said}: as stated.", 0.8, cited)
+        return _as_stated(said, cited)
     number = FlaggedNumber(said, "frequency", compared.claimed.low)
     reason = f"{said} differs from {compared.stated.text}, which the source states."
     return _Finding("contradicted", "mismatch", reason, 0.05, cited, "numeric_mismatch", number)
+
+
+def _as_stated(written: str, cited: tuple[Citation, ...]) -> _Finding:
+    return _Finding("supported", "exact", f"{written}: as stated.", 0.8, cited)
 
 
 def _lies_in(quantity: Quantity, frequency: Frequency) -> bool:
@@ -112,17 +115,7 @@ def _lies_in(quantity: Quantity, frequency: Frequency) -> bool:
 
 def is_enabled(quantity: Quantity, policy: NumericPolicy) -> bool:
     """Return whether the policy enables checks of numbers of this kind."""
-    switches = {
-        "currency": policy.currency,
-        "percentage": policy.percentage,
-        "ratio": policy.ratio,
-        "date": policy.date,
-    }
-    return switches.get(quantity.kind, True)
-
-
-def _tolerance(kind: str, policy: NumericPolicy) -> float | None:
-    return dict(policy.tolerance or ()).get(kind)
+    return quantity.kind not in ("currency", "percentage", "ratio", "date") or bool(getattr(policy, quantity.kind))
 
 
 def _candidates(claim: Claim, context: Context, limit: int) -> list[Passage]:
@@ -151,7 +144,7 @@ def _judge(asked: Asked, mine: Binding, passages: Sequence[Read], context: Conte
     """
     quantity = mine.quantity
     selects_period = quantity.kind == "date" and len(asked.quantities) > 1
-    tolerance = _tolerance(quantity.kind, policy)
+    tolerance = dict(policy.tolerance or ()).get(quantity.kind)
     stated = list(all_stated(mine, passages, tolerance))
     if matching := [each for each in stated if each.relation.is_match]:
         if selects_period:
@@ -302,7 +295,7 @@ def _of_dates(claimed: Quantity, stated: Sequence[Stated]) -> _Finding | None:
     years = [each for each in near if not each.quantity.unit]
     if days and years and not claimed.unit:
         cited = tuple(max(each, key=lambda each: each.rank).cite() for each in (days, years))
-        return _Finding("supported", "exact", f"{claimed.text}: as stated.", 0.8, cited)
+        return _as_stated(claimed.text, cited)
     if told := next((each for each in stated if _is_year_after(each, claimed)), None):
         reason = f"{claimed.text} follows from the source: a year before {told.value}."
         return _Finding("supported", "derived", reason, 0.8, (told.cite(),))
@@ -354,8 +347,7 @@ def _verbatim(mine: Binding, passages: Sequence[Read]) -> _Finding | None:
     written = [word.stem for word in words(mine.quantity.text) if word.is_number]
     for each in passages:
         if each.coverage >= 0.3 and written and each.loose_numbers.issuperset(written):
-            cited = (each.passage.cite(each.coverage, "numeric"),)
-            return _Finding("supported", "exact", f"{mine.quantity.text}: as stated.", 0.8, cited)
+            return _as_stated(mine.quantity.text, (each.passage.cite(each.coverage, "numeric"),))
     return None
 
 
@@ -369,7 +361,7 @@ def _both_ends(claimed: Quantity, stated: Sequence[Stated], tolerance: float | N
         if not at:
             return None
         found.append(max(at, key=lambda each: each.rank).cite())
-    return _Finding("supported", "exact", f"{claimed.text}: as stated.", 0.8, tuple(dict.fromkeys(found)))
+    return _as_stated(claimed.text, tuple(dict.fromkeys(found)))
 
 
 def _follows(quantity: Quantity, found: Following) -> _Finding:
