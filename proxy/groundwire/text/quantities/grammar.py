@@ -263,8 +263,6 @@ def _measured(text: str, start: int, amount: _Amount) -> tuple[list[Quantity], i
         amounts = [each.times(0.01) for each in amounts] if unit == "bps" else amounts
         read = _quantity(text, start, percent.end(), "percentage", amounts, sign, unit=unit)
         return _one(read._replace(worth=0.01) if unit == "bps" else read)
-    if amount.is_plain and _HEADS_COLUMN.match(text, end) and 1900 <= amount.value <= 2100:
-        return _one(Quantity(start, end, text[start:end], "date", *year_span(int(amount.value)), unit=""))
     if (money := _MONEY_BEHIND.match(text, end)) and (code := _money(money["name"], amounts[-1])):
         amounts = [each.times(0.01) for each in amounts] if money["name"].lower() in CENTS else amounts
         return _one(_quantity(text, start, money.end(), "currency", amounts, sign, unit=code))
@@ -706,9 +704,6 @@ _MONEY_BEHIND = re.compile(
     r"[ \u00a0-]?(?:US |U\.S\. |American )?(?P<name>[€£¥₹₩₽₺₪¢]|[$](?!\d)|[^\W\d_]{3,8}(?![^\W_]))"
 )
 _WHOLE_CELL = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?=: | ?(?:\||$))")
-_HEADS_COLUMN = re.compile(  # "2019 €m" is a year in a column name
-    rf" (?:US[$]|[$€£¥₹]|RMB|{'|'.join(CODES)}) ?['’]?(?:(?:thousand|million|billion)s?|mn?|bn|k|000s?)(?!\w)", re.I
-)
 _TRAILING_CODE = re.compile(rf" ?(?P<code>{'|'.join(CODES)})\b")
 _TIMES = re.compile(
     r"[xX×](?![^\W_]|\d)|[ -]?fold\b|(?<=\d\.\d) times\b|(?<=\d\.\d\d) times\b"
