@@ -15,6 +15,7 @@ DERIVED = [
     ("sum", "In total 214 patients", "128 patients; 86 patients", "128 + 86"),
     ("sum of three", "Together they have 60 shops", "10 shops; 20 shops; 30 shops", "10 + 20 + 30"),
     ("share", "Cloud is 25% of total sales", "$50 million; $200 million", "= 25 %"),
+    ("average", "An average of 20 visits", "10 visits; 30 visits", "(10 + 30) / 2"),
     ("ratio", "The ratio was 2.5x", "$500; $200", "$500 / $200"),
     ("amount per count", "Each of them cost $50 per unit", "$1,000; 20 units", "$1,000 / 20"),
 ]

@@ -1,4 +1,4 @@
-"""Derive numbers from stated ones: change, sum, share, ratio, and total or average of a list."""
+"""Derive numbers from stated ones: change, sum, share, average, ratio."""
 
 from __future__ import annotations
 
@@ -198,6 +198,12 @@ def _sums(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_R
                 yield result, " + ".join(map(as_written, values)), tuple(place for place, _ in chosen)
 
 
+def _averages(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
+    for total, formula, places in _sums(claimed, operands, direction):
+        count = len(places)
+        yield point(total, total.low / count, total.slack / count), f"({formula}) / {count}", places
+
+
 def _shares(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
     if claimed.kind not in ("percentage", "ratio"):
         return
@@ -318,5 +324,6 @@ _OPERATIONS: dict[str, Callable[[Quantity, _Numbered, int], Iterator[_Result]]] 
     "change": _changes,
     "share": _shares,
     "total": _sums,
+    "average": _averages,
     "ratio": _ratios,
 }
