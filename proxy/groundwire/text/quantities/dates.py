@@ -127,6 +127,17 @@ def _month_alone(match: re.Match[str]) -> DateReading:
     return DateReading(match.end(), float(_month(match)), float(_month(match)), unit="month")
 
 
+def _end_of_month(match: re.Match[str]) -> DateReading:
+    """Return the last day of a month. Without a year, February ends on the 28th."""
+    month = _month(match)
+    year = int(match["year"]) if match["year"] else 2023
+    last = (date(year + month // 12, month % 12 + 1, 1)).toordinal() - 1
+    if match["year"]:
+        return DateReading(match.end(), float(last), float(last))
+    written = 100.0 * month + date.fromordinal(last).day
+    return DateReading(match.end(), written, written, unit="month-day")
+
+
 def _part_of_year(match: re.Match[str]) -> DateReading:
     """Parse a quarter or a half, with or without its year."""
     length = 3 if match["part"].lower()[0] == "q" else 6
@@ -190,7 +201,10 @@ _DECADES = {"twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixti
     "nineties": 90,
 }
 _STARTERS = (
-    frozenset(_ORDINALS) | _LAST | frozenset(_DECADES) | {"fiscal", "fy", "financial", "q", "h", "calendar", "twenty"}
+    frozenset(_ORDINALS)
+    | _LAST
+    | frozenset(_DECADES)
+    | {"end", "fiscal", "fy", "financial", "q", "h", "calendar", "twenty"}
 )
 
 _MONTH = (
@@ -243,6 +257,7 @@ _AT_DIGIT = _compiled(
     (r"(?P<year>\d{1,4}) (?:AD|CE|A\.D\.)(?!\w)", _of_our_era),
 )
 _AT_WORD = _compiled(
+    (rf"(?:(?<=until the )|(?<=till the )|(?<=by the ))end of {_MONTH}(?:,? {_YEAR})?", _end_of_month),
     (rf"{_MONTH} {_DAY},? {_YEAR}", _day),
     (rf"{_MONTH},?(?: of)?[ -]{_YEAR}", _month_of_year),
     (rf"{_MONTH}[-'’ ]['’]?(?P<year>\d\d)(?=['’]?(?:[,.;)\]]|$))(?<=['’]\d\d)", _month_of_year),

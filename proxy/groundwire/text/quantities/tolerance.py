@@ -122,6 +122,8 @@ def _common(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool] | 
         if claimed.kind == "quantity" and {claimed.unit, stated.unit} == {"angle", "temperature"}:
             return _as_written(claimed, stated)  # "375 degrees" may be a temperature
         return (1.0, 0.0, False) if claimed.kind == "ratio" else None
+    if _are_points(claimed, stated) or _are_points(stated, claimed):
+        return 1.0, 0.0, False
     if claimed.kind == "percentage" and stated.kind == "ratio":
         return 100.0, 0.0, True
     if claimed.kind == "ratio" and stated.kind == "percentage":
@@ -129,6 +131,11 @@ def _common(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool] | 
     if not (stated.is_bare or claimed.is_bare) or "time" in (claimed.kind, stated.kind):
         return None
     return _as_written(claimed, stated)
+
+
+def _are_points(count: Quantity, points: Quantity) -> bool:
+    """Return whether a count such as "1.1 points" may mean percentage points."""
+    return points.unit == "pp" and count.nouns[:1] == ("point",)
 
 
 def _as_written(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool]:

@@ -323,8 +323,10 @@ def is_enumeration(quantity: Quantity) -> bool:
 
 
 def _compare(claimed: Quantity, stated: Quantity, read: Read, place: int, tolerance: float | None) -> Relation:
-    if stated.high < 0 <= claimed.low and stated.kind in _SIGNED and read.asked.falls:
-        stated = stated._replace(low=-stated.high, high=-stated.low)  # "fell by 3%" for a growth of −3%
+    if read.asked.falls:  # "fell by 3%" for a growth of −3%
+        is_fall = stated.high < 0 <= claimed.low and stated.kind in _SIGNED
+        if is_fall or (stated.low > 0 and claimed.kind == stated.kind and _is_growth(stated, read)):
+            stated = stated._replace(low=-stated.high, high=-stated.low)
     given = read.given[place] if read.is_row else None
     relation = _by_what(_compare_scaled(claimed, stated, read, tolerance), claimed, stated, read)
     if given and not relation.is_match and claimed.scale == 1.0 and _may_repeat(claimed, stated, given):
@@ -393,6 +395,13 @@ def _is_in(given: Given, claimed: Quantity) -> bool:
     return given.kind == claimed.kind and given.unit == claimed.unit and given.worth == claimed.worth
 
 
+def _is_growth(stated: Quantity, read: Read) -> bool:
+    """Return whether a cell states a growth, which is a decline only with a minus sign."""
+    if not read.is_row or stated.kind not in _SIGNED:
+        return False
+    return not _GROWTH.isdisjoint(content_stems(cell_at(read.passage.text, stated.start)))
+
+
 def _with_ones(text: str, quantities: tuple[Quantity, ...]) -> tuple[Quantity, ...]:
     """Return the quantities of a passage with every "one tablet" added as a count.
 
@@ -414,5 +423,6 @@ CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))  # words of di
 _ONE = re.compile(r"(?<![\w'-])(?P<one>one|a single) (?P<noun>[^\W\d_]{3,20})(?![\w'-])", re.IGNORECASE)
 _NOT_COUNTED = frozenset("day morn even night time side hand th way point part person reason exampl kind".split())
 _SIGNED = ("percentage", "currency", "count")
+_GROWTH = same_meaning(stem("rise")) | {stem("change")}
 _OPERATIONS = frozenset(map(stem, "change percentage percent difference ratio average sum between year".split()))
 _MONEY_SIGN = re.compile(r"US\$|[$€£¥₹₩]|\b(?:USD|EUR|GBP|JPY|CHF|CNY|RMB|SEK|NOK|DKK|INR)\b")
