@@ -37,13 +37,17 @@ from groundwire.policy import Policy
 from groundwire.verifiers import statement
 from groundwire.verifiers.entailment.model import Entailment, Question
 from groundwire.verifiers.lexical import initialisms, vetoes
-from groundwire.verifiers.numbers import arithmetic as derived
-from groundwire.verifiers.numbers import attribution as rivals
-from groundwire.verifiers.numbers import bounds as limits
-from groundwire.verifiers.numbers import derivation as following
-from groundwire.verifiers.numbers import durations as lapses
-from groundwire.verifiers.numbers import frequencies, numeric
-from groundwire.verifiers.numbers import worded_arithmetic as implied
+from groundwire.verifiers.numbers import (
+    arithmetic,
+    attribution,
+    bounds,
+    candidates,
+    derivation,
+    durations,
+    frequencies,
+    numeric,
+    worded_arithmetic,
+)
 
 _SUITE = "suite: "
 
@@ -70,12 +74,40 @@ def _empty(*_: object, **__: object) -> tuple[()]:
     return ()
 
 
+def _false(*_: object) -> bool:
+    return False
+
+
+def _first(value: object, *_: object) -> object:
+    return value
+
+
+def _second(_: object, value: object) -> object:
+    return value
+
+
 def _as_it_is(claim: object, _context: object) -> object:
     return claim
 
 
 def _veto(name: str, *code: FunctionType) -> Family:
     return Family(f"veto: {name}", ((vetoes, f"_{name}", _empty),), (getattr(vetoes, f"_{name}"), *code))
+
+
+def _attribution(name: str, *code: FunctionType) -> Family:
+    off = ((attribution, f"_{name}", _none),)
+    return Family(f"attribution: {name.replace('_', ' ')}", off, (getattr(attribution, f"_{name}"), *code))
+
+
+def _operation(name: str) -> Family:
+    rest = {other: each for other, each in arithmetic._OPERATIONS.items() if other != name}
+    return Family(f"derivations: {name}", ((arithmetic, "_OPERATIONS", rest),), (arithmetic._OPERATIONS[name],))
+
+
+def _worded(operation: Any) -> Family:
+    rest = tuple(each for each in worded_arithmetic._OPERATIONS if each is not operation)
+    name = f"derivations: worded: {operation.__name__.strip('_').replace('_', ' ')}"
+    return Family(name, ((worded_arithmetic, "_OPERATIONS", rest),), (operation,))
 
 
 FAMILIES = (
@@ -94,16 +126,35 @@ FAMILIES = (
     Family(
         "initialisms", tuple((m, "spell_out", _as_it_is) for m in (statement, numeric, judge_module)), (initialisms,)
     ),
-    Family("rivals", ((numeric, "objection", _none),), (rivals,)),
+    Family("attribution, all", ((numeric, "objection", _none),), (attribution,)),
+    _attribution("opposite"),
+    _attribution("other_way"),
+    _attribution("of_other_period"),
+    _attribution("is_main"),
+    _attribution("is_named_better", attribution._is_elsewhere, attribution._is_labelled),
+    _attribution("of_other_subject"),
     Family(
         "derivations, all",
         tuple((numeric, name, _none) for name in ("follow", "follow_lapse", "follow_limit", "follow_words")),
-        (following, derived, implied, lapses, limits),
+        (derivation, arithmetic, worded_arithmetic, durations, bounds),
     ),
-    Family("derivations: change, sum, share", ((numeric, "follow", _none),), (following.follow, following._lists)),
-    Family("derivations: worded", ((numeric, "follow_words", _none),), (implied, following.follow_words)),
-    Family("derivations: lapses", ((numeric, "follow_lapse", _none),), (lapses, following.follow_lapse)),
-    Family("derivations: limits", ((numeric, "follow_limit", _none),), (limits, following.follow_limit)),
+    Family("derivations: change, sum, share", ((numeric, "follow", _none),), (derivation.follow, arithmetic)),
+    *(_operation(name) for name in arithmetic._OPERATIONS),
+    Family(
+        "derivations: whole lists",
+        ((derivation, "_lists", _empty),),
+        (derivation._lists, derivation._columns, derivation._rows_around, arithmetic.derive_whole),
+    ),
+    Family("derivations: worded", ((numeric, "follow_words", _none),), (worded_arithmetic, derivation.follow_words)),
+    *(_worded(operation) for operation in worded_arithmetic._OPERATIONS),
+    Family("derivations: lapses", ((numeric, "follow_lapse", _none),), (durations, derivation.follow_lapse)),
+    Family("derivations: limits", ((numeric, "follow_limit", _none),), (bounds, derivation.follow_limit)),
+    Family("money of a source", ((candidates, "in_money", _first),), (candidates.in_money, candidates._currencies_of)),
+    Family("one as a count", ((candidates, "_with_ones", _second),), (candidates._with_ones,)),
+    Family("rates of amounts", ((candidates, "_by_what", _first),), (candidates._by_what,)),
+    Family("dates in parts", ((numeric, "_of_dates", _none),), (numeric._of_dates, numeric._is_year_after)),
+    Family("digits outside of quantities", ((numeric, "_verbatim", _none),), (numeric._verbatim,)),
+    Family("asides", ((numeric, "_is_aside", _false),), (numeric._is_aside,)),
     Family(
         "frequencies",
         ((numeric, "compare_frequencies", _empty), (numeric, "find_frequencies", _empty)),

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from groundwire.bounded import BoundedCache
+from groundwire.evidence.cells import column_at, is_in_name
 from groundwire.evidence.passages import Piece, cut
 from groundwire.text.folding import Folded, fold
 from groundwire.text.quantities.binding import Binding, bind
 from groundwire.text.quantities.grammar import Quantity, find_quantities
+from groundwire.text.quantities.headings import Given, given_by
 from groundwire.text.reading import Reading
 from groundwire.text.words import content_stems
 
@@ -42,9 +44,38 @@ class Analysis:
         return bind(self._text, self.reading.words, self.quantities)
 
     @cached_property
+    def units(self) -> tuple[tuple[Given, ...], ...]:
+        """The units and scales that the column or row of each quantity may state."""
+        return tuple(_given(self._text, each) for each in self.quantities)
+
+    @cached_property
+    def values(self) -> tuple[int, ...]:
+        """The places of the dates, and of the other quantities outside the names of columns."""
+        return tuple(
+            place
+            for place, each in enumerate(self.quantities)
+            if each.kind == "date" or not is_in_name(self._text, each.start)
+        )
+
+    @cached_property
+    def columns(self) -> tuple[frozenset[str], ...]:
+        """The specific stems of the name of each quantity's column; none outside of rows."""
+        return tuple(column_at(self._text, each.start) for each in self.quantities)
+
+    @cached_property
     def names(self) -> frozenset[str]:
         """The stems of the proper names that are in no quantity."""
         return self.reading.names(self.quantities)
+
+
+def _given(text: str, quantity: Quantity) -> tuple[Given, ...]:
+    if quantity.kind not in ("count", "currency"):
+        return ()
+    column, colon, _ = text[text.rfind("|", 0, quantity.start) + 1 : quantity.start].rpartition(": ")
+    label = text.partition("|")[0]
+    return (given_by(column.strip()) if colon else ()) or (
+        given_by(label.strip()) if len(label) < quantity.start else ()
+    )
 
 
 class Cut:

@@ -16,6 +16,7 @@ _UNTELLING = (
     frozenset(map(stem, "value amount total number figure result quantity sum count score data year end".split()))
     | CALENDAR
 )
+_NONE: frozenset[str] = frozenset()
 _SAME_START = 4  # minimum length of a word and its abbreviation, of which one must begin with the other
 
 
@@ -31,13 +32,12 @@ def is_in_name(text: str, place: int) -> bool:
     return colon >= 0 and (end < 0 or colon < end) and "|" in text
 
 
-def speaks_of_column(text: str, place: int, spoken: Collection[str]) -> bool:
-    """Return whether the stems `spoken` name the column of the cell at `place`; an unspecific name always fits."""
-    name = _column(text, place)
-    if not name:
+def names_column(stems: Collection[str], spoken: Collection[str]) -> bool:
+    """Return whether the stems `spoken` name a column with these specific stems; a column without any always fits."""
+    if not stems:
         return True
     concepts = _concepts(frozenset(spoken))
-    return any(concept(each) in concepts or _is_short_for(each, spoken) for each in name)
+    return any(concept(each) in concepts or _is_short_for(each, spoken) for each in stems)
 
 
 @lru_cache(maxsize=64)
@@ -45,13 +45,15 @@ def _concepts(stems: frozenset[str]) -> frozenset[str]:
     return frozenset(map(concept, stems))
 
 
-@memo(1024, 2048, long_entries=1024)
-def _column(text: str, place: int) -> frozenset[str]:
+def column_at(text: str, place: int) -> frozenset[str]:
     """Return the specific stems of a column's name, without those that all columns of the row share."""
     name, colon, _ = cell_at(text, place).partition(": ")
-    if not colon:
-        return frozenset()
-    stems = content_stems(name) - _in_all_names(text) - _UNTELLING - LIGHT_WORDS
+    return _specific(name, _in_all_names(text)) if colon else _NONE
+
+
+@memo(4096, 256)
+def _specific(name: str, shared: frozenset[str]) -> frozenset[str]:
+    stems = content_stems(name) - shared - _UNTELLING - LIGHT_WORDS
     return frozenset(each for each in stems if not each[0].isdigit() and each not in UNIT_WORDS)
 
 
@@ -59,7 +61,7 @@ def _column(text: str, place: int) -> frozenset[str]:
 def _in_all_names(text: str) -> frozenset[str]:
     """Return the stems that the names of all columns of a row share, if there are at least two."""
     names = [content_stems(cell.partition(": ")[0]) for cell in text.split("|") if ": " in cell]
-    return frozenset.intersection(*names) if len(names) > 1 else frozenset()
+    return frozenset.intersection(*names) if len(names) > 1 else _NONE
 
 
 def _is_short_for(name: str, spoken: Collection[str]) -> bool:

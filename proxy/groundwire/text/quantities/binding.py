@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -42,59 +43,86 @@ def bind(text: str, words: Sequence[Word], quantities: Sequence[Quantity]) -> tu
 
     Dates divide the text among dates, amounts among amounts.
     """
-    spans = [(each.start, each.end) for each in quantities]
-    stems = _stems_outside(text, words, spans)
+    told = _stems_outside(text, words, [(each.start, each.end) for each in quantities])
+    stems = _Stems(told)
     dates = tuple(each for each in quantities if each.kind == "date")
     amounts = tuple(each for each in quantities if each.kind != "date")
-    bindings = [*_bind(text, stems, dates, ()), *_bind(text, stems, amounts, dates)]
+    bindings = [
+        *_one_by_one(text, told, _bind(text, stems, dates, ()), ()),
+        *_one_by_one(text, told, _bind(text, stems, amounts, dates), dates),
+    ]
     return tuple(sorted(bindings, key=lambda binding: binding.quantity.start))
 
 
-def _bind(
-    text: str, stems: Sequence[tuple[int, str]], group: Sequence[Quantity], dates: Sequence[Quantity]
-) -> list[Binding]:
-    bindings: list[Binding] = []
+class _Stems:
+    """The stems of a text in order, to be selected by position."""
+
+    def __init__(self, stems: Sequence[tuple[int, str]]) -> None:
+        self._places = [at for at, _ in stems]
+        self._stems = [stem for _, stem in stems]
+
+    def between(self, low: int, high: int) -> list[str]:
+        return self._stems[bisect_left(self._places, low) : bisect_left(self._places, high)]
+
+
+def _bind(text: str, stems: _Stems, group: Sequence[Quantity], dates: Sequence[Quantity]) -> list[Binding]:
     if not group:
-        return bindings
-    cuts = [_cut(text, left.end, right.start, dates) for left, right in pairwise(group)]
-    lows, highs = [0, *cuts], [*cuts, _end_of_clause(text, group[-1].end)]
+        return []
     label_end = text.find("|", 0, group[0].start)
     first = label_end if label_end >= 0 else group[0].start
-    shared = frozenset(stem for at, stem in stems if at < first)
-    if label_end >= 0:  # row or record: a number has the words of its cell; cells without numbers are shared by all
-        lows = [max(text.rfind("|", 0, each.start), 0) for each in group]
-        highs = [high if high >= 0 else len(text) for high in (text.find("|", each.end) for each in group)]
-        cells = list(zip(lows, highs, strict=True))
-        shared = frozenset(stem for at, stem in stems if not any(low <= at < high for low, high in cells))
-        if ": " not in text[:label_end]:
-            shared |= frozenset(stem for at, stem in stems if at < label_end)  # its numbers belong to the name
+    if label_end >= 0:
+        spans, shared = _cells(text, stems, group, label_end)
+    else:
+        spans, shared = _clauses(text, group, dates), frozenset(stems.between(0, first))
     leading = tuple(date for date in dates if date.start < first and not _names_column(text, date.end, label_end))
+    starts = [date.start for date in dates]
+    bindings: list[Binding] = []
     subject: frozenset[str] = frozenset()
-    for quantity, low, high in zip(group, lows, highs, strict=True):
-        own = frozenset(stem for at, stem in stems if low <= at < high)
+    for quantity, (low, high) in zip(group, spans, strict=True):
+        own, before = frozenset(stems.between(low, high)), stems.between(low, quantity.start)
         if bindings and (
             _goes_on(text, low, quantity.start) or text[bindings[-1].quantity.end : quantity.start] == " ("
         ):
             own |= subject if text[low : low + 1] != "(" else bindings[-1].own
-        else:
-            before = [stem for at, stem in stems if low <= at < quantity.start]
-            is_linked = _LINKING.search(text, low, quantity.start)
-            subject = frozenset(before if is_linked else before[:-1])  # otherwise the last word is the verb
-        with_it = main_dates(text, [date for date in dates if low <= date.start < high])
-        has_subject = low != lows[0] and any(low <= at < quantity.start for at, _ in stems)
+        else:  # without "is" or "was", the last word is the verb
+            subject = frozenset(before if _LINKING.search(text, low, quantity.start) else before[:-1])
+        with_it = main_dates(text, dates[bisect_left(starts, low) : bisect_left(starts, high)])
+        has_subject = low != spans[0][0] and bool(before)
         bindings.append(Binding(quantity, own, shared, with_it or leading, has_subject, bool(with_it)))
+    return _joined(text, bindings)
+
+
+def _clauses(text: str, group: Sequence[Quantity], dates: Sequence[Quantity]) -> list[tuple[int, int]]:
+    """Return the span of each quantity in prose, up to the clause boundaries around it."""
+    joints = [(one.end, other.start) for one, other in pairwise(dates) if other.start - one.end <= _JOINED]
+    cuts = [_cut(text, left.end, right.start, joints) for left, right in pairwise(group)]
+    return list(pairwise([0, *cuts, _end_of_clause(text, group[-1].end)]))
+
+
+def _cells(
+    text: str, stems: _Stems, group: Sequence[Quantity], label_end: int
+) -> tuple[list[tuple[int, int]], frozenset[str]]:
+    """Return the cell of each quantity in a row or a record, and the stems of the cells without quantities."""
+    lows = [max(text.rfind("|", 0, each.start), 0) for each in group]
+    highs = [high if high >= 0 else len(text) for high in (text.find("|", each.end) for each in group)]
+    gaps = zip([0, *highs], [*lows, len(text)], strict=True)
+    shared = {stem for low, high in gaps for stem in stems.between(low, high)}
+    if ": " not in text[:label_end]:
+        shared.update(stems.between(0, label_end))  # its numbers belong to the name
+    return list(zip(lows, highs, strict=True)), frozenset(shared)
+
+
+def _joined(text: str, bindings: list[Binding]) -> list[Binding]:
+    """Share the stems of a part and its whole ("nine of the 20 acids"), and of the two ends of one span of time."""
     for place, (part, whole) in enumerate(pairwise(bindings)):
-        if _PART_OF.fullmatch(
-            text, part.quantity.end, whole.quantity.start
-        ):  # part and whole of one thing: "nine of the 20 acids"
+        between = part.quantity.end, whole.quantity.start
+        if _PART_OF.fullmatch(text, *between):
             bindings[place] = part._replace(own=part.own | whole.own)
-        elif part.quantity.kind == whole.quantity.kind == "time" and _TO_END.fullmatch(
-            text, part.quantity.end, whole.quantity.start
-        ):  # the two ends of one span: "from 10 am to 4 pm on Saturdays"
+        elif part.quantity.kind == whole.quantity.kind == "time" and _TO_END.fullmatch(text, *between):
             bindings[place : place + 2] = (
                 each._replace(own=part.own | whole.own, has_subject=whole.has_subject) for each in (part, whole)
             )
-    return _one_by_one(text, stems, bindings, dates)
+    return bindings
 
 
 def _one_by_one(
@@ -173,14 +201,13 @@ def _stems_outside(text: str, words: Sequence[Word], spans: Sequence[tuple[int, 
     return kept
 
 
-def _cut(text: str, low: int, high: int, dates: Sequence[Quantity]) -> int:
+def _cut(text: str, low: int, high: int, joints: Sequence[tuple[int, int]]) -> int:
     """Return where the words between two quantities stop describing the first: at the first clause boundary, if any.
 
-    A conjunction between two dates ("between 1991 and 2020") is no boundary.
+    A conjunction between two dates, one of `joints` ("between 1991 and 2020"), is no boundary.
     """
-    spans = [(first.end, second.start) for first, second in pairwise(dates) if second.start - first.end <= _JOINED]
     for turn in _TURN.finditer(text, low, high):
-        if not any(first <= turn.start() < second for first, second in spans):
+        if not any(first <= turn.start() < second for first, second in joints):
             return turn.start()
     return high
 

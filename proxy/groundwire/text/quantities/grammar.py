@@ -225,6 +225,8 @@ def _at_money(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
 def _at_digit(text: str, start: int) -> tuple[list[Quantity], int]:
     """Parse a date, a time of day, a ratio, or a number with its unit, that starts with a digit."""
     before = text[start - 1 : start] if start else ""
+    if (cell := _WHOLE_CELL.match(text, start)) and before not in _IDENTIFIER_MARKS:
+        return _in_cell(text, start, cell)
     if reading := read_date(text, start, at_digit=True):
         is_timed = text[reading.end : reading.end + 1] == "T" and text[reading.end + 1 : reading.end + 2].isdigit()
         return [_date(text, start, reading)], reading.end + is_timed
@@ -243,18 +245,24 @@ def _at_digit(text: str, start: int) -> tuple[list[Quantity], int]:
     return _measured(text, start, amount)
 
 
+def _in_cell(text: str, start: int, match: re.Match[str]) -> tuple[list[Quantity], int]:
+    """Parse the number that ends a cell or the name of a column, as most numbers of tables do: no unit can follow."""
+    amount = _digits(text, start)
+    if amount is None or amount.end != match.end():
+        return [], _IDENTIFIER.match(text, start).end()  # type: ignore[union-attr]  # a digit always matches
+    return _counted(text, start, [amount], -1.0 if _is_negative(text, start) else 1.0)
+
+
 def _measured(text: str, start: int, amount: _Amount) -> tuple[list[Quantity], int]:
     """Parse the unit after an amount, which determines the kind of the quantity."""
     amounts = _with_range_end(text, amount, start)
     end = amounts[-1].end
     sign = -1.0 if not amount.is_spelled and _is_negative(text, start) else 1.0
     if percent := _PERCENT.match(text, end):
-        unit = _PERCENT_UNITS.get(percent["unit"].lower().replace(" ", "").replace("-", ""), "%")
+        unit = _unit_of_share(percent["unit"].lower())
         amounts = [each.times(0.01) for each in amounts] if unit == "bps" else amounts
         read = _quantity(text, start, percent.end(), "percentage", amounts, sign, unit=unit)
         return _one(read._replace(worth=0.01) if unit == "bps" else read)
-    if amount.is_plain and _HEADS_COLUMN.match(text, end) and 1900 <= amount.value <= 2100:
-        return _one(Quantity(start, end, text[start:end], "date", *year_span(int(amount.value)), unit=""))
     if (money := _MONEY_BEHIND.match(text, end)) and (code := _money(money["name"], amounts[-1])):
         amounts = [each.times(0.01) for each in amounts] if money["name"].lower() in CENTS else amounts
         return _one(_quantity(text, start, money.end(), "currency", amounts, sign, unit=code))
@@ -288,6 +296,13 @@ def _measured(text: str, start: int, amount: _Amount) -> tuple[list[Quantity], i
     if amount.is_spelled and amount.value == 1:
         return [], end  # "one" is a pronoun more often than a count
     return _counted(text, start, amounts, sign)
+
+
+def _unit_of_share(written: str) -> str:
+    """Return "bps" for basis points, "pp" for percentage points, otherwise "%"."""
+    if written.startswith(("bp", "basis")):
+        return "bps"
+    return "pp" if written.startswith("pp") or "point" in written else "%"
 
 
 def _compound(text: str, first: Quantity) -> Quantity:
@@ -349,21 +364,9 @@ def _quantity(
         elif kind == "currency" or "," in text[start:end]:
             other = (-high, -low)
     plus = text[end : end + 1] == "+" and not text[end + 1 : end + 2].isalnum()
-    return Quantity(
-        start,
-        end,
-        text[start:end],
-        kind,
-        low,
-        high,
-        slack,
-        unit,
-        other,
-        "least" if plus else bound,
-        is_approximate,
-        amounts[0].is_spelled,
-        amounts[-1].scale,
-    )
+    bound = "least" if plus else bound
+    found = Quantity(start, end, text[start:end], kind, low, high, slack, unit, other, bound, is_approximate)
+    return found._replace(is_spelled=amounts[0].is_spelled, scale=amounts[-1].scale)
 
 
 def _digits(text: str, start: int, *, is_money: bool = False) -> _Amount | None:
@@ -587,18 +590,9 @@ def _nouns(text: str, end: int) -> tuple[str, ...]:
     return tuple(stems)
 
 
-def _date(text: str, start: int, reading: DateReading) -> Quantity:
-    return Quantity(
-        start,
-        reading.end,
-        text[start : reading.end],
-        "date",
-        reading.low,
-        reading.high,
-        0.0,
-        reading.unit,
-        reading.other,
-    )
+def _date(text: str, start: int, read: DateReading) -> Quantity:
+    written = text[start : read.end]
+    return Quantity(start, read.end, written, "date", read.low, read.high, unit=read.unit, other=read.other)
 
 
 def _time_of_day(text: str, start: int, reading: ClockReading) -> Quantity:
@@ -624,22 +618,10 @@ def _fraction(text: str, match: re.Match[str]) -> Quantity:
     """Convert a share in words: "two-thirds", "a quarter of", "half of"."""
     count = 1.0 if match["count"] is None else _SPELLED.get(match["count"].lower(), 1.0)
     value = count / _PARTS[(match["part"] or match["half"] or match["by"] or "half").lower().rstrip("s")]
-    _, is_approximate = _qualified(text, match.start(), match.end())
-    bound, _ = _qualified(text, match.start(), match.end())
-    return Quantity(
-        match.start(),
-        match.end(),
-        match.group(),
-        "ratio",
-        value,
-        value,
-        0.01,
-        "share",
-        None,
-        bound,
-        is_approximate,
-        True,
-    )
+    start, end = match.span()
+    bound, is_approximate = _qualified(text, start, end)
+    found = Quantity(start, end, match.group(), "ratio", value, value, 0.01, "share", None, bound, is_approximate)
+    return found._replace(is_spelled=True)
 
 
 def _part(match: re.Match[str]) -> float:
@@ -680,17 +662,6 @@ _FRACTION_STARTS = _ARTICLES | {"half", "quarter"}
 _PARTS = {"half": 2.0, "halve": 2.0, "third": 3.0, "quarter": 4.0, "fourth": 4.0, "fifth": 5.0, "sixth": 6.0}
 _PARTS |= {"eighth": 8.0, "tenth": 10.0}
 _VULGAR = {"½": 0.5, "¼": 0.25, "¾": 0.75, "⅓": 1 / 3, "⅔": 2 / 3}
-_PERCENT_UNITS = {
-    "percentagepoint": "pp",
-    "percentagepoints": "pp",
-    "pp": "pp",
-    "%point": "pp",
-    "%points": "pp",
-    "ppt": "pp",
-    "ppts": "pp",
-    "pps": "pp",
-}
-_PERCENT_UNITS |= {"bps": "bps", "bp": "bps", "basispoints": "bps", "basispoint": "bps"}
 _SMALL_WHOLES = frozenset(
     (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 20.0, 50.0, 100.0, 1000.0, 10000.0, 1e5, 1e6)
 )
@@ -732,9 +703,7 @@ _PERCENT = re.compile(
 _MONEY_BEHIND = re.compile(
     r"[ \u00a0-]?(?:US |U\.S\. |American )?(?P<name>[€£¥₹₩₽₺₪¢]|[$](?!\d)|[^\W\d_]{3,8}(?![^\W_]))"
 )
-_HEADS_COLUMN = re.compile(  # "2019 €m" is a year in a column name
-    rf" (?:US[$]|[$€£¥₹]|RMB|{'|'.join(CODES)}) ?['’]?(?:(?:thousand|million|billion)s?|mn?|bn|k|000s?)(?!\w)", re.I
-)
+_WHOLE_CELL = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?=: | ?(?:\||$))")
 _TRAILING_CODE = re.compile(rf" ?(?P<code>{'|'.join(CODES)})\b")
 _TIMES = re.compile(
     r"[xX×](?![^\W_]|\d)|[ -]?fold\b|(?<=\d\.\d) times\b|(?<=\d\.\d\d) times\b"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -51,18 +52,33 @@ def note_near(text: str, source: str, start: int, end: int) -> Given | None:
 
     `text` is the passage at `source[start:end]`. A note within it takes precedence over the source around it.
     """
-    nearest = _SCALE_NOTE.search(text) or _SCALE_ASIDE.search(text)
-    if nearest is None:
-        text = source
-        notes = _SCALE_NOTE.finditer(text, max(0, start - _REACH), end + _REACH)
-        nearest = min(notes, key=lambda note: abs(note.start() - start), default=None)
+    inner = _SCALE_NOTE.search(text) or _SCALE_ASIDE.search(text)
+    nearest = _Note(*inner.span(), inner.lastgroup or "") if inner else _nearest_note(source, start, end)
     if nearest is None:
         return None
-    before = _CLAUSE_END.split(text[max(0, nearest.start() - 40) : nearest.start()])[-1]
-    behind = _CLAUSE_END.split(text[nearest.end() : nearest.end() + 40])[0]
-    told = given_by(f"{before}{nearest.group().strip('()')}{behind}".strip())
-    scale = _NOTED[nearest.lastgroup or ""]
+    text = text if inner else source
+    before = _CLAUSE_END.split(text[max(0, nearest.start - 40) : nearest.start])[-1]
+    behind = _CLAUSE_END.split(text[nearest.end : nearest.end + 40])[0]
+    told = given_by(f"{before}{text[nearest.start : nearest.end].strip('()')}{behind}".strip())
+    scale = _NOTED[nearest.scale]
     return told[0] if told and told[0].scale == scale else Given("count", scale=scale)
+
+
+class _Note(NamedTuple):
+    start: int
+    end: int
+    scale: str
+
+
+def _nearest_note(source: str, start: int, end: int) -> _Note | None:
+    notes = _notes(source)
+    low, high = (bisect_left(notes, (place,)) for place in (start - _REACH, end + _REACH))
+    return min(notes[low:high], key=lambda note: abs(note.start - start), default=None)
+
+
+@memo(64, 2048, long_entries=16)
+def _notes(source: str) -> tuple[_Note, ...]:
+    return tuple(_Note(*found.span(), found.lastgroup or "") for found in _SCALE_NOTE.finditer(source))
 
 
 def as_given(number: Quantity, given: Given) -> Quantity:

@@ -8,7 +8,6 @@ from enum import Enum
 
 from groundwire.text.quantities.dates import half, month, month_day, quarter
 from groundwire.text.quantities.grammar import Quantity
-from groundwire.text.words import stem
 
 
 class Relation(Enum):
@@ -29,10 +28,9 @@ class Relation(Enum):
     DIFFERENT = "different"
     APART = "apart"
 
-    @property
-    def is_match(self) -> bool:
-        """Return whether the source states the claimed value."""
-        return self in (Relation.EXACT, Relation.ROUNDED, Relation.CONVERTED, Relation.UNSCALED)
+    def __init__(self, written: str) -> None:
+        self.is_match = written in ("exact", "rounded", "converted", "unscaled")
+        """True if the source states the claimed value."""
 
 
 def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None, scale: float = 1.0) -> Relation:
@@ -100,15 +98,6 @@ def fit_period(claimed: Sequence[Quantity], stated: Sequence[Quantity]) -> bool 
     return True
 
 
-def ends_just_after(claimed: Sequence[Quantity], stated: Sequence[Quantity]) -> bool:
-    """Return whether a stated day is up to five weeks after the end of a claimed year, as a fiscal year may end."""
-    years = [each for each in claimed if not each.unit and each.high - each.low in (364, 365)]
-    ends = [each for each in stated if not each.unit and each.low == each.high]
-    return any(0 < end.low - year.high <= _FIRST_WEEKS for year in years for end in ends)
-
-
-_FIRST_WEEKS = 35
-_ADJECTIVES = frozenset(map(stem, "paid full whole additional extra further consecutive straight".split()))
 _NO_DIGIT = re.compile(r"\D")
 
 
@@ -135,10 +124,6 @@ def _common(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool] | 
         return (1.0, 0.0, False) if claimed.kind == "ratio" else None
     if _are_points(claimed, stated) or _are_points(stated, claimed):
         return 1.0, 0.0, False
-    if worth := _worth_of_counted(claimed, stated):
-        return 1.0 / worth, 0.0, False
-    if worth := _worth_of_counted(stated, claimed):
-        return worth, 0.0, False
     if claimed.kind == "percentage" and stated.kind == "ratio":
         return 100.0, 0.0, True
     if claimed.kind == "ratio" and stated.kind == "percentage":
@@ -151,13 +136,6 @@ def _common(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool] | 
 def _are_points(count: Quantity, points: Quantity) -> bool:
     """Return whether a count such as "1.1 points" may mean percentage points."""
     return points.unit == "pp" and count.nouns[:1] == ("point",)
-
-
-def _worth_of_counted(count: Quantity, span: Quantity) -> float:
-    """Return the `worth` of the unit in "25 paid days" if `span` is a length of time in that unit; else 0."""
-    adjective, unit = (*count.nouns, "", "")[:2]
-    is_span = count.kind == "count" and span.unit == "time" and adjective in _ADJECTIVES
-    return span.worth if is_span and unit == stem(span.written) else 0.0
 
 
 def _as_written(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool]:

@@ -1,4 +1,4 @@
-"""Derive numbers from stated ones: change, sum, product, share, average, ratio."""
+"""Derive numbers from stated ones: change, sum, share, average, ratio."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def derive(claimed: Quantity, cue_text: str, operands: Sequence[Operand], tolera
     """Derive `claimed` from two to four of `operands` by an operation that `cue_text` names, or return None.
 
     Only operations with a cue word are tried, because among enough numbers some pair yields any value. Except for
-    products and ratios, operands must have one kind and unit. At most the first `MAX_OPERANDS` operands are tried.
+    ratios, operands must have one kind and unit. At most the first `MAX_OPERANDS` operands are tried.
     """
     asked = cues(cue_text)
     if not asked:
@@ -64,9 +64,7 @@ def derive(claimed: Quantity, cue_text: str, operands: Sequence[Operand], tolera
         for place, each in enumerate(operands[:MAX_OPERANDS])
         if each.quantity.low == each.quantity.high
     ]
-    for place, (_, operation) in enumerate(_OPERATIONS):
-        if place not in asked:
-            continue
+    for operation in (operation for name, operation in _OPERATIONS.items() if name in asked):
         for result, formula, places in operation(claimed, numbered, way):
             if agrees(claimed, result, tolerance):
                 return Derivation(formula, places)
@@ -99,9 +97,9 @@ def derive_whole(
 
 
 @memo(512, 2048, long_entries=64)
-def cues(text: str) -> frozenset[int]:
-    """Return the indices in `_OPERATIONS` of the operations that the words of `text` name."""
-    return frozenset(place for place, (cue, _) in enumerate(_OPERATIONS) if cue.search(text))
+def cues(text: str) -> frozenset[str]:
+    """Return the operations that the words of `text` name: change, share, total, average, ratio."""
+    return frozenset(name for name, cue in _CUES.items() if cue.search(text))
 
 
 _Numbered = Sequence[tuple[int, Operand]]
@@ -174,29 +172,21 @@ def _changes(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator
             new, old = (_lost(each.quantity) if each.is_loss else each.quantity for each in (later, earlier))
         if not are_alike(new, old) or (direction and not later.may_follow(earlier)):
             continue
-        if claimed.kind == "percentage" and claimed.unit == "%" and old.low:
+        difference = f"{as_written(new)} − {as_written(old)}"
+        if claimed.kind == "percentage" and claimed.unit == "%" and old.low and new.kind != "percentage":
             growth = (new.low - old.low) / abs(old.low) * 100
             value = _signs(claimed, direction, growth)
-            if value is not None and new.kind != "percentage":
-                slack = (new.slack + old.slack * abs(new.low / old.low)) / abs(old.low) * 100
-                yield (
-                    percentage(value, slack),
-                    _formula(f"({as_written(new)} − {as_written(old)}) / {as_written(old)}", growth, " %"),
-                    (i, j),
-                )
+            if value is not None:
+                slack = _slack_of_quotient(new, old) * 100
+                yield percentage(value, slack), _formula(f"({difference}) / {as_written(old)}", growth, " %"), (i, j)
         value = _signs(claimed, direction, new.low - old.low)
         if value is not None:
             unit = "pp" if new.kind == "percentage" and claimed.unit == "pp" else new.unit
-            result = point(new, value, new.slack + old.slack)._replace(unit=unit)
-            yield result, f"{as_written(new)} − {as_written(old)}", (i, j)
+            yield point(new, value, new.slack + old.slack)._replace(unit=unit), difference, (i, j)
 
 
 def _lost(quantity: Quantity) -> Quantity:
     return quantity._replace(low=-quantity.low, high=-quantity.high, text=f"(−{as_written(quantity)})")
-
-
-def _pairs(operands: _Numbered) -> Iterator[tuple[int, int, Quantity, Quantity]]:
-    return ((i, j, first.quantity, second.quantity) for (i, first), (j, second) in permutations(operands, 2))
 
 
 def _sums(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
@@ -208,17 +198,6 @@ def _sums(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_R
                 yield result, " + ".join(map(as_written, values)), tuple(place for place, _ in chosen)
 
 
-def _products(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
-    """Yield products of a count and a price."""
-    for i, j, count, price in _pairs(operands):
-        if claimed.kind == "currency" == price.kind and count.kind == "count" and count.nouns:
-            yield (
-                point(price, count.low * price.low, count.low * price.slack),
-                f"{as_written(count)} × {as_written(price)}",
-                (i, j),
-            )
-
-
 def _averages(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
     for total, formula, places in _sums(claimed, operands, direction):
         count = len(places)
@@ -226,11 +205,13 @@ def _averages(claimed: Quantity, operands: _Numbered, direction: int) -> Iterato
 
 
 def _shares(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
+    if claimed.kind not in ("percentage", "ratio"):
+        return
     for i, j, part, whole in _pairs(operands):
-        if claimed.kind in ("percentage", "ratio") and are_alike(part, whole) and 0 < part.low <= whole.low:
+        if are_alike(part, whole) and 0 < part.low <= whole.low:
             value = part.low / whole.low * 100
-            slack = (part.slack + whole.slack * part.low / whole.low) / whole.low * 100
-            yield percentage(value, slack), _formula(f"{as_written(part)} / {as_written(whole)}", value, " %"), (i, j)
+            result = percentage(value, _slack_of_quotient(part, whole) * 100)
+            yield result, _formula(f"{as_written(part)} / {as_written(whole)}", value, " %"), (i, j)
 
 
 def _ratios(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[_Result]:
@@ -238,13 +219,20 @@ def _ratios(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator[
     for i, j, above, below in _pairs(operands):
         if not below.low:
             continue
-        value = above.low / below.low
-        slack = (above.slack + below.slack * abs(value)) / abs(below.low)
+        value, slack = above.low / below.low, _slack_of_quotient(above, below)
+        formula = _formula(f"{as_written(above)} / {as_written(below)}", value, "")
         if claimed.kind == "ratio" and are_alike(above, below):
-            ratio = percentage(value, slack)._replace(kind="ratio", unit="")
-            yield ratio, _formula(f"{as_written(above)} / {as_written(below)}", value, ""), (i, j)
+            yield percentage(value, slack)._replace(kind="ratio", unit=""), formula, (i, j)
         elif claimed.kind in ("currency", "quantity", "count") and below.kind == "count":
-            yield point(above, value, slack), _formula(f"{as_written(above)} / {as_written(below)}", value, ""), (i, j)
+            yield point(above, value, slack), formula, (i, j)
+
+
+def _pairs(operands: _Numbered) -> Iterator[tuple[int, int, Quantity, Quantity]]:
+    return ((i, j, first.quantity, second.quantity) for (i, first), (j, second) in permutations(operands, 2))
+
+
+def _slack_of_quotient(above: Quantity, below: Quantity) -> float:
+    return (above.slack + below.slack * abs(above.low / below.low)) / abs(below.low)
 
 
 def are_alike(first: Quantity, second: Quantity) -> bool:
@@ -314,34 +302,28 @@ _LONGER, _SHORTER = (
 )
 _AVERAGE = re.compile(r"\b(?:average|mean\b|averag)", re.I)
 _FEW = r"one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|\d{1,3}"
-_OPERATIONS: tuple[tuple[re.Pattern[str], Callable[[Quantity, _Numbered, int], Iterator[_Result]]], ...] = (
-    (
-        re.compile(
-            f"{_UP.pattern}|{_DOWN.pattern}|"
-            + r"\b(?:chang|differ|improv|worsen|widen|narrow|gap\b|grow|spread|exceed|ahead|behind|than\b|without|"
-            + r"excluding|net (?:additions?|change|gain|inflow|outflow)|remain|left\b|on balance|slower|faster|"
-            + r"stronger|weaker|longer|shorter|heavier|lighter|year before)",
-            re.I,
-        ),
-        _changes,
+_CUES = {
+    "change": re.compile(
+        f"{_UP.pattern}|{_DOWN.pattern}|"
+        r"\b(?:chang|differ|improv|worsen|widen|narrow|gap\b|grow|spread|exceed|ahead|behind|than\b|without|"
+        r"excluding|net (?:additions?|change|gain|inflow|outflow)|remain|left\b|on balance|slower|faster|"
+        r"stronger|weaker|longer|shorter|heavier|lighter|year before)",
+        re.I,
     ),
-    (
-        re.compile(
-            r"\b(?:share|proportion|percentage|percent|fraction|account(?:ed|s|ing)? for|represent|made? up|makes up|"
-            r"constitut|compris)|%\s+of\b|\bof (?:the |all )?total|"
-            rf"\b(?:{_FEW}) (?:in|out of) (?:every )?(?:{_FEW})\b",
-            re.I,
-        ),
-        _shares,
+    "share": re.compile(
+        r"\b(?:share|proportion|percentage|percent|fraction|account(?:ed|s|ing)? for|represent|made? up|makes up|"
+        r"constitut|compris)|%\s+of\b|\bof (?:the |all )?total|"
+        rf"\b(?:{_FEW}) (?:in|out of) (?:every )?(?:{_FEW})\b",
+        re.I,
     ),
-    (
-        _TOTAL,
-        _sums,
-    ),
-    (
-        _TOTAL,
-        _products,
-    ),
-    (_AVERAGE, _averages),
-    (re.compile(r"\b(?:times|twice|ratio|per\b|each|multiple|proportion)|\dx\b", re.I), _ratios),
-)
+    "total": _TOTAL,
+    "average": _AVERAGE,
+    "ratio": re.compile(r"\b(?:times|twice|ratio|per\b|each|multiple|proportion)|\dx\b", re.I),
+}
+_OPERATIONS: dict[str, Callable[[Quantity, _Numbered, int], Iterator[_Result]]] = {
+    "change": _changes,
+    "share": _shares,
+    "total": _sums,
+    "average": _averages,
+    "ratio": _ratios,
+}

@@ -6,11 +6,10 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from groundwire.evidence.cells import speaks_of_column
 from groundwire.text.lexicon import CONVERSE, FRAME_WORDS, LIGHT_WORDS, REFERENTS, concept
 from groundwire.text.quantities.binding import main_dates
 from groundwire.text.quantities.nearby import search_before
-from groundwire.text.quantities.tolerance import ends_just_after, fit_period
+from groundwire.text.quantities.tolerance import fit_period
 from groundwire.text.words import content_stems, stem
 from groundwire.verifiers.lexical.vetoes import opposed
 from groundwire.verifiers.numbers.arithmetic import way_of
@@ -66,7 +65,7 @@ def _is_alike(match: Stated, other: Stated) -> bool:
     here, there, claimed = match.quantity, other.quantity, match.mine.quantity
     if other.relation.is_match or here.low == there.low:
         return False
-    if other.read.is_row and not speaks_of_column(other.passage.text, there.start, match.read.asked.spoken):
+    if not other.is_of_column:
         return False
     if here.kind == "date" or there.kind == "date":
         lengths = here.high - here.low, there.high - there.low
@@ -95,8 +94,6 @@ def _of_other_period(match: Stated, rivals: Sequence[Stated]) -> Objection | Non
     fitting = [each for each in rivals if each.fits_period and _is_near(each, match)]
     if fitting:
         return Objection("", max(fitting, key=lambda each: each.rank))
-    if ends_just_after(match.mine.dates, match.binding.dates):
-        return None
     text = match.passage.text
     dates = main_dates(text, [each for each in match.read.quantities if each.kind == "date"])
     is_told = match.read.is_row or (match.binding.has_own_dates and fit_period(match.mine.dates, dates) is False)
@@ -139,7 +136,7 @@ def _of_other_subject(match: Stated, stated: Sequence[Stated]) -> Objection | No
         or match.quantity.unit == "time"
     ):
         return None
-    foreign = (binding.subject & match.read.names if asked.names else binding.subject) - asked.spoken
+    foreign = (binding.subject & match.passage.names if asked.names else binding.subject) - asked.spoken
     has_own = any(
         each.passage is not match.passage
         and named & each.binding.subject

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from groundwire.domain import Citation, Claim
-from groundwire.evidence.cells import cell_at, is_in_name
+from groundwire.evidence.cells import cell_at, is_in_name, names_column
 from groundwire.evidence.index import Context, Passage
 from groundwire.memo import memo
 from groundwire.text.lexicon import REFERENTS, same_meaning
 from groundwire.text.quantities.binding import Binding, bind
 from groundwire.text.quantities.currencies import CURRENCIES
 from groundwire.text.quantities.grammar import Quantity
-from groundwire.text.quantities.headings import Given, as_given, given_by
+from groundwire.text.quantities.headings import Given, as_given
 from groundwire.text.quantities.tolerance import Relation, compare, fit_period
 from groundwire.text.reading import inside, read_claim
 from groundwire.text.words import STOPWORDS, content_stems, stem
@@ -28,7 +28,7 @@ class Asked:
     """A claim with its quantities and the stems of its subject.
 
     `is_scaled` is set if a number is 1,000 or more, so that a source may state it at a scale. `work` counts the steps
-    taken for the claim, `reads` caches the passages parsed for it by their place.
+    taken for the claim, `reads` and `columns` are caches.
     """
 
     claim: Claim
@@ -37,6 +37,14 @@ class Asked:
     is_scaled: bool
     work: Work = field(default_factory=Work, compare=False)
     reads: dict[int, Read] = field(default_factory=dict, compare=False)
+    columns: dict[frozenset[str], bool] = field(default_factory=dict, compare=False)
+
+    def names_column(self, stems: frozenset[str]) -> bool:
+        """Return whether the claim names a column whose name has these stems; cached."""
+        known = self.columns.get(stems)
+        if known is None:
+            known = self.columns[stems] = names_column(stems, self.spoken)
+        return known
 
     @cached_property
     def is_counting(self) -> bool:
@@ -102,9 +110,10 @@ class Read:
         """
         found = self.passage.quantities
         if self.is_row:
-            pairs = zip(found, self.given, strict=True)
             return (
-                tuple([as_given(each, given) if given else each for each, given in pairs]) if any(self.given) else found
+                tuple([as_given(each, given) if given else each for each, given in zip(found, self.given, strict=True)])
+                if any(self.given)
+                else found
             )
         return _with_ones(self.passage.text, found) if self.asked.is_counting else found
 
@@ -114,14 +123,26 @@ class Read:
 
         Of several readings, the one that the claim uses is preferred.
         """
-        return tuple(self._given(each) for each in self.passage.quantities)
+        return tuple([self._preferred(each) if each else None for each in self.passage.analysis.units])
+
+    @cached_property
+    def values(self) -> Sequence[int]:
+        """The places of the dates, and of the other quantities outside the names of columns."""
+        return self.passage.analysis.values if self.is_row else range(len(self.quantities))
+
+    def is_of_column(self, place: int) -> bool:
+        """Return whether the claim names the column of a quantity, or the passage is no row."""
+        return not self.is_row or self.asked.names_column(self.passage.analysis.columns[place])
 
     @cached_property
     def bindings(self) -> tuple[Binding, ...]:
         """The words and dates that describe each quantity."""
+        known = self.passage.bindings
         if self.quantities is self.passage.quantities:
-            return self.passage.bindings
-        return bind(self.passage.text, self.passage.words, self.quantities)
+            return known
+        if len(known) != len(self.quantities):
+            return bind(self.passage.text, self.passage.words, self.quantities)
+        return tuple([each._replace(quantity=mine) for each, mine in zip(known, self.quantities, strict=True)])
 
     @property
     def is_row(self) -> bool:
@@ -140,13 +161,6 @@ class Read:
     def scale(self) -> float:
         """The factor that a note near the passage gives to its bare numbers."""
         return self.note.scale if self.note else 1.0
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """The stems of the passage's proper names."""
-        if self.quantities is self.passage.quantities:
-            return self.passage.names
-        return self.passage.reading.names(self.quantities)
 
     @cached_property
     def loose_numbers(self) -> frozenset[str]:
@@ -172,17 +186,9 @@ class Read:
         near = self.before.stems if self.before else frozenset()
         return not names.isdisjoint(near | content_stems(self.passage.heading))
 
-    def _given(self, quantity: Quantity) -> Given | None:
-        if quantity.kind not in ("count", "currency"):
-            return None
-        text = self.passage.text
-        column, colon, _ = text[text.rfind("|", 0, quantity.start) + 1 : quantity.start].rpartition(": ")
-        label = text.partition("|")[0]
-        readings = (given_by(column.strip()) if colon else ()) or (
-            given_by(label.strip()) if len(label) < quantity.start else ()
-        )
+    def _preferred(self, readings: Sequence[Given]) -> Given:
         fitting = (each for each in readings if any(_is_in(each, asked) for asked in self.asked.quantities))
-        return next(fitting, readings[0] if readings else None)
+        return next(fitting, readings[0])
 
 
 @dataclass(frozen=True)
@@ -213,6 +219,11 @@ class Stated:
     def binding(self) -> Binding:
         """The words and dates that describe the quantity."""
         return self.read.bindings[self.place]
+
+    @property
+    def is_of_column(self) -> bool:
+        """Return whether the claim names the column of the quantity, or the quantity is in no row."""
+        return self.read.is_of_column(self.place)
 
     @cached_property
     def scoped(self) -> float:
@@ -283,16 +294,25 @@ def _read(asked: Asked, passage: Passage, context: Context) -> Read:
 
 
 def all_stated(mine: Binding, passages: Iterable[Read], tolerance: float | None) -> Iterator[Stated]:
-    """Yield every quantity of the passages that is comparable with the claimed one."""
+    """Yield every quantity of the passages that is comparable with the claimed one.
+
+    Cells with other values in columns that the claim does not name are left out, unless it states a range.
+    """
+    claimed, written = mine.quantity, mine.quantity.text.strip()
+    is_date, is_point = claimed.kind == "date", claimed.low == claimed.high
     for each in passages:
-        is_row = each.is_row
-        each.asked.work.spend(len(each.quantities))
-        for place, quantity in enumerate(each.quantities):
-            if is_row and quantity.kind != "date" and is_in_name(each.passage.text, quantity.start):
+        quantities = each.quantities
+        each.asked.work.spend(len(quantities))
+        for place in each.values:
+            quantity = quantities[place]
+            if (quantity.kind == "date") is not is_date and quantity.text.strip() != written:
+                continue  # only "2019" may be either
+            relation = _compare(claimed, quantity, each, place, tolerance)
+            if relation is Relation.APART:
                 continue
-            relation = _compare(mine.quantity, quantity, each, place, tolerance)
-            if relation is not Relation.APART:
-                yield Stated(mine, each, place, relation)
+            if relation is Relation.DIFFERENT and is_point and not is_date and not each.is_of_column(place):
+                continue
+            yield Stated(mine, each, place, relation)
 
 
 def is_enumeration(quantity: Quantity) -> bool:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from groundwire.evidence.cells import is_in_name, speaks_of_column
+from groundwire.evidence.cells import column_at
 from groundwire.evidence.index import Context, Passage
 from groundwire.text.lexicon import concept
 from groundwire.text.quantities.binding import Binding
@@ -36,6 +36,7 @@ class _Value(NamedTuple):
     quantity: Quantity
     binding: Binding
     read: Read
+    place: int
 
 
 def follow(
@@ -141,10 +142,11 @@ def _may_tell(asked: Asked, read: Read) -> bool:
 
 def _values(mine: Binding, read: Read) -> Iterator[_Value]:
     """Yield the numbers of a passage outside column names, without dates and times of day."""
-    for place, binding in enumerate(read.bindings):
-        quantity = binding.quantity
-        if quantity.kind not in ("date", "time") and not is_in_name(read.passage.text, quantity.start):
-            yield _Value(_at_scale(quantity, read, place, mine.quantity), binding, read)
+    bindings = read.bindings
+    for place in read.values:
+        quantity = bindings[place].quantity
+        if quantity.kind not in ("date", "time"):
+            yield _Value(_at_scale(quantity, read, place, mine.quantity), bindings[place], read, place)
 
 
 def _at_scale(stated: Quantity, read: Read, place: int, claimed: Quantity) -> Quantity:
@@ -208,33 +210,17 @@ def _rank(asked: Asked, value: _Value) -> int:
 
 
 def _lists(asked: Asked, mine: Binding, ranked: Sequence[Read], context: Context) -> Iterator[list[_Value]]:
-    """Yield lists of values that may be added up: a row or a sentence in the claim's period, and columns."""
+    """Yield lists of values that may be added up: a row or a sentence, and columns."""
     for each in ranked[:3]:
-        values = [value for value in _values(mine, each) if _is_within(asked, value)]
+        values = list(_values(mine, each))
         if len(values) > 1:
             yield values
-            yield from _with_one_name(values)
     seen: set[int] = set()
     for each in ranked[:3]:
         if each.is_row and each.passage.place not in seen:
             rows = _rows_around(each, context)
             seen.update(row.passage.place for row in rows)
             yield from _columns(asked, mine, rows)
-
-
-def _with_one_name(values: Sequence[_Value]) -> Iterator[list[_Value]]:
-    """Yield the values of a row whose columns have the same name apart from the period."""
-    names: dict[frozenset[str], list[_Value]] = defaultdict(list)
-    for value in values:
-        names[value.binding.own].append(value)
-    yield from (each for each in names.values() if 1 < len(each) < len(values))
-
-
-def _is_within(asked: Asked, value: _Value) -> bool:
-    """Return whether a value lies in the time span of the claim's dates."""
-    days = [day for each in asked.dates if not each.unit for day in (each.low, each.high)]
-    dates = [date for date in value.binding.dates if not date.unit]
-    return not days or not dates or any(min(days) <= date.low and date.high <= max(days) for date in dates)
 
 
 def _rows_around(read_row: Read, context: Context) -> list[Read]:
@@ -262,7 +248,7 @@ def _columns(asked: Asked, mine: Binding, rows: Sequence[Read]) -> Iterator[list
             text, start = row.passage.text, value.binding.quantity.start
             name, colon, _ = text[text.rfind("|", 0, start) + 1 : start].rpartition(": ")
             fits = fit_period(asked.dates, value.binding.dates)
-            if colon and fits is not False and speaks_of_column(text, start, asked.spoken):
+            if colon and fits is not False and row.is_of_column(value.place):
                 columns[name.strip()].append(value)
     for values in columns.values():
         parts = [each for each in values if not _TOTAL_LABEL.match(each.read.passage.text)]
@@ -284,7 +270,7 @@ def _is_of_column(read: Read, quantity: Quantity) -> bool:
     if not read.is_row:
         return True
     is_value = ": " in text[text.rfind("|", 0, quantity.start) + 1 : quantity.start]
-    return is_value and speaks_of_column(text, quantity.start, read.asked.spoken)
+    return is_value and read.asked.names_column(column_at(text, quantity.start))
 
 
 def _promise(read: Read, mine: Binding) -> float:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from groundwire.domain import Citation, Claim, FlaggedNumber, Verdict
-from groundwire.evidence.cells import cell_at, speaks_of_column
 from groundwire.evidence.index import Context, Passage
 from groundwire.policy import NumericPolicy, Policy
 from groundwire.text.lexicon import concept, same_meaning
@@ -16,7 +15,6 @@ from groundwire.text.quantities.binding import Binding, bind
 from groundwire.text.quantities.grammar import Quantity, find_quantities
 from groundwire.text.quantities.nearby import search_before
 from groundwire.text.quantities.tolerance import Relation, compare
-from groundwire.text.quantities.units import read_unit
 from groundwire.text.reading import read_claim
 from groundwire.text.words import content_stems, words
 from groundwire.verifiers.lexical.initialisms import spell_out
@@ -72,17 +70,16 @@ def verify(
         findings.extend(map(_of_frequency, often))
         wanted = [each for each in wanted if not any(_lies_in(each, other.claimed) for other in often)]
         findings.extend(
-            replace(_judge(asked, claimed[quantity], passages, context, limits), number=_number(quantity))
+            replace(
+                _judge(asked, claimed[quantity], passages, context, limits),
+                number=FlaggedNumber(quantity.shown, quantity.kind, quantity.low),
+            )
             for quantity in wanted
         )
     except (WorkLimitExceeded, DeadlineExceeded) as limit:
         alarms = [finding for finding in findings if finding.label in ("contradicted", "unsupported")]
         return _combine(alarms, limits) or _cut_short(limit, len(wanted), limits)
     return _combine([finding for finding in findings if finding.label], limits)
-
-
-def _number(quantity: Quantity) -> FlaggedNumber:
-    return FlaggedNumber(quantity.shown, quantity.kind, quantity.low)
 
 
 def _passages(asked: Asked, context: Context, limit: int) -> tuple[Asked, list[Read]]:
@@ -102,10 +99,14 @@ def _passages(asked: Asked, context: Context, limit: int) -> tuple[Asked, list[R
 def _of_frequency(compared: Compared) -> _Finding:
     cited, said = (compared.read.passage.cite(0.8, "numeric"),), compared.claimed.text
     if compared.agrees:
-        return _Finding("supported", "exact", f"{said}: as stated.", 0.8, cited)
+        return _as_stated(said, cited)
     number = FlaggedNumber(said, "frequency", compared.claimed.low)
     reason = f"{said} differs from {compared.stated.text}, which the source states."
     return _Finding("contradicted", "mismatch", reason, 0.05, cited, "numeric_mismatch", number)
+
+
+def _as_stated(written: str, cited: tuple[Citation, ...]) -> _Finding:
+    return _Finding("supported", "exact", f"{written}: as stated.", 0.8, cited)
 
 
 def _lies_in(quantity: Quantity, frequency: Frequency) -> bool:
@@ -114,17 +115,7 @@ def _lies_in(quantity: Quantity, frequency: Frequency) -> bool:
 
 def is_enabled(quantity: Quantity, policy: NumericPolicy) -> bool:
     """Return whether the policy enables checks of numbers of this kind."""
-    switches = {
-        "currency": policy.currency,
-        "percentage": policy.percentage,
-        "ratio": policy.ratio,
-        "date": policy.date,
-    }
-    return switches.get(quantity.kind, True)
-
-
-def _tolerance(kind: str, policy: NumericPolicy) -> float | None:
-    return dict(policy.tolerance or ()).get(kind)
+    return quantity.kind not in ("currency", "percentage", "ratio", "date") or bool(getattr(policy, quantity.kind))
 
 
 def _candidates(claim: Claim, context: Context, limit: int) -> list[Passage]:
@@ -153,7 +144,7 @@ def _judge(asked: Asked, mine: Binding, passages: Sequence[Read], context: Conte
     """
     quantity = mine.quantity
     selects_period = quantity.kind == "date" and len(asked.quantities) > 1
-    tolerance = _tolerance(quantity.kind, policy)
+    tolerance = dict(policy.tolerance or ()).get(quantity.kind)
     stated = list(all_stated(mine, passages, tolerance))
     if matching := [each for each in stated if each.relation.is_match]:
         if selects_period:
@@ -248,10 +239,8 @@ def _contests(stated: Stated, mine: Binding) -> bool:
     if stated.relation is not Relation.DIFFERENT and not _differs_but_for_bounds(stated):
         return False
     is_cell = stated.read.is_row
-    if is_cell and not speaks_of_column(stated.passage.text, other.start, stated.read.asked.spoken):
+    if not stated.is_of_column:
         return False
-    if other.is_bare and claimed.kind == "quantity" and claimed.unit == "time" and not _names_time(stated):
-        return False  # a bare number is no duration
     if claimed.kind == "date":
         lengths = claimed.high - claimed.low, other.high - other.low
         are_days = (
@@ -271,8 +260,6 @@ def _contests(stated: Stated, mine: Binding) -> bool:
         return False  # "three weeks" and "41 years" rarely describe one thing
     if claimed.kind == "count" and other.is_bare and is_cell:
         return claimed.is_bare or _is_counted_by(stated, claimed.nouns)
-    if claimed.is_bare and other.nouns:
-        return _counts_what_is_asked(stated)
     if claimed.kind == "count":
         return claimed.nouns[:1] == other.nouns[:1] and claimed.is_bare == other.is_bare
     return True
@@ -292,20 +279,9 @@ def _is_counted_by(stated: Stated, nouns: Sequence[str]) -> bool:
     return not nouns or concept(nouns[0]) in names
 
 
-def _names_time(stated: Stated) -> bool:
-    return any(read_unit(each, 0) is not None for each in cell_at(stated.passage.text, stated.quantity.start).split())
-
-
 def _is_about_it(stated: Stated) -> bool:
     """Return whether a passage is close enough to the claim's subject to contradict it."""
     return stated.coverage >= 0.5 and stated.shared and stated.fits_period is not False and stated.read.is_named
-
-
-def _counts_what_is_asked(stated: Stated) -> bool:
-    """Return whether the source counts the noun that the claim gives a bare number: "its population is 60,000"."""
-    claimed, other = stated.mine.quantity, stated.quantity
-    asked = {concept(each) for each in stated.mine.scope}
-    return claimed.is_bare and bool(other.nouns) and concept(other.nouns[0]) in asked
 
 
 def _of_dates(claimed: Quantity, stated: Sequence[Stated]) -> _Finding | None:
@@ -319,7 +295,7 @@ def _of_dates(claimed: Quantity, stated: Sequence[Stated]) -> _Finding | None:
     years = [each for each in near if not each.quantity.unit]
     if days and years and not claimed.unit:
         cited = tuple(max(each, key=lambda each: each.rank).cite() for each in (days, years))
-        return _Finding("supported", "exact", f"{claimed.text}: as stated.", 0.8, cited)
+        return _as_stated(claimed.text, cited)
     if told := next((each for each in stated if _is_year_after(each, claimed)), None):
         reason = f"{claimed.text} follows from the source: a year before {told.value}."
         return _Finding("supported", "derived", reason, 0.8, (told.cite(),))
@@ -371,8 +347,7 @@ def _verbatim(mine: Binding, passages: Sequence[Read]) -> _Finding | None:
     written = [word.stem for word in words(mine.quantity.text) if word.is_number]
     for each in passages:
         if each.coverage >= 0.3 and written and each.loose_numbers.issuperset(written):
-            cited = (each.passage.cite(each.coverage, "numeric"),)
-            return _Finding("supported", "exact", f"{mine.quantity.text}: as stated.", 0.8, cited)
+            return _as_stated(mine.quantity.text, (each.passage.cite(each.coverage, "numeric"),))
     return None
 
 
@@ -386,7 +361,7 @@ def _both_ends(claimed: Quantity, stated: Sequence[Stated], tolerance: float | N
         if not at:
             return None
         found.append(max(at, key=lambda each: each.rank).cite())
-    return _Finding("supported", "exact", f"{claimed.text}: as stated.", 0.8, tuple(dict.fromkeys(found)))
+    return _as_stated(claimed.text, tuple(dict.fromkeys(found)))
 
 
 def _follows(quantity: Quantity, found: Following) -> _Finding:

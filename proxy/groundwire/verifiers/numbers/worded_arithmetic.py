@@ -298,12 +298,4 @@ _PER_COLUMN = re.compile(
 _EACH_BEHIND = re.compile(r" (?:each|apiece|a piece|per (?!cent)[^\W\d_]+|for (?:each|every|one))\b")
 _EACH_BEFORE = re.compile(r"\b(?:each|every)\b[^.;,|]*$", re.I)
 _TURN = re.compile(r"[.;,](?= )|[.;]$|\b(?:and|but|while|whereas)\b")
-_OPERATIONS: tuple[_Operation, ...] = (
-    _compared,
-    _discounted,
-    _halved,
-    _rest,
-    _portions,
-    _over_time,
-    _for_several,
-)
+_OPERATIONS: tuple[_Operation, ...] = (_compared, _discounted, _halved, _rest, _portions, _over_time, _for_several)

@@ -23,10 +23,7 @@ class Work:
     """A counter of the steps for one claim, limited to `max_steps` and to `timeout_s` seconds of `clock`."""
 
     def __init__(
-        self,
-        timeout_s: float = float("inf"),
-        max_steps: int = MAX_STEPS,
-        clock: Callable[[], float] = time.thread_time,
+        self, timeout_s: float = float("inf"), max_steps: int = MAX_STEPS, clock: Callable[[], float] = time.thread_time
     ) -> None:
         self.steps = 0
         self._max_steps = max_steps
