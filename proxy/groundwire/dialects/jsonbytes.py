@@ -12,7 +12,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from groundwire.dialects.largejson import Member, members, parse, parse_large
 
 # a text is light up to _LIGHT bytes, or up to _LIGHT_TEXT bytes with at most _LIGHT_VALUES commas and opening brackets
-_LIGHT, _LIGHT_TEXT, _LIGHT_VALUES = 2**12, 2**17, 2**12
+_LIGHT, _LIGHT_TEXT, _LIGHT_VALUES = 2**15, 2**17, 2**12
 _PIECE = 2**20
 _OPEN = ord("{")
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]', re.DOTALL)
