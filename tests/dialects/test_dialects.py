@@ -57,13 +57,13 @@ def test_nothing_that_anybody_sends_raises(
     assert all(isinstance(warning, str) for warning in request.warnings)
     assert isinstance(request.ask.json_schema, dict | None)
     assert request.expected_choices >= 1
-    assert isinstance(dialect.again(body, temperature), dict | None)
+    assert isinstance(dialect.resampled(body, temperature), dict | None)
     assert isinstance(dialect.continued(body, "An answer.", "A message."), dict | None)
     assert isinstance(dialect.answers_later(body), bool)
     answer = Answer(dialect, 1)
     for event in events:
         answer.add(event)
-        assert dialect.last(event, body) in (None, "before", "after")
+        assert dialect.carrier_side(event, body) in (None, "before", "after")
     for choice in answer.choices(with_arguments=True):
         assert isinstance(choice.text, str)
         assert isinstance(choice.index, int)
@@ -263,9 +263,9 @@ def test_a_request_is_continued_with_its_answer_and_a_message(dialect: Dialect, 
 def test_what_is_asked_again_leaves_no_traces() -> None:
     asked = {"model": "m", "input": "x", "stream": True, "store": True, "previous_response_id": "resp"}
     again = {"model": "m", "input": "x", "store": False, "previous_response_id": "resp", "temperature": 0.1}
-    assert RESPONSES.again(asked, 0.1) == again
-    assert RESPONSES.again(asked | {"conversation": "conv"}, 0.1) is None
-    assert MESSAGES.again({"model": "m", "stream": True, "thinking": {"type": "disabled"}}, 1.5) == {
+    assert RESPONSES.resampled(asked, 0.1) == again
+    assert RESPONSES.resampled(asked | {"conversation": "conv"}, 0.1) is None
+    assert MESSAGES.resampled({"model": "m", "stream": True, "thinking": {"type": "disabled"}}, 1.5) == {
         "model": "m",
         "thinking": {"type": "disabled"},
         "temperature": 1.0,

@@ -104,7 +104,7 @@ def test_a_stream_that_ends_in_an_error_is_cut_short() -> None:
 def test_a_sample_is_the_same_request_at_another_temperature() -> None:
     asked = {"model": "m", "prompt": "Why?", "options": {"seed": 1, "temperature": 1}, "stream": True, "keep_alive": 0}
     again = {"model": "m", "prompt": "Why?", "options": {"seed": 1, "temperature": 0.1}, "stream": False}
-    assert OLLAMA_GENERATE.again(asked, 0.1) == again
+    assert OLLAMA_GENERATE.resampled(asked, 0.1) == again
     assert OLLAMA_GENERATE.temperature(asked) == 1
 
 

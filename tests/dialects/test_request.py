@@ -107,8 +107,8 @@ def test_how_many_choices_to_expect(body: dict[str, Any], choices: int) -> None:
 )
 def test_the_last_event_is_the_usage_event_where_one_is_wanted(body: dict[str, Any], usage: bool) -> None:
     finish, tokens = {"choices": [{"finish_reason": "stop"}]}, {"choices": [], "usage": {"prompt_tokens": 1}}
-    assert CHAT.last(finish, body) == (None if usage else "after")
-    assert CHAT.last(tokens, body) == ("before" if usage else "after")
+    assert CHAT.carrier_side(finish, body) == (None if usage else "after")
+    assert CHAT.carrier_side(tokens, body) == ("before" if usage else "after")
 
 
 def test_what_verification_reads() -> None:

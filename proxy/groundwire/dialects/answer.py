@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from groundwire.dialects.dialect import Body, Dialect, Piece, member
+from groundwire.dialects.dialect import Body, ChoiceDelta, Dialect, member
 from groundwire.domain import Choice, Part, Source, SourceKind
 
 _KEPT = 2**19  # characters of answer text kept for verification, and as many of arguments: about 128k tokens
@@ -46,18 +46,18 @@ class Answer:
 
     def add(self, event: Body) -> None:
         """Add one decoded event."""
-        said = self._dialect.hear(event)
-        if said.head and not self._head:
-            self._head = {key: said.head[key] for key in ("id", "created", "model") if key in said.head}
-        if said.usage is not None:
-            self.usage = {**self.usage, **said.usage}
-        for index, piece in said.pieces:
+        parsed = self._dialect.parse_event(event)
+        if parsed.head and not self._head:
+            self._head = {key: parsed.head[key] for key in ("id", "created", "model") if key in parsed.head}
+        if parsed.usage is not None:
+            self.usage = {**self.usage, **parsed.usage}
+        for index, piece in parsed.pieces:
             self._add(index, piece)
-        for part in said.given:
+        for part in parsed.given:
             self._take(part)
-        self._reason = said.finish_reason or self._reason
+        self._reason = parsed.finish_reason or self._reason
 
-    def _add(self, index: int, piece: Piece) -> None:
+    def _add(self, index: int, piece: ChoiceDelta) -> None:
         if index not in self._reasons and len(self._reasons) >= MAX_CHOICES:
             self._unread[next(iter(self._reasons))] += len(piece.text)
             return

@@ -7,7 +7,18 @@ from functools import partial
 from math import exp
 from typing import Any
 
-from groundwire.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, dicts, index_of, member, string
+from groundwire.dialects.dialect import (
+    Body,
+    ChoiceDelta,
+    Dialect,
+    ParsedEvent,
+    Side,
+    continued,
+    dicts,
+    index_of,
+    member,
+    string,
+)
 from groundwire.dialects.parts import read_messages, unread_parts
 from groundwire.domain import Message
 
@@ -35,7 +46,7 @@ def expected(body: Body) -> int:
     return n if isinstance(n, int) and n > 0 else 1
 
 
-def again(body: Body, temperature: float) -> Body:
+def resampled(body: Body, temperature: float) -> Body:
     """Return the same request for a single choice without streaming."""
     return {key: value for key, value in body.items() if key not in _NOT_AGAIN} | {"temperature": temperature}
 
@@ -45,22 +56,22 @@ def _continued(body: Body, answer: str, message: str) -> Body | None:
     return continued(body, "messages", _NOT_AGAIN, answer, message) if has_messages else None
 
 
-def hear(piece: Callable[[Body], Piece], event: Body) -> Said:
+def parse_event(piece: Callable[[Body], ChoiceDelta], event: Body) -> ParsedEvent:
     """Parse the `choices` of an event or a body, each with `piece`."""
     usage, choices = event.get("usage"), dicts(event.get("choices"))
     pieces = [(index_of(choice, at), piece(choice)) for at, choice in enumerate(choices)]
-    return Said(pieces, event, usage if isinstance(usage, dict) else None)
+    return ParsedEvent(pieces, event, usage if isinstance(usage, dict) else None)
 
 
-def _piece(choice: Body) -> Piece:
-    said = choice.get("delta") or choice.get("message")
-    said = said if isinstance(said, dict) else {}
-    content, reason = said.get("content"), choice.get("finish_reason")
-    return Piece(
+def _piece(choice: Body) -> ChoiceDelta:
+    message = choice.get("delta") or choice.get("message")
+    message = message if isinstance(message, dict) else {}
+    content, reason = message.get("content"), choice.get("finish_reason")
+    return ChoiceDelta(
         text=content if isinstance(content, str) else "",
         finish_reason=reason if isinstance(reason, str) else None,
         probabilities=probabilities(member(choice, "logprobs").get("content")),
-        arguments={index_of(call, at): _arguments(call) for at, call in enumerate(dicts(said.get("tool_calls")))},
+        arguments={index_of(call, at): _arguments(call) for at, call in enumerate(dicts(message.get("tool_calls")))},
     )
 
 
@@ -74,7 +85,7 @@ def probabilities(tokens: Any) -> list[float]:
     return [exp(max(_LEAST, min(value, 0.0))) for value in values if isinstance(value, (int, float))]
 
 
-def last(event: Body, request: Body) -> Side | None:
+def carrier_side(event: Body, request: Body) -> Side | None:
     """Find the last event. Where usage was requested, that is the usage event, which SDKs expect at the very end."""
     if member(request, "stream_options").get("include_usage") is not True:
         return "after"
@@ -91,12 +102,12 @@ CHAT = Dialect(
     path="/v1/chat/completions",
     operation="chat",
     messages=_messages,
-    hear=partial(hear, _piece),
-    last=last,
+    parse_event=partial(parse_event, _piece),
+    carrier_side=carrier_side,
     own_event=partial(own_event, "chat.completion.chunk"),
     unread=_unread,
     schema=_schema,
     expected=expected,
-    again=again,
+    resampled=resampled,
     continued=_continued,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from groundwire.dialects import chat
-from groundwire.dialects.dialect import Body, Dialect, Piece
+from groundwire.dialects.dialect import Body, ChoiceDelta, Dialect
 from groundwire.domain import Message, Part
 
 
@@ -24,9 +24,9 @@ def _expected(body: Body) -> int:
     return chat.expected(body) * prompts
 
 
-def _piece(choice: Body) -> Piece:
+def _piece(choice: Body) -> ChoiceDelta:
     text, reason = choice.get("text"), choice.get("finish_reason")
-    return Piece(text if isinstance(text, str) else "", reason if isinstance(reason, str) else None)
+    return ChoiceDelta(text if isinstance(text, str) else "", reason if isinstance(reason, str) else None)
 
 
 COMPLETIONS = Dialect(
@@ -34,9 +34,9 @@ COMPLETIONS = Dialect(
     path="/v1/completions",
     operation="text_completion",
     messages=_messages,
-    hear=partial(chat.hear, _piece),
-    last=chat.last,
+    parse_event=partial(chat.parse_event, _piece),
+    carrier_side=chat.carrier_side,
     own_event=partial(chat.own_event, "text_completion"),
     expected=_expected,
-    again=chat.again,
+    resampled=chat.resampled,
 )

@@ -18,7 +18,7 @@ Side = Literal["before", "after"]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ChoiceDelta:
     """The part of one event that extends one choice. `arguments` maps the index of a tool call to a fragment.
 
     A piece that `repeats` the whole choice is used only when nothing of that choice was received before.
@@ -32,7 +32,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ParsedEvent:
     """The content of one event or of a whole body.
 
     `pieces` extend choices by index. `head` is the object with the answer's `id`, `model` and `created`. `usage` uses
@@ -40,7 +40,7 @@ class Said:
     the output of tools at the model server.
     """
 
-    pieces: Iterable[tuple[int, Piece]] = ()
+    pieces: Iterable[tuple[int, ChoiceDelta]] = ()
     head: Body | None = None
     usage: Body | None = None
     finish_reason: str | None = None
@@ -63,7 +63,7 @@ def _temperature(body: Body) -> Any:
     return body.get("temperature")
 
 
-def _not_again(_: Body, __: float) -> Body | None:
+def _not_resampled(_: Body, __: float) -> Body | None:
     return None
 
 
@@ -97,13 +97,13 @@ class Dialect:
 
     Of a request: `messages` are its messages, `unread` one sentence for each part that cannot be read, `schema` the
     JSON schema that the answer must follow, `expected` the number of choices, and `temperature` the raw value given.
-    `again` builds the same request at another temperature, unstreamed and leaving no trace at the server (None:
+    `resampled` builds the same request at another temperature, unstreamed and leaving no trace at the server (None:
     impossible); `continued` does so with the answer and a further user message added. `answers_later` is true when the
     response will not contain the answer yet.
 
-    Of an answer: `hear` parses one event. `last` returns None unless an event is the last one of a finished answer to
-    this request (second argument), and then the side of it on which another event may be inserted. `choices` merges
-    texts that clients see as one.
+    Of an answer: `parse_event` parses one event. `carrier_side` returns None unless an event is the last one of a
+    finished answer to this request (second argument), and then the side of it on which another event may be inserted.
+    `choices` merges texts that clients see as one.
 
     Of the additions: a verdict is the member `grounding` of a body or of the last event, within the object at the path
     `inside`; `own_event` builds an event that carries only a verdict, given the head of its answer; `error` and
@@ -114,14 +114,14 @@ class Dialect:
     path: str
     operation: Literal["chat", "text_completion"]
     messages: Callable[[Body], tuple[Message, ...]]
-    hear: Callable[[Body], Said]
-    last: Callable[[Body, Body], Side | None]
+    parse_event: Callable[[Body], ParsedEvent]
+    carrier_side: Callable[[Body, Body], Side | None]
     own_event: Callable[[Body], Body]
     unread: Callable[[Body], tuple[str, ...]] = _nothing
     schema: Callable[[Body], Body | None] = _no_schema
     expected: Callable[[Body], int] = _one
     temperature: Callable[[Body], Any] = _temperature
-    again: Callable[[Body, float], Body | None] = _not_again
+    resampled: Callable[[Body, float], Body | None] = _not_resampled
     continued: Callable[[Body, str, str], Body | None] = _not_continued
     answers_later: Callable[[Body], bool] = _never
     choices: Callable[[Sequence[Choice]], Sequence[Choice]] = _as_they_are

@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from groundwire.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, dicts, index_of, member, string
+from groundwire.dialects.dialect import (
+    Body,
+    ChoiceDelta,
+    Dialect,
+    ParsedEvent,
+    Side,
+    continued,
+    dicts,
+    index_of,
+    member,
+    string,
+)
 from groundwire.dialects.error import anthropic_error
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.parts import read_message, read_parts, unread_in, unread_parts
@@ -38,8 +49,8 @@ def _messages(body: Body) -> tuple[Message, ...]:
     system = tuple(read_parts(body.get("system")))
     found = [Message(0, "system", system)] if system else []
     for index, message in enumerate(dicts(body.get("messages")), start=len(found)):
-        if (said := read_message(index, message)) is not None:
-            found += _by_speaker(said)
+        if (parsed := read_message(index, message)) is not None:
+            found += _by_speaker(parsed)
     return tuple(found)
 
 
@@ -75,7 +86,7 @@ def _schema(body: Body) -> Body | None:
     return None
 
 
-def _again(body: Body, temperature: float) -> Body | None:
+def _resampled(body: Body, temperature: float) -> Body | None:
     """Return the same request without streaming; None if it enables thinking, which excludes a temperature."""
     if string(member(body, "thinking").get("type")) in ("enabled", "adaptive"):
         return None
@@ -88,24 +99,24 @@ def _continued(body: Body, answer: str, message: str) -> Body | None:
     return continued(body, "messages", _NOT_AGAIN, answer, message) if has_messages else None
 
 
-def _hear(event: Body) -> Said:
+def _parse_event(event: Body) -> ParsedEvent:
     match event.get("type"):
         case "content_block_delta":
-            return Said([(index_of(event, 0), _delta(member(event, "delta")))])
+            return ParsedEvent([(index_of(event, 0), _delta(member(event, "delta")))])
         case "content_block_start":
             block = member(event, "content_block")
-            return Said(list(_block(index_of(event, 0), block, starts=True)), given=_given([block]))
+            return ParsedEvent(list(_block(index_of(event, 0), block, starts=True)), given=_given([block]))
         case "message_start":
             message = member(event, "message")
-            return Said((), message, _usage(message))
+            return ParsedEvent((), message, _usage(message))
         case "message_delta":
-            return Said((), None, _usage(event), _reason(member(event, "delta")))
+            return ParsedEvent((), None, _usage(event), _reason(member(event, "delta")))
         case "message":
             blocks = dicts(event.get("content"))
             pieces = [piece for index, block in enumerate(blocks) for piece in _block(index, block)]
-            return Said(pieces, event, _usage(event), _reason(event), _given(blocks))
+            return ParsedEvent(pieces, event, _usage(event), _reason(event), _given(blocks))
         case _:
-            return Said()
+            return ParsedEvent()
 
 
 def _given(blocks: Sequence[Body]) -> list[Part]:
@@ -113,22 +124,22 @@ def _given(blocks: Sequence[Body]) -> list[Part]:
     return [part for part in read_parts(blocks) if part.kind != "text"]
 
 
-def _delta(delta: Body) -> Piece:
+def _delta(delta: Body) -> ChoiceDelta:
     match delta.get("type"):
         case "text_delta":
-            return Piece(string(delta.get("text")))
+            return ChoiceDelta(string(delta.get("text")))
         case "input_json_delta":
-            return Piece(arguments={0: string(delta.get("partial_json"))})
+            return ChoiceDelta(arguments={0: string(delta.get("partial_json"))})
         case _:
-            return Piece()
+            return ChoiceDelta()
 
 
-def _block(index: int, block: Body, *, starts: bool = False) -> Iterator[tuple[int, Piece]]:
+def _block(index: int, block: Body, *, starts: bool = False) -> Iterator[tuple[int, ChoiceDelta]]:
     """Parse a content block; if it `starts` a series of deltas, the input of a tool call is not known yet."""
     if block.get("type") == "text":
-        yield index, Piece(string(block.get("text")))
+        yield index, ChoiceDelta(string(block.get("text")))
     elif string(block.get("type")) in _CALLS:
-        yield index, Piece(arguments={0: "" if starts else dumps(block.get("input")).decode()})
+        yield index, ChoiceDelta(arguments={0: "" if starts else dumps(block.get("input")).decode()})
 
 
 def _usage(body: Body) -> Body | None:
@@ -138,11 +149,11 @@ def _usage(body: Body) -> Body | None:
     """
     usage = member(body, "usage")
     read = [usage[name] for name in _READ if isinstance(usage.get(name), int)]
-    said = usage.get("output_tokens")
+    output = usage.get("output_tokens")
     cached = usage.get("cache_read_input_tokens")
     prompt = {"prompt_tokens": sum(read)} if any(read) else {}
     details = {"prompt_tokens_details": {"cached_tokens": cached}} if prompt and isinstance(cached, int) else {}
-    return prompt | details | ({"completion_tokens": said} if isinstance(said, int) else {}) or None
+    return prompt | details | ({"completion_tokens": output} if isinstance(output, int) else {}) or None
 
 
 def _reason(body: Body) -> str | None:
@@ -164,7 +175,7 @@ def _choices(blocks: Sequence[Choice]) -> Sequence[Choice]:
     return joined or blocks[:1]
 
 
-def _last(event: Body, _: Body) -> Side | None:
+def _carrier_side(event: Body, _: Body) -> Side | None:
     """Treat the event with the stop reason as the last: Anthropic's client ignores the content of `message_stop`."""
     return "before" if event.get("type") == "message_delta" else None
 
@@ -178,12 +189,12 @@ MESSAGES = Dialect(
     path="/v1/messages",
     operation="chat",
     messages=_messages,
-    hear=_hear,
-    last=_last,
+    parse_event=_parse_event,
+    carrier_side=_carrier_side,
     own_event=_own_event,
     unread=_unread,
     schema=_schema,
-    again=_again,
+    resampled=_resampled,
     continued=_continued,
     choices=_choices,
     framing=NAMED_SSE,

@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groundwire.dialects.chat import probabilities
-from groundwire.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, dicts, index_of, member, string
+from groundwire.dialects.dialect import (
+    Body,
+    ChoiceDelta,
+    Dialect,
+    ParsedEvent,
+    Side,
+    continued,
+    dicts,
+    index_of,
+    member,
+    string,
+)
 from groundwire.dialects.error import Fault
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.ndjson import NDJSON
@@ -50,7 +61,7 @@ def _temperature(body: Body) -> object:
     return member(body, "options").get("temperature")
 
 
-def _again(body: Body, temperature: float) -> Body:
+def _resampled(body: Body, temperature: float) -> Body:
     asked = {key: value for key, value in body.items() if key not in _NOT_AGAIN}
     return asked | {"stream": False, "options": member(body, "options") | {"temperature": temperature}}
 
@@ -61,25 +72,25 @@ def _continued(body: Body, answer: str, message: str) -> Body | None:
     return {**continued(body, "messages", _NOT_AGAIN, answer, message), "stream": False}
 
 
-def _hear_chat(event: Body) -> Said:
+def _parse_chat_event(event: Body) -> ParsedEvent:
     message = member(event, "message")
     calls = dicts(message.get("tool_calls"))
     arguments = {index_of(member(call, "function"), at): _arguments(call) for at, call in enumerate(calls)}
     return _said(event, string(message.get("content")), arguments)
 
 
-def _hear_generate(event: Body) -> Said:
+def _parse_generate_event(event: Body) -> ParsedEvent:
     return _said(event, string(event.get("response")), {})
 
 
-def _said(event: Body, text: str, arguments: dict[int, str]) -> Said:
+def _said(event: Body, text: str, arguments: dict[int, str]) -> ParsedEvent:
     """Parse one line. Reasoning, a separate field, is ignored; a line with an error has no content."""
     if "error" in event:
-        return Said()
+        return ParsedEvent()
     ends = event.get("done") is True
     reason = (string(event.get("done_reason")) or "stop") if ends else None
-    piece = Piece(text, reason, probabilities(event.get("logprobs")), arguments)
-    return Said([(0, piece)], event, _usage(event) if ends else None)
+    piece = ChoiceDelta(text, reason, probabilities(event.get("logprobs")), arguments)
+    return ParsedEvent([(0, piece)], event, _usage(event) if ends else None)
 
 
 def _arguments(call: Body) -> str:
@@ -91,7 +102,7 @@ def _usage(event: Body) -> Body | None:
     return {ours: event[theirs] for theirs, ours in _USAGE.items() if isinstance(event.get(theirs), int)} or None
 
 
-def _last(event: Body, _: Body) -> Side | None:
+def _carrier_side(event: Body, _: Body) -> Side | None:
     """Treat the line with `done` as the last: clients read nothing after it."""
     return "before" if event.get("done") is True else None
 
@@ -118,13 +129,13 @@ OLLAMA_CHAT = Dialect(
     path="/api/chat",
     operation="chat",
     messages=_chat_messages,
-    hear=_hear_chat,
-    last=_last,
+    parse_event=_parse_chat_event,
+    carrier_side=_carrier_side,
     own_event=_own_chat_line,
     unread=_unread,
     schema=_schema,
     temperature=_temperature,
-    again=_again,
+    resampled=_resampled,
     continued=_continued,
     framing=NDJSON,
     error=ollama_error,
@@ -138,6 +149,6 @@ OLLAMA_GENERATE = replace(
     path="/api/generate",
     operation="text_completion",
     messages=_prompt,
-    hear=_hear_generate,
+    parse_event=_parse_generate_event,
     own_event=_own_generate_line,
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from groundwire.dialects.chat import probabilities
-from groundwire.dialects.dialect import Body, Dialect, Piece, Said, Side, continued, dicts, member, string
+from groundwire.dialects.dialect import Body, ChoiceDelta, Dialect, ParsedEvent, Side, continued, dicts, member, string
 from groundwire.dialects.error import Fault, openai_error
 from groundwire.dialects.parts import read_message, read_parts, unread_in
 from groundwire.dialects.sse import NAMED_SSE
@@ -41,8 +41,8 @@ def _messages(body: Body) -> tuple[Message, ...]:
     instructions = tuple(read_parts(body.get("instructions")))
     found = [Message(0, "system", instructions)] if instructions else []
     for index, item in enumerate(_items(body), start=len(found)):
-        if (said := _message(index, item)) is not None:
-            found.append(said)
+        if (message := _message(index, item)) is not None:
+            found.append(message)
     return tuple(found)
 
 
@@ -99,7 +99,7 @@ def _schema(body: Body) -> Body | None:
     return schema if isinstance(schema, dict) else None
 
 
-def _again(body: Body, temperature: float) -> Body | None:
+def _resampled(body: Body, temperature: float) -> Body | None:
     """Return the same request, not streamed or stored; None in a conversation, which the request would extend."""
     if body.get("conversation"):
         return None
@@ -118,15 +118,17 @@ def _answers_later(body: Body) -> bool:
     return body.get("background") is True and body.get("stream") is not True
 
 
-def _hear(event: Body) -> Said:
+def _parse_event(event: Body) -> ParsedEvent:
     kind = string(event.get("type"))
     if kind == "response.output_text.delta":
-        return Said([(_place(event), Piece(string(event.get("delta")), None, probabilities(event.get("logprobs"))))])
+        return ParsedEvent(
+            [(_place(event), ChoiceDelta(string(event.get("delta")), None, probabilities(event.get("logprobs"))))]
+        )
     if kind in ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta"):
-        return Said([(_place(event), Piece(arguments={0: string(event.get("delta"))}))])
+        return ParsedEvent([(_place(event), ChoiceDelta(arguments={0: string(event.get("delta"))}))])
     if kind in _ENDS or event.get("object") == "response":
         return _whole(event if event.get("object") == "response" else member(event, "response"))
-    return Said((), member(event, "response") or None)
+    return ParsedEvent((), member(event, "response") or None)
 
 
 def _place(event: Body) -> int:
@@ -134,22 +136,22 @@ def _place(event: Body) -> int:
     return place if isinstance(place, int) else 0
 
 
-def _whole(response: Body) -> Said:
+def _whole(response: Body) -> ParsedEvent:
     output = response.get("output")
     items = list(enumerate(output)) if isinstance(output, list) else []
     pieces = [(index, piece) for index, item in items if isinstance(item, dict) for piece in _item(item)]
     given = [part for item in dicts(output) if "role" not in item for part in _given(item)]
-    return Said(pieces, response, _usage(response), _reason(response), given)
+    return ParsedEvent(pieces, response, _usage(response), _reason(response), given)
 
 
-def _item(item: Body) -> Iterator[Piece]:
+def _item(item: Body) -> Iterator[ChoiceDelta]:
     kind = string(item.get("type"))
     if kind == "message":
         parts = [part for part in dicts(item.get("content")) if part.get("type") == "output_text"]
         found = [each for part in parts for each in probabilities(part.get("logprobs"))]
-        yield Piece("".join(string(part.get("text")) for part in parts), None, found, repeats=True)
+        yield ChoiceDelta("".join(string(part.get("text")) for part in parts), None, found, repeats=True)
     elif kind in _CALLS:
-        yield Piece(arguments={0: string(item.get(_CALLS[kind]))}, repeats=True)
+        yield ChoiceDelta(arguments={0: string(item.get(_CALLS[kind]))}, repeats=True)
 
 
 def _usage(response: Body) -> Body | None:
@@ -175,7 +177,7 @@ def _choices(items: Sequence[Choice]) -> Sequence[Choice]:
     return [item for item in items if item.text or item.arguments] or items[:1]
 
 
-def _last(event: Body, _: Body) -> Side | None:
+def _carrier_side(event: Body, _: Body) -> Side | None:
     return "before" if string(event.get("type")) in _ENDS else None
 
 
@@ -194,12 +196,12 @@ RESPONSES = Dialect(
     path="/v1/responses",
     operation="chat",
     messages=_messages,
-    hear=_hear,
-    last=_last,
+    parse_event=_parse_event,
+    carrier_side=_carrier_side,
     own_event=_own_event,
     unread=_unread,
     schema=_schema,
-    again=_again,
+    resampled=_resampled,
     continued=_continued,
     answers_later=_answers_later,
     choices=_choices,

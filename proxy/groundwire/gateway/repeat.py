@@ -230,7 +230,7 @@ class SamplingSession:
         return await asyncio.gather(*(self._sample(body, temperature) for temperature in self._at))
 
     async def _sample(self, body: Mapping[str, Any], temperature: float) -> Repeated:
-        repeated = self._repeat.request.dialect.again(body, temperature)
+        repeated = self._repeat.request.dialect.resampled(body, temperature)
         try:
             async with asyncio.timeout(self._parts.settings.timeout), self._parts.at_once:
                 return await self._repeat.ask(repeated, "sample")

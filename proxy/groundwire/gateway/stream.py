@@ -141,7 +141,7 @@ class AnnotatedStream:
         self.answer.add(body)
         if not self.answer.is_finished:
             return "nowhere"
-        side = self._dialect.last(body, self._request.body)
+        side = self._dialect.carrier_side(body, self._request.body)
         if side is None:
             return "nowhere"  # there is more to come, such as the usage
         self._session.conclude(self.answer)
