@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; 
 BIN := .venv/bin
 WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN || echo 2); echo $$((n > 7 ? 8 : n + 1)))
 VERSIONS ?= 3.11 3.12 3.13 3.14
-FAST := $(addprefix tests/,config dialects library training verification test_docs.py)
+FAST := $(addprefix tests/,claims config dialects evidence features library pipeline scoring text training verifiers test_docs.py)
 
 .PHONY: demo serve test test-fast check matrix dist-check clients client-suites coverage clean
 
