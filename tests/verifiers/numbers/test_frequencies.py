@@ -57,6 +57,9 @@ CLAIMS = [
     ("Employees work from home three days a week.", "Employees work from home three days.", "unsupported"),
     ("Employees work from home three days a week.", "Employees work from home three days a month.", "contradicted"),
     ("Employees work from home three days a week.", "Employees work from home three days per week.", "supported"),
+    ("Employees get 25 paid days.", "Employees get 25 days of paid leave.", "supported"),
+    ("Employees get 25 days of paid leave.", "Employees get 25 paid days of leave.", "supported"),
+    ("Employees get 20 paid days.", "Employees get 25 days of paid leave.", "unsupported"),
 ]
 
 

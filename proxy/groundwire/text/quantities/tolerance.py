@@ -8,6 +8,7 @@ from enum import Enum
 
 from groundwire.text.quantities.dates import half, month, month_day, quarter
 from groundwire.text.quantities.grammar import Quantity
+from groundwire.text.words import stem
 
 
 class Relation(Enum):
@@ -98,6 +99,7 @@ def fit_period(claimed: Sequence[Quantity], stated: Sequence[Quantity]) -> bool 
     return True
 
 
+_ADJECTIVES = frozenset(map(stem, "paid full whole additional extra further consecutive straight".split()))
 _NO_DIGIT = re.compile(r"\D")
 
 
@@ -124,6 +126,10 @@ def _common(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool] | 
         return (1.0, 0.0, False) if claimed.kind == "ratio" else None
     if _are_points(claimed, stated) or _are_points(stated, claimed):
         return 1.0, 0.0, False
+    if worth := _worth_of_counted(claimed, stated):
+        return 1.0 / worth, 0.0, False
+    if worth := _worth_of_counted(stated, claimed):
+        return worth, 0.0, False
     if claimed.kind == "percentage" and stated.kind == "ratio":
         return 100.0, 0.0, True
     if claimed.kind == "ratio" and stated.kind == "percentage":
@@ -136,6 +142,13 @@ def _common(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool] | 
 def _are_points(count: Quantity, points: Quantity) -> bool:
     """Return whether a count such as "1.1 points" may mean percentage points."""
     return points.unit == "pp" and count.nouns[:1] == ("point",)
+
+
+def _worth_of_counted(count: Quantity, span: Quantity) -> float:
+    """Return the `worth` of the unit in "25 paid days" if `span` is a length of time in that unit; else 0."""
+    adjective, unit = (*count.nouns, "", "")[:2]
+    is_span = count.kind == "count" and span.unit == "time" and adjective in _ADJECTIVES
+    return span.worth if is_span and unit == stem(span.written) else 0.0
 
 
 def _as_written(claimed: Quantity, stated: Quantity) -> tuple[float, float, bool]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from groundwire.memo import memo
 from groundwire.text.quantities.rates import ADVERB_NAMES, ADVERBS, DAY, NOT_NOW, PERIOD_NAMES, SECONDS
+from groundwire.text.quantities.tolerance import compare
 from groundwire.text.words import content_stems
 from groundwire.verifiers.numbers.candidates import Asked, Read
 
@@ -87,8 +88,8 @@ def compare_frequencies(asked: Asked, passages: Sequence[Read]) -> Iterator[Comp
 def _frequency_of(asked: Asked, subject: frozenset[str], read: Read) -> Frequency | None:
     """Return the frequency that a passage states for a subject, or None.
 
-    The passage must have most of the subject's words. Of several frequencies, the last one is used that follows words
-    of the subject not yet mentioned.
+    The passage must have most of the subject's words, or some of them and a measure of the claim. Of several
+    frequencies, the last one is used that follows words of the subject not yet mentioned.
     """
     found, start = None, 0
     known: frozenset[str] = frozenset()
@@ -99,7 +100,16 @@ def _frequency_of(asked: Asked, subject: frozenset[str], read: Read) -> Frequenc
         if subject & told - known:
             found, known = each, known | (subject & told)
         start = each.end
-    return found if read.is_named and len(known) > _MOST * len(subject) else None
+    if found is None or not read.is_named or len(known) < _SOME * len(subject):
+        return None
+    return found if len(known) > _MOST * len(subject) or _has_amount(asked, read) else None
+
+
+def _has_amount(asked: Asked, read: Read) -> bool:
+    """Return whether a passage has a measure of the claim, such as its dose."""
+    amounts = [each for each in asked.quantities if each.kind == "quantity" and each.unit != "time"]
+    asked.work.spend(len(amounts) * len(read.quantities))
+    return any(compare(mine, other).is_match for mine in amounts for other in read.quantities)
 
 
 def _subject(text: str, span: tuple[int, int]) -> frozenset[str]:
@@ -108,7 +118,7 @@ def _subject(text: str, span: tuple[int, int]) -> frozenset[str]:
     return frozenset(each for each in content_stems(rest) if not each[0].isdigit())
 
 
-_MOST = 0.6
+_SOME, _MOST = 0.3, 0.6
 _NEAR = 1.1
 _NUMBERS = {"once": 1.0, "twice": 2.0, "thrice": 3.0, "other": 2.0, "second": 2.0, "third": 3.0, "fourth": 4.0}
 _NUMBERS |= {
