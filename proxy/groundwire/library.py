@@ -223,7 +223,9 @@ def verify_claims(
     ask = Ask(tuple(evidence_fields), json_schema, question or asked(exchange))
     given = Context(gather(exchange)) if messages else _context(sources)
     used = _loaded(judge)
-    return _with_budgets(verify([Choice(0, answer, "stop")], given, policy, ask, used), given, policy, used)
+    return _with_budgets(
+        verify([Choice(0, answer, "stop")], given, policy, ask, used, _unread(messages)), given, policy, used
+    )
 
 
 def find_claims(text: str, policy: Policy = Policy()) -> tuple[Claim, ...]:
@@ -416,6 +418,15 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(work)
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, work).result()
+
+
+def _unread(messages: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return a warning for each part of the messages that is not read, such as an image."""
+    if not messages:
+        return ()
+    from groundwire.dialects.chat import CHAT
+
+    return CHAT.unread({"messages": list(messages)})
 
 
 def _exchange(sources: Sources, messages: Sequence[Mapping[str, Any]]) -> Exchange:

@@ -368,10 +368,14 @@ def verify(
     policy: Policy = Policy(),
     ask: Ask = Ask(),
     judge: Judge = Judge(),
+    warnings: Sequence[str] = (),
 ) -> Report:
-    """Verify an answer against its context and return the report. Pure, apart from calls to the model of `judge`."""
+    """Verify an answer against its context and return the report. Pure, apart from calls to the model of `judge`.
+
+    `warnings` name parts of the request that could not be read.
+    """
     verifier = AnswerVerifier(Prepared(Exchange(), context), policy, ask, VerifierSettings(judge))
-    return complete(verifier.report(AnswerSnapshot(choices)))
+    return complete(verifier.report(AnswerSnapshot(choices), warnings=warnings))
 
 
 @lru_cache(maxsize=64)

@@ -90,6 +90,17 @@ def test_columns_can_be_nested_and_csv_has_lists_as_json(tmp_path: Path) -> None
     assert found == ["grounded", "ungrounded"]
 
 
+def test_what_is_not_read_is_a_warning_of_its_row(tmp_path: Path) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    messages = [{"role": "user", "content": [{"type": "text", "text": SOURCE}, image]}]
+    assert (
+        batch(write(tmp_path / "in.jsonl", [{"answer": RIGHT, "messages": messages}]), tmp_path / "o.jsonl").returncode
+        == 0
+    )
+    (warning,) = results(tmp_path / "o.jsonl")[0]["grounding"]["warnings"]
+    assert "image" in warning
+
+
 def user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 

@@ -305,3 +305,10 @@ def test_thresholds_at_the_ends_of_their_range_are_taken() -> None:
     QuotePolicy(fuzzy_threshold=0.5)
     NumericPolicy(confidence_penalty=1, tolerance=(("currency", 1), ("date", 365)))
     Policy(max_claims=1, confidence_weights=(("retrieval", 0), ("source", 3)))
+
+
+def test_what_is_not_read_of_messages_is_a_warning() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    messages = [{"role": "user", "content": [{"type": "text", "text": "Revenue was $4.2 million in 2023."}, image]}]
+    (warning,) = verify_claims("Revenue was $4.2M in 2023.", messages=messages).warnings
+    assert "image" in warning

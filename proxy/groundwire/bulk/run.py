@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from hashlib import sha256
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from groundwire.bulk.summary import Summary, as_html, summarise
 from groundwire.bulk.worker import Job, verify_all
 from groundwire.config import Settings
 from groundwire.errors import GroundwireError
+from groundwire.pipeline import policy_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +107,13 @@ def _journal_path(target: Path) -> Path:
 def _inputs(options: Options, settings: Settings) -> Mapping[str, Any]:
     """Return everything on which the results depend: the input file, the columns, the policy and the judge."""
     stat = options.source.stat()
-    decided = f"{settings.policy!r}{judge_identity(settings.judge)}"
+    policy = replace(settings.policy, judge=judge_identity(settings.judge))
     return {
         "input": str(options.source.resolve()),
         "size": stat.st_size,
         "modified_ns": stat.st_mtime_ns,
         "columns": asdict(options.columns),
-        "settings": sha256(decided.encode()).hexdigest()[:16],
+        "settings": policy_digest(policy),
     }
 
 

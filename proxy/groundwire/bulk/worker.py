@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from itertools import islice
 from multiprocessing import get_context
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.report import render
 from groundwire.domain import Choice
 from groundwire.errors import BadRequest
-from groundwire.evidence.gathering import gather
+from groundwire.evidence.gathering import gather, question
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
 from groundwire.pipeline import verify
@@ -67,8 +68,10 @@ def _verify(number: int, row: Row, job: Job, judge: Judge) -> dict[str, Any]:
         check, request = read_answer_check(dumps(request_of(row, job.columns)), {})
     except (BadRequest, ValueError, TypeError) as error:
         return result | {"error": str(error)}
-    context = Context(gather(request.exchange()))
-    report = verify([Choice(0, check.answer, "stop")], context, job.settings.policy, request.ask, judge)
+    exchange = request.exchange()
+    ask = replace(request.ask, question=request.ask.question or question(exchange))
+    choices, context = [Choice(0, check.answer, "stop")], Context(gather(exchange))
+    report = verify(choices, context, job.settings.policy, ask, judge, request.warnings)
     return result | {"grounding": render(report)}
 
 
