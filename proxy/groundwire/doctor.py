@@ -8,7 +8,7 @@ import os
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,11 +18,12 @@ from rich.console import Console
 from groundwire.backends.loading import load_judge
 from groundwire.config import Settings
 from groundwire.container import Container, build_container
-from groundwire.dialects.jsonbytes import loads_object
 from groundwire.domain import Claim, Source
 from groundwire.errors import ConfigError, GroundwireError, RequestError
 from groundwire.evidence.index import Context
-from groundwire.gateway.forward import chunks_of
+from groundwire.gateway.forward import chunks_of, read
+from groundwire.gateway.passthrough import MAX_LIST, models_in
+from groundwire.judge import Judge
 from groundwire.policy import Policy
 from groundwire.telemetry import configure_logs
 from groundwire.upstream.upstream import Upstream
@@ -59,7 +60,7 @@ async def _collect(load: Callable[[], Settings], file: Path | None) -> list[Find
     try:
         settings = load()
         configure_logs(settings.telemetry.model_copy(update={"log_level": "critical"}))
-        container = build_container(settings, os.environ)
+        container = build_container(settings, os.environ, judge=Judge())  # `_judge` loads the model, once
     except ConfigError as error:
         remedy = f"Correct {file or 'the environment'}; groundwire config shows what is in effect."
         return [Finding("settings", "error", problem, remedy) for problem in error.problems]
@@ -92,7 +93,8 @@ async def _upstream(upstream: Upstream) -> Finding:
     try:
         async with asyncio.timeout(_TIMEOUT_S):
             reply = await upstream.send(Call("GET", "/models", (), b""))
-            body = b"".join([chunk async for chunk in chunks_of(reply)])
+            async with aclosing(chunks_of(reply)) as chunks:
+                body, _ = await read(chunks, MAX_LIST)
     except TimeoutError:
         return Finding(part, "error", f"no answer within {_TIMEOUT_S:g} s", "Is its base_url right, and is it running?")
     except RequestError as error:
@@ -103,16 +105,7 @@ async def _upstream(upstream: Upstream) -> Finding:
         return Finding(part, "warning", f"refuses requests without a key (status {reply.status})", remedy)
     if reply.status != 200:
         return Finding(part, "warning", f"does not list its models (status {reply.status})")
-    return Finding(part, "ok", f"{_count_models(body)} models, {took}")
-
-
-def _count_models(body: bytes) -> int:
-    try:
-        found = loads_object(body)
-    except ValueError:
-        return 0
-    listed = found.get("data") if isinstance(found, dict) else None
-    return len(listed) if isinstance(listed, list) else 0
+    return Finding(part, "ok", f"{len(models_in(body))} models, {took}")
 
 
 def _judge(settings: Settings) -> Finding:

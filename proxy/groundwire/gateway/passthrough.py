@@ -24,7 +24,7 @@ from groundwire.upstream.upstream import Upstream
 from groundwire.wire import Call, Reply
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
-_MAX_LIST = 4 * 2**20  # bytes of the models of one upstream
+MAX_LIST = 4 * 2**20  # bytes of the models of one upstream
 
 log = structlog.get_logger("groundwire.gateway")
 
@@ -104,15 +104,16 @@ async def _listed(upstream: Upstream, call: Call) -> Sequence[dict[str, Any]]:
     """Return the models of an upstream, none where its list cannot be read. Raises RequestError."""
     reply = await upstream.send(call)
     async with aclosing(chunks_of(reply)) as chunks:
-        raw, end = await read(chunks, _MAX_LIST)
+        raw, end = await read(chunks, MAX_LIST)
     if reply.status != 200:
         raise BadRequest(f"upstream '{upstream.name}' does not list its models (status {reply.status})")
     if end != "whole":
-        raise BadRequest(f"upstream '{upstream.name}' lists its models in over {_MAX_LIST} bytes, or breaks off")
-    return await parsed(raw, lambda: _models_in(raw))
+        raise BadRequest(f"upstream '{upstream.name}' lists its models in over {MAX_LIST} bytes, or breaks off")
+    return await parsed(raw, lambda: models_in(raw))
 
 
-def _models_in(raw: bytes) -> Sequence[dict[str, Any]]:
+def models_in(raw: bytes) -> Sequence[dict[str, Any]]:
+    """Return the models in the list of a model server, none where it is not such a list."""
     try:
         body = loads_object(raw)
     except ValueError:

@@ -20,6 +20,7 @@ from groundwire.extras import install_command, is_installed
 from groundwire.http.endpoints import Handler
 from groundwire.http.errors import error_reply
 from groundwire.http.pages.highlight import Segment, Span, cut
+from groundwire.offload import offloaded
 from groundwire.upstream.headers import header
 from groundwire.wire import Call, Headers, Reply
 
@@ -59,7 +60,7 @@ class Admitted(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the pages need of the application.
+    """The functions of the application that the pages call.
 
     `verify` returns the report on an answer as JSON, `complete` the reply of a model to a chat request. `admit`
     authenticates headers from an address (None: no keys are needed). `degraded` lists degraded parts and reasons.
@@ -123,7 +124,7 @@ class Playground:
 
     async def check(self, call: Call, _: Mapping[str, str]) -> Reply:
         """Check the answer of the form, or ask a model for one, and show the claims with their evidence."""
-        form = _fields(call.body)
+        form = await offloaded(_fields, call.body)
         if form is None:
             return self._show({}, _TOO_LONG, 413)
         if (header(call.headers, b"sec-fetch-site") or b"same-origin") not in (b"same-origin", b"none"):
@@ -137,9 +138,13 @@ class Playground:
                 answer, report = await (self._ask(form, call, tenant) if asks else self._verify(form, tenant))
         except RequestError as error:
             return self._show(form, str(error), error_reply(error, openai_error).status)
+        return await offloaded(self._present, {**form, "answer": answer}, report)
+
+    def _present(self, form: Mapping[str, str], report: Mapping[str, Any]) -> Reply:
+        """Return the report as a page or as JSON; for many claims this takes too long for the event loop."""
         if form["action"] == "json":
             return _download(report)
-        return self._show({**form, "answer": answer}, result=_result(answer, report))
+        return self._show(form, result=_result(form["answer"], report))
 
     async def _admit(self, key: str, address: str) -> AbstractContextManager[Admitted | None]:
         if self._services.admit is None:
@@ -148,8 +153,8 @@ class Playground:
 
     async def _verify(self, form: Mapping[str, str], tenant: str) -> tuple[str, Mapping[str, Any]]:
         body = {"answer": form["answer"], "question": form["question"], "sources": _sources(form["sources"])}
-        check, request = read_answer_check(dumps(body), {}, tenant)
-        return form["answer"], json.loads(await self._services.verify(check, request))
+        check, request = await offloaded(read_answer_check, dumps(body), {}, tenant)
+        return form["answer"], await offloaded(json.loads, await self._services.verify(check, request))
 
     async def _ask(self, form: Mapping[str, str], call: Call, tenant: str) -> tuple[str, Mapping[str, Any]]:
         """Return the answer of a model to the question, and the report that came with it."""
@@ -161,7 +166,7 @@ class Playground:
         reply = await self._services.complete(
             Call("POST", "/chat/completions", headers, body, tenant=tenant, address=call.address)
         )
-        found = json.loads(reply.body) if isinstance(reply.body, bytes) else {}
+        found = await offloaded(json.loads, reply.body) if isinstance(reply.body, bytes) else {}
         if reply.status != 200:
             raise _Refused(reply.status, found)
         content = found["choices"][0]["message"].get("content") or ""
