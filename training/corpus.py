@@ -15,11 +15,15 @@ from dataclasses import replace
 from groundwire.domain import Source
 from groundwire.evidence.index import Context
 from groundwire.verifiers.entailment.evidence import plain_text, select_evidence
-from training.example import SUPPORTED, Example, difference
+from training.example import SUPPORTED, UNSUPPORTED, Example, difference
 from training.schemas import LABELS, Schema, fill
 
 _DISTRACTED, _LED, _PRONOUN = 0.5, 0.12, 0.12  # shares of the claims
 _RESTATED = 3  # sentences of a schema's evidence
+_REMOVED = 0.35  # share of these sentences that are taken out of the evidence
+_UNRELATED = 0.22  # share of the claims whose evidence is replaced
+_RIVALS = 12  # other evidence, of which the one with most words of the claim is taken
+_WORD = re.compile(r"[a-z0-9]{4,}")
 _MAX_WEIGHT = 2.5
 _SENTENCE = re.compile(r"(?:^|(?<=[.!?] ))[A-Z][^.!?\n|]{15,200}\.(?=\s|$)", re.MULTILINE)
 _LAST_PHRASE = re.compile(r" (?:in|on|at|during|from|with|after|by|for) [^,.]{3,60}\.$")
@@ -59,6 +63,8 @@ def draw_examples(
                 example = Example(claim, "", evidence, LABELS.index(label), schema.origin, weight, wrong)
                 if not plain:
                     example = _distracted(_led(example, right, chance), schemas, chance)
+                    if chance.random() < _UNRELATED:
+                        example = unrelated(example, _others(schemas, chance), chance)
                 yield example if whole else selected(example)
         if not plain:
             for example in _restated(schema, fill(chance.choice(schema.evidence), values, others), chance):
@@ -81,7 +87,30 @@ def _restated(schema: Schema, evidence: str, chance: random.Random) -> Iterator[
             claim = f"{claim.rstrip('.')}, and {other[0].lower()}{other[1:]}" if other != sentence else claim
         elif kind < 0.75:
             claim = f"{chance.choice(_OPENINGS)} {claim[0].lower()}{claim[1:]}"
-        yield Example(claim, "", evidence, SUPPORTED, schema.origin, 1.0, [])
+        if chance.random() < _REMOVED:
+            rest = evidence.replace(sentence.strip(), "")
+            yield Example(claim, "", rest, UNSUPPORTED, schema.origin, 1.0)
+        else:
+            yield Example(claim, "", evidence, SUPPORTED, schema.origin, 1.0, [])
+
+
+def unrelated(example: Example, others: Sequence[str], chance: random.Random) -> Example:
+    """Return the claim with evidence that does not mention it: one of `others`, or the one with most of its words.
+
+    Without such examples a model takes any claim that shares no word with its evidence for a paraphrase of it.
+    """
+    wanted = set(_WORD.findall(example.claim.lower()))
+    close = max(others, key=lambda each: len(wanted & set(_WORD.findall(each.lower()))))
+    text = close if chance.random() < 0.5 else others[0]
+    if chance.random() < 0.4:
+        start = chance.choice([0, *(found.end() for found in re.finditer(r"[.\n]\s*", text[:-60]))])
+        text = text[start : start + chance.randrange(40, 300)]
+    return replace(example, evidence=text, label=UNSUPPORTED, wrong=None)
+
+
+def _others(schemas: Sequence[Schema], chance: random.Random) -> list[str]:
+    chosen = [chance.choice(schemas) for _ in range(_RIVALS)]
+    return [fill(chance.choice(each.evidence), *each.draw(chance)) for each in chosen]
 
 
 def selected(example: Example, title: str | None = None) -> Example:
@@ -132,4 +161,4 @@ def cue_weights(schemas: Sequence[Schema]) -> dict[tuple[str, tuple[str, ...]], 
     }
 
 
-__all__ = ["SUPPORTED", "cue_weights", "cues", "draw_examples", "selected"]
+__all__ = ["SUPPORTED", "cue_weights", "cues", "draw_examples", "selected", "unrelated"]

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from tokenizers import Tokenizer
 
 from training.batches import Tokens, batches, load_tokenizer, padded, tokenized
-from training.corpus import draw_examples
-from training.example import CONTRADICTED, NOT_SUPPORTED, SUPPORTED, UNSUPPORTED
+from training.corpus import draw_examples, selected, unrelated
+from training.example import CONTRADICTED, NOT_SUPPORTED, SUPPORTED, UNSUPPORTED, Example
 from training.model import Judge, shape_of
 from training.schemas import read_schemas
 
@@ -31,23 +32,36 @@ def main() -> None:
     model = Judge(shape_of(given.base))
     model.load_state_dict(torch.load(given.weights))
     schemas = list(read_schemas(given.claims, given.part))
-    every = list(tokenized(draw_examples(schemas, 7, given.forms, plain=True), load_tokenizer(given.base)))
-    found = {"all": measure(model, every)}
+    tokenizer = load_tokenizer(given.base)
+    drawn = list(draw_examples(schemas, 7, given.forms, plain=True))
+    every = list(tokenized(drawn, tokenizer))
+    found = {
+        "all": measure(model, every),
+        "unrelated": {"supported": supported_share(model, swapped(drawn), tokenizer)},
+    }
     for origin in sorted({each.origin for each in every}):
         found[origin] = measure(model, [each for each in every if each.origin == origin])
     print(json.dumps(found, indent=1))
 
 
+def swapped(examples: Sequence[Example]) -> list[Example]:
+    """Return claims with evidence of other schemas, a tenth of them: none is supported."""
+    chance = random.Random(5)  # noqa: S311
+    chosen = chance.sample(examples, len(examples) // 10)
+    return [
+        selected(unrelated(each, [other.evidence for other in chance.sample(examples, 6)], chance)) for each in chosen
+    ]
+
+
+def supported_share(model: Judge, examples: Sequence[Example], tokenizer: Tokenizer) -> float:
+    """Return the share (0–1) of the claims that the model calls supported."""
+    shares = _probabilities(model, list(tokenized(examples, tokenizer)))
+    return round(sum(guess == SUPPORTED for _, guess, _ in shares) / max(1, len(shares)), 4)
+
+
 def measure(model: Judge, examples: Sequence[Tokens]) -> dict[str, float]:
     """Return accuracy over three labels, and AUROC of support against the others and against each of them."""
-    model.eval()
-    scored: list[tuple[float, int, int]] = []
-    with torch.no_grad():
-        for batch in batches(examples, random.Random(0)):  # noqa: S311
-            tensors = padded(batch)
-            label, _ = model(tensors.ids, tensors.mask, tensors.types)
-            likely = torch.softmax(label.float(), dim=1)
-            scored += zip(likely[:, 0].tolist(), likely.argmax(1).tolist(), (each.label for each in batch), strict=True)
+    scored = _probabilities(model, examples)
     right = [score for score, _, label in scored if label == SUPPORTED]
 
     def against(*labels: int) -> float:
@@ -60,6 +74,19 @@ def measure(model: Judge, examples: Sequence[Tokens]) -> dict[str, float]:
         "contradicted": against(CONTRADICTED),
         "unsupported": against(UNSUPPORTED),
     }
+
+
+def _probabilities(model: Judge, examples: Sequence[Tokens]) -> list[tuple[float, int, int]]:
+    """Return the probability of support, the likeliest label and the true one of each example, in any order."""
+    model.eval()
+    found: list[tuple[float, int, int]] = []
+    with torch.no_grad():
+        for batch in batches(examples, random.Random(0)):  # noqa: S311
+            tensors = padded(batch)
+            label, _ = model(tensors.ids, tensors.mask, tensors.types)
+            likely = torch.softmax(label.float(), dim=1)
+            found += zip(likely[:, 0].tolist(), likely.argmax(1).tolist(), (each.label for each in batch), strict=True)
+    return found
 
 
 def auroc(right: Sequence[float], wrong: Sequence[float]) -> float:

@@ -14,19 +14,21 @@ import json
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 
 import torch
 from torch.nn import functional
 
+from groundwire.backends.pairs import CLAIM, MISSING
 from training.batches import Batch, Tokens, batches, load_tokenizer, padded, tokenized
-from training.corpus import draw_examples
+from training.corpus import draw_examples, unrelated
 from training.evaluate import measure
-from training.example import Example
+from training.example import SUPPORTED, Example
 from training.model import Judge, from_base
 from training.schemas import read_schemas
 
@@ -34,6 +36,8 @@ _WARM_UP = 60  # steps
 _DECAY = 0.998  # of the average of the weights, per step
 _TOKEN_SHARE, _WRONG_WEIGHT, _SMOOTHING = 0.3, 3.0, 0.04
 _LOG_EVERY, _STORE_EVERY = 50, 200  # steps
+_UNRELATED = 0.15  # share of the public examples whose evidence is replaced
+_MAX_SHARE = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +101,40 @@ def examples_of(plan: Plan, at: int) -> list[Tokens]:
     at += plan.seed
     chance = random.Random(1000 + at)  # noqa: S311
     public = [line for line in plan.public.open(encoding="utf-8") if chance.random() < plan.share]
-    examples = [Example(**json.loads(line)) for line in public]
+    examples = list(_with_unrelated([Example(**json.loads(line)) for line in public], chance))
     schemas = [each for each in read_schemas(plan.claims, "training") if chance.random() < plan.schemas]
     examples += draw_examples(schemas, at)
-    return list(tokenized(examples, load_tokenizer(plan.base)))
+    return decorrelated(list(tokenized(examples, load_tokenizer(plan.base))))
+
+
+def _with_unrelated(examples: Sequence[Example], chance: random.Random) -> Iterator[Example]:
+    """Yield the examples; some have evidence of another claim of the same set."""
+    by_origin: dict[str, list[Example]] = defaultdict(list)
+    for each in examples:
+        by_origin[each.origin].append(each)
+    for each in examples:
+        others = [
+            other.evidence for other in chance.sample(by_origin[each.origin], min(6, len(by_origin[each.origin])))
+        ]
+        others = [text for text in others if text != each.evidence]
+        yield unrelated(each, others, chance) if others and chance.random() < _UNRELATED else each
+
+
+def decorrelated(examples: Sequence[Tokens]) -> list[Tokens]:
+    """Return the examples with weights under which the share of a claim's words in its evidence predicts no label."""
+    keys = [(each.label == SUPPORTED, _overlap(each)) for each in examples]
+    both, right, near = Counter(keys), Counter(key[0] for key in keys), Counter(key[1] for key in keys)
+    share = {key: right[key[0]] * near[key[1]] / (count * len(keys)) for key, count in both.items()}
+    return [
+        replace(each, weight=each.weight * min(_MAX_SHARE, share[key]))
+        for each, key in zip(examples, keys, strict=True)
+    ]
+
+
+def _overlap(example: Tokens) -> int:
+    """Return the bucket, 0 to 5, of the share of the claim's tokens whose word is in the evidence."""
+    missing = sum(each == MISSING for each in example.types)
+    return round(5 * (1 - missing / (missing + sum(each == CLAIM for each in example.types))))
 
 
 def train(plan: Plan) -> None:
