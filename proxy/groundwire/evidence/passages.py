@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from groundwire.evidence.records import read_records
-from groundwire.evidence.tables import Row, html_rows, pipe_rows, read_rows, separated_rows
+from groundwire.evidence.tables import Row, html_rows, pipe_rows, read_records, read_rows, separated_rows
 from groundwire.text.jsontext import Misfit, Node, read_tree
 from groundwire.text.sentences import library_cuts
 

@@ -9,9 +9,8 @@ from copy import copy
 from functools import cached_property
 
 from groundwire.memo import memo
-from groundwire.text.lexicon import LINKING, NOT_NEGATED, TITLES, concept, root
-from groundwire.text.quantities.grammar import Quantity
-from groundwire.text.words import STOPWORDS, Word, words
+from groundwire.text.quantities import Quantity
+from groundwire.text.words import LINKING, NOT_NEGATED, STOPWORDS, TITLES, Word, concept, root, words
 
 _CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
 _SENTENCE_BREAK = re.compile(r"[.;!?|]\s|\n")

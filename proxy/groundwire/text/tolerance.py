@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 
-from groundwire.text.quantities.dates import half, month, month_day, quarter
-from groundwire.text.quantities.grammar import Quantity
+from groundwire.text.quantities import Quantity
+from groundwire.text.times import half, month, month_day, quarter
 from groundwire.text.words import stem
 
 

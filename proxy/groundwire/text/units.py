@@ -1,4 +1,4 @@
-"""Units of measurement, with their factors to one base unit per dimension.
+"""Units of measurement, currencies, scale words and rates, with their factors to one base unit per dimension.
 
 The tables replace `pint`, which is too slow to import.
 """
@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from groundwire.text.words import stem
+
 
 class Unit(NamedTuple):
     """A unit: `value * factor + offset` is a value of it in the base unit of the dimension."""
@@ -18,14 +20,14 @@ class Unit(NamedTuple):
     offset: float = 0.0
 
 
-class Reading(NamedTuple):
+class UnitReading(NamedTuple):
     """A parsed unit, and the position after it."""
 
     unit: Unit
     end: int
 
 
-def read_unit(text: str, position: int) -> Reading | None:
+def read_unit(text: str, position: int) -> UnitReading | None:
     """Parse the unit at `position`, such as "kg", "square feet", "km/h" or "miles per hour", or return None."""
     match = _UNIT.match(text, position)
     if match is None:
@@ -38,11 +40,11 @@ def read_unit(text: str, position: int) -> Reading | None:
         unit = Unit(f"{unit.dimension}^{power}", unit.factor**power)
     other = _named(match["other"]) if match["other"] else None
     if other is None or (other.dimension == "time" and other.factor >= _DAY):  # "400 mg a day" is a mass
-        return Reading(unit, match.end("exponent") if match["exponent"] else match.end("name"))
+        return UnitReading(unit, match.end("exponent") if match["exponent"] else match.end("name"))
     if match["below"]:
         below = _EXPONENTS[match["below"]]
         other = Unit(f"{other.dimension}^{below}", other.factor**below)
-    return Reading(Unit(f"{unit.dimension}/{other.dimension}", unit.factor / other.factor), match.end())
+    return UnitReading(Unit(f"{unit.dimension}/{other.dimension}", unit.factor / other.factor), match.end())
 
 
 def names_of_units(name: str) -> tuple[Unit, ...]:
@@ -239,4 +241,109 @@ _UNIT = re.compile(
     r"|[^\W\d_²³]{1,14}(?![^\W\d_²³]))(?P<exponent>[²³]|\^[23]|[23](?!\w))?"
     r"(?:(?: ?/ ?| per |-per-| an? )(?P<other>[^\W\d_²³]{1,12})(?P<below>[²³]|\^[23]|[23](?!\w))?(?!\w))?",
     re.IGNORECASE,
+)
+
+
+CURRENCIES: dict[str, str] = {
+    "$": "$",
+    "dollar": "$",
+    "dollars": "$",
+    "cent": "$",
+    "cents": "$",
+    "¢": "$",
+    "bucks": "$",
+}
+CURRENCIES |= {"€": "EUR", "euro": "EUR", "euros": "EUR", "£": "GBP", "pound": "GBP", "pounds": "GBP", "pence": "GBP"}
+CURRENCIES |= {"sterling": "GBP", "¥": "JPY", "yen": "JPY", "₹": "INR", "rs": "INR", "rupee": "INR", "rupees": "INR"}
+CURRENCIES |= {"us$": "USD", "u.s.$": "USD", "a$": "AUD", "au$": "AUD", "c$": "CAD", "ca$": "CAD", "nz$": "NZD"}
+CURRENCIES |= {"hk$": "HKD", "s$": "SGD", "r$": "BRL", "yuan": "CNY", "renminbi": "CNY", "rmb": "CNY", "₩": "KRW"}
+CURRENCIES |= {"won": "KRW", "₽": "RUB", "rubles": "RUB", "franc": "CHF", "francs": "CHF", "₺": "TRY", "₪": "ILS"}
+CURRENCIES |= {"krona": "SEK", "kronor": "SEK", "zloty": "PLN", "dirhams": "AED", "rand": "ZAR", "reais": "BRL"}
+CODES = (
+    "USD EUR GBP JPY CNY INR AUD CAD CHF HKD NZD SGD SEK NOK DKK KRW BRL MXN ZAR RUB TRY PLN CZK HUF ILS AED SAR THB "
+    "IDR MYR PHP TWD NGN EGP"
+).split()
+CURRENCIES |= {code.lower(): code for code in CODES}
+CENTS = frozenset(("cent", "cents", "¢", "pence"))
+
+
+SCALES = {"hundred": 1e2, "thousand": 1e3, "thousands": 1e3, "million": 1e6, "millions": 1e6, "billion": 1e9}
+SCALES |= {"billions": 1e9, "trillion": 1e12, "trillions": 1e12, "lakh": 1e5, "lakhs": 1e5, "crore": 1e7, "crores": 1e7}
+SCALES |= {"mn": 1e6, "mln": 1e6, "mio": 1e6, "bn": 1e9, "bln": 1e9, "tn": 1e12, "trn": 1e12, "dozen": 12.0}
+SUFFIXES = {"k": 1e3, "m": 1e6, "mm": 1e6, "b": 1e9, "t": 1e12}
+
+
+DAY = 86400.0
+SECONDS = {
+    "second": 1.0,
+    "minute": 60.0,
+    "hour": 3600.0,
+    "day": DAY,
+    "night": DAY,
+    "week": 7 * DAY,
+    "fortnight": 14 * DAY,
+    "month": 2629800.0,
+    "quarter": 7889400.0,
+    "year": 31557600.0,
+    "annum": 31557600.0,
+}
+"""The length of each period, in seconds."""
+ADVERBS = {
+    "hourly": 3600.0,
+    "daily": DAY,
+    "nightly": DAY,
+    "weekly": 7 * DAY,
+    "monthly": 2629800.0,
+    "quarterly": 7889400.0,
+    "yearly": 31557600.0,
+    "annually": 31557600.0,
+}
+"""The length, in seconds, of the period that each adverb names."""
+
+
+class Rate(NamedTuple):
+    """A parsed rate that ends at `end`: its period in seconds (0: none), and the stems of another divisor ("dose")."""
+
+    per: float
+    each: frozenset[str]
+    end: int
+
+
+def read_rate(text: str, position: int, *, counts: bool = False) -> Rate | None:
+    """Parse the rate after the amount that ends at `position`, or return None.
+
+    With `counts`, up to two words for the counted things may precede the rate ("3 tablets a day").
+    """
+    start = position
+    if counts and (between := _COUNTED.match(text, position)):
+        position = between.end()
+    per, each = 0.0, frozenset[str]()
+    for _ in range(_MOST_PARTS):
+        if found := _PERIOD.match(text, position):
+            per = ADVERBS[found["adverb"].lower()] if found["adverb"] else SECONDS[found["period"].lower()]
+        elif found := _EACH.match(text, position):
+            each |= frozenset(map(stem, found["each"].split()))
+        else:
+            break
+        position = found.end()
+    return Rate(per, each, position) if position > start and (per or each) else None
+
+
+_MOST_PARTS = 3
+PERIOD_NAMES = "|".join(SECONDS)
+ADVERB_NAMES = "|".join(ADVERBS)
+# no rate: "a year ago", "a month or two"
+NOT_NOW = r"(?! (?:ago|earlier|before|prior|later|after|ahead|old|or (?:so|two|more)|long)\b)"
+_PERIOD = re.compile(
+    rf"(?: per | an? | each | every | ?/ ?)(?P<period>{PERIOD_NAMES})\b{NOT_NOW}| (?P<adverb>{ADVERB_NAMES})\b",
+    re.IGNORECASE,
+)
+_EACH = re.compile(
+    r"(?: per |/)(?!cent\b|se\b|the\b|our\b|its?\b|his\b|her\b|their\b|this\b|that\b|and\b|or\b)"
+    r"(?P<each>[a-z]{3,20}(?:[ -](?!in\b|for\b|and\b|or\b|per\b|to\b|of\b|is\b|was\b|on\b|at\b|by\b|from\b|with\b)"
+    r"[a-z]{2,20})?)\b"
+)
+_COUNTED = re.compile(
+    r"(?: (?!(?:in|for|within|of|on|at|to|by|over|after|and|or|than|from|is|was|were|are|as|about|with|per|an?|each|"
+    r"every|during|until|[a-z]+ed)\b)[a-z][a-z-]{1,20}){1,2}(?= (?:per|an?|each|every) | ?/)"
 )

@@ -10,12 +10,18 @@ import re
 from typing import Literal, NamedTuple
 
 from groundwire.memo import memo
-from groundwire.text.quantities.clock import ClockReading, may_begin_clock, read_clock, read_duration, read_spoken_clock
-from groundwire.text.quantities.currencies import CENTS, CODES, CURRENCIES
-from groundwire.text.quantities.dates import DateReading, is_date_word, read_date, year_span
-from groundwire.text.quantities.rates import read_rate
-from groundwire.text.quantities.scales import SCALES, SUFFIXES
-from groundwire.text.quantities.units import Unit, read_unit
+from groundwire.text.times import (
+    ClockReading,
+    DateReading,
+    is_date_word,
+    may_begin_clock,
+    read_clock,
+    read_date,
+    read_duration,
+    read_spoken_clock,
+    year_span,
+)
+from groundwire.text.units import CENTS, CODES, CURRENCIES, SCALES, SUFFIXES, Unit, read_rate, read_unit
 from groundwire.text.words import LONGEST_WORD, STOPWORDS, stem
 
 Kind = Literal["currency", "percentage", "ratio", "date", "time", "count", "quantity"]
