@@ -299,13 +299,11 @@ def _stated(match: re.Match[str]) -> float:
 
 
 _CONTEXT = (
-    r"(?:(?:^|\b(?:the|this|these|those|any|no|each|both|either|neither|your|my|in|from|by|given|provided|supplied"
-    r"|retrieved|available|above|other) )"
-    r"(?:passages?|contexts?|documents?|texts?|sources?|articles?|excerpts?|snippets?|transcripts?|search results?)"
-    r"\b(?! of)"
-    r"|\b(?:provided|given|available|supplied|above) (?:\w+ ){0,2}"
-    r"(?:information|data|reports?|materials?|content|details|tables?|pages?)"
-    r"|\b(?:information|data|content|details|materials?)(?: \w+)? (?:provided|given|available|above|supplied))"
+    r"(?:(?:^|\b(?:the|this|these|those|any|no|each|both|either|neither|your|my|in|from|by|given|provided|supplied|"
+    r"retrieved|available|above|other) )(?:passages?|contexts?|documents?|texts?|sources?|articles?|excerpts?|"
+    r"snippets?|transcripts?|search results?)\b(?! of)|\b(?:provided|given|available|supplied|above) (?:\w+ ){0,2}"
+    r"(?:information|data|reports?|materials?|content|details|tables?|pages?)|\b(?:information|data|content|details|"
+    r"materials?)(?: \w+)? (?:provided|given|available|above|supplied))"
 )
 _TELL = (
     r"(?:mention|contain|provide|specify|say|state|include|discuss|address|give|indicate|list|describe|explain|answer"

@@ -18,7 +18,8 @@ from functools import cached_property, lru_cache
 
 from groundwire.bounded import BoundedCache
 from groundwire.domain import Citation, Match, Source
-from groundwire.evidence.passages import Piece, cut
+from groundwire.evidence.passages import cut
+from groundwire.evidence.tables import Piece
 from groundwire.memo import memo
 from groundwire.text.binding import Binding, Given, bind, given_by, note_near
 from groundwire.text.folding import Folded, fold

@@ -9,8 +9,9 @@ from string import punctuation
 
 from groundwire.domain import Exchange, Message, Part, Source, SourceKind
 from groundwire.evidence.index import MAX_CHARS
-from groundwire.evidence.passages import Piece, cut
+from groundwire.evidence.passages import cut
 from groundwire.evidence.requests import is_cue, is_question, is_request
+from groundwire.evidence.tables import Piece
 from groundwire.evidence.templates import Block, take_apart
 from groundwire.memo import memo
 from groundwire.report import PromptSize
@@ -33,7 +34,8 @@ def gather(exchange: Exchange) -> tuple[Source, ...]:
     for message in exchange.messages:
         if message.role != "assistant":
             cost = sum(_cost(part.text) for part in message.parts)
-            found += _numbered(message.index, _of_message(message) if cost <= room else _as_it_is(message))
+            whole = (_whole(message, index, part) for index, part in enumerate(message.parts))
+            found += _numbered(message.index, _of_message(whole) if cost <= room else whole)
             room -= cost
     return tuple(_unique(source for source in found if source.text.strip() or source.kind == "facts"))
 
@@ -41,10 +43,6 @@ def gather(exchange: Exchange) -> tuple[Source, ...]:
 def _cost(text: str) -> int:
     """Return the cost of reading a text, in characters of prose: a line or a tag costs as much as a sentence."""
     return len(text) + _LINE_COST * (text.count("\n") + text.count("<"))
-
-
-def _as_it_is(message: Message) -> Iterator[Source]:
-    return (_whole(message, index, part) for index, part in enumerate(message.parts))
 
 
 def _whole(message: Message, index: int, part: Part) -> Source:
@@ -102,15 +100,12 @@ def _named(position: int, source: Source) -> Source:
     return replace(source, labels=tuple(labels))
 
 
-def _of_message(message: Message) -> Iterator[Source]:
-    for index, part in enumerate(message.parts):
-        whole = _whole(message, index, part)
-        if whole.kind == "document":
-            yield whole
-        elif whole.kind == "tool":
-            yield from _of_tool(whole)
+def _of_message(parts: Iterator[Source]) -> Iterator[Source]:
+    for part in parts:
+        if part.kind == "document":
+            yield part
         else:
-            yield from _of_prompt(whole)
+            yield from _of_tool(part) if part.kind == "tool" else _of_prompt(part)
 
 
 def _of_tool(whole: Source) -> Iterator[Source]:

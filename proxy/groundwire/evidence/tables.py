@@ -17,8 +17,7 @@ import csv
 import html
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from groundwire.text.jsontext import Node, offsets_of
@@ -60,31 +59,27 @@ class Row(NamedTuple):
     named: bool = False
 
 
-class RowReading(NamedTuple):
-    """The rendering of one row, or of a part of a wide one; `group` is the row group above it."""
+class Piece(NamedTuple):
+    """A span with its rendering, and the heading or the row group above it ("" if there is none)."""
 
     start: int
     end: int
     text: str
-    group: str
+    heading: str = ""
 
 
 ReadText = Callable[[str], Iterator[str]]
 """Cut a long cell into texts that are read separately."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
+class _Names(NamedTuple):
     """The head of a table: a name per column, and the scale of its numbers."""
 
     columns: tuple[str, ...]
     scale: str
 
-    def of(self, column: int) -> str:
-        return self.columns[column] if column < len(self.columns) else ""
 
-
-def read_rows(rows: Sequence[Row], read_text: ReadText, caption: str = "") -> Iterator[RowReading]:
+def read_rows(rows: Sequence[Row], read_text: ReadText, caption: str = "") -> Iterator[Piece]:
     """Yield the rendering of every row of a table; rows of its heads give their bare cells. Linear in the table."""
     rows = [row._replace(cells=_joined_signs(row.cells)) for row in rows]
     starts = [0, *(place for place in range(1, len(rows) - 2) if _begins_head(rows[place : place + _HEAD_SIGHT]))]
@@ -92,14 +87,14 @@ def read_rows(rows: Sequence[Row], read_text: ReadText, caption: str = "") -> It
         yield from _read_block(rows[start:end], read_text, caption)
 
 
-def _read_block(rows: Sequence[Row], read_text: ReadText, caption: str) -> Iterator[RowReading]:
+def _read_block(rows: Sequence[Row], read_text: ReadText, caption: str) -> Iterator[Piece]:
     """Yield the renderings of one head and the rows under it."""
     head = _head_size(rows)
     titles = [row.cells[0] for row in rows[:head] if _is_title(row.cells)]
     names = _names([row for row in rows[:head] if not _is_title(row.cells)], " ".join([caption, *titles]))
     for row in rows[:head]:
         for text in _joined_fields("", [cell for cell in row.cells if cell], read_text):
-            yield RowReading(row.start, row.end, text, "")
+            yield Piece(row.start, row.end, text, "")
     group = next((title for title in titles if not _is_scale(title)), "")[:MAX_NAME]
     for row in rows[head:]:
         title = _group_title(row.cells)
@@ -107,7 +102,7 @@ def _read_block(rows: Sequence[Row], read_text: ReadText, caption: str) -> Itera
             group = title[:MAX_NAME]
         texts = _joined_fields("", [title], read_text) if title else _readings(row.cells, names, group, read_text)
         for text in texts:
-            yield RowReading(row.start, row.end, text, "" if title else group)
+            yield Piece(row.start, row.end, text, "" if title else group)
 
 
 def _begins_head(rows: Sequence[Row]) -> bool:
@@ -121,7 +116,7 @@ def _begins_head(rows: Sequence[Row]) -> bool:
 def _readings(cells: Sequence[str], names: _Names, group: str, read_text: ReadText) -> Iterator[str]:
     if len(cells) > len(names.columns) == len([cell for cell in cells if cell]):
         cells = [cell for cell in cells if cell]  # currency signs in separate cells had shifted the numbers
-    columns = [(names.of(column), cell) for column, cell in enumerate(cells) if cell]
+    columns = [(name, cell) for name, cell in zip_longest(names.columns, cells, fillvalue="") if cell]
     if not columns:
         return
     (first_name, first), rest = columns[0], columns[1:]
@@ -275,12 +270,10 @@ def pipe_rows(text: str, lines: Sequence[tuple[int, int]]) -> list[Row]:
             line = line[1:]
         if opens and closes and line[-1:] == "|":
             line = line[:-1]
-        rows.append(Row(start, end, [cell.replace("\\|", "|").strip(" \t*_`") for cell in _pipe_cells(line)]))
+        rows.append(
+            Row(start, end, [cell.replace("\\|", "|").strip(" \t*_`") for cell in re.split(r"(?<!\\)\|", line)])
+        )
     return rows
-
-
-def _pipe_cells(line: str) -> list[str]:
-    return re.split(r"(?<!\\)\|", line) if "\\|" in line else line.split("|")
 
 
 def separated_rows(text: str, lines: Sequence[tuple[int, int]], delimiter: str) -> list[Row]:
@@ -348,30 +341,17 @@ _LONGEST_NAME, _LONGEST_PATH = 120, 240  # characters; every text below repeats 
 _NAMING_KEYS = ("name", "title", "label", "id", "key", "symbol", "date")
 
 
-class RecordReading(NamedTuple):
-    """A span of the JSON text with its rendering."""
-
-    start: int
-    end: int
-    text: str
-    heading: str
+ReadString = Callable[[str], Iterator[Piece]]
 
 
-ReadString = Callable[[str], Iterator[tuple[int, int, str, str]]]
-
-
-def read_records(text: str, root: Node, read_text: ReadString) -> Iterator[RecordReading]:
+def read_records(text: str, node: Node, read_text: ReadString, path: str = "", heading: str = "") -> Iterator[Piece]:
     """Yield the renderings of a tree; `read_text` cuts strings that are long enough to be separate texts.
 
     Recursive to the depth of the tree, which `read_tree` limits. Linear in its size.
     """
-    yield from _container(text, root, "", "", read_text)
-
-
-def _container(text: str, node: Node, path: str, heading: str, read_text: ReadString) -> Iterator[RecordReading]:
     items = node.items or []
     if node.leaves and _is_small(node):
-        yield RecordReading(node.value_start, node.end, " | ".join(_fields(text, node, path)), heading)
+        yield Piece(node.value_start, node.end, " | ".join(_fields(text, node, path)), heading)
         return
     naming = _naming(items) if node.in_object else None
     if naming:
@@ -391,25 +371,25 @@ def _container(text: str, node: Node, path: str, heading: str, read_text: ReadSt
     yield from _group(text, group, path, heading, naming)
 
 
-def _large(text: str, item: Node, path: str, heading: str, read_text: ReadString) -> Iterator[RecordReading]:
+def _large(text: str, item: Node, path: str, heading: str, read_text: ReadString) -> Iterator[Piece]:
     if item.items is not None:
-        yield from _container(text, item, path, heading, read_text)
+        yield from read_records(text, item, read_text, path, heading)
         return
     start, end = item.value_start + 1, item.end - 1
     places = offsets_of(text, start, end)
     for low, high, reading, inner in read_text(str(item.value)):
         first, last = (places[low], places[high]) if places else (start + low, start + high)
-        yield RecordReading(first, last, reading, inner or heading or path)
+        yield Piece(first, last, reading, inner or heading or path)
 
 
-def _group(text: str, group: list[Node], path: str, heading: str, naming: Node | None) -> Iterator[RecordReading]:
+def _group(text: str, group: list[Node], path: str, heading: str, naming: Node | None) -> Iterator[Piece]:
     """Yield the rendering of adjacent fields, preceded by the field that names their record."""
     if not group:
         return
     led = group if naming is None or naming in group else [naming, *group]
     fields = [field for item in led for field in _named_fields(text, item, path)]
     if fields:
-        yield RecordReading(group[0].start, group[-1].end, " | ".join(fields), heading)
+        yield Piece(group[0].start, group[-1].end, " | ".join(fields), heading)
 
 
 def _fields(text: str, node: Node, path: str) -> list[str]:

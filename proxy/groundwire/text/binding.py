@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from groundwire.memo import memo
@@ -144,8 +144,9 @@ def _one_by_one(
     places = [place for place, each in enumerate(bindings) if low <= each.quantity.start < mark.start()]
     runs = _runs(text, [bindings[place].quantity for place in places])
     listed = _runs(text, [date for date in dates if low <= date.start < mark.start()])
-    for first, run in zip(_firsts(runs), runs, strict=True):
-        values = [places[first + step] for step in range(len(run))]
+    rest = iter(places)
+    for run in runs:
+        values = list(islice(rest, len(run)))
         same = next((each for each in listed if len(each) == len(run) > 1), None)
         names = _listed_names(text, stems, low, run[0].start) if same is None and len(run) > 1 else []
         for step, place in enumerate(values):
@@ -165,10 +166,6 @@ def _runs(text: str, quantities: Sequence[Quantity]) -> list[list[Quantity]]:
         else:
             runs.append([quantity])
     return runs
-
-
-def _firsts(runs: Sequence[Sequence[Quantity]]) -> list[int]:
-    return [sum(len(run) for run in runs[:place]) for place in range(len(runs))]
 
 
 def _listed_names(text: str, stems: Sequence[tuple[int, str]], low: int, high: int) -> list[frozenset[str]]:
@@ -291,10 +288,14 @@ def note_near(text: str, source: str, start: int, end: int) -> Given | None:
     `text` is the passage at `source[start:end]`. A note within it takes precedence over the source around it.
     """
     inner = _SCALE_NOTE.search(text) or _SCALE_ASIDE.search(text)
-    nearest = _Note(*inner.span(), inner.lastgroup or "") if inner else _nearest_note(source, start, end)
-    if nearest is None:
-        return None
-    text = text if inner else source
+    if inner:
+        nearest = _Note(*inner.span(), inner.lastgroup or "")
+    else:
+        notes, text = _notes(source), source
+        low, high = (bisect_left(notes, (place,)) for place in (start - _REACH, end + _REACH))
+        if low == high:
+            return None
+        nearest = min(notes[low:high], key=lambda note: abs(note.start - start))
     before = _CLAUSE_END.split(text[max(0, nearest.start - 40) : nearest.start])[-1]
     behind = _CLAUSE_END.split(text[nearest.end : nearest.end + 40])[0]
     told = given_by(f"{before}{text[nearest.start : nearest.end].strip('()')}{behind}".strip())
@@ -306,12 +307,6 @@ class _Note(NamedTuple):
     start: int
     end: int
     scale: str
-
-
-def _nearest_note(source: str, start: int, end: int) -> _Note | None:
-    notes = _notes(source)
-    low, high = (bisect_left(notes, (place,)) for place in (start - _REACH, end + _REACH))
-    return min(notes[low:high], key=lambda note: abs(note.start - start), default=None)
 
 
 @memo(64, 2048, long_entries=16)

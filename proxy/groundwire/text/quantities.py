@@ -777,8 +777,9 @@ _AT_LEAST = frozenset(
 )
 _AT_MOST = frozenset(
     "up to|at most|less than|fewer than|under|below|no more than|not more than|maximum of|as much as|as many as|within|"
-    "shorter than|younger than|no longer than|no older than|no later than|no heavier than|no taller than|"
-    "<|≤|<=".split("|")
+    "shorter than|younger than|no longer than|no older than|no later than|no heavier than|no taller than|<|≤|<=".split(
+        "|"
+    )
 )
 _RATIO_CUES = frozenset(
     f"{name}{link}"
@@ -793,12 +794,12 @@ _YEAR_PREPOSITIONS = frozenset(("in", "since", "until", "during"))
 _SIGNS_BETWEEN = str.maketrans(':([*"', "     ")
 _MORE_LABELS = re.compile(r"(?:(?:, ?and |, ?or |, ?| and | or | to | & |[-–])\d{1,4}(?![\w%]|[.,]\d)){0,20}")
 _LABELS = frozenset(
-    "ticket invoice incident case id "
-    "section sec figure fig table step chapter page pages article item note rfc iso ias ifrs asc asu sfas gaap phase "
-    "type part room highway route flight class version appendix exhibit clause paragraph question option rule line no "
-    "nos number document doc passage source reference act psalm vol volume issue python windows boeing airbus apollo "
-    "iphone level category stage grade scope unit building tier series season episode channel form suite apt zip "
-    "code box bullet point schedule passages pages sections figures tables steps chapters articles items notes clauses "
-    "parts sources documents references boxes lines paragraphs # № §".split()
+    "ticket invoice incident case id section sec figure fig table step chapter page pages article item note rfc iso "
+    "ias ifrs asc asu sfas gaap phase type part room highway route flight class version appendix exhibit clause "
+    "paragraph question option rule line no nos number document doc passage source reference act psalm vol volume "
+    "issue python windows boeing airbus apollo iphone level category stage grade scope unit building tier series "
+    "season episode channel form suite apt zip code box bullet point schedule passages pages sections figures tables "
+    "steps chapters articles items notes clauses parts sources documents references boxes lines "
+    "paragraphs # № §".split()
 )
 _NOUNS = re.compile(r"(?:[ \u00a0-][^\W\d_]{1,30}){1,3}")

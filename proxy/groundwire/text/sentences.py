@@ -216,18 +216,17 @@ _BRINGING = frozenset("that because since".split())
 _FACT_WORDS = 4
 
 _FINITE = frozenset(
-    "is are was were has had will would can cannot could may might must should does did isn't aren't wasn't "
-    "weren't hasn't hadn't won't wouldn't can't couldn't doesn't didn't it's he's she's they're rose fell grew "
-    "became began came went made took gave got led won lost held kept left met paid put ran said saw sold sent "
-    "set spent stood told wrote found founded fought bought brought built chose drew drove flew knew lay meant "
-    "read sang sat sought spoke taught thought threw understood wore increased decreased declined dropped reached "
-    "remained reported received released represents requires provides includes contains means makes takes gives "
-    "becomes remains offers helps causes occurs begins ends lies shows states says notes adds explains describes "
-    "uses allows refers consists works lives stands starts plays covers costs grows falls rises seems appears "
-    "tends differs exceeded totaled totalled averaged announced launched opened closed joined moved died served "
-    "played worked lived started ended continued created produced published signed named called used killed "
-    "caused helped wanted needed stated claimed believed argued agreed decided refused accounted amounted "
-    "expanded acquired developed introduced".split()
+    "is are was were has had will would can cannot could may might must should does did isn't aren't wasn't weren't "
+    "hasn't hadn't won't wouldn't can't couldn't doesn't didn't it's he's she's they're rose fell grew became began "
+    "came went made took gave got led won lost held kept left met paid put ran said saw sold sent set spent stood told "
+    "wrote found founded fought bought brought built chose drew drove flew knew lay meant read sang sat sought spoke "
+    "taught thought threw understood wore increased decreased declined dropped reached remained reported received "
+    "released represents requires provides includes contains means makes takes gives becomes remains offers helps "
+    "causes occurs begins ends lies shows states says notes adds explains describes uses allows refers consists works "
+    "lives stands starts plays covers costs grows falls rises seems appears tends differs exceeded totaled totalled "
+    "averaged announced launched opened closed joined moved died served played worked lived started ended continued "
+    "created produced published signed named called used killed caused helped wanted needed stated claimed believed "
+    "argued agreed decided refused accounted amounted expanded acquired developed introduced".split()
 )
 _SUBJECTS = frozenset(
     "it he she they we you i this these those there the a an its his her their our my your some many most several "

@@ -39,7 +39,7 @@ def read_unit(text: str, position: int) -> UnitReading | None:
     if power > 1:
         unit = Unit(f"{unit.dimension}^{power}", unit.factor**power)
     other = _named(match["other"]) if match["other"] else None
-    if other is None or (other.dimension == "time" and other.factor >= _DAY):  # "400 mg a day" is a mass
+    if other is None or (other.dimension == "time" and other.factor >= DAY):  # "400 mg a day" is a mass
         return UnitReading(unit, match.end("exponent") if match["exponent"] else match.end("name"))
     if match["below"]:
         below = _EXPONENTS[match["below"]]
@@ -58,90 +58,35 @@ def _named(name: str) -> Unit | None:
     return _UNITS.get(name) or (_UNITS.get(name.lower()) if len(name) > 2 else None)
 
 
-# One line per unit: dimension, factor to the base unit, names. Areas and volumes are powers of a length and speeds
-# are a length per time, so that "m2", "square metres" and "acres" are comparable.
+# By dimension: the factor to the base unit and the names of each unit. Areas and volumes are powers of a length and
+# speeds are a length per time, so that "m2", "square metres" and "acres" are comparable.
 _TABLE = """
-length 1000 KM Km kms
-length .01 CM cms
-mass 1 kgs
-mass 1e-6 MG mgs
-mass 1e-9 MCG
-length^3 1e-6 ML mls
-length 1e-6 micron microns
-length 1609.344 mi mile miles
-length 1852 nmi nautical-mile nautical-miles
-length .9144 yd yds yard yards
-length .3048 ft foot feet
-length .0254 inch inches
-length 1.8288 fathom fathoms
-length 201.168 furlong furlongs
-length 9.4607e15 ly light-year light-years lightyear lightyears
-length 1.495979e11 AU astronomical-unit astronomical-units
-mass 1 Kg KG kilo kilos
-mass 1e-9 mcg ug
-mass .0002 carat carats
-mass 1000 tonne tonnes metric-ton metric-tons
-mass 1e6 kt kilotonne kilotonnes
-mass 1e9 Mt megatonne megatonnes
-mass 907.185 ton tons short-ton short-tons
-mass 1016.047 long-ton long-tons
-mass .453592 lb lbs pound pounds
-mass .0283495 oz ounce ounces
-mass 6.35029 stone
-time 1 sec secs
-time 1e-6 µs μs microsecond microseconds
-time 60 min mins minute minutes
-time 3600 h hr hrs hour hours
-time 86400 day days
-time 604800 week weeks wk wks
-time 1209600 fortnight fortnights
-time 2629800 month months
-time 31557600 yr yrs year years
-time 315576000 decade decades
-time 3155760000 century centuries
-time 31557600000 millennium millennia
-length^2 4046.856 acre acres
-length^2 10000 ha hectare hectares
-length^2 .09290304 sqft
-length^3 1e-6 ML cc ccm
-length^3 .003785412 gal gallon gallons
-length^3 .000473176 pint pints
-length^3 .000946353 quart quarts
-length^3 .000236588 cup cups
-length^3 1.47868e-5 tbsp tablespoon tablespoons
-length^3 4.92892e-6 tsp teaspoon teaspoons
-length^3 2.95735e-5 floz fluid-ounce fluid-ounces
-length^3 .158987 bbl barrel barrels
-length^3 .0352391 bushel bushels
-length^3 1233.482 acre-foot acre-feet
-length/time .44704 mph
-length/time .2777778 kmh kph kmph
-length/time .514444 knot knots kn
-data 1e3 KB
-data 1024 KiB
-data 1048576 MiB
-data 1073741824 GiB
-data 1099511627776 TiB
-bit 1e6 Mb
-bit 1e9 Gb
-bit/time 1e3 kbps Kbps
-bit/time 1e6 Mbps
-bit/time 1e9 Gbps
-bit/time 1e12 Tbps
-energy 4184 kcal kcals kilocalorie kilocalories
-energy 4184 Cal calorie calories cals
-energy 1055.06 BTU BTUs
-power 1e3 KW
-power 745.7 hp bhp horsepower
-pressure 6894.757 psi
-pressure 101325 atm
-pressure 133.322 mmHg mm-Hg torr
-frequency .0166667 rpm bpm
-concentration 1 ppm
-concentration .001 ppb
-sound 1 dB decibel decibels dBA
-angle 1 ° degree degrees
-international-unit 1 IU
+length: 1000 KM Km kms | .01 CM cms | 1e-6 micron microns | 1609.344 mi mile miles | 1852 nmi nautical-mile
+nautical-miles | .9144 yd yds yard yards | .3048 ft foot feet | .0254 inch inches | 1.8288 fathom fathoms | 201.168
+furlong furlongs | 9.4607e15 ly light-year light-years lightyear lightyears | 1.495979e11 AU astronomical-unit
+astronomical-units
+mass: 1 kgs | 1e-6 MG mgs | 1e-9 MCG | 1 Kg KG kilo kilos | 1e-9 mcg ug | .0002 carat carats | 1000 tonne tonnes
+metric-ton metric-tons | 1e6 kt kilotonne kilotonnes | 1e9 Mt megatonne megatonnes | 907.185 ton tons short-ton
+short-tons | 1016.047 long-ton long-tons | .453592 lb lbs pound pounds | .0283495 oz ounce ounces | 6.35029 stone
+length^3: 1e-6 ML mls | 1e-6 ML cc ccm | .003785412 gal gallon gallons | .000473176 pint pints | .000946353 quart
+quarts | .000236588 cup cups | 1.47868e-5 tbsp tablespoon tablespoons | 4.92892e-6 tsp teaspoon teaspoons | 2.95735e-5
+floz fluid-ounce fluid-ounces | .158987 bbl barrel barrels | .0352391 bushel bushels | 1233.482 acre-foot acre-feet
+time: 1 sec secs | 1e-6 µs μs microsecond microseconds | 60 min mins minute minutes | 3600 h hr hrs hour hours | 86400
+day days | 604800 week weeks wk wks | 1209600 fortnight fortnights | 2629800 month months | 31557600 yr yrs year years
+| 315576000 decade decades | 3155760000 century centuries | 31557600000 millennium millennia
+length^2: 4046.856 acre acres | 10000 ha hectare hectares | .09290304 sqft
+length/time: .44704 mph | .2777778 kmh kph kmph | .514444 knot knots kn
+data: 1e3 KB | 1024 KiB | 1048576 MiB | 1073741824 GiB | 1099511627776 TiB
+bit: 1e6 Mb | 1e9 Gb
+bit/time: 1e3 kbps Kbps | 1e6 Mbps | 1e9 Gbps | 1e12 Tbps
+energy: 4184 kcal kcals kilocalorie kilocalories | 4184 Cal calorie calories cals | 1055.06 BTU BTUs
+power: 1e3 KW | 745.7 hp bhp horsepower
+pressure: 6894.757 psi | 101325 atm | 133.322 mmHg mm-Hg torr
+frequency: .0166667 rpm bpm
+concentration: 1 ppm | .001 ppb
+sound: 1 dB decibel decibels dBA
+angle: 1 ° degree degrees
+international-unit: 1 IU
 """
 # The same for units with SI prefixes: dimension, factor, prefixes in use, symbols, names in the singular.
 # A "-" before a symbol: it is valid only with a prefix, because alone it means something else.
@@ -179,19 +124,12 @@ data 1 kMGTP -B byte
 bit 1 kMGT bit bit
 """
 _PREFIXES = {
-    "f": (1e-15, ("f",), "femto"),
-    "p": (1e-12, ("p",), "pico"),
-    "n": (1e-9, ("n",), "nano"),
-    "u": (1e-6, ("µ", "μ", "u"), "micro"),
-    "m": (1e-3, ("m",), "milli"),
-    "c": (1e-2, ("c",), "centi"),
-    "d": (1e-1, ("d",), "deci"),
-    "h": (1e2, ("h",), "hecto"),
-    "k": (1e3, ("k",), "kilo"),
-    "M": (1e6, ("M",), "mega"),
-    "G": (1e9, ("G",), "giga"),
-    "T": (1e12, ("T",), "tera"),
-    "P": (1e15, ("P",), "peta"),
+    symbol: (float(factor), signs, name)
+    for symbol, factor, signs, name in map(
+        str.split,
+        "f 1e-15 f femto|p 1e-12 p pico|n 1e-9 n nano|u 1e-6 µμu micro|m 1e-3 m milli|c 1e-2 c centi|d 1e-1 d deci|"
+        "h 1e2 h hecto|k 1e3 k kilo|M 1e6 M mega|G 1e9 G giga|T 1e12 T tera|P 1e15 P peta".split("|"),
+    )
 }
 
 
@@ -211,22 +149,13 @@ def _with_prefixes(row: list[str]) -> Iterator[tuple[str, Unit]]:
                 yield spelled + form, Unit(dimension, float(worth) * factor)
 
 
-def _rows(table: str) -> list[list[str]]:
-    return [row for line in table.split("\n") if (row := line.split())]
-
-
-_UNITS = dict(item for row in _rows(_SI_TABLE) for item in _with_prefixes(row))
-_UNITS |= {name: Unit(row[0], float(row[1])) for row in _rows(_TABLE) for name in row[2:]}
-_KELVIN = Unit("temperature", 1.0)
-_CELSIUS = Unit("temperature", 1.0, 273.15)
-_FAHRENHEIT = Unit("temperature", 5 / 9, 459.67 * 5 / 9)
-for _names, _unit in (
-    ("°C ℃ ºC celsius degC", _CELSIUS),
-    ("°F ℉ ºF fahrenheit degF", _FAHRENHEIT),
-    ("K kelvin kelvins", _KELVIN),
-):
-    _UNITS.update(dict.fromkeys(_names.split(), _unit))
-_DAY = 86400.0
+_UNITS = dict(item for row in _SI_TABLE.strip().split("\n") for item in _with_prefixes(row.split()))
+for _dimension, _group in re.findall(r"^(\S+): ([^:]+)(?=\n)", _TABLE, re.MULTILINE):
+    for _factor, *_names in map(str.split, _group.split("|")):
+        _UNITS |= dict.fromkeys(_names, Unit(_dimension, float(_factor)))
+_UNITS |= dict.fromkeys("K kelvin kelvins".split(), Unit("temperature", 1.0))
+_UNITS |= dict.fromkeys("°C ℃ ºC celsius degC".split(), Unit("temperature", 1.0, 273.15))
+_UNITS |= dict.fromkeys("°F ℉ ºF fahrenheit degF".split(), Unit("temperature", 5 / 9, 459.67 * 5 / 9))
 _BY_LOWER_CASE: dict[str, tuple[Unit, ...]] = {}
 for _name, _unit in sorted(_UNITS.items(), key=lambda item: -item[1].factor):
     _BY_LOWER_CASE[_name.lower()] = (*_BY_LOWER_CASE.get(_name.lower(), ()), _unit)
@@ -244,26 +173,19 @@ _UNIT = re.compile(
 )
 
 
-CURRENCIES: dict[str, str] = {
-    "$": "$",
-    "dollar": "$",
-    "dollars": "$",
-    "cent": "$",
-    "cents": "$",
-    "¢": "$",
-    "bucks": "$",
-}
-CURRENCIES |= {"€": "EUR", "euro": "EUR", "euros": "EUR", "£": "GBP", "pound": "GBP", "pounds": "GBP", "pence": "GBP"}
-CURRENCIES |= {"sterling": "GBP", "¥": "JPY", "yen": "JPY", "₹": "INR", "rs": "INR", "rupee": "INR", "rupees": "INR"}
-CURRENCIES |= {"us$": "USD", "u.s.$": "USD", "a$": "AUD", "au$": "AUD", "c$": "CAD", "ca$": "CAD", "nz$": "NZD"}
-CURRENCIES |= {"hk$": "HKD", "s$": "SGD", "r$": "BRL", "yuan": "CNY", "renminbi": "CNY", "rmb": "CNY", "₩": "KRW"}
-CURRENCIES |= {"won": "KRW", "₽": "RUB", "rubles": "RUB", "franc": "CHF", "francs": "CHF", "₺": "TRY", "₪": "ILS"}
-CURRENCIES |= {"krona": "SEK", "kronor": "SEK", "zloty": "PLN", "dirhams": "AED", "rand": "ZAR", "reais": "BRL"}
+_CURRENCY_NAMES = """
+$ $ dollar dollars cent cents ¢ bucks | EUR € euro euros | GBP £ pound pounds pence sterling | JPY ¥ yen | INR ₹ rs
+rupee rupees | USD us$ u.s.$ | AUD a$ au$ | CAD c$ ca$ | NZD nz$ | HKD hk$ | SGD s$ | BRL r$ reais | CNY yuan renminbi
+rmb | KRW ₩ won | RUB ₽ rubles | CHF franc francs | TRY ₺ | ILS ₪ | SEK krona kronor | PLN zloty | AED dirhams | ZAR
+rand
+"""
 CODES = (
     "USD EUR GBP JPY CNY INR AUD CAD CHF HKD NZD SGD SEK NOK DKK KRW BRL MXN ZAR RUB TRY PLN CZK HUF ILS AED SAR THB "
     "IDR MYR PHP TWD NGN EGP"
 ).split()
-CURRENCIES |= {code.lower(): code for code in CODES}
+CURRENCIES = {code.lower(): code for code in CODES}
+"""Signs, names and codes of currencies in lower case, with the ISO 4217 code; "$" for a dollar of no stated country."""
+CURRENCIES |= {name: code for code, *names in map(str.split, _CURRENCY_NAMES.split("|")) for name in names}
 CENTS = frozenset(("cent", "cents", "¢", "pence"))
 
 
@@ -274,30 +196,11 @@ SUFFIXES = {"k": 1e3, "m": 1e6, "mm": 1e6, "b": 1e9, "t": 1e12}
 
 
 DAY = 86400.0
-SECONDS = {
-    "second": 1.0,
-    "minute": 60.0,
-    "hour": 3600.0,
-    "day": DAY,
-    "night": DAY,
-    "week": 7 * DAY,
-    "fortnight": 14 * DAY,
-    "month": 2629800.0,
-    "quarter": 7889400.0,
-    "year": 31557600.0,
-    "annum": 31557600.0,
-}
+SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": DAY, "night": DAY, "week": 7 * DAY}
+SECONDS |= {"fortnight": 14 * DAY, "month": 2629800.0, "quarter": 7889400.0, "year": 31557600.0, "annum": 31557600.0}
 """The length of each period, in seconds."""
-ADVERBS = {
-    "hourly": 3600.0,
-    "daily": DAY,
-    "nightly": DAY,
-    "weekly": 7 * DAY,
-    "monthly": 2629800.0,
-    "quarterly": 7889400.0,
-    "yearly": 31557600.0,
-    "annually": 31557600.0,
-}
+_PERIOD_OF = "hourly hour|daily day|nightly night|weekly week|monthly month|quarterly quarter|yearly year|annually year"
+ADVERBS = {adverb: SECONDS[period] for adverb, period in map(str.split, _PERIOD_OF.split("|"))}
 """The length, in seconds, of the period that each adverb names."""
 
 
