@@ -111,7 +111,7 @@ class _Scanner:
             elif not _may_start(line.text) and "|" not in line.text:
                 end = yield from self._paragraph(place)
             elif fence := _fence(line):
-                end = self._fence_end(place, *fence)
+                end = self._fence_end(place, fence[0])
                 yield self._block("code", place, end, info=fence[1])
             elif self._is_table(place):
                 end = self._table_end(place)
@@ -167,7 +167,7 @@ class _Scanner:
 
     # Blocks of several lines: each finder returns the index after the last line of the block that begins at `place`
 
-    def _fence_end(self, place: int, mark: str, _info: str) -> int:
+    def _fence_end(self, place: int, mark: str) -> int:
         opening = self.lines[place]
         for end in range(place + 1, len(self.lines)):
             line = self.lines[end]
@@ -190,16 +190,11 @@ class _Scanner:
     def _raw_html_end(self, place: int) -> int:
         tag = _RAW_HTML.match(self.lines[place].text)
         closing = f"</{tag[1].lower()}>" if tag and tag[1] else "-->"
-        for end in range(place, len(self.lines)):
-            if closing in self.lines[end].text.lower():
-                return end + 1
-        return len(self.lines)
+        ends = (end + 1 for end in range(place, len(self.lines)) if closing in self.lines[end].text.lower())
+        return next(ends, len(self.lines))
 
     def _html_end(self, place: int) -> int:
-        for end in range(place + 1, len(self.lines)):
-            if not self.lines[end].text:
-                return end
-        return len(self.lines)
+        return next((end for end in range(place + 1, len(self.lines)) if not self.lines[end].text), len(self.lines))
 
     def _paragraph_end(self, place: int) -> tuple[int, BlockKind]:
         opening = self.lines[place]
@@ -207,7 +202,7 @@ class _Scanner:
             line = self.lines[end]
             if not line.text or line.depth > opening.depth:
                 return end, "paragraph"
-            if line.text[0] in "=-" and line.depth == opening.depth and _is_underline(line.text):
+            if line.text[0] in "=-" and line.depth == opening.depth and not line.text.strip(line.text[0]):
                 if line.indent - self._content() in range(4):
                     return end, "heading"
                 if self.items and line.text[0] == "-" and len(line.text) > 2:
@@ -361,10 +356,6 @@ def _is_rule(text: str) -> bool:
     if len(text) < 3 or text[0] not in "-*_" or text[-1] != text[0]:
         return False
     return text.count(text[0]) >= 3 and not text.strip(f"{text[0]} \t")
-
-
-def _is_underline(text: str) -> bool:
-    return not text.strip(text[0])
 
 
 def _cells(row: str) -> list[str]:

@@ -92,7 +92,8 @@ def is_question(sentence: str) -> bool:
 
 def is_request(sentence: str) -> bool:
     """Return whether a sentence asks something or instructs the assistant, and so asserts nothing."""
-    plain = sentence[_mark_end(sentence) : _LONGEST].rstrip()
+    mark = _MARK.match(sentence)
+    plain = sentence[mark.end() if mark else 0 : _LONGEST].rstrip()
     if not plain or is_question(plain) or _LABELLED.match(plain) or _INTRODUCTION.match(plain):
         return True
     if _TELLING.match(plain) and _TOLD_FACT.search(plain):
@@ -104,11 +105,6 @@ def is_cue(sentence: str) -> bool:
     """Return whether a sentence is a bare label, such as "Helpful Answer:"."""
     labelled = _LABELLED.match(sentence)
     return bool(labelled and labelled.end() == len(sentence.rstrip()))
-
-
-def _mark_end(sentence: str) -> int:
-    match = _MARK.match(sentence)
-    return match.end() if match else 0
 
 
 def _speaks_to_assistant(plain: str) -> bool:
@@ -125,54 +121,35 @@ def _conditional_request(plain: str) -> bool:
 
 _MAX_LENGTH = 2000
 
-_KINDS: tuple[tuple[Intent, re.Pattern[str]], ...] = (
-    (
-        "why",
-        re.compile(
-            r"\b(?:why|how come|what (?:\w+ )?(?:caused|causes|led to|explains)|for what reasons?|what (?:is|are|was|"
-            r"were) the (?:\w+ )?(?:reasons?|causes?|motives?|rationale)|give (?:me )?(?:a |the )?reasons?)\b",
-            re.IGNORECASE,
-        ),
+_KINDS: dict[Intent, str] = {
+    "why": (
+        r"\b(?:why|how come|what (?:\w+ )?(?:caused|causes|led to|explains)|for what reasons?|what (?:is|are|was|"
+        r"were) the (?:\w+ )?(?:reasons?|causes?|motives?|rationale)|give (?:me )?(?:a |the )?reasons?)\b"
     ),
-    (
-        "compare",
-        re.compile(
-            r"\b(?:compar(?:e|es|ed|ing|ison)|versus|vs\.?|differences?|differs?|contrast|better than|worse than|"
-            r"pros and cons)\b|\bwhich (?:\w+ ){0,4}?(?:is|are|was|has|have|costs?|lasts?) (?:the )?(?:more|less|"
-            r"better|worse|best|worst|most|least|\w{2,}(?:er|est))\b(?=.*(?:\bor\b|\bthan\b|\bof the (?:two|three)\b|"
-            r"\bbetween\b))|\b(?:more|less|fewer|\w{3,}er) (?:\w+ ){0,4}?than\b",
-            re.IGNORECASE,
-        ),
+    "compare": (
+        r"\b(?:compar(?:e|es|ed|ing|ison)|versus|vs\.?|differences?|differs?|contrast|better than|worse than|"
+        r"pros and cons)\b|\bwhich (?:\w+ ){0,4}?(?:is|are|was|has|have|costs?|lasts?) (?:the )?(?:more|less|"
+        r"better|worse|best|worst|most|least|\w{2,}(?:er|est))\b(?=.*(?:\bor\b|\bthan\b|\bof the (?:two|three)\b|"
+        r"\bbetween\b))|\b(?:more|less|fewer|\w{3,}er) (?:\w+ ){0,4}?than\b"
     ),
-    (
-        "count",
-        re.compile(
-            r"\b(?:how many|how often|(?:what(?:'s| is| was| are)|tell me|give me) the (?:total )?(?:number|count) of|"
-            r"count (?:the|all|how|of|up)|number of .{1,60}\?)|^\W*count\b",
-            re.IGNORECASE,
-        ),
+    "count": (
+        r"\b(?:how many|how often|(?:what(?:'s| is| was| are)|tell me|give me) the (?:total )?(?:number|count) of|"
+        r"count (?:the|all|how|of|up)|number of .{1,60}\?)|^\W*count\b"
     ),
-    (
-        "list",
-        re.compile(
-            r"\b(?:(?:list|enumerate|itemi[sz]e|name) (?:all|the|every|each|some|three|four|five|ten|\d+|me|any|up|"
-            r"out)|list of|what are (?:all|the (?:\w+ )?(?:\w+s)\b)|what (?:kinds|types|sorts) of|"
-            r"which (?:\w+ ){0,2}?\w+s (?:are|were|do|did|have|can|does|is|must|may|should)|give me (?:all|the names|"
-            r"examples|every)|show (?:me )?all|what (?:\w+ )?(?:options|features|steps|items|documents|plans|"
-            r"countries|products) )\b|^\W*list\b",
-            re.IGNORECASE,
-        ),
+    "list": (
+        r"\b(?:(?:list|enumerate|itemi[sz]e|name) (?:all|the|every|each|some|three|four|five|ten|\d+|me|any|up|"
+        r"out)|list of|what are (?:all|the (?:\w+ )?(?:\w+s)\b)|what (?:kinds|types|sorts) of|"
+        r"which (?:\w+ ){0,2}?\w+s (?:are|were|do|did|have|can|does|is|must|may|should)|give me (?:all|the names|"
+        r"examples|every)|show (?:me )?all|what (?:\w+ )?(?:options|features|steps|items|documents|plans|"
+        r"countries|products) )\b|^\W*list\b"
     ),
-    (
-        "lookup",
-        re.compile(
-            r"\b(?:who|whom|whose|when|where|which|what|what's|how (?:much|long|far|old|big|tall|high|fast|late|early|"
-            r"large|soon)|how (?:is|are|was|were|do|does|did|can|to))\b|^\W*(?:is|are|was|were|do|does|did|can|could|"
-            r"has|have|had|will|would|should|may|must)\b|\b(?:find|look up|tell me|let me know|show me|give me)\b",
-            re.IGNORECASE,
-        ),
+    "lookup": (
+        r"\b(?:who|whom|whose|when|where|which|what|what's|how (?:much|long|far|old|big|tall|high|fast|late|early|"
+        r"large|soon)|how (?:is|are|was|were|do|does|did|can|to))\b|^\W*(?:is|are|was|were|do|does|did|can|could|"
+        r"has|have|had|will|would|should|may|must)\b|\b(?:find|look up|tell me|let me know|show me|give me)\b"
     ),
-)
+}
+_PATTERNS = [(kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _KINDS.items()]
 _TASK = re.compile(
     r"^\W*(?:please |kindly |now |could you |can you |would you )*(?:write|summari[sz]e|translate|draft|rewrite|"
     r"rephrase|paraphrase|generate|create|compose|convert|extract|classify|correct|proofread|continue|edit|improve|shorten|"
@@ -189,4 +166,4 @@ def intent_of(question: str) -> Intent:
     text = " ".join(question[-_MAX_LENGTH:].split())
     if _TASK.match(text):
         return "other"
-    return next((kind for kind, pattern in _KINDS if pattern.search(text)), "other")
+    return next((kind for kind, pattern in _PATTERNS if pattern.search(text)), "other")

@@ -659,8 +659,11 @@ _SPELLED = {
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
         "seventeen eighteen nineteen".split()
     )
-} | {"twenty": 20.0, "thirty": 30.0, "forty": 40.0, "fifty": 50.0, "sixty": 60.0, "seventy": 70.0}
-_SPELLED |= {"eighty": 80.0, "ninety": 90.0}
+}
+_SPELLED |= {
+    name: 10.0 * number
+    for number, name in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
+}
 _SPELLED_SCALES = {"hundred": 1e2, "dozen": 12.0, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _SPELLED_SCALES |= {"lakh": 1e5, "crore": 1e7}
 _ARTICLES = frozenset(("a", "an"))
@@ -668,9 +671,7 @@ _FRACTION_STARTS = _ARTICLES | {"half", "quarter"}
 _PARTS = {"half": 2.0, "halve": 2.0, "third": 3.0, "quarter": 4.0, "fourth": 4.0, "fifth": 5.0, "sixth": 6.0}
 _PARTS |= {"eighth": 8.0, "tenth": 10.0}
 _VULGAR = {"½": 0.5, "¼": 0.25, "¾": 0.75, "⅓": 1 / 3, "⅔": 2 / 3}
-_SMALL_WHOLES = frozenset(
-    (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 20.0, 50.0, 100.0, 1000.0, 10000.0, 1e5, 1e6)
-)
+_SMALL_WHOLES = frozenset(map(float, (*range(2, 11), 12, 20, 50, 100, 1000, 10_000, 100_000, 1_000_000)))
 _MINUS = ("-", "\u2212", "\u2013")
 _CLOSERS = ")]%\"'”’"
 _IDENTIFIER_MARKS = frozenset("#@_/\\^§&")

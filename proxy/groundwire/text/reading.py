@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
 
@@ -35,6 +35,13 @@ _REACH = 4  # words; the reach of a negator, and of a linking verb to its attrib
 _NOWHERE: frozenset[int] = frozenset()
 
 
+def _places_of(values: Iterable[str]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, value in enumerate(values):
+        places[value].append(place)
+    return places
+
+
 class Reading:
     """A text parsed into words for the veto checks: which words are negated, and where each concept occurs.
 
@@ -61,10 +68,7 @@ class Reading:
     @cached_property
     def places(self) -> dict[str, list[int]]:
         """The places of each concept."""
-        places: dict[str, list[int]] = defaultdict(list)
-        for place, meaning in enumerate(self.concepts):
-            places[meaning].append(place)
-        return places
+        return _places_of(self.concepts)
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -74,10 +78,7 @@ class Reading:
     @cached_property
     def stem_places(self) -> dict[str, list[int]]:
         """Map each stem to its places in `words`."""
-        places: dict[str, list[int]] = defaultdict(list)
-        for place, word in enumerate(self.words):
-            places[word.stem].append(place)
-        return places
+        return _places_of(word.stem for word in self.words)
 
     @cached_property
     def roots(self) -> frozenset[str]:

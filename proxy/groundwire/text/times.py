@@ -169,25 +169,17 @@ def year_span(first: int, last: int | None = None) -> tuple[float, float]:
     return float(date(first, 1, 1).toordinal()), float(date(last, 12, 31).toordinal())
 
 
-def month_day(day: float) -> int:
-    """Return 100 * month + day of an ordinal, for comparison with a date without a year; 0 outside the calendar."""
-    return _on_calendar(day, lambda when: 100 * when.month + when.day)
-
-
-def month(low: float, high: float) -> int:
-    """Return the number of the month that contains `low` to `high`, or 0."""
-    first, last = month_day(low) // 100, month_day(high) // 100
-    return first if first == last and high - low < 31 else 0
-
-
-def quarter(low: float, high: float) -> int:
-    """Return the number of the quarter that `low` to `high` covers, or 0."""
-    return _on_calendar(low, lambda when: (when.month + 2) // 3) if 88 <= high - low <= 92 else 0
-
-
-def half(low: float, high: float) -> int:
-    """Return the number of the half-year that `low` to `high` covers, or 0."""
-    return _on_calendar(low, lambda when: (when.month + 5) // 6) if 179 <= high - low <= 185 else 0
+def without_year(unit: str, low: float, high: float) -> int:
+    """Return the number of the `unit` (see `DateReading`) that `low` to `high` covers; 0 if its length does not fit."""
+    days = high - low
+    if unit == "month-day":
+        return 0 if days else _month_day(low)
+    if unit == "month":
+        first, last = _month_day(low) // 100, _month_day(high) // 100
+        return first if first == last and days < 31 else 0
+    if unit == "quarter":
+        return (_month_day(low) // 100 + 2) // 3 if 88 <= days <= 92 else 0
+    return (_month_day(low) // 100 + 5) // 6 if 179 <= days <= 185 else 0
 
 
 def is_date_word(word: str) -> bool:
@@ -195,8 +187,10 @@ def is_date_word(word: str) -> bool:
     return word[:3] in _MONTHS or word in _STARTERS or (word[0] in "qhfc" and any(map(str.isdigit, word[1:5])))
 
 
-def _on_calendar(day: float, read: Callable[[date], int]) -> int:
-    return read(date.fromordinal(int(day))) if 1 <= day <= date.max.toordinal() else 0
+def _month_day(day: float) -> int:
+    """Return 100 * month + day of an ordinal; 0 outside the calendar."""
+    when = date.fromordinal(int(day)) if 1 <= day <= date.max.toordinal() else None
+    return 100 * when.month + when.day if when else 0
 
 
 def _full_year(written: str) -> int:
@@ -314,16 +308,11 @@ _ORDINALS = {
     )
 }
 _LAST = frozenset(("last", "final"))
-_DECADES = {"twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixties": 60, "seventies": 70} | {
-    "eighties": 80,
-    "nineties": 90,
+_DECADES = {
+    name: 10 * number
+    for number, name in enumerate("twenties thirties forties fifties sixties seventies eighties nineties".split(), 2)
 }
-_STARTERS = (
-    frozenset(_ORDINALS)
-    | _LAST
-    | frozenset(_DECADES)
-    | {"end", "fiscal", "fy", "financial", "q", "h", "calendar", "twenty"}
-)
+_STARTERS = frozenset("end fiscal fy financial q h calendar twenty".split()).union(_ORDINALS, _LAST, _DECADES)
 
 _MONTH = (
     r"(?P<month>jan(?:uary|\.)?|feb(?:ruary|\.)?|mar(?:ch|\.)?|apr(?:il|\.)?|may|june?\.?|july?\.?|aug(?:ust|\.)?"
