@@ -240,13 +240,12 @@ def _kind(bare: str) -> ClaimKind:
 def _leans(sentence: str) -> bool:
     """Return whether a sentence opens with an anaphor, a word that refers to earlier text."""
     introduction = _INTRODUCTION.match(sentence)
-    places = (0, introduction.end()) if introduction else (0,)
-    return any(_stands_for_something(opening) for place in places if (opening := _OPENING.match(sentence, place)))
-
-
-def _stands_for_something(opening: re.Match[str]) -> bool:
-    first, second = ((word or "").lower().replace("’", "'") for word in opening.groups())
-    return first in _ANAPHORS or (first == "the" and second.removesuffix("'s") in _GENERIC)
+    for place in (0, introduction.end()) if introduction else (0,):
+        if opening := _OPENING.match(sentence, place):
+            first, second = ((word or "").lower().replace("’", "'") for word in opening.groups())
+            if first in _ANAPHORS or (first == "the" and second.removesuffix("'s") in _GENERIC):
+                return True
+    return False
 
 
 def unfenced(text: str, *languages: str) -> str | None:

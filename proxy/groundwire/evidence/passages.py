@@ -70,19 +70,15 @@ def _html_tables(text: str) -> Iterator[Line]:
 
 def _cut_lines(text: str, low: int, high: int) -> Iterator[Piece]:
     """Yield the passages of `text[low:high]`, which contains no HTML table."""
-    clean = _without_markup(text[low:high])
-    for piece in _Reader(clean).pieces():
+    plain = text[low:high]
+    if "<" in plain or "&" in plain:
+        plain = _TAG.sub(_same_length, plain)
+    for piece in _Reader(plain).pieces():
         yield piece._replace(start=piece.start + low, end=piece.end + low) if low else piece
 
 
-def _without_markup(text: str) -> str:
-    """Return `text` at the same length: inline tags as spaces, other tags as line breaks, references decoded."""
-    if "<" not in text and "&" not in text:
-        return text
-    return _TAG.sub(_same_length, text)
-
-
 def _same_length(match: re.Match[str]) -> str:
+    """Return text of the same length: spaces for an inline tag, a line break for another one, a decoded reference."""
     token = match.group()
     if token[0] == "&":
         return html.unescape(token).ljust(len(token))[: len(token)]

@@ -101,7 +101,8 @@ def _clauses(text: str, group: Sequence[Quantity], dates: Sequence[Quantity]) ->
     """Return the span of each quantity in prose, up to the clause boundaries around it."""
     joints = [(one.end, other.start) for one, other in pairwise(dates) if other.start - one.end <= _JOINED]
     cuts = [_cut(text, left.end, right.start, joints) for left, right in pairwise(group)]
-    return list(pairwise([0, *cuts, _end_of_clause(text, group[-1].end)]))
+    turn = _STRONG_TURN.search(text, group[-1].end)
+    return list(pairwise([0, *cuts, turn.start() if turn else len(text)]))
 
 
 def _cells(
@@ -218,11 +219,6 @@ def _goes_on(text: str, low: int, high: int) -> bool:
     """Return whether the words of a quantity begin with a verb that continues the preceding subject."""
     verb = _NEXT_VERB.match(text, low, high)
     return verb is not None and not _LINKING.search(text, verb.end(), high)
-
-
-def _end_of_clause(text: str, low: int) -> int:
-    turn = _STRONG_TURN.search(text, low)
-    return turn.start() if turn else len(text)
 
 
 _TURN = re.compile(

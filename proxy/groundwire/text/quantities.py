@@ -11,8 +11,7 @@ from typing import Literal, NamedTuple
 
 from groundwire.memo import memo
 from groundwire.text.times import (
-    ClockReading,
-    DateReading,
+    TimeReading,
     is_date_word,
     may_begin_clock,
     read_clock,
@@ -38,7 +37,7 @@ class Quantity(NamedTuple):
 
     `unit` is a currency code ("$" if no country is named), "%", "pp" (percentage points) or "bps" (basis points, with
     the value in points), "times", "share" or ":" for a ratio, the dimension of a measure such as "length", or the unit
-    of a date (see `DateReading`). `scale` is the factor of a written scale word. `worth` and `offset` convert the unit
+    of a date (see `TimeReading`). `scale` is the factor of a written scale word. `worth` and `offset` convert the unit
     to the base unit, `written` is the unit as written. `per` is the period in seconds that an amount is counted by ("a
     day"; 0: none), `each` the stems of another divisor ("per dose"), `rate` the words for both, `nouns` the stems of
     the counted things.
@@ -165,7 +164,7 @@ def _at_word(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
     if is_date_word(word) and (reading := read_date(text, match.start(), at_digit=False)):
         return [_date(text, match.start(), reading)], reading.end
     if clock := read_spoken_clock(text, match.start()):
-        return _one(_time_of_day(text, match.start(), clock))
+        return _one(_date(text, match.start(), clock, "time"))
     if (half := _HALF_UNIT.match(text, match.start())) and (unit := read_unit(text, half.start("unit"))):
         return _half_of_unit(text, half, unit.unit)
     if word in _MULTIPLIED:
@@ -239,11 +238,12 @@ def _at_digit(text: str, start: int) -> tuple[list[Quantity], int]:
     if duration := read_duration(text, start):
         return _one(_duration(text, start, *duration))
     if (clock := read_clock(text, start)) and not _leads(text, start, _RATIO_CUES):
-        return _one(_time_of_day(text, start, clock))
+        return _one(_date(text, start, clock, "time"))
     if ratio := _RATIO.match(text, start):
         return [_ratio(text, ratio)], ratio.end()
-    if (fraction := _DIGIT_FRACTION.match(text, start)) and _part(fraction) < 1:
-        value = float(fraction["whole"] or 0) + _part(fraction)
+    fraction = _DIGIT_FRACTION.match(text, start)
+    if fraction and (part := int(fraction["above"]) / int(fraction["below"])) < 1:
+        value = float(fraction["whole"] or 0) + part
         return _measured(text, start, _Amount(fraction.end(), value, 0.01 * value))
     amount = _digits(text, start)
     if amount is None or before in _IDENTIFIER_MARKS:
@@ -596,15 +596,8 @@ def _nouns(text: str, end: int) -> tuple[str, ...]:
     return tuple(stems)
 
 
-def _date(text: str, start: int, read: DateReading) -> Quantity:
-    written = text[start : read.end]
-    return Quantity(start, read.end, written, "date", read.low, read.high, unit=read.unit, other=read.other)
-
-
-def _time_of_day(text: str, start: int, reading: ClockReading) -> Quantity:
-    other = None if reading.other is None else (reading.other, reading.other)
-    written = text[start : reading.end]
-    return Quantity(start, reading.end, written, "time", reading.minutes, reading.minutes, other=other)
+def _date(text: str, start: int, read: TimeReading, kind: Kind = "date") -> Quantity:
+    return Quantity(start, read.end, text[start : read.end], kind, read.low, read.high, 0.0, read.unit, read.other)
 
 
 def _duration(text: str, start: int, end: int, seconds: float) -> Quantity:
@@ -628,10 +621,6 @@ def _fraction(text: str, match: re.Match[str]) -> Quantity:
     bound, is_approximate = _qualified(text, start, end)
     found = Quantity(start, end, match.group(), "ratio", value, value, 0.01, "share", None, bound, is_approximate)
     return found._replace(is_spelled=True)
-
-
-def _part(match: re.Match[str]) -> float:
-    return float(match["above"]) / float(match["below"])
 
 
 def _whole(text: str, match: re.Match[str]) -> _Amount | None:

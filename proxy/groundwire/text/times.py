@@ -15,18 +15,26 @@ from typing import NamedTuple
 NOON, DAY = 720.0, 1440.0  # minutes
 
 
-class ClockReading(NamedTuple):
-    """A time of day: its end in the text and its minutes since midnight.
+class TimeReading(NamedTuple):
+    """A parsed date or time of day: its end in the text, and its first and last day or its minutes since midnight.
 
-    `other` is the second possible time: 12 hours apart if the half of the day is not stated, 24:00 for midnight.
+    `other` is a second interpretation: of an ambiguous date such as "12/01/2024", 12 hours apart if the half of the day
+    is not stated, or 24:00 for midnight. `unit` is "" for a date on the calendar. A date without a year has the unit
+    "month-day" (`low` is 100 * month + day), "month", "quarter" or "half" (`low` is its number).
     """
 
     end: int
-    minutes: float
-    other: float | None = None
+    low: float
+    high: float
+    other: tuple[float, float] | None = None
+    unit: str = ""
 
 
-def read_clock(text: str, position: int) -> ClockReading | None:
+def _clock(end: int, minutes: float, other: float | None) -> TimeReading:
+    return TimeReading(end, minutes, minutes, None if other is None else (other, other))
+
+
+def read_clock(text: str, position: int) -> TimeReading | None:
     """Parse a time of day in digits at `position`: "16:00", "4 pm", "8.30 a.m.", "10 in the morning"."""
     match = _CLOCK.match(text, position)
     if match is None:
@@ -34,24 +42,24 @@ def read_clock(text: str, position: int) -> ClockReading | None:
     hour, half = int(match["hour"]), _half_of_day(match)
     hour = hour % 12 + (12 if half == "p" else 0) if half else hour
     minutes = 60.0 * hour + int(match["minute"] or match["minutes"] or 0)
-    return ClockReading(match.end(), minutes, minutes + NOON if not half and hour < 12 else None)
+    return _clock(match.end(), minutes, minutes + NOON if not half and hour < 12 else None)
 
 
-def read_spoken_clock(text: str, position: int) -> ClockReading | None:
+def read_spoken_clock(text: str, position: int) -> TimeReading | None:
     """Parse a time of day in words at `position`: "noon", "half past three", "three o'clock".
 
     A bare hour needs a word such as "at" before it and the end of a phrase after it.
     """
     if named := _NAMED.match(text, position):
         at_midnight = named.group().lower() == "midnight"
-        return ClockReading(named.end(), 0.0 if at_midnight else NOON, DAY if at_midnight else None)
+        return _clock(named.end(), 0.0 if at_midnight else NOON, DAY if at_midnight else None)
     if match := _SPOKEN_CLOCK.match(text, position):
         return _spoken(match)
     hour = _SPOKEN_HOUR.match(text, position)
     if hour is None or _LEVEL.search(text, max(0, position - _LEAD), position):
         return None
     minutes = 60.0 * (_HOURS[hour["hour"].lower()] % 12)
-    return ClockReading(hour.end("hour"), minutes, minutes + NOON)
+    return _clock(hour.end("hour"), minutes, minutes + NOON)
 
 
 def read_duration(text: str, position: int) -> tuple[int, float] | None:
@@ -78,14 +86,14 @@ def _half_of_day(match: re.Match[str]) -> str:
     return (match["half"] or "").lower()
 
 
-def _spoken(match: re.Match[str]) -> ClockReading:
+def _spoken(match: re.Match[str]) -> TimeReading:
     """Convert a match such as "half past three", "a quarter to five in the afternoon" or "three o'clock"."""
     hour = _HOURS[(match["hour"] or match["full"]).lower()]
     past, to = (_MINUTES.get((match[name] or "").lower().replace("-", " "), 0.0) for name in ("minutes", "to"))
     half_day = (match["half"] or match["part"] or "").lower()
     time = 60.0 * (hour % 12) + past - to
     time += NOON if half_day[:1] in ("p", "e") or half_day.startswith("aft") else 0
-    return ClockReading(match.end(), time % DAY, None if half_day else (time + NOON) % DAY)
+    return _clock(match.end(), time % DAY, None if half_day else (time + NOON) % DAY)
 
 
 _HOURS = {
@@ -130,22 +138,7 @@ _LASTING = re.compile(
 )
 
 
-class DateReading(NamedTuple):
-    """A parsed date: its end in the text, and its first and last day.
-
-    `other` is the second interpretation of an ambiguous date such as "12/01/2024". `unit` is "" for a date on the
-    calendar. A date without a year has the unit "month-day" (`low` is 100 * month + day), "month", "quarter" or "half"
-    (`low` is its number).
-    """
-
-    end: int
-    low: float
-    high: float
-    other: tuple[float, float] | None = None
-    unit: str = ""
-
-
-def read_date(text: str, position: int, *, at_digit: bool) -> DateReading | None:
+def read_date(text: str, position: int, *, at_digit: bool) -> TimeReading | None:
     """Parse the date that starts at `position`, or return None. A bare year is not parsed."""
     if at_digit and not _ANY_AT_DIGIT.match(text, position):
         return None
@@ -170,7 +163,7 @@ def year_span(first: int, last: int | None = None) -> tuple[float, float]:
 
 
 def without_year(unit: str, low: float, high: float) -> int:
-    """Return the number of the `unit` (see `DateReading`) that `low` to `high` covers; 0 if its length does not fit."""
+    """Return the number of the `unit` (see `TimeReading`) that `low` to `high` covers; 0 if its length does not fit."""
     days = high - low
     if unit == "month-day":
         return 0 if days else _month_day(low)
@@ -197,9 +190,9 @@ def _full_year(written: str) -> int:
     return int(written) if len(written) > 2 else int(written) + (2000 if int(written) < 70 else 1900)
 
 
-def _day(match: re.Match[str]) -> DateReading:
+def _day(match: re.Match[str]) -> TimeReading:
     day = float(date(_full_year(match["year"]), _month(match), int(match["day"])).toordinal())
-    return DateReading(match.end(), day, day)
+    return TimeReading(match.end(), day, day)
 
 
 def _month(match: re.Match[str]) -> int:
@@ -207,7 +200,7 @@ def _month(match: re.Match[str]) -> int:
     return int(written) if written.isdigit() else _MONTHS[written[:3].lower()]
 
 
-def _ambiguous_day(match: re.Match[str]) -> DateReading:
+def _ambiguous_day(match: re.Match[str]) -> TimeReading:
     """Parse day and month in either order; where both are possible, keep both interpretations."""
     year, first, second = _full_year(match["year"]), int(match["first"]), int(match["second"])
     days = [
@@ -217,40 +210,40 @@ def _ambiguous_day(match: re.Match[str]) -> DateReading:
     ]
     if not days:
         raise ValueError(match.group())
-    return DateReading(match.end(), days[0], days[0], (days[1], days[1]) if len(days) > 1 else None)
+    return TimeReading(match.end(), days[0], days[0], (days[1], days[1]) if len(days) > 1 else None)
 
 
-def _month_of_year(match: re.Match[str]) -> DateReading:
+def _month_of_year(match: re.Match[str]) -> TimeReading:
     return _months(match, _full_year(match["year"]), _month(match), 1)
 
 
-def _months(match: re.Match[str], year: int, first: int, count: int) -> DateReading:
+def _months(match: re.Match[str], year: int, first: int, count: int) -> TimeReading:
     after = date(year + (first + count - 1) // 12, (first + count - 1) % 12 + 1, 1)
-    return DateReading(match.end(), float(date(year, first, 1).toordinal()), float(after.toordinal() - 1))
+    return TimeReading(match.end(), float(date(year, first, 1).toordinal()), float(after.toordinal() - 1))
 
 
-def _day_of_month(match: re.Match[str]) -> DateReading:
+def _day_of_month(match: re.Match[str]) -> TimeReading:
     month, day = _month(match), int(match["day"])
     date(2024, month, day)
-    return DateReading(match.end(), 100.0 * month + day, 100.0 * month + day, unit="month-day")
+    return TimeReading(match.end(), 100.0 * month + day, 100.0 * month + day, unit="month-day")
 
 
-def _month_alone(match: re.Match[str]) -> DateReading:
-    return DateReading(match.end(), float(_month(match)), float(_month(match)), unit="month")
+def _month_alone(match: re.Match[str]) -> TimeReading:
+    return TimeReading(match.end(), float(_month(match)), float(_month(match)), unit="month")
 
 
-def _end_of_month(match: re.Match[str]) -> DateReading:
+def _end_of_month(match: re.Match[str]) -> TimeReading:
     """Return the last day of a month. Without a year, February ends on the 28th."""
     month = _month(match)
     year = int(match["year"]) if match["year"] else 2023
     last = (date(year + month // 12, month % 12 + 1, 1)).toordinal() - 1
     if match["year"]:
-        return DateReading(match.end(), float(last), float(last))
+        return TimeReading(match.end(), float(last), float(last))
     written = 100.0 * month + date.fromordinal(last).day
-    return DateReading(match.end(), written, written, unit="month-day")
+    return TimeReading(match.end(), written, written, unit="month-day")
 
 
-def _part_of_year(match: re.Match[str]) -> DateReading:
+def _part_of_year(match: re.Match[str]) -> TimeReading:
     """Parse a quarter or a half, with or without its year."""
     length = 3 if match["part"].lower()[0] == "q" else 6
     written, is_last = match["number"].lower(), match["number"].lower() in _LAST
@@ -260,42 +253,42 @@ def _part_of_year(match: re.Match[str]) -> DateReading:
     if match["year"] is None:
         if is_last:  # "last quarter" may be the previous one
             raise ValueError(match.group())
-        return DateReading(match.end(), number, number, unit="quarter" if length == 3 else "half")
+        return TimeReading(match.end(), number, number, unit="quarter" if length == 3 else "half")
     return _months(match, _full_year(match["year"]), (number - 1) * length + 1, length)
 
 
-def _year(match: re.Match[str]) -> DateReading:
-    return DateReading(match.end(), *year_span(_full_year(match["year"])))
+def _year(match: re.Match[str]) -> TimeReading:
+    return TimeReading(match.end(), *year_span(_full_year(match["year"])))
 
 
-def _years(match: re.Match[str]) -> DateReading:
+def _years(match: re.Match[str]) -> TimeReading:
     first, written = int(match["year"]), match["last"]
     last = int(written) if len(written) == 4 else first - first % 100 + int(written)
     if not first < last <= first + 300:
         raise ValueError(match.group())
-    return DateReading(match.end(), *year_span(first, last))
+    return TimeReading(match.end(), *year_span(first, last))
 
 
-def _before_our_era(match: re.Match[str]) -> DateReading:
-    return DateReading(match.end(), *year_span(-int(match["year"])))
+def _before_our_era(match: re.Match[str]) -> TimeReading:
+    return TimeReading(match.end(), *year_span(-int(match["year"])))
 
 
-def _of_our_era(match: re.Match[str]) -> DateReading:
-    return DateReading(match.end(), *year_span(int(match["year"])))
+def _of_our_era(match: re.Match[str]) -> TimeReading:
+    return TimeReading(match.end(), *year_span(int(match["year"])))
 
 
-def _decade(match: re.Match[str]) -> DateReading:
+def _decade(match: re.Match[str]) -> TimeReading:
     written = match["decade"].lower()
     first = 1900 + _DECADES[written] if written in _DECADES else int(written)
     first += 1900 if first < 100 else 0
-    return DateReading(match.end(), *year_span(first, first + (99 if first % 100 == 0 and first < 2000 else 9)))
+    return TimeReading(match.end(), *year_span(first, first + (99 if first % 100 == 0 and first < 2000 else 9)))
 
 
-def _century(match: re.Match[str]) -> DateReading:
+def _century(match: re.Match[str]) -> TimeReading:
     number = int(_ORDINALS.get(match["number"].lower(), match["number"]))
     if match["era"]:
-        return DateReading(match.end(), *year_span(-100 * number, -100 * (number - 1) - 1))
-    return DateReading(match.end(), *year_span(100 * (number - 1) + 1, 100 * number))
+        return TimeReading(match.end(), *year_span(-100 * number, -100 * (number - 1) - 1))
+    return TimeReading(match.end(), *year_span(100 * (number - 1) + 1, 100 * number))
 
 
 _MONTHS = {name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
@@ -340,8 +333,8 @@ _BEFORE_MONTH = (
 
 
 def _compiled(
-    *rules: tuple[str, Callable[[re.Match[str]], DateReading]],
-) -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], DateReading]], ...]:
+    *rules: tuple[str, Callable[[re.Match[str]], TimeReading]],
+) -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], TimeReading]], ...]:
     return tuple((re.compile(pattern, re.IGNORECASE), build) for pattern, build in rules)
 
 
