@@ -18,13 +18,13 @@ from typing import Any
 from bench.report import heading, machine, markdown, write
 from bench.texts import answer
 from groundwire.claims.answer import find_claims
-from groundwire.claims.blocks import blocks
+from groundwire.claims.markdown import blocks
 from groundwire.domain import Exchange, Message, Part, Source
-from groundwire.evidence.gathering import gather
 from groundwire.evidence.index import Context
+from groundwire.evidence.messages import gather
 from groundwire.policy import Policy
 from groundwire.text.folding import fold
-from groundwire.text.quantities.grammar import find_quantities
+from groundwire.text.quantities import find_quantities
 from groundwire.verifiers.quotes.extraction import find_quotes
 
 SIZE = 65_536

@@ -24,7 +24,7 @@ from tiktoken.load import load_tiktoken_bpe
 from tokenizers import Tokenizer
 
 from groundwire.domain import Message, Part
-from groundwire.evidence.prompt_size import bounds_of
+from groundwire.evidence.messages import bounds_of
 
 Count = Callable[[str], int]
 

@@ -39,8 +39,8 @@ from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.parts import read_messages
 from groundwire.dialects.request import read_request
 from groundwire.domain import Choice, Exchange
-from groundwire.evidence.gathering import gather
 from groundwire.evidence.index import Context
+from groundwire.evidence.messages import gather
 from groundwire.gateway.models import Caller
 from groundwire.gateway.service import GroundingService
 from groundwire.gateway.session import GroundingSession

@@ -17,8 +17,8 @@ from groundwire.dialects.chat import CHAT
 from groundwire.dialects.options import HEADERS, Options
 from groundwire.dialects.report import render
 from groundwire.domain import Choice, Exchange, Status
-from groundwire.evidence.gathering import gather
 from groundwire.evidence.index import Context
+from groundwire.evidence.messages import gather
 from groundwire.pipeline import verify
 from groundwire.scoring.aggregate import FLAGS
 

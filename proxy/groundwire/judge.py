@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
-from groundwire.claims.assertions import SKIP_REASONS
+from groundwire.claims.stance import SKIP_REASONS
 from groundwire.domain import Cause, Claim, Judgement, Label, Unavailable, Verdict
 from groundwire.evidence.index import Context, cite
 from groundwire.policy import Policy

@@ -35,9 +35,9 @@ from groundwire.domain import (
     Verdict,
 )
 from groundwire.errors import EvidenceSchemaError
-from groundwire.evidence.gathering import gather
-from groundwire.evidence.gathering import question as asked
 from groundwire.evidence.index import Context
+from groundwire.evidence.messages import gather
+from groundwire.evidence.messages import question as asked
 from groundwire.features import trace
 from groundwire.features.information_budget.cascade import joined
 from groundwire.features.information_budget.lexical_estimate import assertion, prove, targets_of, with_budget

@@ -21,9 +21,8 @@ from pydantic_core import to_json
 
 from groundwire.claims.answer import Claims, find_claims, is_bare_number
 from groundwire.domain import Choice, Claim, Exchange, Judgement, Source
-from groundwire.evidence.gathering import gather, question
 from groundwire.evidence.index import Context
-from groundwire.evidence.prompt_size import Bounds, bounds_of, prompt_size
+from groundwire.evidence.messages import Bounds, bounds_of, gather, prompt_size, question
 from groundwire.judge import Judge, Opened, unjudged
 from groundwire.policy import Policy
 from groundwire.report import Attempt, CacheUse, Consistency, Report, StageUse

@@ -9,7 +9,7 @@ from steps import growth, is_linear
 
 from groundwire.claims import answer
 from groundwire.claims.answer import find_claims
-from groundwire.claims.assertions import SKIP_REASONS
+from groundwire.claims.stance import SKIP_REASONS
 from groundwire.policy import Policy
 
 POLICY = Policy()

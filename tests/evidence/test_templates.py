@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from steps import is_linear
 
 from groundwire.domain import Exchange, Message, Part, Source
-from groundwire.evidence.gathering import gather, question
 from groundwire.evidence.index import Context
+from groundwire.evidence.messages import gather, question
 from groundwire.evidence.templates import take_apart
 
 A = "Acme was founded in 1999. It sells anvils."

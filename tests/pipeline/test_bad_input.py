@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from groundwire.domain import Choice, Exchange, Source
-from groundwire.evidence.gathering import gather
 from groundwire.evidence.index import Context
+from groundwire.evidence.messages import gather
 from groundwire.pipeline import verify
 from groundwire.policy import Policy
 from groundwire.report import Report

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from steps import growth
 
 from groundwire.domain import Choice, Claim, Exchange, Message, Part, Source
-from groundwire.evidence.gathering import gather
 from groundwire.evidence.index import Context
+from groundwire.evidence.messages import gather
 from groundwire.pipeline import Ask, read, verify
 from groundwire.policy import Policy
 from groundwire.report import QuoteCounts, Report, Violation

@@ -22,8 +22,8 @@ from groundwire.config import Admin, Telemetry
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.report import render
 from groundwire.domain import Choice, Exchange, Source
-from groundwire.evidence.gathering import gather
 from groundwire.evidence.index import Context
+from groundwire.evidence.messages import gather
 from groundwire.http.admin_routes import admin_routes
 from groundwire.http.endpoints import Endpoint, EndpointContext
 from groundwire.http.pages.playground import Playground, Services

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.claims.clauses import clauses
-from groundwire.text.sentences import QUOTE_LIMIT, sentences
+from groundwire.text.sentences import QUOTE_LIMIT, clauses, sentences
 
 SENTENCES = {
     "plain": "It rose.| It fell.",

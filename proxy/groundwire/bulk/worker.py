@@ -20,8 +20,8 @@ from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.report import render
 from groundwire.domain import Choice
 from groundwire.errors import BadRequest
-from groundwire.evidence.gathering import gather, question
 from groundwire.evidence.index import Context
+from groundwire.evidence.messages import gather, question
 from groundwire.judge import Judge
 from groundwire.pipeline import verify
 

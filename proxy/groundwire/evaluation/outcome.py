@@ -10,8 +10,8 @@ from groundwire.backends.loading import load_judge
 from groundwire.config import JudgeSettings
 from groundwire.domain import Choice, Exchange, Source
 from groundwire.evaluation.rows import Row, Span
-from groundwire.evidence.gathering import gather
 from groundwire.evidence.index import Context
+from groundwire.evidence.messages import gather
 from groundwire.pipeline import Ask, verify
 from groundwire.policy import Policy
 from groundwire.scoring.support import answer_support

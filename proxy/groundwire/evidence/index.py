@@ -1,4 +1,7 @@
-"""Index the sources of an answer by passage, to find the evidence for a claim anywhere in them."""
+"""Index the sources of an answer by passage, to find the evidence for a claim anywhere in them.
+
+The analysis of texts is cached: documents recur between requests, and sentences within them.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,200 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
+from groundwire.bounded import BoundedCache
 from groundwire.domain import Citation, Match, Source
-from groundwire.evidence.analysis import Analysis, analyse, cut_source, fold_source
+from groundwire.evidence.passages import cut
+from groundwire.evidence.tables import Piece
 from groundwire.memo import memo
-from groundwire.text.folding import Folded
-from groundwire.text.lexicon import root
-from groundwire.text.quantities.binding import Binding
-from groundwire.text.quantities.grammar import Quantity
-from groundwire.text.quantities.headings import Given, note_near
+from groundwire.text.binding import Binding, Given, bind, given_by, note_near
+from groundwire.text.folding import Folded, fold
+from groundwire.text.quantities import Quantity, find_quantities
 from groundwire.text.reading import Reading
-from groundwire.text.words import LONGEST_WORD, Word, content_stems
+from groundwire.text.words import (
+    CALENDAR,
+    LIGHT_WORDS,
+    LONGEST_WORD,
+    UNIT_WORDS,
+    Word,
+    concept,
+    content_stems,
+    root,
+    stem,
+)
+
+_UNTELLING = (
+    frozenset(map(stem, "value amount total number figure result quantity sum count score data year end".split()))
+    | CALENDAR
+)
+_NONE: frozenset[str] = frozenset()
+_SAME_START = 4  # minimum length of a word and its abbreviation, of which one must begin with the other
+
+
+def cell_at(text: str, place: int) -> str:
+    """Return the cell that contains the offset `place`, with the name of its column."""
+    end = text.find("|", place)
+    return text[text.rfind("|", 0, place) + 1 : end if end >= 0 else len(text)].strip()
+
+
+def is_in_name(text: str, place: int) -> bool:
+    """Return whether the offset `place` is in the name of a column, not in the value of a cell."""
+    colon, end = text.find(": ", place), text.find("|", place)
+    return colon >= 0 and (end < 0 or colon < end) and "|" in text
+
+
+def names_column(stems: Collection[str], spoken: Collection[str]) -> bool:
+    """Return whether the stems `spoken` name a column with these specific stems; a column without any always fits."""
+    if not stems:
+        return True
+    concepts = _concepts(frozenset(spoken))
+    return any(concept(each) in concepts or _is_short_for(each, spoken) for each in stems)
+
+
+@lru_cache(maxsize=64)
+def _concepts(stems: frozenset[str]) -> frozenset[str]:
+    return frozenset(map(concept, stems))
+
+
+def column_at(text: str, place: int) -> frozenset[str]:
+    """Return the specific stems of a column's name, without those that all columns of the row share."""
+    name, colon, _ = cell_at(text, place).partition(": ")
+    return _specific(name, _in_all_names(text)) if colon else _NONE
+
+
+@memo(4096, 256)
+def _specific(name: str, shared: frozenset[str]) -> frozenset[str]:
+    stems = content_stems(name) - shared - _UNTELLING - LIGHT_WORDS
+    return frozenset(each for each in stems if not each[0].isdigit() and each not in UNIT_WORDS)
+
+
+@memo(64, 2048, long_entries=64)
+def _in_all_names(text: str) -> frozenset[str]:
+    """Return the stems that the names of all columns of a row share, if there are at least two."""
+    names = [content_stems(cell.partition(": ")[0]) for cell in text.split("|") if ": " in cell]
+    return frozenset.intersection(*names) if len(names) > 1 else _NONE
+
+
+def _is_short_for(name: str, spoken: Collection[str]) -> bool:
+    return len(name) >= _SAME_START and any(
+        each.startswith(name) or name.startswith(each) for each in spoken if len(each) >= _SAME_START
+    )
+
+
+_MAX_BYTES = 4 * 2**20  # for each of the two caches, of passages and of sources
+_BYTES_PER_CHAR = 30  # measured, for a text with its whole analysis
+_MAX_CHARS = 4_000  # longer passages are not cached: each would evict too many others
+_MAX_SOURCE_CHARS = 2**16
+_SOURCE_BYTES_PER_CHAR = 15  # measured, for a text cut into pieces
+
+
+class Analysis:
+    """The analysis of one text, each part computed on first use. It depends on the text alone."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def reading(self) -> Reading:
+        """The text parsed into words."""
+        return Reading(self._text)
+
+    @cached_property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """The quantities in the text, in order."""
+        return find_quantities(self._text)
+
+    @cached_property
+    def bindings(self) -> tuple[Binding, ...]:
+        """The words and dates that belong to each quantity."""
+        return bind(self._text, self.reading.words, self.quantities)
+
+    @cached_property
+    def units(self) -> tuple[tuple[Given, ...], ...]:
+        """The units and scales that the column or row of each quantity may state."""
+        return tuple(_given(self._text, each) for each in self.quantities)
+
+    @cached_property
+    def values(self) -> tuple[int, ...]:
+        """The places of the dates, and of the other quantities outside the names of columns."""
+        return tuple(
+            place
+            for place, each in enumerate(self.quantities)
+            if each.kind == "date" or not is_in_name(self._text, each.start)
+        )
+
+    @cached_property
+    def columns(self) -> tuple[frozenset[str], ...]:
+        """The specific stems of the name of each quantity's column; none outside of rows."""
+        return tuple(column_at(self._text, each.start) for each in self.quantities)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The stems of the proper names that are in no quantity."""
+        return self.reading.names(self.quantities)
+
+
+def _given(text: str, quantity: Quantity) -> tuple[Given, ...]:
+    if quantity.kind not in ("count", "currency"):
+        return ()
+    column, colon, _ = text[text.rfind("|", 0, quantity.start) + 1 : quantity.start].rpartition(": ")
+    label = text.partition("|")[0]
+    return (given_by(column.strip()) if colon else ()) or (
+        given_by(label.strip()) if len(label) < quantity.start else ()
+    )
+
+
+class Cut:
+    """The text of a source cut into pieces, with the stems of the content words of each."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.pieces = tuple((piece, content_stems(piece.text)) for piece in cut(text))
+
+    @cached_property
+    def folded(self) -> Folded:
+        """The text as folded for the comparison of quotations."""
+        return fold(self._text)
+
+
+_cut: BoundedCache[str, Cut] = BoundedCache(_MAX_BYTES)
+_recent: BoundedCache[str, Analysis] = BoundedCache(_MAX_BYTES)
+
+
+def analyse(text: str) -> Analysis:
+    """Return the analysis of a text, from the cache if possible."""
+    if len(text) > _MAX_CHARS:
+        return Analysis(text)
+    found = _recent.get(text)
+    if found is None:
+        found = Analysis(text)
+        _recent.put(text, found, len(text) * _BYTES_PER_CHAR)
+    return found
+
+
+def cut_source(text: str) -> Iterator[tuple[Piece, frozenset[str]]]:
+    """Yield the pieces of a source's text with their stems; those of a long text lazily and without the cache."""
+    if len(text) > _MAX_SOURCE_CHARS:
+        return ((piece, content_stems(piece.text)) for piece in cut(text))
+    return iter(_cut_of(text).pieces)
+
+
+def fold_source(text: str) -> Folded:
+    """Return a source's text as folded for the comparison of quotations."""
+    return fold(text) if len(text) > _MAX_SOURCE_CHARS else _cut_of(text).folded
+
+
+def _cut_of(text: str) -> Cut:
+    found = _cut.get(text)
+    if found is None:
+        found = Cut(text)
+        _cut.put(text, found, len(text) * _SOURCE_BYTES_PER_CHAR)
+    return found
+
 
 _COMMON = frozenset(
     "able about according after all also among any around back based because become before begin between call case "
@@ -185,8 +367,8 @@ class Context:
             heading = piece.heading or source.title or ""
             passages.append(Passage(source, piece.start, piece.end, piece.text, place, heading[:_LONGEST_HEADING]))
             self._sizes.append(len(stems))
-            for stem in stems:
-                by_stem[stem].append(place)
+            for each in stems:
+                by_stem[each].append(place)
             end = piece.end
         return min(room, len(source.text))
 
@@ -216,9 +398,9 @@ class Context:
         alone, so padding a context does not change the ranking.
         """
         shared: dict[int, float] = defaultdict(float)
-        for stem in sorted(set(stems)):
-            weight = _weight(stem)
-            for place in self._by_stem.get(stem, ()):
+        for each in sorted(set(stems)):
+            weight = _weight(each)
+            for place in self._by_stem.get(each, ()):
                 shared[place] += weight
         if among is not None:
             shared = {place: weight for place, weight in shared.items() if self.passages[place].source.id in among}

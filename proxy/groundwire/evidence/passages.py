@@ -12,10 +12,8 @@ import html
 import re
 from collections.abc import Iterator
 from itertools import chain, pairwise
-from typing import NamedTuple
 
-from groundwire.evidence.records import read_records
-from groundwire.evidence.tables import Row, html_rows, pipe_rows, read_rows, separated_rows
+from groundwire.evidence.tables import Piece, Row, html_rows, pipe_rows, read_records, read_rows, separated_rows
 from groundwire.text.jsontext import Misfit, Node, read_tree
 from groundwire.text.sentences import library_cuts
 
@@ -39,15 +37,6 @@ _SHORT_CELL = 48
 _DELIMITERS = ("\t", ",", ";")
 _ONE_NUMBER = re.compile(r"\d{1,3},\d{3}|\d+,\d{1,2}")
 _MOST_QUOTED_LINES = 50
-
-
-class Piece(NamedTuple):
-    """A span with its rendering, and the heading above it ("" if there is none)."""
-
-    start: int
-    end: int
-    text: str
-    heading: str = ""
 
 
 def cut(text: str) -> Iterator[Piece]:
@@ -81,19 +70,15 @@ def _html_tables(text: str) -> Iterator[Line]:
 
 def _cut_lines(text: str, low: int, high: int) -> Iterator[Piece]:
     """Yield the passages of `text[low:high]`, which contains no HTML table."""
-    clean = _without_markup(text[low:high])
-    for piece in _Reader(clean).pieces():
+    plain = text[low:high]
+    if "<" in plain or "&" in plain:
+        plain = _TAG.sub(_same_length, plain)
+    for piece in _Reader(plain).pieces():
         yield piece._replace(start=piece.start + low, end=piece.end + low) if low else piece
 
 
-def _without_markup(text: str) -> str:
-    """Return `text` at the same length: inline tags as spaces, other tags as line breaks, references decoded."""
-    if "<" not in text and "&" not in text:
-        return text
-    return _TAG.sub(_same_length, text)
-
-
 def _same_length(match: re.Match[str]) -> str:
+    """Return text of the same length: spaces for an inline tag, a line break for another one, a decoded reference."""
     token = match.group()
     if token[0] == "&":
         return html.unescape(token).ljust(len(token))[: len(token)]
@@ -120,11 +105,11 @@ class _Reader:
             last = index + 1
             if self.text[start] in "[{" and start >= self.unreadable_to and (tree := self._json_at(start)):
                 for reading in read_records(self.text, tree, cut):
-                    yield Piece(reading.start, reading.end, reading.text, reading.heading or self.heading)
+                    yield reading if reading.heading else reading._replace(heading=self.heading)
                 while index < len(self.lines) and self.lines[index][0] < tree.end:
                     index += 1
                 continue
-            while last < len(self.lines) and "|" in self.text[start:end] and self._is_pipe_line(last):
+            while last < len(self.lines) and "|" in self.text[start:end] and "|" in self.text[slice(*self.lines[last])]:
                 last += 1
             rows = pipe_rows(self.text, self.lines[index:last]) if last - index > 1 else self._separated(index)
             if rows:
@@ -147,9 +132,6 @@ class _Reader:
         trailing = self.text[tree.end : rest if rest >= 0 else len(self.text)].strip(" \t\r,;`")
         is_citation_mark = not tree.in_object and tree.leaves == 1
         return None if trailing or is_citation_mark else tree
-
-    def _is_pipe_line(self, index: int) -> bool:
-        return "|" in self.text[slice(*self.lines[index])]
 
     def _separated(self, index: int) -> list[Row]:
         """Return the rows of the CSV or TSV that begins at line `index`; none if these lines are not a table."""
@@ -236,12 +218,13 @@ class _Reader:
             return line[6:].strip()
         following = self.lines[index + 1] if index + 1 < len(self.lines) else (0, 0)
         if following[0] == following[1]:
-            alone = index + 1 < len(self.lines) and len(line) <= 80 and (index == 0 or not self._filled(index - 1))
+            alone = (
+                index + 1 < len(self.lines)
+                and len(line) <= 80
+                and (index == 0 or self.lines[index - 1][0] >= self.lines[index - 1][1])
+            )
             return line if alone and not _ENDS_SENTENCE.search(line[-4:]) and not _KEY_VALUE.match(line) else ""
         return line if not _RULE.difference(self.text[slice(*following)]) else ""
-
-    def _filled(self, index: int) -> bool:
-        return self.lines[index][0] < self.lines[index][1]
 
 
 def _lines(text: str) -> list[Line]:
@@ -275,7 +258,7 @@ def _like_a_table(rows: list[Row], delimiter: str) -> bool:
 def _cut_table(rows: list[Row], caption: str, heading: str) -> Iterator[Piece]:
     for row in read_rows(rows, _read_cell, caption):
         if row.text:
-            yield Piece(row.start, row.end, row.text, row.group or heading)
+            yield row if row.heading else row._replace(heading=heading)
 
 
 def _read_cell(text: str) -> Iterator[str]:

@@ -1,11 +1,14 @@
-"""Render the rows of tables together with the names of their row and columns.
+"""Render the rows of tables and JSON records together with the names of their rows and columns.
 
 A row is rendered as `Revenue (in millions) | 2024: 4.2 | 2023: 3.9`: cells joined by " | ", each as `column: value`.
 The first cell has no prefix if its column has no name; the row group above it and the scale of the table follow it in
 brackets. A row without column names is rendered as its cells, `Revenue | 4.2 | 3.9`; a row of two as `Age: 30`.
 
-The length is limited: a wide row gives several texts, each with its first cell, and a long cell is a separate text.
-Names are clipped, so the total length is linear in the table.
+A record is rendered as `price: 3 | address.city: Paris`, each value after its path. Small objects are one text; larger
+ones are split into groups of adjacent fields. `heading` has the path and the name of the record.
+
+The length is limited: a wide row gives several texts, each with its first cell, and a long cell or string is a separate
+text. Names are clipped, so the total length is linear in the table.
 """
 
 from __future__ import annotations
@@ -14,9 +17,10 @@ import csv
 import html
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
+
+from groundwire.text.jsontext import Node, offsets_of
 
 _DELIMITER = frozenset(" \t|:+=-")
 _NUMBER = re.compile(r"[-+(~<>≈±]*\s*(?:[$€£¥₹]|[A-Z]{3}\s)?\s*[-+(]?\d[\d,.\s]*(?:%|[a-zA-Z]{1,3})?\)?\s*[%*†]?$")
@@ -55,31 +59,27 @@ class Row(NamedTuple):
     named: bool = False
 
 
-class RowReading(NamedTuple):
-    """The rendering of one row, or of a part of a wide one; `group` is the row group above it."""
+class Piece(NamedTuple):
+    """A span with its rendering, and the heading or the row group above it ("" if there is none)."""
 
     start: int
     end: int
     text: str
-    group: str
+    heading: str = ""
 
 
 ReadText = Callable[[str], Iterator[str]]
 """Cut a long cell into texts that are read separately."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
+class _Names(NamedTuple):
     """The head of a table: a name per column, and the scale of its numbers."""
 
     columns: tuple[str, ...]
     scale: str
 
-    def of(self, column: int) -> str:
-        return self.columns[column] if column < len(self.columns) else ""
 
-
-def read_rows(rows: Sequence[Row], read_text: ReadText, caption: str = "") -> Iterator[RowReading]:
+def read_rows(rows: Sequence[Row], read_text: ReadText, caption: str = "") -> Iterator[Piece]:
     """Yield the rendering of every row of a table; rows of its heads give their bare cells. Linear in the table."""
     rows = [row._replace(cells=_joined_signs(row.cells)) for row in rows]
     starts = [0, *(place for place in range(1, len(rows) - 2) if _begins_head(rows[place : place + _HEAD_SIGHT]))]
@@ -87,14 +87,14 @@ def read_rows(rows: Sequence[Row], read_text: ReadText, caption: str = "") -> It
         yield from _read_block(rows[start:end], read_text, caption)
 
 
-def _read_block(rows: Sequence[Row], read_text: ReadText, caption: str) -> Iterator[RowReading]:
+def _read_block(rows: Sequence[Row], read_text: ReadText, caption: str) -> Iterator[Piece]:
     """Yield the renderings of one head and the rows under it."""
     head = _head_size(rows)
     titles = [row.cells[0] for row in rows[:head] if _is_title(row.cells)]
     names = _names([row for row in rows[:head] if not _is_title(row.cells)], " ".join([caption, *titles]))
     for row in rows[:head]:
         for text in _joined_fields("", [cell for cell in row.cells if cell], read_text):
-            yield RowReading(row.start, row.end, text, "")
+            yield Piece(row.start, row.end, text, "")
     group = next((title for title in titles if not _is_scale(title)), "")[:MAX_NAME]
     for row in rows[head:]:
         title = _group_title(row.cells)
@@ -102,7 +102,7 @@ def _read_block(rows: Sequence[Row], read_text: ReadText, caption: str) -> Itera
             group = title[:MAX_NAME]
         texts = _joined_fields("", [title], read_text) if title else _readings(row.cells, names, group, read_text)
         for text in texts:
-            yield RowReading(row.start, row.end, text, "" if title else group)
+            yield Piece(row.start, row.end, text, "" if title else group)
 
 
 def _begins_head(rows: Sequence[Row]) -> bool:
@@ -116,7 +116,7 @@ def _begins_head(rows: Sequence[Row]) -> bool:
 def _readings(cells: Sequence[str], names: _Names, group: str, read_text: ReadText) -> Iterator[str]:
     if len(cells) > len(names.columns) == len([cell for cell in cells if cell]):
         cells = [cell for cell in cells if cell]  # currency signs in separate cells had shifted the numbers
-    columns = [(names.of(column), cell) for column, cell in enumerate(cells) if cell]
+    columns = [(name, cell) for name, cell in zip_longest(names.columns, cells, fillvalue="") if cell]
     if not columns:
         return
     (first_name, first), rest = columns[0], columns[1:]
@@ -270,12 +270,10 @@ def pipe_rows(text: str, lines: Sequence[tuple[int, int]]) -> list[Row]:
             line = line[1:]
         if opens and closes and line[-1:] == "|":
             line = line[:-1]
-        rows.append(Row(start, end, [cell.replace("\\|", "|").strip(" \t*_`") for cell in _pipe_cells(line)]))
+        rows.append(
+            Row(start, end, [cell.replace("\\|", "|").strip(" \t*_`") for cell in re.split(r"(?<!\\)\|", line)])
+        )
     return rows
-
-
-def _pipe_cells(line: str) -> list[str]:
-    return re.split(r"(?<!\\)\|", line) if "\\|" in line else line.split("|")
 
 
 def separated_rows(text: str, lines: Sequence[tuple[int, int]], delimiter: str) -> list[Row]:
@@ -333,3 +331,104 @@ def html_rows(text: str, start: int, end: int) -> tuple[list[Row], str]:
             open_tag, content, span = name, tag.end(), max(1, int(colspan[1])) if colspan else 1
     close_row(end)
     return rows, caption
+
+
+_MOST_FIELDS = 12
+_WIDEST = 600
+_LONG_STRING = 160
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|_+")
+_LONGEST_NAME, _LONGEST_PATH = 120, 240  # characters; every text below repeats them
+_NAMING_KEYS = ("name", "title", "label", "id", "key", "symbol", "date")
+
+
+ReadString = Callable[[str], Iterator[Piece]]
+
+
+def read_records(text: str, node: Node, read_text: ReadString, path: str = "", heading: str = "") -> Iterator[Piece]:
+    """Yield the renderings of a tree; `read_text` cuts strings that are long enough to be separate texts.
+
+    Recursive to the depth of the tree, which `read_tree` limits. Linear in its size.
+    """
+    items = node.items or []
+    if node.leaves and _is_small(node):
+        yield Piece(node.value_start, node.end, " | ".join(_fields(text, node, path)), heading)
+        return
+    naming = _naming(items) if node.in_object else None
+    if naming:
+        heading = " ".join(filter(None, (heading, str(naming.value))))[-_LONGEST_PATH:]
+    group: list[Node] = []
+    for item in items:
+        if not _is_small(item) or (item.in_object and not node.in_object):
+            yield from _group(text, group, path, heading, naming)
+            group = []
+            step = _joined(path, item.key) if node.in_object else path
+            yield from _large(text, item, step, heading, read_text)
+        else:
+            if len(group) == _MOST_FIELDS:
+                yield from _group(text, group, path, heading, naming)
+                group = []
+            group.append(item)
+    yield from _group(text, group, path, heading, naming)
+
+
+def _large(text: str, item: Node, path: str, heading: str, read_text: ReadString) -> Iterator[Piece]:
+    if item.items is not None:
+        yield from read_records(text, item, read_text, path, heading)
+        return
+    start, end = item.value_start + 1, item.end - 1
+    places = offsets_of(text, start, end)
+    for low, high, reading, inner in read_text(str(item.value)):
+        first, last = (places[low], places[high]) if places else (start + low, start + high)
+        yield Piece(first, last, reading, inner or heading or path)
+
+
+def _group(text: str, group: list[Node], path: str, heading: str, naming: Node | None) -> Iterator[Piece]:
+    """Yield the rendering of adjacent fields, preceded by the field that names their record."""
+    if not group:
+        return
+    led = group if naming is None or naming in group else [naming, *group]
+    fields = [field for item in led for field in _named_fields(text, item, path)]
+    if fields:
+        yield Piece(group[0].start, group[-1].end, " | ".join(fields), heading)
+
+
+def _fields(text: str, node: Node, path: str) -> list[str]:
+    if not node.in_object:
+        values = ", ".join(
+            text[item.value_start : item.end] if item.items else _shown(text, item) for item in node.items or []
+        )
+        return [f"{path}: {values}" if path else values]
+    return [field for item in node.items or [] for field in _named_fields(text, item, path)]
+
+
+def _named_fields(text: str, item: Node, path: str) -> list[str]:
+    name = path if isinstance(item.key, int) else _joined(path, item.key)
+    if item.items is None:
+        return [f"{name}: {_shown(text, item)}" if name else _shown(text, item)]
+    return _fields(text, item, name) if item.leaves else []
+
+
+def _is_small(node: Node) -> bool:
+    if node.items is None:
+        return not isinstance(node.value, str) or (node.width <= _LONG_STRING and "\n" not in node.value.strip())
+    if node.leaves > _MOST_FIELDS or node.width > _WIDEST:
+        return False
+    return all(_is_small(item) and (node.in_object or not item.in_object) for item in node.items)
+
+
+def _naming(items: list[Node]) -> Node | None:
+    """Return the first short field of an object that names it, if any."""
+    named = (item for item in items if item.items is None and item.width <= 80 and str(item.value))
+    return next((item for item in named if str(item.key).lower() in _NAMING_KEYS), None)
+
+
+def _shown(text: str, item: Node) -> str:
+    if isinstance(item.value, str):
+        return item.value
+    written = text[item.value_start : item.end]
+    return written.lower() if written in ("True", "False", "None") else written
+
+
+def _joined(path: str, key: str | int) -> str:
+    step = _HUMP.sub(" ", str(key)[:_LONGEST_NAME]).strip()
+    return f"{path}.{step}"[-_LONGEST_PATH:] if path else step

@@ -8,8 +8,10 @@ Haystack), and rules or code fences around or between documents. Linear in the t
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import count
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from groundwire.evidence.requests import is_request
@@ -34,21 +36,18 @@ class Block(NamedTuple):
 
 _NOUNS = (
     r"documents?|docs?|passages?|sources?|chunks?|context|(?:search )?results?|excerpts?|articles?|snippets?|"
-    r"references?|"
-    r"extracts?|files?|web ?pages?|evidence|reviews?|emails?|tickets?"
+    r"references?|extracts?|files?|web ?pages?|evidence|reviews?|emails?|tickets?"
 )
 _MATERIAL = (
-    rf"{_NOUNS}|contexts|text|texts|information|data|background|knowledge(?: base)?|materials?|transcripts?|"
-    rf"reports?|news|parts|"
-    r"content|paragraphs?|faqs?|policy|policies|tables?|story|stories|conversations?|dialogues?|records?|contract|"
-    r"letter|notes?|facts?"
+    rf"{_NOUNS}|contexts|text|texts|information|data|background|knowledge(?: base)?|materials?|transcripts?|reports?|"
+    rf"news|parts|content|paragraphs?|faqs?|policy|policies|tables?|story|stories|conversations?|dialogues?|records?|"
+    r"contract|letter|notes?|facts?"
 )
 _MARKED = re.compile(
     r"[ \t>]{0,12}(?P<lead>#{1,6}[ \t]*|\*\*|__|-{2,}[ \t]*|={2,}[ \t]*|\*[ \t]|-[ \t])?(?P<open>[\[【(<]?)"
     rf"(?:(?P<noun>{_NOUNS})[ \t]?(?:id|no\.?|number)?[ \t_.:#-]{{0,3}}[\[【(]?)?\^?"
-    r"(?P<number>\d{1,4}|(?<=[ \t])[A-Z])"
-    r"(?P<close>[\]】)>]?)(?P<sep>[ \t]*(?:\*\*|__)?[ \t]*(?:[:|"
-    r"–—]|-{1,3}(?=[ \t\n]|$)|={2,}|\.(?=\s)|\)(?=\s)|(?=\()|$|(?=\n)))?",
+    r"(?P<number>\d{1,4}|(?<=[ \t])[A-Z])(?P<close>[\]】)>]?)(?P<sep>[ \t]*(?:\*\*|__)?[ \t]*(?:[:|–—]|"
+    r"-{1,3}(?=[ \t\n]|$)|={2,}|\.(?=\s)|\)(?=\s)|(?=\()|$|(?=\n)))?",
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"[ \t>]{0,12}(?:[-*][ \t])?[\[【](?P<name>[^\W_][\w.-]{0,80})[\]】](?P<sep>[ \t]*[:-]?)")
@@ -65,19 +64,16 @@ _PLACE_KEYS = frozenset(
 _BARE = re.compile(r"[ \t]{0,4}(?P<number>\d{1,3})[.)][ \t]+(?=\S)")
 _RULE = re.compile(r"[ \t]*(-{3,}|={3,}|\*{3,}|_{3,}|~{3,}|#{3,}|`{3,}|\"{3}|'{3})[ \t]*(?:[a-z]{0,10})[ \t]*$")
 _HEADER = re.compile(
-    r"[ \t]{0,12}(?P<mark>#{1,6}[ \t]*|\*\*|%|[-=]{2,}[ \t]*|\[)?"
-    r"(?:(?:the|retrieved|relevant|reference|provided|supporting|additional|source|search|background|following|"
-    r"given|extracted|"
-    rf"company|internal|product|structured|input|your|our|current|available|context|"
-    rf"document)[ \t]+){{0,3}}(?:{_MATERIAL})"
-    r"(?:[ \t]+(?:information|data|documents?|passages?|context|chunks|excerpts|content|results?|start|begins?))?"
+    r"[ \t]{0,12}(?P<mark>#{1,6}[ \t]*|\*\*|%|[-=]{2,}[ \t]*|\[)?(?:(?:the|retrieved|relevant|reference|provided|"
+    rf"supporting|additional|source|search|background|following|given|extracted|company|internal|product|structured|"
+    rf"input|your|our|current|available|context|document)[ \t]+){{0,3}}(?:{_MATERIAL})(?:[ \t]+(?:information|data|"
+    r"documents?|passages?|context|chunks|excerpts|content|results?|start|begins?))?"
     r"(?:[ \t]*\([^()\n]{1,60}\))?(?:\*\*)?(?P<end>[ \t]*:(?:\*\*)?|[ \t]*[-=]{2,}|\])?[ \t]*",
     re.IGNORECASE,
 )
 _INTRODUCES = re.compile(
     rf"\b(?:following|below|these|this|given|provided|here (?:is|are)|based (?:only |solely |strictly )?on|"
-    rf"using)\b.{{0,120}}\b(?:{_MATERIAL})\b"
-    rf"|\b(?:{_MATERIAL})\b.{{0,40}}\b(?:below|following|are|is)\b",
+    rf"using)\b.{{0,120}}\b(?:{_MATERIAL})\b|\b(?:{_MATERIAL})\b.{{0,40}}\b(?:below|following|are|is)\b",
     re.IGNORECASE,
 )
 _BELOW = re.compile(rf"\b(?:{_MATERIAL})\b[^.?!]{{0,40}}\b(?:is|are)[^.?!]{{0,30}}\bbelow\b", re.IGNORECASE)
@@ -90,17 +86,15 @@ _SOFT = re.compile(rf"\b(?:following|below|pieces? of)\b[^.?!]{{0,60}}\b(?:{_MAT
 _ABOVE = re.compile(rf"\b(?:{_MATERIAL})\b[^.?!]{{0,20}}\babove\b|\babove (?:{_MATERIAL})\b", re.IGNORECASE)
 _ASKED = re.compile(
     r"[#*_\s>\[-]{0,10}(?:(?:user|human|original|my|customer|final|the|actual|current|input|here is the|"
-    r"now answer the)(?:['’]s)? ){0,2}"
-    r"(?:question|query|q|input|request|follow[ -]?up question)\s*[*_\]]{0,2}\s*(?:is\s*)?:\s*[*_]{0,2}"
-    r"|[ \t]*#{1,6}[ \t]*(?:user )?(?:question|query)[ \t]*$"
-    r"|.{0,80}\b(?:following|this|user['’]s) (?:question|query)\b[^:\n]{0,40}:\s*",
+    r"now answer the)(?:['’]s)? ){0,2}(?:question|query|q|input|request|"
+    r"follow[ -]?up question)\s*[*_\]]{0,2}\s*(?:is\s*)?:\s*[*_]{0,2}|[ \t]*#{1,6}[ \t]*(?:user )?(?:question|"
+    r"query)[ \t]*$|.{0,80}\b(?:following|this|user['’]s) (?:question|query)\b[^:\n]{0,40}:\s*",
     re.IGNORECASE,
 )
 _SPEAKER = re.compile(r"[ \t]{0,8}(?:human|user|customer)[ \t]*:[ \t]*", re.IGNORECASE)
 _ANSWER = re.compile(
-    r"[#*_\s>\[-]{0,10}(?:(?:helpful|final|your|short|detailed|the|concise)[ \t]){0,2}"
-    r"(?:answer|response|reply|output|summary|overview|assistant|ai|chatbot|translation)"
-    r"(?: in \w+)?[*_\]]{0,2}[ \t]*:?[*_]{0,2}(?P<rest>.*)$",
+    r"[#*_\s>\[-]{0,10}(?:(?:helpful|final|your|short|detailed|the|concise)[ \t]){0,2}(?:answer|response|reply|output|"
+    r"summary|overview|assistant|ai|chatbot|translation)(?: in \w+)?[*_\]]{0,2}[ \t]*:?[*_]{0,2}(?P<rest>.*)$",
     re.IGNORECASE,
 )
 _TOLD_HEADER = re.compile(
@@ -110,8 +104,7 @@ _TOLD_HEADER = re.compile(
 )
 _EXAMPLE = re.compile(r".{0,400}\bfor example[:,]?[ \t]*$|[#*_ ]{0,6}examples?\s*[*_]{0,2}:\s*$", re.IGNORECASE)
 _EXAMPLE_END = re.compile(
-    r".{0,40}\bnow it['’]s your turn\b|[ \t]*begin!?\b|[ \t]*now answer\b|"
-    r"[#*_ ]{0,6}end of examples?\b",
+    r".{0,40}\bnow it['’]s your turn\b|[ \t]*begin!?\b|[ \t]*now answer\b|[#*_ ]{0,6}end of examples?\b",
     re.IGNORECASE,
 )
 
@@ -178,7 +171,7 @@ def take_apart(text: str) -> list[Block]:
     blocks: list[Block] = []
     position = 0
     elements = _elements(text)
-    for element in elements.outermost(0, len(text)):
+    for element in _outermost(elements, 0, len(text)):
         blocks += _read_prose(text, position, element.start)
         blocks += _read_element(text, element, elements)
         position = element.end
@@ -200,14 +193,10 @@ def _with_ordinals(blocks: list[Block]) -> list[Block]:
     """Add its position as a label to each document, unless a document of the message already has a number."""
     if any(label.isdigit() for block in blocks for label in block.labels):
         return blocks
-    numbered, count = [], 0
-    for block in blocks:
-        if block.kind == "document":
-            count += 1
-            numbered.append(block._replace(labels=(str(count), *block.labels)))
-        else:
-            numbered.append(block)
-    return numbered
+    numbers = map(str, count(1))
+    return [
+        block._replace(labels=(next(numbers), *block.labels)) if block.kind == "document" else block for block in blocks
+    ]
 
 
 # Tags
@@ -222,37 +211,19 @@ class _Element(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Elements:
-    """The closed elements of a text with known tags, in order of their start."""
-
-    all: list[_Element]
-
-    def outermost(self, low: int, high: int) -> Iterator[_Element]:
-        """Yield the elements inside `[low, high)` that are in no other such element."""
-        position = low
-        for index in range(_first_from(self.all, low), len(self.all)):
-            element = self.all[index]
-            if element.start >= high:
-                return
-            if element.start >= position and element.end <= high:
-                yield element
-                position = element.end
+def _outermost(elements: Sequence[_Element], low: int, high: int) -> Iterator[_Element]:
+    """Yield the elements inside `[low, high)` that are in no other such element."""
+    for index in range(bisect_left(elements, low, key=attrgetter("start")), len(elements)):
+        element = elements[index]
+        if element.start >= high:
+            return
+        if element.start >= low and element.end <= high:
+            yield element
+            low = element.end
 
 
-def _first_from(elements: Sequence[_Element], low: int) -> int:
-    first, last = 0, len(elements)
-    while first < last:
-        middle = (first + last) // 2
-        if elements[middle].start < low:
-            first = middle + 1
-        else:
-            last = middle
-    return first
-
-
-def _elements(text: str) -> _Elements:
-    """Find every known tag that has a closing tag; others are ignored."""
+def _elements(text: str) -> list[_Element]:
+    """Return the elements with known tags that have a closing tag, in order of their start."""
     waiting: dict[str, list[re.Match[str]]] = {}
     found: list[_Element] = []
     for tag in _TAG.finditer(text):
@@ -265,16 +236,16 @@ def _elements(text: str) -> _Elements:
         elif partners := waiting.get(name):
             begun = partners.pop()
             found.append(_Element(name, begun["attributes"], begun.start(), begun.end(), tag.start(), tag.end()))
-    return _Elements(sorted(found, key=lambda element: (element.start, -element.end)))
+    return sorted(found, key=lambda element: (element.start, -element.end))
 
 
-def _read_element(text: str, element: _Element, elements: _Elements, depth: int = 0) -> Iterable[Block]:
+def _read_element(text: str, element: _Element, elements: Sequence[_Element], depth: int = 0) -> Iterable[Block]:
     low, high = element.inner_start, element.inner_end
     if element.name in _QUESTION_TAGS:
         return [Block(low, high, "question")]
     if element.name in _ASIDE_TAGS:
         return []
-    inside = [inner for inner in elements.outermost(low, high) if inner.name in _DOCUMENT_TAGS | _SECTION_TAGS]
+    inside = [inner for inner in _outermost(elements, low, high) if inner.name in _DOCUMENT_TAGS | _SECTION_TAGS]
     if element.name in _DOCUMENT_TAGS or not inside or depth == _DEEPEST:
         said = _attributes_of(text, element)
         if element.name in _DOCUMENT_TAGS or any(key in said for key in (*_ID_KEYS, *_TITLE_KEYS)):
@@ -378,7 +349,8 @@ def _read_prose(text: str, low: int, high: int) -> list[Block]:
         return [*_read_prose(text, low, before), *written, *_read_prose(text, after, high)]
     lines = _lines(text, low, high)
     lines_to_read, skipped = _without_example(text, lines)
-    opening = _first_opening(_opening(text, lines, lines_to_read), _soft_opening(text, lines, lines_to_read))
+    found = (_opening(text, lines, lines_to_read), _soft_opening(text, lines, lines_to_read))
+    opening = min(filter(None, found), key=attrgetter("line"), default=None)
     if opening is None:
         return _above(text, lines, low, high)
     before = high if opening.line >= len(lines) else min(opening.start, lines[opening.line][1])
@@ -410,17 +382,26 @@ def _prose(text: str, lines: Sequence[Line], low: int, high: int) -> list[Block]
 
 
 def _ends_question(text: str, start: int, end: int) -> bool:
-    return (
-        _is_cue(text[start:end])
-        or bool(_RULE.match(text, start, end))
-        or _section_header_end(text, start, end) is not None
-    )
+    is_end = _is_cue(text[start:end]) or bool(_RULE.match(text, start, end))
+    return is_end or _section_header_end(text, start, end) is not None
 
 
 def _section_header_end(text: str, start: int, end: int) -> int | None:
-    """Return the start of the content of the section that this line opens, None if it opens none."""
-    content = _opens_with_header(text, start, end)
-    return _introduced(text, start, end) if content is None else content
+    """Return the start of the content of a section whose header ("Context:", "## Documents") is this line, else None.
+
+    A line that announces material also opens a section: it ends in a colon, or says that the material is below.
+    """
+    header = _HEADER.match(text, start, end)
+    if header and (header["end"] or (header["mark"] and header.end() == end)):
+        return header.end()
+    tail = text[max(start, end - 300) : end].rstrip(" \t*_")
+    if not tail.endswith(":"):
+        return end if _BELOW.search(tail) else None
+    sentence = re.split(r"[.?!]\s", tail)[-1]
+    named = re.search(rf"\b(?:{_MATERIAL})\b", sentence, re.IGNORECASE)
+    announced = is_request(sentence) or _INTRODUCES.search(sentence)
+    asked = _ASKED.match(tail) or _is_cue(sentence) or "question" in sentence[-30:].lower()
+    return end if named and announced and not asked else None
 
 
 def _lines(text: str, low: int, high: int) -> list[Line]:
@@ -467,26 +448,6 @@ def _opening(text: str, lines: Sequence[Line], first: int) -> _Opening | None:
     return None
 
 
-def _opens_with_header(text: str, start: int, end: int) -> int | None:
-    """Return the start of a section's content if this line is its header ("Context:", "## Documents")."""
-    header = _HEADER.match(text, start, end)
-    if header is None or not (header["end"] or (header["mark"] and header.end() == end)):
-        return None
-    return header.end()
-
-
-def _introduced(text: str, start: int, end: int) -> int | None:
-    """Return the end of a line that introduces material: it ends in a colon, or announces the material below."""
-    tail = text[max(start, end - 300) : end].rstrip(" \t*_")
-    if tail.endswith(":"):
-        sentence = re.split(r"[.?!]\s", tail)[-1]
-        named = re.search(rf"\b(?:{_MATERIAL})\b", sentence, re.IGNORECASE)
-        told = is_request(sentence) or _INTRODUCES.search(sentence)
-        asked = _ASKED.match(tail) or _is_cue(sentence) or "question" in sentence[-30:].lower()
-        return end if named and told and not asked else None
-    return end if _BELOW.search(tail) else None
-
-
 def _opened(text: str, lines: Sequence[Line], index: int, content: int) -> _Opening:
     """Return the opening at line `index` whose content begins at `content`, after a fence if there is one."""
     plural = "s" in text[lines[index][0] : content].rstrip(" :*\n")[-2:]
@@ -499,11 +460,6 @@ def _opened(text: str, lines: Sequence[Line], index: int, content: int) -> _Open
         return _Opening(min(lines[following][1] + 1, lines[-1][1]), following + 1, fenced=True)
     start = content if following == index else lines[following][0]
     return _Opening(start, following, _item_style(text, lines, following) if following > index else "", plural=plural)
-
-
-def _first_opening(marked: _Opening | None, soft: _Opening | None) -> _Opening | None:
-    """Return the opening that comes first; at the same line, the marked one."""
-    return soft if soft and (marked is None or soft.line < marked.line) else marked
 
 
 def _soft_opening(text: str, lines: Sequence[Line], first: int) -> _Opening | None:

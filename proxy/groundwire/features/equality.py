@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, product
 
-from groundwire.text.quantities.grammar import Quantity, find_quantities
-from groundwire.text.quantities.tolerance import Relation, compare
+from groundwire.text.quantities import Quantity, find_quantities
+from groundwire.text.tolerance import Relation, compare
 from groundwire.text.words import Word, words
 
 _SAME = (Relation.EXACT, Relation.CONVERTED, Relation.ROUNDED)

@@ -15,8 +15,8 @@ from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.report import Utf16, render, summary
 from groundwire.dialects.request import Request
 from groundwire.domain import Choice, Exchange, Message, Status
-from groundwire.evidence.gathering import question
-from groundwire.evidence.intent import intent_of
+from groundwire.evidence.messages import question
+from groundwire.evidence.requests import intent_of
 from groundwire.gateway.workers import Workers
 from groundwire.pipeline import OVERLOAD, AnswerSnapshot
 from groundwire.policy import QuotePolicy

@@ -15,7 +15,7 @@ from groundwire.dialects.options import Mode
 from groundwire.dialects.request import Request
 from groundwire.domain import Choice
 from groundwire.errors import Overload, TryLater
-from groundwire.evidence.gathering import question
+from groundwire.evidence.messages import question
 from groundwire.features.consistency.compare import Past, compare
 from groundwire.gateway.byte_budget import ByteReservation
 from groundwire.gateway.deferred import DeferredQueue, is_unfinished, read, requested_wait

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
 
 from groundwire.memo import memo
-from groundwire.text.lexicon import LINKING, NOT_NEGATED, TITLES, concept, root
-from groundwire.text.quantities.grammar import Quantity
-from groundwire.text.words import STOPWORDS, Word, words
+from groundwire.text.quantities import Quantity
+from groundwire.text.words import LINKING, NOT_NEGATED, STOPWORDS, TITLES, Word, concept, root, words
 
 _CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
 _SENTENCE_BREAK = re.compile(r"[.;!?|]\s|\n")
@@ -34,6 +33,13 @@ _REFUTING = frozenset(("false", "no", "none", "never"))
 _LONGEST_NAME = 8  # words to either side within one name
 _REACH = 4  # words; the reach of a negator, and of a linking verb to its attribute
 _NOWHERE: frozenset[int] = frozenset()
+
+
+def _places_of(values: Iterable[str]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, value in enumerate(values):
+        places[value].append(place)
+    return places
 
 
 class Reading:
@@ -62,10 +68,7 @@ class Reading:
     @cached_property
     def places(self) -> dict[str, list[int]]:
         """The places of each concept."""
-        places: dict[str, list[int]] = defaultdict(list)
-        for place, meaning in enumerate(self.concepts):
-            places[meaning].append(place)
-        return places
+        return _places_of(self.concepts)
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -75,10 +78,7 @@ class Reading:
     @cached_property
     def stem_places(self) -> dict[str, list[int]]:
         """Map each stem to its places in `words`."""
-        places: dict[str, list[int]] = defaultdict(list)
-        for place, word in enumerate(self.words):
-            places[word.stem].append(place)
-        return places
+        return _places_of(word.stem for word in self.words)
 
     @cached_property
     def roots(self) -> frozenset[str]:

@@ -18,7 +18,9 @@ from groundwire.domain import Citation, Claim, Match, Source, Verdict
 from groundwire.evidence.index import Context, Passage
 from groundwire.evidence.index import cite as cite_span
 from groundwire.policy import Policy
-from groundwire.text.lexicon import (
+from groundwire.text.quantities import find_quantities
+from groundwire.text.reading import Reading, read_claim
+from groundwire.text.words import (
     CALENDAR,
     EVALUATIVE,
     FRAME_WORDS,
@@ -32,10 +34,9 @@ from groundwire.text.lexicon import (
     opposites,
     root,
     same_meaning,
+    stem,
+    words,
 )
-from groundwire.text.quantities.grammar import find_quantities
-from groundwire.text.reading import Reading, read_claim
-from groundwire.text.words import stem, words
 from groundwire.verifiers.lexical.features import Features, features
 from groundwire.verifiers.lexical.initialisms import spell_out
 from groundwire.verifiers.lexical.model import shipped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groundwire.text.quantities.grammar import find_quantities
+from groundwire.text.quantities import find_quantities
 from groundwire.verifiers.numbers.arithmetic import Operand, derive, derive_whole
 
 DERIVED = [

@@ -8,7 +8,7 @@ from groundwire.domain import Claim, Judgement, Label, Source
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
 from groundwire.policy import Policy
-from groundwire.text.quantities.grammar import find_quantities
+from groundwire.text.quantities import find_quantities
 from groundwire.verifiers.numbers.facts import Period, Value, facts_source
 
 VALUES = (

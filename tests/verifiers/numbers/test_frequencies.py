@@ -5,7 +5,7 @@ import pytest
 from groundwire.domain import Claim, Source
 from groundwire.evidence.index import Context
 from groundwire.policy import Policy
-from groundwire.text.quantities.rates import read_rate
+from groundwire.text.units import read_rate
 from groundwire.verifiers.numbers import numeric
 from groundwire.verifiers.numbers.frequencies import find_frequencies
 

@@ -8,8 +8,8 @@ import pytest
 
 from groundwire.domain import Choice, Claim, Exchange, Source
 from groundwire.evidence import tables
-from groundwire.evidence.gathering import gather
 from groundwire.evidence.index import MAX_CHARS, MAX_PASSAGES, Context
+from groundwire.evidence.messages import gather
 from groundwire.pipeline import verify
 from groundwire.policy import Policy
 from groundwire.report import Report

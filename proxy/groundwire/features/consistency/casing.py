@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from groundwire.text.lexicon import CALENDAR, FRAME_WORDS, QUANTIFIERS, TITLES, UNIT_WORDS, is_listed, opposites
-from groundwire.text.words import Word, words
+from groundwire.text.words import (
+    CALENDAR,
+    FRAME_WORDS,
+    QUANTIFIERS,
+    TITLES,
+    UNIT_WORDS,
+    Word,
+    is_listed,
+    opposites,
+    words,
+)
 
 _OFFICES = (
     r"ceo|cfo|coo|cto|chair|chairman|chairwoman|chairperson|president|director|manager|head|lead|leader|owner|founder|"

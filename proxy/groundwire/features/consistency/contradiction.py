@@ -16,9 +16,9 @@ from groundwire.domain import ContradictionKind
 from groundwire.features.consistency.same_topic import MANY, are_of_one_time, is_same, may_be_of_one, overlap
 from groundwire.features.consistency.statement_context import Said
 from groundwire.features.consistency.temporal import is_superseded, returns
-from groundwire.text.lexicon import NAME_CONCEPTS, QUANTIFIERS, TITLES
-from groundwire.text.quantities.grammar import Quantity
-from groundwire.text.quantities.tolerance import Relation, compare
+from groundwire.text.quantities import Quantity
+from groundwire.text.tolerance import Relation, compare
+from groundwire.text.words import NAME_CONCEPTS, QUANTIFIERS, TITLES
 from groundwire.verifiers.lexical.vetoes import Veto, find_vetoes, may_be_one
 from groundwire.verifiers.numbers.candidates import CHANGES
 

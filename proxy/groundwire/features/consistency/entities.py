@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from groundwire.features.consistency.compare import Earlier, Past
 from groundwire.features.consistency.statement_context import Said
 from groundwire.policy import Policy
-from groundwire.text.lexicon import CALENDAR, TITLES
+from groundwire.text.words import CALENDAR, TITLES
 
 
 @dataclass(frozen=True, slots=True)

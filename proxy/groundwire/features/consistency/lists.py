@@ -9,9 +9,8 @@ from itertools import groupby
 
 from groundwire.domain import Claim
 from groundwire.features.consistency.statement_context import Said
-from groundwire.text.lexicon import REFERENTS, concept
-from groundwire.text.quantities.grammar import find_quantities
-from groundwire.text.words import content_stems, stem, words
+from groundwire.text.quantities import find_quantities
+from groundwire.text.words import REFERENTS, concept, content_stems, stem, words
 
 _INLINE = re.compile(
     r"(?P<subject>[^,;:]{2,120}?)(?:(?P<copula> are| were)|(?P<closed> consists? of| comprises?| is made (?:up )?of|"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from groundwire.features.consistency.statement_context import Said, lacks
-from groundwire.text.quantities.grammar import Quantity
-from groundwire.text.quantities.tolerance import fit_period
+from groundwire.text.quantities import Quantity
+from groundwire.text.tolerance import fit_period
 
 MANY, _NEARLY_ALL = 6, 0.8
 """Two statements that share at least `MANY` words are the same if these are `_NEARLY_ALL` of each one's scope."""

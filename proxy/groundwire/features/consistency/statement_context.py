@@ -11,20 +11,20 @@ from itertools import islice
 from groundwire.domain import Claim
 from groundwire.features.consistency.casing import with_names_capitalised
 from groundwire.features.consistency.times import relative_dates
-from groundwire.text.lexicon import (
+from groundwire.text.quantities import Quantity, find_quantities
+from groundwire.text.reading import Reading
+from groundwire.text.words import (
     CALENDAR,
     FRAME_WORDS,
     LIGHT_WORDS,
     QUANTIFIERS,
     REFERENTS,
+    STOPWORDS,
     TITLES,
     UNIT_WORDS,
     root,
     same_meaning,
 )
-from groundwire.text.quantities.grammar import Quantity, find_quantities
-from groundwire.text.reading import Reading
-from groundwire.text.words import STOPWORDS
 from groundwire.verifiers.statement import without_markup
 
 _LEANING = re.compile(

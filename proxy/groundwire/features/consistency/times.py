@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
-from groundwire.text.quantities.grammar import Quantity
+from groundwire.text.quantities import Quantity
 
 _RELATIVE = re.compile(
     r"\b(?:(?P<day>today|tonight|right now|at the moment|yesterday|tomorrow|this (?:morning|afternoon|evening))"

@@ -9,8 +9,7 @@ from itertools import groupby, pairwise
 
 from groundwire.domain import Source
 from groundwire.evidence.index import Context, Passage
-from groundwire.text.lexicon import same_meaning
-from groundwire.text.words import words
+from groundwire.text.words import same_meaning, words
 
 MAX_WORDS = 80
 """Maximum length, in words, of the evidence for one claim. A single longer passage is used whole."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from groundwire.text.lexicon import CALENDAR, UNIT_WORDS
 from groundwire.text.reading import Reading
-from groundwire.text.words import Word
+from groundwire.text.words import CALENDAR, UNIT_WORDS, Word
 from groundwire.verifiers.lexical.vetoes import opposed
 
 

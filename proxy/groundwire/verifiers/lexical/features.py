@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from groundwire.domain import Claim
 from groundwire.evidence.index import Context, Passage
-from groundwire.text.lexicon import FRAME_WORDS, concept, root
 from groundwire.text.reading import Reading, read_claim
-from groundwire.text.words import Word
+from groundwire.text.words import FRAME_WORDS, Word, concept, root
 
 _SEEDS = 12
 _SHARED = 0.25  # minimum share of the claim's words in a passage about the same subject

@@ -17,9 +17,11 @@ from typing import Literal
 from unicodedata import normalize
 
 from groundwire.memo import memo
-from groundwire.text.lexicon import (
+from groundwire.text.reading import Reading
+from groundwire.text.words import (
     CALENDAR,
     LIGHT_WORDS,
+    LONGEST_WORD,
     NAME_CONCEPTS,
     QUANTIFIER_CONFLICTS,
     QUANTIFIERS,
@@ -27,9 +29,8 @@ from groundwire.text.lexicon import (
     TITLES,
     concept,
     opposites,
+    stem,
 )
-from groundwire.text.reading import Reading
-from groundwire.text.words import LONGEST_WORD, stem
 
 _CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
 _NUMBERED_FIELD = re.compile(r"[^|:.,\n]{0,40}: ?[-−+(]?[$€£]?\d")

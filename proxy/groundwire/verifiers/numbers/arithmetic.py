@@ -9,8 +9,8 @@ from itertools import combinations, permutations
 from typing import NamedTuple
 
 from groundwire.memo import memo
-from groundwire.text.quantities.grammar import Quantity
-from groundwire.text.quantities.tolerance import Relation, compare
+from groundwire.text.quantities import Quantity
+from groundwire.text.tolerance import Relation, compare
 
 
 @dataclass(frozen=True, slots=True)

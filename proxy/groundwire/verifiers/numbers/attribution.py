@@ -6,11 +6,9 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from groundwire.text.lexicon import CONVERSE, FRAME_WORDS, LIGHT_WORDS, REFERENTS, concept
-from groundwire.text.quantities.binding import main_dates
-from groundwire.text.quantities.nearby import search_before
-from groundwire.text.quantities.tolerance import fit_period
-from groundwire.text.words import content_stems, stem
+from groundwire.text.binding import main_dates, search_before
+from groundwire.text.tolerance import fit_period
+from groundwire.text.words import CONVERSE, FRAME_WORDS, LIGHT_WORDS, REFERENTS, concept, content_stems, stem
 from groundwire.verifiers.lexical.vetoes import opposed
 from groundwire.verifiers.numbers.arithmetic import way_of
 from groundwire.verifiers.numbers.candidates import CHANGES, Stated, is_enumeration

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from groundwire.text.quantities.grammar import Quantity
-from groundwire.text.quantities.nearby import search_before
+from groundwire.text.binding import search_before
+from groundwire.text.quantities import Quantity
 from groundwire.verifiers.numbers.durations import is_stretch
 
 

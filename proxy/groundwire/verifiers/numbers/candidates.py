@@ -8,17 +8,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from groundwire.domain import Citation, Claim
-from groundwire.evidence.cells import cell_at, is_in_name, names_column
-from groundwire.evidence.index import Context, Passage
+from groundwire.evidence.index import Context, Passage, cell_at, is_in_name, names_column
 from groundwire.memo import memo
-from groundwire.text.lexicon import REFERENTS, same_meaning
-from groundwire.text.quantities.binding import Binding, bind
-from groundwire.text.quantities.currencies import CURRENCIES
-from groundwire.text.quantities.grammar import Quantity
-from groundwire.text.quantities.headings import Given, as_given
-from groundwire.text.quantities.tolerance import Relation, compare, fit_period
+from groundwire.text.binding import Binding, Given, as_given, bind
+from groundwire.text.quantities import Quantity
 from groundwire.text.reading import inside, read_claim
-from groundwire.text.words import STOPWORDS, content_stems, stem
+from groundwire.text.tolerance import Relation, compare, fit_period
+from groundwire.text.units import CURRENCIES
+from groundwire.text.words import REFERENTS, STOPWORDS, content_stems, same_meaning, stem
 from groundwire.verifiers.numbers.arithmetic import direction
 from groundwire.verifiers.numbers.work import Work
 

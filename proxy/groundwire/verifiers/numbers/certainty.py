@@ -6,7 +6,7 @@ from collections.abc import Set
 
 from groundwire.domain import Claim, Verdict
 from groundwire.evidence.index import Context
-from groundwire.text.quantities.grammar import find_quantities
+from groundwire.text.quantities import find_quantities
 from groundwire.text.words import Word, words
 
 CERTAIN_SCORE = 0.04

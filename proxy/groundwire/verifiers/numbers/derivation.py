@@ -7,14 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from groundwire.evidence.cells import column_at
-from groundwire.evidence.index import Context, Passage
-from groundwire.text.lexicon import concept
-from groundwire.text.quantities.binding import Binding
-from groundwire.text.quantities.grammar import Quantity
-from groundwire.text.quantities.nearby import search_before
-from groundwire.text.quantities.tolerance import fit_period
-from groundwire.text.words import content_stems, stem
+from groundwire.evidence.index import Context, Passage, column_at
+from groundwire.text.binding import Binding, search_before
+from groundwire.text.quantities import Quantity
+from groundwire.text.tolerance import fit_period
+from groundwire.text.words import concept, content_stems, stem
 from groundwire.verifiers.numbers.arithmetic import MAX_OPERANDS, Derivation, Mention, Operand, derive, derive_whole
 from groundwire.verifiers.numbers.attribution import REFERENCE
 from groundwire.verifiers.numbers.bounds import decided_case, may_be_case, range_end

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import combinations
 
-from groundwire.text.quantities.grammar import Quantity
-from groundwire.text.quantities.nearby import search_before
+from groundwire.text.binding import search_before
+from groundwire.text.quantities import Quantity
 from groundwire.text.words import content_stems
 from groundwire.verifiers.numbers.arithmetic import Derivation, Mention
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 
 from groundwire.domain import Claim, Source, Verdict
 from groundwire.evidence.index import Context
-from groundwire.text.lexicon import LIGHT_WORDS, REFERENTS, same_meaning
-from groundwire.text.quantities.grammar import find_quantities
+from groundwire.text.quantities import find_quantities
 from groundwire.text.reading import inside
-from groundwire.text.words import content_stems, stem, words
+from groundwire.text.words import LIGHT_WORDS, REFERENTS, content_stems, same_meaning, stem, words
 
 _NO_FACT = "The database has no value for it."
 _NO_DATABASE = "The database gave no values to check its numbers against."

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from groundwire.memo import memo
-from groundwire.text.quantities.rates import ADVERB_NAMES, ADVERBS, DAY, NOT_NOW, PERIOD_NAMES, SECONDS
-from groundwire.text.quantities.tolerance import compare
+from groundwire.text.tolerance import compare
+from groundwire.text.units import ADVERB_NAMES, ADVERBS, DAY, NOT_NOW, PERIOD_NAMES, SECONDS
 from groundwire.text.words import content_stems
 from groundwire.verifiers.numbers.candidates import Asked, Read
 

@@ -10,13 +10,11 @@ from dataclasses import dataclass, replace
 from groundwire.domain import Citation, Claim, FlaggedNumber, Verdict
 from groundwire.evidence.index import Context, Passage
 from groundwire.policy import NumericPolicy, Policy
-from groundwire.text.lexicon import concept, same_meaning
-from groundwire.text.quantities.binding import Binding, bind
-from groundwire.text.quantities.grammar import Quantity, find_quantities
-from groundwire.text.quantities.nearby import search_before
-from groundwire.text.quantities.tolerance import Relation, compare
+from groundwire.text.binding import Binding, bind, search_before
+from groundwire.text.quantities import Quantity, find_quantities
 from groundwire.text.reading import read_claim
-from groundwire.text.words import content_stems, words
+from groundwire.text.tolerance import Relation, compare
+from groundwire.text.words import concept, content_stems, same_meaning, words
 from groundwire.verifiers.lexical.initialisms import spell_out
 from groundwire.verifiers.numbers.arithmetic import cues
 from groundwire.verifiers.numbers.attribution import objection

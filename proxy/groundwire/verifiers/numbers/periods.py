@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from groundwire.domain import Claim, Verdict
 from groundwire.evidence.index import Context, Passage
-from groundwire.text.quantities.grammar import Quantity, find_quantities
+from groundwire.text.quantities import Quantity, find_quantities
 from groundwire.text.words import STOPWORDS, content_stems, stem
 from groundwire.verifiers.quotes.quote import is_field_quote
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from groundwire.text.quantities.grammar import Quantity
-from groundwire.text.quantities.nearby import last_end, search_before
+from groundwire.text.binding import last_end, search_before
+from groundwire.text.quantities import Quantity
 from groundwire.text.words import content_stems
 from groundwire.verifiers.numbers.arithmetic import (
     Derivation,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.text.quantities.grammar import Quantity, find_quantities
-from groundwire.text.quantities.tolerance import Relation, compare
+from groundwire.text.quantities import Quantity, find_quantities
+from groundwire.text.tolerance import Relation, compare
 
 
 def read(text: str) -> Quantity:

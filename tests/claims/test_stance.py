@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.claims.assertions import SKIP_REASONS, stance
+from groundwire.claims.stance import SKIP_REASONS, stance
 
 SKIPPED = {
     "question": ("What is the capital?", "question"),

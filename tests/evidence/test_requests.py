@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.evidence.intent import intent_of
+from groundwire.evidence.requests import intent_of
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 
-from groundwire.text.quantities.dates import half, month, month_day, quarter
-from groundwire.text.quantities.grammar import Quantity
+from groundwire.text.quantities import Quantity
+from groundwire.text.times import without_year
 from groundwire.text.words import stem
 
 
@@ -274,17 +274,10 @@ def _compare_without_year(claimed: Quantity, stated: Quantity) -> Relation:
     unit = claimed.unit or stated.unit
     if stated.unit not in ("", unit):
         return Relation.APART
-    mine = claimed.low if claimed.unit else _without_year(unit, claimed)
-    theirs = stated.low if stated.unit else _without_year(unit, stated)
+    mine = claimed.low if claimed.unit else without_year(unit, claimed.low, claimed.high)
+    theirs = stated.low if stated.unit else without_year(unit, stated.low, stated.high)
     if not mine or not theirs:
         return Relation.OPEN
     if mine != theirs:
         return Relation.DIFFERENT
     return Relation.EXACT if claimed.unit else Relation.OPEN
-
-
-def _without_year(unit: str, dated: Quantity) -> int:
-    """Return the number of the `unit` (as in `DateReading`) that `dated` covers, or 0 if its length does not fit."""
-    if unit == "month-day":
-        return month_day(dated.low) if dated.low == dated.high else 0
-    return {"month": month, "quarter": quarter, "half": half}[unit](dated.low, dated.high)

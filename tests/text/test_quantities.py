@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from steps import is_linear
 
-from groundwire.text.quantities.grammar import Quantity, find_quantities
+from groundwire.text.quantities import Quantity, find_quantities
 
 
 def only(text: str) -> Quantity:

@@ -10,12 +10,17 @@ import re
 from typing import Literal, NamedTuple
 
 from groundwire.memo import memo
-from groundwire.text.quantities.clock import ClockReading, may_begin_clock, read_clock, read_duration, read_spoken_clock
-from groundwire.text.quantities.currencies import CENTS, CODES, CURRENCIES
-from groundwire.text.quantities.dates import DateReading, is_date_word, read_date, year_span
-from groundwire.text.quantities.rates import read_rate
-from groundwire.text.quantities.scales import SCALES, SUFFIXES
-from groundwire.text.quantities.units import Unit, read_unit
+from groundwire.text.times import (
+    TimeReading,
+    is_date_word,
+    may_begin_clock,
+    read_clock,
+    read_date,
+    read_duration,
+    read_spoken_clock,
+    year_span,
+)
+from groundwire.text.units import CENTS, CODES, CURRENCIES, SCALES, SUFFIXES, Unit, read_rate, read_unit
 from groundwire.text.words import LONGEST_WORD, STOPWORDS, stem
 
 Kind = Literal["currency", "percentage", "ratio", "date", "time", "count", "quantity"]
@@ -32,7 +37,7 @@ class Quantity(NamedTuple):
 
     `unit` is a currency code ("$" if no country is named), "%", "pp" (percentage points) or "bps" (basis points, with
     the value in points), "times", "share" or ":" for a ratio, the dimension of a measure such as "length", or the unit
-    of a date (see `DateReading`). `scale` is the factor of a written scale word. `worth` and `offset` convert the unit
+    of a date (see `TimeReading`). `scale` is the factor of a written scale word. `worth` and `offset` convert the unit
     to the base unit, `written` is the unit as written. `per` is the period in seconds that an amount is counted by ("a
     day"; 0: none), `each` the stems of another divisor ("per dose"), `rate` the words for both, `nouns` the stems of
     the counted things.
@@ -159,7 +164,7 @@ def _at_word(text: str, match: re.Match[str]) -> tuple[list[Quantity], int]:
     if is_date_word(word) and (reading := read_date(text, match.start(), at_digit=False)):
         return [_date(text, match.start(), reading)], reading.end
     if clock := read_spoken_clock(text, match.start()):
-        return _one(_time_of_day(text, match.start(), clock))
+        return _one(_date(text, match.start(), clock, "time"))
     if (half := _HALF_UNIT.match(text, match.start())) and (unit := read_unit(text, half.start("unit"))):
         return _half_of_unit(text, half, unit.unit)
     if word in _MULTIPLIED:
@@ -233,11 +238,12 @@ def _at_digit(text: str, start: int) -> tuple[list[Quantity], int]:
     if duration := read_duration(text, start):
         return _one(_duration(text, start, *duration))
     if (clock := read_clock(text, start)) and not _leads(text, start, _RATIO_CUES):
-        return _one(_time_of_day(text, start, clock))
+        return _one(_date(text, start, clock, "time"))
     if ratio := _RATIO.match(text, start):
         return [_ratio(text, ratio)], ratio.end()
-    if (fraction := _DIGIT_FRACTION.match(text, start)) and _part(fraction) < 1:
-        value = float(fraction["whole"] or 0) + _part(fraction)
+    fraction = _DIGIT_FRACTION.match(text, start)
+    if fraction and (part := int(fraction["above"]) / int(fraction["below"])) < 1:
+        value = float(fraction["whole"] or 0) + part
         return _measured(text, start, _Amount(fraction.end(), value, 0.01 * value))
     amount = _digits(text, start)
     if amount is None or before in _IDENTIFIER_MARKS:
@@ -590,15 +596,8 @@ def _nouns(text: str, end: int) -> tuple[str, ...]:
     return tuple(stems)
 
 
-def _date(text: str, start: int, read: DateReading) -> Quantity:
-    written = text[start : read.end]
-    return Quantity(start, read.end, written, "date", read.low, read.high, unit=read.unit, other=read.other)
-
-
-def _time_of_day(text: str, start: int, reading: ClockReading) -> Quantity:
-    other = None if reading.other is None else (reading.other, reading.other)
-    written = text[start : reading.end]
-    return Quantity(start, reading.end, written, "time", reading.minutes, reading.minutes, other=other)
+def _date(text: str, start: int, read: TimeReading, kind: Kind = "date") -> Quantity:
+    return Quantity(start, read.end, text[start : read.end], kind, read.low, read.high, 0.0, read.unit, read.other)
 
 
 def _duration(text: str, start: int, end: int, seconds: float) -> Quantity:
@@ -622,10 +621,6 @@ def _fraction(text: str, match: re.Match[str]) -> Quantity:
     bound, is_approximate = _qualified(text, start, end)
     found = Quantity(start, end, match.group(), "ratio", value, value, 0.01, "share", None, bound, is_approximate)
     return found._replace(is_spelled=True)
-
-
-def _part(match: re.Match[str]) -> float:
-    return float(match["above"]) / float(match["below"])
 
 
 def _whole(text: str, match: re.Match[str]) -> _Amount | None:
@@ -653,8 +648,11 @@ _SPELLED = {
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
         "seventeen eighteen nineteen".split()
     )
-} | {"twenty": 20.0, "thirty": 30.0, "forty": 40.0, "fifty": 50.0, "sixty": 60.0, "seventy": 70.0}
-_SPELLED |= {"eighty": 80.0, "ninety": 90.0}
+}
+_SPELLED |= {
+    name: 10.0 * number
+    for number, name in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
+}
 _SPELLED_SCALES = {"hundred": 1e2, "dozen": 12.0, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _SPELLED_SCALES |= {"lakh": 1e5, "crore": 1e7}
 _ARTICLES = frozenset(("a", "an"))
@@ -662,9 +660,7 @@ _FRACTION_STARTS = _ARTICLES | {"half", "quarter"}
 _PARTS = {"half": 2.0, "halve": 2.0, "third": 3.0, "quarter": 4.0, "fourth": 4.0, "fifth": 5.0, "sixth": 6.0}
 _PARTS |= {"eighth": 8.0, "tenth": 10.0}
 _VULGAR = {"½": 0.5, "¼": 0.25, "¾": 0.75, "⅓": 1 / 3, "⅔": 2 / 3}
-_SMALL_WHOLES = frozenset(
-    (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 20.0, 50.0, 100.0, 1000.0, 10000.0, 1e5, 1e6)
-)
+_SMALL_WHOLES = frozenset(map(float, (*range(2, 11), 12, 20, 50, 100, 1000, 10_000, 100_000, 1_000_000)))
 _MINUS = ("-", "\u2212", "\u2013")
 _CLOSERS = ")]%\"'”’"
 _IDENTIFIER_MARKS = frozenset("#@_/\\^§&")
@@ -771,8 +767,9 @@ _AT_LEAST = frozenset(
 )
 _AT_MOST = frozenset(
     "up to|at most|less than|fewer than|under|below|no more than|not more than|maximum of|as much as|as many as|within|"
-    "shorter than|younger than|no longer than|no older than|no later than|no heavier than|no taller than|"
-    "<|≤|<=".split("|")
+    "shorter than|younger than|no longer than|no older than|no later than|no heavier than|no taller than|<|≤|<=".split(
+        "|"
+    )
 )
 _RATIO_CUES = frozenset(
     f"{name}{link}"
@@ -787,12 +784,12 @@ _YEAR_PREPOSITIONS = frozenset(("in", "since", "until", "during"))
 _SIGNS_BETWEEN = str.maketrans(':([*"', "     ")
 _MORE_LABELS = re.compile(r"(?:(?:, ?and |, ?or |, ?| and | or | to | & |[-–])\d{1,4}(?![\w%]|[.,]\d)){0,20}")
 _LABELS = frozenset(
-    "ticket invoice incident case id "
-    "section sec figure fig table step chapter page pages article item note rfc iso ias ifrs asc asu sfas gaap phase "
-    "type part room highway route flight class version appendix exhibit clause paragraph question option rule line no "
-    "nos number document doc passage source reference act psalm vol volume issue python windows boeing airbus apollo "
-    "iphone level category stage grade scope unit building tier series season episode channel form suite apt zip "
-    "code box bullet point schedule passages pages sections figures tables steps chapters articles items notes clauses "
-    "parts sources documents references boxes lines paragraphs # № §".split()
+    "ticket invoice incident case id section sec figure fig table step chapter page pages article item note rfc iso "
+    "ias ifrs asc asu sfas gaap phase type part room highway route flight class version appendix exhibit clause "
+    "paragraph question option rule line no nos number document doc passage source reference act psalm vol volume "
+    "issue python windows boeing airbus apollo iphone level category stage grade scope unit building tier series "
+    "season episode channel form suite apt zip code box bullet point schedule passages pages sections figures tables "
+    "steps chapters articles items notes clauses parts sources documents references boxes lines "
+    "paragraphs # № §".split()
 )
 _NOUNS = re.compile(r"(?:[ \u00a0-][^\W\d_]{1,30}){1,3}")

@@ -1,1 +1,0 @@
-"""Numbers: how to parse, bind, derive and compare them."""
