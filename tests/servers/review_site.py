@@ -33,7 +33,7 @@ from groundwire.storage.history.exchange import Content, Entry
 from groundwire.storage.history.history import History
 from groundwire.storage.history.retention import Keep
 from groundwire.storage.history.writer import WriterSettings
-from groundwire.storage.reports import Reports
+from groundwire.storage.memory import Reports
 from groundwire.telemetry import build_telemetry
 
 KEYS = {"ann": "the-key-of-ann-1234", "ben": "the-key-of-ben-5678"}

@@ -17,8 +17,8 @@ from servers.databases import SERVER, Database, postgresql, sqlite
 from structlog.testing import capture_logs
 
 from groundwire.errors import JobsUnavailable, TryLater
-from groundwire.storage.jobs.jobs import Jobs
-from groundwire.storage.jobs.work import JobStore, Outcome, Work
+from groundwire.storage.jobs import Jobs
+from groundwire.storage.transact import JobStore, Outcome, Work
 
 SECRET = "the patient is Mrs. Miller"
 WITHIN_S = 60.0

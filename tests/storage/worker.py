@@ -16,8 +16,8 @@ from pathlib import Path
 
 import structlog
 
-from groundwire.storage.jobs.jobs import Jobs
-from groundwire.storage.jobs.work import JobStore, Work
+from groundwire.storage.jobs import Jobs
+from groundwire.storage.transact import JobStore, Work
 
 TAKES_S = {"slow": 0.5, "long": 1.0}
 TIMEOUT_S = 4.0  # of one attempt; who has a job in hand for one and a half times that is taken for dead

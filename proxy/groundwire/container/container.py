@@ -17,7 +17,7 @@ from groundwire.gateway.passthrough import PassThrough
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.storage.limits import Limiter, LocalLimits
-from groundwire.storage.reports import Reports
+from groundwire.storage.memory import Reports
 from groundwire.telemetry import Telemetry
 from groundwire.telemetry.instruments import (
     DEGRADED,
@@ -28,13 +28,13 @@ from groundwire.telemetry.instruments import (
     SHED,
     STORE_LOST,
     STORE_WAITING,
+    Reading,
 )
-from groundwire.telemetry.metrics import Reading
 
 if TYPE_CHECKING:
     from groundwire.backends.facts import FactsDatabase
     from groundwire.storage.history.history import History
-    from groundwire.storage.shared.redis import SharedRedis
+    from groundwire.storage.shared import SharedRedis
 
 _SETTLE_S = 5.0  # at shutdown, for reports in progress
 

@@ -12,7 +12,7 @@ from groundwire.gateway.checks import Checks
 from groundwire.gateway.deferred import CHECK, EXAMINATION, WEBHOOK, DeferredQueue, traced
 from groundwire.gateway.service import GroundingService
 from groundwire.gateway.session import verify_deferred
-from groundwire.storage.jobs.work import JobStore, Work
+from groundwire.storage.transact import JobStore, Work
 from groundwire.upstream.webhook import Webhook
 
 

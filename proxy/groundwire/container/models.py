@@ -19,7 +19,7 @@ from groundwire.gateway.models import Backend, Caller, Estimators, OpenBackend
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.storage.cache import Cache
-from groundwire.storage.facts import FactStore
+from groundwire.storage.memory import MemoryFacts
 from groundwire.telemetry import Telemetry
 from groundwire.upstream.openai import OpenAIUpstream
 from groundwire.upstream.router import Route, Router
@@ -72,7 +72,7 @@ def _external(context: BuildContext, url: str) -> OpenBackend:
     return external
 
 
-def build_memory(context: BuildContext, checker: ClaimChecker, facts: FactStore) -> Memory | None:
+def build_memory(context: BuildContext, checker: ClaimChecker, facts: MemoryFacts) -> Memory | None:
     """Build the memory gate over the stored facts, if enabled."""
     hallucination = context.settings.hallucination
     if not checker.estimators.is_on("memory_gate"):

@@ -9,10 +9,9 @@ from groundwire.backends.loading import start_judge
 from groundwire.config import JudgeSettings, Settings
 from groundwire.container.stores import build_history
 from groundwire.judge import Judge
-from groundwire.storage.facts import MemoryFacts
-from groundwire.storage.jobs.jobs import Jobs
-from groundwire.storage.jobs.work import JobStore, Work
-from groundwire.storage.reports import Reports
+from groundwire.storage.jobs import Jobs
+from groundwire.storage.memory import MemoryFacts, Reports
+from groundwire.storage.transact import JobStore, Work
 from groundwire.telemetry import Telemetry, build_telemetry
 
 

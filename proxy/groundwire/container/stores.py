@@ -13,21 +13,20 @@ from groundwire.config.stores import Facts, Store
 from groundwire.domain import Estimate, Judgement, Probability
 from groundwire.errors import ConfigError
 from groundwire.gateway.models import estimate_cache
-from groundwire.storage.cache import Cache
+from groundwire.storage.cache import Cache, VerdictCache
 from groundwire.storage.limits import Limiter, LocalLimits
-from groundwire.storage.verdicts import VerdictCache
 
 if TYPE_CHECKING:
     from groundwire.backends.facts import FactsDatabase
     from groundwire.storage.history.history import History
-    from groundwire.storage.shared.redis import SharedRedis
+    from groundwire.storage.shared import SharedRedis
 
 
 def connect_redis(cache: CacheSettings) -> SharedRedis | None:
     """Build the client of the Redis that replicas share, if configured. Raises ConfigError for an invalid URL."""
     if cache.redis_url is None:
         return None
-    from groundwire.storage.shared.redis import SharedRedis
+    from groundwire.storage.shared import SharedRedis
 
     try:
         return SharedRedis(cache.redis_url, cache.redis_timeout)
@@ -40,7 +39,7 @@ def build_verdict_cache(settings: Settings, shared: SharedRedis | None) -> Verdi
     entries, size, ttl = settings.cache.max_entries, settings.cache.max_size, settings.cache.ttl
     if shared is None:
         return VerdictCache(entries, ttl, max_size=size)
-    from groundwire.storage.shared.values import SharedValues
+    from groundwire.storage.shared import SharedValues
 
     return VerdictCache(entries, ttl, further=SharedValues(shared, "verdict", Judgement, ttl), max_size=size)
 
@@ -50,7 +49,7 @@ def build_estimate_cache(settings: Settings, shared: SharedRedis | None) -> Cach
     entries, size, ttl = settings.cache.max_entries, settings.cache.max_size, settings.hallucination.cache_ttl
     if shared is None:
         return estimate_cache(entries, ttl, max_size=size)
-    from groundwire.storage.shared.values import SharedValues
+    from groundwire.storage.shared import SharedValues
 
     return estimate_cache(entries, ttl, SharedValues[Estimate](shared, "estimate", Probability, ttl), size)
 
@@ -59,7 +58,7 @@ def build_limiter(shared: SharedRedis | None) -> Limiter:
     """Build the rate limiter of clients: for this process, or shared by all replicas."""
     if shared is None:
         return LocalLimits()
-    from groundwire.storage.shared.limits import SharedLimits
+    from groundwire.storage.shared import SharedLimits
 
     return SharedLimits(shared, LocalLimits())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from groundwire.config import Admin
 from groundwire.errors import ConfigError
@@ -13,10 +14,12 @@ from groundwire.http.endpoints import Handler
 from groundwire.http.pages.pages import Pages
 from groundwire.http.pages.rendering import Rendering
 from groundwire.http.reviews import review_routes
-from groundwire.storage.facts import FactStore
 from groundwire.storage.history.history import History
-from groundwire.storage.reports import Reports
-from groundwire.telemetry.metrics import Metrics
+from groundwire.storage.memory import MemoryFacts, Reports
+
+if TYPE_CHECKING:
+    from groundwire.telemetry.metrics import Metrics
+
 
 _SHORTEST_SECRET = 32
 
@@ -28,7 +31,7 @@ def admin_routes(
     environ: Mapping[str, str],
     default_secret: bytes,
     metrics: Metrics | None = None,
-    memory: FactStore | None = None,
+    memory: MemoryFacts | None = None,
 ) -> tuple[tuple[str, str, Handler], ...]:
     """Return path, method and handler of the API and the pages for admins. Raises ConfigError for an unreadable key.
 

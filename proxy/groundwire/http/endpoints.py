@@ -23,8 +23,8 @@ from groundwire.http.errors import JSON, ErrorShape, error_reply, unexpected_rep
 from groundwire.http.exchange import TENANT, ClientGone, cancel_on_disconnect, declared_length, read_call, send_reply
 from groundwire.http.guard import Guard
 from groundwire.http.process_state import ProcessState
-from groundwire.telemetry import Served, Telemetry
-from groundwire.telemetry.served import served
+from groundwire.telemetry import RequestRecord, Telemetry
+from groundwire.telemetry.requests import current_request
 from groundwire.upstream.headers import header
 from groundwire.wire import Call, Reply
 
@@ -73,13 +73,13 @@ class BaseEndpoint(ABC):
                 outcome = _outcome(reply)
                 request.answered(reply.status)
             except ClientGone:
-                request.broke_off("client_gone")
+                request.fail("client_gone")
             except RequestError as error:
                 outcome = {"status": "broken_off", "reason": error.operator}
-                request.broke_off("broken_off")
+                request.fail("broken_off")
             finally:
                 took = round((time.perf_counter() - start) * 1000, 2)
-                line = {"method": scope["method"], "route": self._route, "ms": took, **request.told, **outcome}
+                line = {"method": scope["method"], "route": self._route, "ms": took, **request.log_fields, **outcome}
                 log.log(self._level(outcome["status"]), "request", **line)
                 if self._context.guard is not None:
                     unbind_contextvars("client")
@@ -91,7 +91,7 @@ class BaseEndpoint(ABC):
             return logging.INFO if failed or (isinstance(status, int) and status >= 400) else logging.DEBUG
         return logging.WARNING if failed else logging.INFO
 
-    async def _authenticate(self, scope: Scope, receive: Receive, send: Send, request: Served) -> Reply:
+    async def _authenticate(self, scope: Scope, receive: Receive, send: Send, request: RequestRecord) -> Reply:
         """Authenticate the request and answer it; the client's name is added to logs and spans."""
         if self._context.guard is None:
             return await self._answer(scope, receive, send)
@@ -116,8 +116,8 @@ class BaseEndpoint(ABC):
 
     def _error_reply(self, error: RequestError) -> Reply:
         """Return the reply for an error; its text for the operator is added to the log line of the request."""
-        if (request := served()) is not None:
-            request.told.update(error=type(error).__name__, reason=error.operator)
+        if (request := current_request()) is not None:
+            request.log_fields.update(error=type(error).__name__, reason=error.operator)
         return error_reply(error, self._shape)
 
 

@@ -6,15 +6,19 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from groundwire.config import Settings
 from groundwire.errors import ConfigError
 from groundwire.http.admin import read_keys, require_admin
 from groundwire.http.endpoints import Handler
 from groundwire.telemetry import INSTALL
-from groundwire.telemetry.metrics import Metrics
 from groundwire.upstream.headers import header
 from groundwire.wire import Call, Reply
+
+if TYPE_CHECKING:
+    from groundwire.telemetry.metrics import Metrics
+
 
 _NOT_INSTALLED = Reply(
     501,

@@ -10,12 +10,17 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from sys import getsizeof
 from threading import Lock
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from cachetools import TLRUCache
 
+from groundwire.domain import Judgement
 from groundwire.report import CacheUse
+
+if TYPE_CHECKING:
+    from groundwire.storage.shared import SharedValues
 
 V = TypeVar("V")
 Key = bytes
@@ -39,16 +44,6 @@ class Kept(Generic[V]):
     size: int = 0
 
 
-class Further(Protocol[V]):
-    """The values of other replicas; raises nothing but cancellation."""
-
-    async def find(self, keys: Sequence[Key]) -> Mapping[Key, tuple[V, float, bytes]]:
-        """Return the values available under these keys, each with its age in seconds and its owner."""
-
-    def keep(self, values: Mapping[Key, V], owner: bytes) -> None:
-        """Store values of an owner in the background."""
-
-
 class Cache(Generic[V]):
     """A cache for one event loop, whose worker threads may use `recent` and `keep`.
 
@@ -68,7 +63,7 @@ class Cache(Generic[V]):
         keeps: Callable[[V], bool],
         shares: Callable[[V], bool],
         clock: Callable[[], float] = time.monotonic,
-        further: Further[V] | None = None,
+        further: SharedValues[V] | None = None,
         max_size: int = 64 * 2**20,
         measure: Callable[[V], int] = lambda _: 0,
     ) -> None:
@@ -185,3 +180,38 @@ class Cache(Generic[V]):
         if not future.done() or future.cancelled():
             return None
         return future.result() if self._shares(future.result().value) else None
+
+
+_JUDGEMENT, _VERDICT, _CITATION, _NUMBER = 1500, 500, 250, 250  # bytes of each without its texts
+
+
+class VerdictCache(Cache[Judgement]):
+    """Judgements under exact keys. Non-final ones are returned but never stored, so that they are retried."""
+
+    def __init__(
+        self,
+        max_entries: int,
+        ttl: float,
+        clock: Callable[[], float] = time.monotonic,
+        further: SharedValues[Judgement] | None = None,
+        max_size: int = 64 * 2**20,
+    ) -> None:
+        super().__init__(max_entries, ttl, _is_final, _is_checked, clock, further, max_size, size_of)
+
+
+def size_of(judgement: Judgement) -> int:
+    """Return about how many bytes a judgement takes."""
+    claim = judgement.claim
+    size = _JUDGEMENT + getsizeof(claim.text) + getsizeof(claim.lead) + sum(map(getsizeof, claim.cited))
+    for verdict in judgement.verdicts:
+        size += _VERDICT + getsizeof(verdict.reason) + _NUMBER * len(verdict.numbers)
+        size += sum(_CITATION + getsizeof(each.text) + getsizeof(each.source) for each in verdict.citations)
+    return size
+
+
+def _is_final(judgement: Judgement) -> bool:
+    return judgement.is_final
+
+
+def _is_checked(judgement: Judgement) -> bool:
+    return judgement.verdict.label != "not_checked"

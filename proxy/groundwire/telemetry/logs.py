@@ -16,7 +16,7 @@ from groundwire.telemetry.spans import CURRENT
 from groundwire.telemetry.telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from groundwire.telemetry.tracing import LogExport
+    from groundwire.telemetry.otlp import LogExport
 
 
 def configure_logs(settings: TelemetrySettings, telemetry: Telemetry | None = None) -> None:

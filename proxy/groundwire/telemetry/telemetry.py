@@ -1,35 +1,46 @@
 """Record requests, model calls, verifications and jobs.
 
 Neither spans nor metrics contain text of requests or answers unless `capture_content` is set, and never a key.
+prometheus-client and OpenTelemetry are loaded only if they are used.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
+from groundwire.config import Telemetry as TelemetrySettings
+from groundwire.errors import ConfigError
 from groundwire.report import Report
 from groundwire.telemetry import names as n
-from groundwire.telemetry.calls import Recorder, UpstreamCall
-from groundwire.telemetry.genai import short_hash
-from groundwire.telemetry.metrics import LoopLag
-from groundwire.telemetry.served import ABOUT, Served
+from groundwire.telemetry.instruments import LOST_TELEMETRY
+from groundwire.telemetry.requests import ABOUT, Recorder, RequestRecord, UpstreamCall, short_hash
 from groundwire.telemetry.spans import CURRENT, NO_TRACER, Span, active
 from groundwire.wire import Headers
 
 if TYPE_CHECKING:
-    from groundwire.telemetry.otlp import Collector
-    from groundwire.telemetry.tracing import LogExport
+    from groundwire.telemetry.metrics import LoopLag, Metrics
+    from groundwire.telemetry.otlp import Collector, LogExport
+
+
+log = structlog.get_logger("groundwire.telemetry")
+
+INSTALL = "pip install 'groundwire[telemetry]'"
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 @dataclass(frozen=True, slots=True)
 class Telemetry(Recorder):
     """The entry point of all recording. Without a collector there are no spans, and trace headers pass unchanged.
 
-    `events` passes events and log lines to the collector, if it accepts them.
+    `events` passes events and log lines to the collector.
     """
 
     events: LogExport | None = None
@@ -52,9 +63,9 @@ class Telemetry(Recorder):
         """Return a description of a failure of export; None if there is none."""
         return self.collector.health.degraded() if self.collector else None
 
-    def server_span(self, method: str, route: str, headers: Headers, *, traced: bool = True) -> Served:
+    def server_span(self, method: str, route: str, headers: Headers, *, traced: bool = True) -> RequestRecord:
         """Return the context manager of one HTTP request; its span, if traced, continues the caller's trace."""
-        return Served(self.tracer if traced else NO_TRACER, self.metrics, method, route, headers)
+        return RequestRecord(self.tracer if traced else NO_TRACER, self.metrics, method, route, headers)
 
     def about(self, session: str | None, subject: str | None) -> None:
         """Record the session, and a digest of the subject, on the current span and on later ones in its context."""
@@ -116,7 +127,7 @@ class Telemetry(Recorder):
             if self.metrics is not None:
                 self.metrics.jobs.labels(kind, outcome).inc()
 
-    def goes_back_to(self, origin: str | None) -> None:
+    def link_origin(self, origin: str | None) -> None:
         """Link the current span to the trace that created the job."""
         if origin is not None:
             CURRENT.get().link(origin)
@@ -193,3 +204,54 @@ def _content(report: Report) -> dict[str, str]:
     ]
     sources = [{"id": source.id, "kind": source.kind, "text": source.text} for source in report.sources]
     return {n.CLAIMS: json.dumps(claims, ensure_ascii=False), n.SOURCES: json.dumps(sources, ensure_ascii=False)}
+
+
+def build_telemetry(
+    settings: TelemetrySettings, environ: Mapping[str, str] = os.environ, models: Iterable[str] = ()
+) -> Telemetry:
+    """Build telemetry that measures by default, and exports to a collector if the settings name one.
+
+    Otherwise OpenTelemetry's standard variables may name it; headers and certificates come from these only. `models`
+    may be used as labels from the start. Raises ConfigError if the settings name a collector and the libraries of the
+    extra `telemetry` are not installed.
+    """
+    ours, metrics, lag = version("groundwire"), None, None
+    if settings.metrics:
+        with suppress(ImportError):  # prometheus-client is not installed
+            from groundwire.telemetry.metrics import LoopLag, Metrics
+
+            metrics = Metrics(settings.genai_semconv, models, ours)
+            lag = LoopLag(metrics.lag)
+    collector = _collector(settings, environ, metrics, ours) if is_sending(settings, environ) else None
+    tracer, events = (collector.tracer, collector.events) if collector else (NO_TRACER, None)
+    return Telemetry(
+        tracer, metrics, n.EDITIONS[settings.genai_semconv], settings.capture_content, events, lag, collector
+    )
+
+
+def is_sending(settings: TelemetrySettings, environ: Mapping[str, str]) -> bool:
+    """Return whether there is a collector; OTEL_SDK_DISABLED disables it."""
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    return settings.otlp_endpoint is not None or any(environ.get(name) for name in _ENDPOINTS)
+
+
+def _collector(
+    settings: TelemetrySettings, environ: Mapping[str, str], metrics: Metrics | None, ours: str
+) -> Collector | None:
+    """Connect to the collector. Without the libraries, an address in the settings is an error.
+
+    An address in the environment may be meant for other processes, so it is only logged.
+    """
+    try:
+        from groundwire.telemetry.otlp import Collector
+    except ImportError as error:
+        if settings.otlp_endpoint is not None:
+            raise ConfigError([f"telemetry.otlp_endpoint: OpenTelemetry is not installed; {INSTALL}"]) from error
+        log.warning("telemetry.not_installed", install=INSTALL)
+        return None
+    collector = Collector(settings, ours, environ, metrics)
+    failures = collector.health.failures
+    if metrics is not None:
+        metrics.read(lambda: [(LOST_TELEMETRY, (signal,), count) for signal, count in tuple(failures.items())])
+    return collector

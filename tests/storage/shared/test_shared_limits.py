@@ -11,8 +11,7 @@ import pytest
 from servers.redis_of_tests import Gate, RedisOfTests
 
 from groundwire.storage.limits import Limits, LocalLimits
-from groundwire.storage.shared.limits import SharedLimits
-from groundwire.storage.shared.redis import SharedRedis
+from groundwire.storage.shared import SharedLimits, SharedRedis
 
 PATIENT_S = 60.0
 Start = Callable[..., SharedLimits]

@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from servers.redis_of_tests import Gate, RedisOfTests
 
 from groundwire.errors import StoreUnavailable
-from groundwire.storage.shared.redis import SharedRedis
+from groundwire.storage.shared import SharedRedis
 
 NOWHERE = "redis://127.0.0.1:1"
 PATIENT_S = 40.0

@@ -12,8 +12,7 @@ from typing import ParamSpec, TypeVar
 import structlog
 
 from groundwire.errors import JobsUnavailable
-from groundwire.storage.jobs.transact import Interrupted, Transact
-from groundwire.storage.jobs.work import JobStore, Outcome, Work
+from groundwire.storage.transact import Interrupted, JobStore, Outcome, Transact, Work
 
 P = ParamSpec("P")
 T = TypeVar("T")

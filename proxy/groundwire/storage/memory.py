@@ -1,14 +1,48 @@
-"""Facts that passed the memory gate, stored per subject in process. Bounded: the least used subjects are dropped
-first.
-"""
+"""Reports and remembered facts in the memory of this process, bounded by size."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from cachetools import LRUCache
+
+_Kept = tuple[str, bytes]
+"""A report and the tenant that it belongs to."""
+
+
+class Reports:
+    """Rendered reports (JSON bytes) under their ids, at most `max_bytes` in total."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._kept: LRUCache[str, _Kept] = LRUCache(max_bytes, getsizeof=_report_size)
+
+    def resize(self, max_bytes: int) -> None:
+        """Change the capacity; surplus reports are dropped."""
+        if max_bytes != self._kept.maxsize:
+            kept, self._kept = self._kept, LRUCache(max_bytes, getsizeof=_report_size)
+            for id_ in [*kept]:
+                tenant, report = kept[id_]
+                self.put(id_, report, tenant)
+
+    def put(self, id_: str, report: bytes, tenant: str = "") -> None:
+        """Store a report, replacing one with the same id; one larger than the capacity is not stored."""
+        self._kept.pop(id_, None)
+        if len(report) <= self._kept.maxsize:
+            self._kept[id_] = tenant, report
+
+    def drop(self, id_: str) -> None:
+        """Drop a report, if present."""
+        self._kept.pop(id_, None)
+
+    def get(self, id_: str, tenant: str = "") -> bytes | None:
+        """Return the report under an id, or None if there is none, or it belongs to another tenant."""
+        owner, report = self._kept.get(id_, (tenant, None))
+        return report if owner == tenant else None
+
+
+def _report_size(kept: _Kept) -> int:
+    return len(kept[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +59,11 @@ class Fact:
     is_verified: bool
 
 
-class FactStore(Protocol):
-    """The store of accepted facts. Any method may raise any exception; callers continue without the facts."""
-
-    async def put(self, subject: str, facts: Sequence[Fact], tenant: str = "") -> None:
-        """Store facts of a tenant; one with the text of an earlier one replaces it."""
-
-    async def of(self, subject: str, tenant: str = "") -> Sequence[Fact]:
-        """Return a tenant's facts about a subject, oldest first."""
-
-    async def drop(self, subject: str, ids: Collection[str], tenant: str = "") -> None:
-        """Drop facts of a tenant by their ids."""
-
-    async def forget(self, subject: str, tenant: str | None = None) -> None:
-        """Drop all facts of a tenant, or of all tenants, about a subject."""
-
-
 class MemoryFacts:
-    """A `FactStore` in process, with the newest `per_subject` facts each and `max_chars` of text in total."""
+    """Facts per subject: the newest `per_subject` of each, and `max_chars` of text in total.
+
+    The least used subjects are dropped first.
+    """
 
     def __init__(self, per_subject: int = 1000, max_chars: int = 8 * 2**20) -> None:
         self._per_subject = per_subject
