@@ -20,7 +20,7 @@ from groundwire.gateway.claim_checker import ClaimChecker
 from groundwire.gateway.memory import Answered, Memory, Offered
 from groundwire.gateway.models import Backend, Caller, Estimators, estimate_cache
 from groundwire.gateway.workers import Workers
-from groundwire.http.errors import error_reply
+from groundwire.http.exchange import error_reply
 from groundwire.policy import Policy
 from groundwire.storage.memory import Fact, MemoryFacts
 

@@ -24,7 +24,7 @@ from groundwire.dialects.report import render
 from groundwire.domain import Choice, Exchange, Source
 from groundwire.evidence.gathering import gather
 from groundwire.evidence.index import Context
-from groundwire.http.admin_routes import admin_routes
+from groundwire.http.app import admin_routes
 from groundwire.http.endpoints import Endpoint, EndpointContext
 from groundwire.http.pages.playground import Playground, Services
 from groundwire.pipeline import verify

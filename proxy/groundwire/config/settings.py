@@ -11,6 +11,7 @@ from groundwire.config.grounding import (
     ConsistencySettings,
     Correction,
     Grounding,
+    Hallucination,
     JudgeSettings,
     Numeric,
     Quotes,
@@ -18,11 +19,8 @@ from groundwire.config.grounding import (
     Thresholds,
     Tolerance,
 )
-from groundwire.config.hallucination import Hallucination
-from groundwire.config.server import Admin, Mcp, Server, Stream
+from groundwire.config.server import DEFAULT_UPSTREAMS, Admin, Mcp, Server, Stream, Telemetry, Upstream
 from groundwire.config.stores import Cache, Facts, Jobs, Store, Webhook
-from groundwire.config.telemetry import Telemetry
-from groundwire.config.upstreams import DEFAULT_UPSTREAMS, Upstream
 from groundwire.config.values import Section
 from groundwire.policy import ModelPolicy, NumericPolicy, Policy, QuotePolicy
 from groundwire.policy import Thresholds as ThresholdPolicy
@@ -64,6 +62,12 @@ class Settings(Section):
                 if not any(target.startswith(f"{each}/") and target != f"{each}/" for each in self.upstreams):
                     raise ValueError(f"upstreams.{name}.fallbacks: '{target}' must be upstream/model, or upstream/*")
         return self
+
+    @property
+    def named_models(self) -> list[str]:
+        """The models that the settings name without a wildcard."""
+        named = (name for each in self.upstreams.values() for name in (*each.aliases, *each.models))
+        return [name for name in named if "*" not in name]
 
     @property
     def policy(self) -> Policy:

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 from starlette.applications import Starlette
@@ -17,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from groundwire.config import Settings
+from groundwire.config import Admin, Settings
 from groundwire.container import Container, build_container
 from groundwire.dialects.chat import CHAT
 from groundwire.dialects.checks import AnswerCheck
@@ -27,22 +28,30 @@ from groundwire.dialects.known import DIALECTS
 from groundwire.dialects.messages import MESSAGES
 from groundwire.dialects.ollama import ollama_error
 from groundwire.dialects.request import Request as GroundedRequest
-from groundwire.errors import UnknownReview
+from groundwire.errors import ConfigError, UnknownReview
 from groundwire.extras import require_extras
 from groundwire.gateway.models import Caller
-from groundwire.http.checks import check_routes
-from groundwire.http.clients import Clients
-from groundwire.http.endpoints import Endpoint, EndpointContext, Handler, MountedEndpoint, alive, fetch_report, ready
-from groundwire.http.errors import ErrorShape
+from groundwire.http.admin import Sessions, configured_keys
+from groundwire.http.admission import Admission, ProcessState, new_process_state
+from groundwire.http.endpoints import Endpoint, EndpointContext, Handler, MountedEndpoint, PathFilter
+from groundwire.http.exchange import ErrorShape
 from groundwire.http.guard import Guard
-from groundwire.http.ollama import ollama_paths
+from groundwire.http.handlers import alive, check_routes, fetch_report, metrics_handler, ollama_paths, ready
+from groundwire.http.keys import Clients
 from groundwire.http.openapi import document
 from groundwire.http.pages.playground import Playground, Services
-from groundwire.http.paths import PathFilter
-from groundwire.http.process_state import ProcessState, new_process_state
+from groundwire.limits import Capacity
+from groundwire.storage.memory import MemoryFacts, Reports
 from groundwire.wire import Call, Reply
 
+if TYPE_CHECKING:
+    from groundwire.storage.history.history import History
+    from groundwire.telemetry.metrics import Metrics
+
 log = structlog.get_logger("groundwire.server")
+
+
+_SHORTEST_SECRET = 32  # characters
 
 
 def build_app(
@@ -68,7 +77,7 @@ def build_app(
         settings.server.proxy_networks,
     )
     unguarded = replace(context, guard=None)
-    always = replace(unguarded, admission=None)
+    always = replace(unguarded, admission=Admission(Capacity()))
     passage, completions = container.passage, container.completions
     agents = _agents(settings, container, context)
     prefix, count = "/v1/grounding", f"{MESSAGES.path}/count_tokens"
@@ -144,24 +153,16 @@ def _public_pages(
         complete=partial(completions.complete, CHAT),
         degraded=container.degraded,
         admit=guard.admit if guard else None,
-        models=_model_names(settings),
+        models=settings.named_models,
         has_store=container.history is not None,
     )
     return Playground(services).routes()
-
-
-def _model_names(settings: Settings) -> list[str]:
-    """Return the models that the settings name; globs are left out."""
-    named = (name for each in settings.upstreams.values() for name in (*each.aliases, *each.models))
-    return [name for name in named if "*" not in name]
 
 
 def _metrics(settings: Settings, container: Container, environ: Mapping[str, str]) -> tuple[Handler, ...]:
     """Return the handler of the metrics, if they are enabled."""
     if not settings.telemetry.metrics:
         return ()
-    from groundwire.http.metrics import metrics_handler
-
     return (metrics_handler(container.telemetry.metrics, settings, environ),)
 
 
@@ -172,11 +173,42 @@ def _stored(
     if container.history is None:
         paths = ("/v1/reviews", "/v1/reviews/{path:text}", "/v1/grounding", "/v1/subjects/{path:text}")
         return tuple((path, None, _nothing_stored) for path in paths)
-    from groundwire.http.admin_routes import admin_routes  # with the database, which few need
-
     metrics = container.telemetry.metrics
     memory = container.checks.memory.facts if container.checks.memory else None
     return admin_routes(container.history, container.reports, settings.admin, environ, state.secret, metrics, memory)
+
+
+def admin_routes(
+    history: History,
+    reports: Reports,
+    settings: Admin,
+    environ: Mapping[str, str],
+    default_secret: bytes,
+    metrics: Metrics | None = None,
+    memory: MemoryFacts | None = None,
+) -> tuple[tuple[str, str, Handler], ...]:
+    """Return path, method and handler of the API and the pages for admins. Raises ConfigError for an unreadable key.
+
+    `default_secret` signs sessions if the settings name no secret.
+    """
+    from groundwire.http.audited_history import AuditedHistory  # with the database, which few need
+    from groundwire.http.pages.pages import Pages
+    from groundwire.http.pages.rendering import Rendering
+    from groundwire.http.reviews import review_routes
+
+    keys = configured_keys(settings, environ)
+    audited = AuditedHistory(history, reports, metrics, memory)
+    pages = Pages(audited, Sessions(keys, _secret(settings, environ) or default_secret, settings.session), Rendering())
+    return (*review_routes(audited, keys), *pages.routes())
+
+
+def _secret(settings: Admin, environ: Mapping[str, str]) -> bytes:
+    """Return the secret that signs sessions, shared by replicas; empty if not configured."""
+    given = environ.get(settings.session_secret_env, "")
+    if given and len(given) < _SHORTEST_SECRET:
+        needed = f"must hold {_SHORTEST_SECRET} characters or more"
+        raise ConfigError([f"admin.session_secret_env: the variable {settings.session_secret_env} {needed}"])
+    return given.encode()
 
 
 async def _nothing_stored(_: Call, __: Mapping[str, str]) -> Reply:

@@ -42,7 +42,7 @@ from groundwire.dialects.schema import (
     VerifyBody,
 )
 from groundwire.http.endpoints import Handler
-from groundwire.http.errors import JSON
+from groundwire.http.exchange import JSON
 from groundwire.report_schema import GroundingReport, ReportClaim
 from groundwire.wire import Call, Reply
 
