@@ -277,7 +277,7 @@ def test_a_database_that_goes_away_loses_what_comes_meanwhile_and_nothing_else()
             await jobs.defer("test", "before", b'"before"')
             await asyncio.sleep(0.4)
             wire.cut()
-            for number in range(200):  # one wait of at most `patience`, a second, and then none
+            for number in range(200):  # one wait of at most `timeout`, a second, and then none
                 with pytest.raises(JobsUnavailable):
                     await jobs.defer("test", str(number), b"{}")
             assert jobs.is_down

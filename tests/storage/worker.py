@@ -43,7 +43,7 @@ def work(log: Path) -> Work:
 
 async def main(url: str, schema: str, log: Path) -> None:
     """Does what it is told until there is nothing more."""
-    jobs = Jobs(JobStore(url, schema, poll=0.05, sweep=0.2, patience=10, drain=5), [work(log)])
+    jobs = Jobs(JobStore(url, schema, poll=0.05, sweep=0.2, timeout=10, drain=5), [work(log)])
     await jobs.start()
     for _ in range(200):  # a machine under load may be slow
         await asyncio.sleep(0.1 if jobs.is_down else 0)

@@ -199,21 +199,21 @@ class Backend(Section):
     external_key_env: str | None = None
 
 
-class Asking(Section):
+class ModelOperation(Section):
     """An operation that may call a model; `backend` may be set only if the type of backend is `configurable`."""
 
     enabled: bool = False
     backend: BackendName | None = None
 
 
-class MemoryGate(Asking):
+class MemoryGate(ModelOperation):
     """The check of facts before they are stored; for its options see `groundwire.features.memory.GatePolicy`."""
 
     min_confidence: Share = 0.5
     reject_unsupported: bool = True
 
 
-class OutputVerification(Asking):
+class OutputVerification(ModelOperation):
     """Model estimates for undecided claims, with a probability of support from `asked_from` to below `asked_below`.
 
     A claim that lacks more than `flag_threshold_bits` is flagged.
@@ -224,7 +224,7 @@ class OutputVerification(Asking):
     asked_below: Share = 0.8
 
 
-class TraceAuditing(Asking):
+class TraceAuditing(ModelOperation):
     """The audit of reasoning step by step, and of the derivation of the answer from it (`check_post_hoc`)."""
 
     check_post_hoc: bool = True
@@ -245,7 +245,7 @@ class Hallucination(Section):
     @property
     def operations(self) -> dict[Operation, BackendName]:
         """The backend of each enabled operation, by name."""
-        parts: dict[Operation, Asking] = {
+        parts: dict[Operation, ModelOperation] = {
             "memory_gate": self.memory_gate,
             "output_verification": self.output_verification,
             "trace_auditing": self.trace_auditing,

@@ -133,12 +133,12 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[KeyPath
             inner = at.get(path[-1])
             at[path[-1]] = at = dict(inner) if isinstance(inner, dict) else {}
         path.append(_key(at, last))
-        at[path[-1]] = _said(text)
+        at[path[-1]] = _parse_value(text)
         variables[tuple(path)] = name
     return variables
 
 
-def _said(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     """Parse the value of a variable: a list or mapping in YAML's flow style, null, or else plain text."""
     if not text.startswith(("[", "{")):
         return None if text in ("", "null", "~") else text
@@ -158,7 +158,7 @@ def _problem(
     details: Mapping[str, Any], path: Path | None, lines: Mapping[KeyPath, int], variables: Mapping[KeyPath, str]
 ) -> str:
     loc = key_path(details["loc"])
-    place = _place(_within(loc, str(details["msg"]), {**lines, **variables}), path, lines, variables)
+    place = _place(_key_in_section(loc, str(details["msg"]), {**lines, **variables}), path, lines, variables)
     if details["type"] == "extra_forbidden":
         near = difflib.get_close_matches(str(loc[-1]), _siblings(loc), n=1)
         what = "unknown key" + (f" (did you mean '{near[0]}'?)" if near else "")
@@ -169,9 +169,9 @@ def _problem(
     return f"{place}{'.'.join(map(str, loc))}: {what}" if loc else f"{place}{what}"
 
 
-def _within(loc: KeyPath, said: str, given: Collection[KeyPath]) -> KeyPath:
+def _key_in_section(loc: KeyPath, message: str, given: Collection[KeyPath]) -> KeyPath:
     """Return the key that a complaint about a whole section starts with, if it is given; else the section."""
-    first, *_ = said.removeprefix("Value error, ").split(" ", 1)
+    first, *_ = message.removeprefix("Value error, ").split(" ", 1)
     inner = (*loc, *first.removesuffix(":").split("."))
     return inner if inner in given else loc
 
@@ -179,10 +179,10 @@ def _within(loc: KeyPath, said: str, given: Collection[KeyPath]) -> KeyPath:
 def _place(loc: KeyPath, path: Path | None, lines: Mapping[KeyPath, int], variables: Mapping[KeyPath, str]) -> str:
     """Locate a wrong value: the variable that sets it, its line, a variable within it, or the enclosing line."""
     giving = (f"{name}: " for place, name in variables.items() if loc[: len(place)] == place)
-    within = (f"{name}: " for place, name in variables.items() if place[: len(loc)] == loc)
+    below = (f"{name}: " for place, name in variables.items() if place[: len(loc)] == loc)
     around = [f"{path}:{lines[loc[:n]]}: " for n in range(len(loc), 0, -1) if loc[:n] in lines]
     exact = around[:1] if loc in lines else []
-    return next(chain(giving, exact, within, around), f"{path}: " if path else "")
+    return next(chain(giving, exact, below, around), f"{path}: " if path else "")
 
 
 def _siblings(loc: KeyPath) -> list[str]:

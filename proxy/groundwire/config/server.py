@@ -54,7 +54,7 @@ class Server(Section):
         return tuple(map(ip_network, self.trusted_proxies))
 
     @model_validator(mode="after")
-    def _told_apart(self) -> Server:
+    def _unique_tenants(self) -> Server:
         groups = self.tenants if isinstance(self.tenants, dict) else {}
         names = [name for group in groups.values() for name in group]
         if twice := sorted({name for name in names if names.count(name) > 1}):

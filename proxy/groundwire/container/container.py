@@ -19,21 +19,11 @@ from groundwire.gateway.passthrough import PassThrough
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.storage.jobs import Jobs
-from groundwire.storage.limits import Limiter, LocalLimits
+from groundwire.storage.limits import LocalLimits
 from groundwire.storage.memory import MemoryFacts, Reports
 from groundwire.storage.transact import JobStore, Work
 from groundwire.telemetry import Telemetry, build_telemetry
-from groundwire.telemetry.instruments import (
-    DEGRADED,
-    JOBS_LOST,
-    JOBS_WAITING,
-    QUEUE,
-    ROOM,
-    SHED,
-    STORE_LOST,
-    STORE_WAITING,
-    Reading,
-)
+from groundwire.telemetry import instruments as i
 
 if TYPE_CHECKING:
     from groundwire.backends.facts import FactsDatabase
@@ -122,7 +112,7 @@ class Container:
     checks: Checks
     later: DeferredQueue | None = None
     facts: FactsDatabase | None = None
-    limiter: Limiter = field(default_factory=LocalLimits)
+    limiter: LocalLimits = field(default_factory=LocalLimits)
     shared: SharedRedis | None = None
 
     @property
@@ -158,18 +148,18 @@ class Container:
         )
         return tuple((part, why) for part, why in parts if why)
 
-    def readings(self) -> Iterator[Reading]:
+    def readings(self) -> Iterator[i.Reading]:
         """Yield the counts that the components keep, for the metrics."""
-        yield QUEUE, (), self.workers.waiting
-        yield ROOM, (), self.workers.capacity
-        yield SHED, (), self.workers.shed
+        yield i.QUEUE, (), self.workers.waiting
+        yield i.ROOM, (), self.workers.capacity
+        yield i.SHED, (), self.workers.shed
         if self.history is not None:
-            yield STORE_WAITING, (), self.history.writer.waiting
-            yield STORE_LOST, (), self.history.writer.lost
+            yield i.STORE_WAITING, (), self.history.writer.waiting
+            yield i.STORE_LOST, (), self.history.writer.lost
         if self.later is not None:
-            yield JOBS_LOST, (), self.later.jobs.lost
-            yield from ((JOBS_WAITING, (kind,), count) for kind, count in self.later.jobs.waiting.items())
-        yield from ((DEGRADED, (part,), 1) for part, _ in self.degraded())
+            yield i.JOBS_LOST, (), self.later.jobs.lost
+            yield from ((i.JOBS_WAITING, (kind,), count) for kind, count in self.later.jobs.waiting.items())
+        yield from ((i.DEGRADED, (part,), 1) for part, _ in self.degraded())
 
     async def find_report(self, id_: str, tenant: str = "") -> bytes | None:
         """Return a tenant's report in its current state: from this process, a job, or the store.

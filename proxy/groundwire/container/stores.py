@@ -13,7 +13,7 @@ from groundwire.domain import Estimate, Judgement, Probability
 from groundwire.errors import ConfigError
 from groundwire.gateway.models import estimate_cache
 from groundwire.storage.cache import Cache, VerdictCache
-from groundwire.storage.limits import Limiter, LocalLimits
+from groundwire.storage.limits import LocalLimits
 
 if TYPE_CHECKING:
     from groundwire.backends.facts import FactsDatabase
@@ -55,13 +55,13 @@ def _shared_values(shared: SharedRedis | None, kind: str, shape: type[V], ttl: f
     return SharedValues(shared, kind, shape, ttl)
 
 
-def build_limiter(shared: SharedRedis | None) -> Limiter:
+def build_limiter(shared: SharedRedis | None) -> LocalLimits:
     """Build the rate limiter of clients: for this process, or shared by all replicas."""
     if shared is None:
         return LocalLimits()
     from groundwire.storage.shared import SharedLimits
 
-    return SharedLimits(shared, LocalLimits())
+    return SharedLimits(shared)
 
 
 def build_history(store: Store) -> History | None:

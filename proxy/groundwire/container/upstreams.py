@@ -43,7 +43,7 @@ class BuildContext:
 
 def check_extras(settings: Settings) -> None:
     """Raise ConfigError with one line for each setting that needs an extra that is not installed."""
-    require_extras(*_upstreams(settings), *_storage(settings), *_others(settings))
+    require_extras(*_upstreams(settings), *_others(settings))
 
 
 def check_upstream_extras(settings: Settings) -> None:
@@ -57,7 +57,7 @@ def _upstreams(settings: Settings) -> Iterator[tuple[str, str]]:
             yield f"upstreams.{name}.dialect", "providers"
 
 
-def _storage(settings: Settings) -> Iterator[tuple[str, str]]:
+def _others(settings: Settings) -> Iterator[tuple[str, str]]:
     if settings.cache.redis_url is not None:
         yield "cache.redis_url", "redis"
     for setting, url, extra in (
@@ -69,9 +69,6 @@ def _storage(settings: Settings) -> Iterator[tuple[str, str]]:
             yield setting, extra
             if url.startswith("postgresql"):
                 yield setting, "postgres"
-
-
-def _others(settings: Settings) -> Iterator[tuple[str, str]]:
     if settings.telemetry.otlp_endpoint is not None:
         yield "telemetry.otlp_endpoint", "telemetry"
     if settings.quotes.mode == "fuzzy":

@@ -42,7 +42,11 @@ def read_keys(given: Mapping[str, str], file: Path | None = None, key: str | Non
     A key is written plainly, in 16 characters or more, or as `sha256:` and its digest. Raises ConfigError.
     """
     problems: list[str] = []
-    pairs = [*given.items(), *([("admin", key)] if key else []), *_lines(file, problems)]
+    pairs = [
+        *given.items(),
+        *([("admin", key)] if key else []),
+        *(named_lines(file, "admin.keys_file", problems) if file else ()),
+    ]
     digests: dict[str, bytes] = {}
     for name, written in pairs:
         digest = _digest(written)
@@ -63,10 +67,6 @@ def configured_keys(settings: Admin, environ: Mapping[str, str]) -> AdminKeys:
     """Read the keys that the settings name. Raises ConfigError."""
     file = Path(settings.keys_file) if settings.keys_file else None
     return read_keys(settings.keys, file, environ.get(settings.key_env))
-
-
-def _lines(file: Path | None, problems: list[str]) -> list[tuple[str, str]]:
-    return list(named_lines(file, "admin.keys_file", problems)) if file else []
 
 
 def _digest(written: str) -> bytes | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("groundwire.server")
 
+Running = Callable[[], AbstractAsyncContextManager[None]]
+
 
 _SHORTEST_SECRET = 32  # characters
 
@@ -79,7 +81,7 @@ def build_app(
     unguarded = replace(context, guard=None)
     always = replace(unguarded, admission=Admission(Capacity()))
     passage, completions = container.passage, container.completions
-    agents = _agents(settings, container, context)
+    agent_routes, run_agents = _agents(settings, container, context)
     prefix, count = "/v1/grounding", f"{MESSAGES.path}/count_tokens"
 
     def at(
@@ -123,11 +125,11 @@ def build_app(
             probe("/readyz", ready(state, lambda: (*container.degraded(), *(guard.degraded() if guard else ())))),
             *(probe("/metrics", handle) for handle in _metrics(settings, container, environ)),
             open_at("/openapi.json", document(), "GET"),
-            *(agents.routes if agents else ()),
+            *agent_routes,
         ],
         middleware=[Middleware(PathFilter, context=always)],
         exception_handlers={HTTPException: _http_error},
-        lifespan=partial(_lifespan, container, agents),
+        lifespan=partial(_lifespan, container, run_agents),
     )
     app.router.redirect_slashes = False  # the redirect would contain a host that the client chose
     return app
@@ -216,29 +218,24 @@ async def _nothing_stored(_: Call, __: Mapping[str, str]) -> Reply:
 
 
 @asynccontextmanager
-async def _lifespan(container: Container, agents: Agents | None, _: Starlette) -> AsyncIterator[None]:
+async def _lifespan(container: Container, run_agents: Running, _: Starlette) -> AsyncIterator[None]:
     try:
         await container.start()
     except Exception:
         log.exception("start.failed")  # otherwise the server logs it in words that may quote an address
         raise
-    async with agents.running() if agents else nullcontext():
+    async with run_agents():
         yield
     await container.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Agents:
-    """The MCP server as part of the application: its routes, and the context in which they run."""
+def _agents(settings: Settings, container: Container, context: EndpointContext) -> tuple[Sequence[BaseRoute], Running]:
+    """Return the routes of the MCP server, if enabled, and the context in which they run.
 
-    routes: tuple[BaseRoute, ...]
-    running: Callable[[], AbstractAsyncContextManager[None]]
-
-
-def _agents(settings: Settings, container: Container, context: EndpointContext) -> Agents | None:
-    """Build the MCP server, if enabled. Raises ConfigError when its extra is not installed."""
+    Raises ConfigError when its extra is not installed.
+    """
     if not settings.mcp.enabled:
-        return None
+        return (), nullcontext
     require_extras(("mcp.enabled", "mcp"))
     from groundwire.http.mcp import check_call, mcp_app, mcp_server
 
@@ -250,7 +247,7 @@ def _agents(settings: Settings, container: Container, context: EndpointContext) 
         for route in mcp_app(server, settings.mcp).routes
         if isinstance(route, Route)
     )
-    return Agents(routes, server.session_manager.run)
+    return routes, server.session_manager.run
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -14,27 +14,10 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from groundwire import errors
 from groundwire.dialects.error import Fault, openai_error
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.errors import (
-    BadRequest,
-    BodyTooLarge,
-    Leaving,
-    MemoryUnavailable,
-    NotAdmin,
-    ReportUnavailable,
-    RequestError,
-    TooBusy,
-    TooManyRequests,
-    UnknownKey,
-    UnknownModel,
-    UnknownReport,
-    UnknownReview,
-    UpstreamBroken,
-    UpstreamBusy,
-    UpstreamTimeout,
-    UpstreamUnreachable,
-)
+from groundwire.errors import BodyTooLarge, RequestError, TooBusy, TooManyRequests, UpstreamBusy
 from groundwire.offload import joined
 from groundwire.wire import Call, Chunks, Headers, Reply
 
@@ -87,22 +70,22 @@ _INVALID = "invalid_request_error"
 _UPSTREAM = "upstream_error"
 
 _ANSWERS: tuple[tuple[type[RequestError], int, str, str | None], ...] = (
-    (BadRequest, 400, _INVALID, None),
-    (BodyTooLarge, 413, _INVALID, "request_too_large"),
-    (UnknownModel, 404, _INVALID, "model_not_found"),
-    (UnknownReport, 404, _INVALID, "report_not_found"),
-    (UnknownReview, 404, _INVALID, "review_not_found"),
-    (NotAdmin, 401, _INVALID, "invalid_admin_key"),
-    (UnknownKey, 401, _INVALID, "invalid_api_key"),
-    (TooManyRequests, 429, "requests", "rate_limit_exceeded"),
-    (Leaving, 503, "server_error", "server_leaving"),
-    (TooBusy, 503, "server_error", "server_busy"),
-    (ReportUnavailable, 503, "server_error", "report_unavailable"),
-    (MemoryUnavailable, 503, "server_error", "memory_unavailable"),
-    (UpstreamBusy, 429, "requests", "upstream_busy"),
-    (UpstreamUnreachable, 502, _UPSTREAM, "upstream_unreachable"),
-    (UpstreamTimeout, 504, _UPSTREAM, "upstream_timeout"),
-    (UpstreamBroken, 502, _UPSTREAM, "upstream_broken"),
+    (errors.BadRequest, 400, _INVALID, None),
+    (errors.BodyTooLarge, 413, _INVALID, "request_too_large"),
+    (errors.UnknownModel, 404, _INVALID, "model_not_found"),
+    (errors.UnknownReport, 404, _INVALID, "report_not_found"),
+    (errors.UnknownReview, 404, _INVALID, "review_not_found"),
+    (errors.NotAdmin, 401, _INVALID, "invalid_admin_key"),
+    (errors.UnknownKey, 401, _INVALID, "invalid_api_key"),
+    (errors.TooManyRequests, 429, "requests", "rate_limit_exceeded"),
+    (errors.Leaving, 503, "server_error", "server_leaving"),
+    (errors.TooBusy, 503, "server_error", "server_busy"),
+    (errors.ReportUnavailable, 503, "server_error", "report_unavailable"),
+    (errors.MemoryUnavailable, 503, "server_error", "memory_unavailable"),
+    (errors.UpstreamBusy, 429, "requests", "upstream_busy"),
+    (errors.UpstreamUnreachable, 502, _UPSTREAM, "upstream_unreachable"),
+    (errors.UpstreamTimeout, 504, _UPSTREAM, "upstream_timeout"),
+    (errors.UpstreamBroken, 502, _UPSTREAM, "upstream_broken"),
 )
 
 JSON: Headers = ((b"content-type", b"application/json"),)

@@ -17,7 +17,7 @@ from starlette.types import Message, Send
 
 from groundwire.errors import TooManyRequests, UnknownKey
 from groundwire.http.keys import Client, Clients, bearer
-from groundwire.storage.limits import Limiter, Turn
+from groundwire.storage.limits import LocalLimits, Turn
 from groundwire.upstream.headers import KEYS
 from groundwire.wire import Headers
 
@@ -108,15 +108,6 @@ _WRONG = "Incorrect API key provided: this proxy does not know it, or it has bee
 _EXPIRED = "Your API key has expired."
 
 
-Tenants = Callable[[str], str]
-"""Return the tenant of a client by the client's name."""
-
-
-def own_tenant(client: str) -> str:
-    """Return the client's own name: each is a tenant by itself."""
-    return client
-
-
 @dataclass(frozen=True, slots=True)
 class AuthenticatedRequest:
     """An authenticated request until its whole answer is sent: the client, and the headers without keys.
@@ -128,7 +119,7 @@ class AuthenticatedRequest:
     tenant: str
     headers: Headers
     turn: Turn | None
-    limiter: Limiter
+    limiter: LocalLimits
 
     def __enter__(self) -> AuthenticatedRequest:
         return self
@@ -156,10 +147,10 @@ class AuthenticatedRequest:
 class Guard:
     """Authenticate requests by their keys and apply the limits of their clients."""
 
-    def __init__(self, clients: Clients, limiter: Limiter, tenants: Tenants = own_tenant) -> None:
+    def __init__(self, clients: Clients, limiter: LocalLimits, tenant_of: Callable[[str], str]) -> None:
         self._clients = clients
         self._limiter = limiter
-        self._tenants = tenants
+        self._tenant_of = tenant_of
         self._failed = FailedAttempts(free=FREE_REQUESTS)
 
     async def admit(self, headers: Iterable[tuple[bytes, bytes]], address: str = "") -> AuthenticatedRequest:
@@ -172,7 +163,7 @@ class Guard:
             if not turn.granted:
                 raise _too_many(turn)
         forwarded = tuple(pair for pair in lowered if pair[0] not in KEYS)
-        return AuthenticatedRequest(client.name, self._tenants(client.name), forwarded, turn, self._limiter)
+        return AuthenticatedRequest(client.name, self._tenant_of(client.name), forwarded, turn, self._limiter)
 
     async def _client(self, keys: Headers, address: str) -> Client:
         """Return the client of the first valid key: SDKs send several headers with keys, or the same one twice.

@@ -55,20 +55,23 @@ def check_routes(checks: Checks) -> tuple[tuple[str, str, Handler], ...]:
     """Return path below `/v1/grounding`, method and handler of each check."""
     return (
         ("/verify", "POST", _answer(checks)),
-        ("/claims", "POST", _check_handler(TextCheck, checks.claims)),
-        ("/claim", "POST", _check_handler(ClaimCheck, checks.claim)),
-        ("/evidence", "POST", _check_handler(EvidenceCheck, checks.evidence)),
-        ("/trace", "POST", _tenant_check_handler(TraceCheck, checks.trace)),
-        ("/memory", "POST", _tenant_check_handler(MemoryCheck, checks.remember)),
+        ("/claims", "POST", _check(TextCheck, checks.claims)),
+        ("/claim", "POST", _check(ClaimCheck, checks.claim)),
+        ("/evidence", "POST", _check(EvidenceCheck, checks.evidence)),
+        ("/trace", "POST", _check(TraceCheck, checks.trace, for_tenant=True)),
+        ("/memory", "POST", _check(MemoryCheck, checks.remember, for_tenant=True)),
         ("/memory", "GET", _stored(checks)),
     )
 
 
-def _check_handler(shape: type[M], run: Callable[[M, Caller], Awaitable[Mapping[str, Any]]]) -> Handler:
+def _check(shape: type[M], run: Callable[..., Awaitable[Mapping[str, Any]]], *, for_tenant: bool = False) -> Handler:
+    """Return the handler of a check. With `for_tenant` something of it is stored for the tenant."""
+
     async def handle(call: Call, _: Mapping[str, str]) -> Reply:
         check = await parsed(call.body, lambda: read_check(shape, call.body))
         caller = Caller.of(getattr(check, "model", ""), call.headers)
-        return Reply(200, JSON, dumps(await run(check, caller)))
+        found = await (run(check, caller, call.tenant) if for_tenant else run(check, caller))
+        return Reply(200, JSON, dumps(found))
 
     return handle
 
@@ -79,17 +82,6 @@ def _answer(checks: Checks) -> Handler:
         read = partial(read_answer_check, call.body, headers, call.tenant)
         check, request = await parsed(call.body, read)
         return Reply(200, JSON, await checks.answer(check, request, Caller.of(check.model, call.headers), call))
-
-    return handle
-
-
-def _tenant_check_handler(shape: type[M], run: Callable[[M, Caller, str], Awaitable[Mapping[str, Any]]]) -> Handler:
-    """Return the handler of a check of which something is kept for the tenant."""
-
-    async def handle(call: Call, _: Mapping[str, str]) -> Reply:
-        check = await parsed(call.body, lambda: read_check(shape, call.body))
-        caller = Caller.of(getattr(check, "model", ""), call.headers)
-        return Reply(200, JSON, dumps(await run(check, caller, call.tenant)))
 
     return handle
 

@@ -66,13 +66,13 @@ class Jobs:
     async def defer(self, kind: str, id_: str, payload: bytes, tenant: str = "", after: float | None = None) -> None:
         """Store a job of a tenant, durably once this returns; an existing kind and id is left unchanged.
 
-        The first attempt is made after `after` seconds, an hour at most. Raises JobsUnavailable, after `patience` at
+        The first attempt is made after `after` seconds, an hour at most. Raises JobsUnavailable, after `timeout` at
         the latest, when the job may not have been stored.
         """
         try:
             if len(payload) > self._store.max_payload:
                 raise JobsUnavailable("the job is too large to be kept")
-            await self._asked(self._transact.enqueue, kind, id_, payload, tenant, after)
+            await self._call(self._transact.enqueue, kind, id_, payload, tenant, after)
         except JobsUnavailable as error:
             self.lost += 1
             log.warning("jobs.lost", kind=kind, id=id_, bytes=len(payload), reason=error.operator, lost=self.lost)
@@ -80,7 +80,7 @@ class Jobs:
 
     async def result(self, kind: str, id_: str, tenant: str = "") -> Outcome:
         """Return the state of a tenant's job. Raises JobsUnavailable when it cannot be read now."""
-        return await self._asked(self._transact.outcome, kind, id_, tenant)
+        return await self._call(self._transact.outcome, kind, id_, tenant)
 
     async def close(self) -> None:
         """Stop accepting jobs, let running ones finish within `drain`, and leave the others to the next process."""
@@ -96,13 +96,13 @@ class Jobs:
             self._interrupt()
             self._asking.shutdown(wait=False, cancel_futures=True)
 
-    async def _asked(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call the database in a thread and wait for it at most `patience`."""
+    async def _call(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call the database in a thread and wait for it at most `timeout`."""
         if self.is_down:
             raise JobsUnavailable("the database of jobs cannot be reached")
         future = self._asking.submit(ask, *args, **kwargs)
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(future), self._store.patience)
+            return await asyncio.wait_for(asyncio.wrap_future(future), self._store.timeout)
         except Exception as error:
             self._rests_until = time.monotonic() + _REST_S
             operator = f"the database of jobs failed ({type(error).__name__})"

@@ -20,7 +20,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from groundwire.errors import StoreUnavailable
-from groundwire.storage.limits import BUSY_S, Limiter, Limits, Turn, remaining
+from groundwire.storage.limits import BUSY_S, Limits, LocalLimits, Turn, remaining
 
 T = TypeVar("T")
 
@@ -35,23 +35,23 @@ _FAILURES = (RedisError, OSError, TimeoutError)
 
 
 class SharedRedis:
-    """One Redis, with calls limited to `patience` seconds.
+    """One Redis, with calls limited to `timeout` seconds.
 
     After a failure it counts as down, and calls fail at once, until it has answered a ping, which is retried in the
     background.
     """
 
-    def __init__(self, url: str, patience: float) -> None:
+    def __init__(self, url: str, timeout: float) -> None:
         pool = BlockingConnectionPool.from_url(
             url,
             max_connections=_CONNECTIONS,
-            timeout=patience,
+            timeout=timeout,
             retry=Retry(NoBackoff(), 1),  # an idle connection may have been closed: try a second one
-            socket_timeout=None,  # `patience` covers it, and the time for a connection as well
+            socket_timeout=None,  # `timeout` covers it, and the time for a connection as well
             socket_connect_timeout=None,
         )
         self._client: Redis = Redis.from_pool(pool)
-        self._patience = patience
+        self._timeout = timeout
         self._tasks: set[asyncio.Task[Any]] = set()
         self._mending: asyncio.Task[None] | None = None
         self._unanswered = 0
@@ -67,13 +67,13 @@ class SharedRedis:
             self._unanswered += 1
             raise StoreUnavailable("Redis is down.")
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 return await work(self._client)
         except _FAILURES as error:
             self._failed(error)
             raise StoreUnavailable("Redis is down.") from error
 
-    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work`, which may raise StoreUnavailable, in the background; its success is not reported."""
         if self._mending is not None or len(self._tasks) >= _MOST_WORK:
             work.close()
@@ -98,7 +98,7 @@ class SharedRedis:
         while True:
             await asyncio.sleep(pause)
             try:
-                async with asyncio.timeout(self._patience):
+                async with asyncio.timeout(self._timeout):
                     await self._client.ping()
             except _FAILURES:
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
@@ -165,7 +165,7 @@ class SharedValues(Generic[V]):
             self._name(key): raw for key, value in values.items() if (raw := self._written(value, owner)) is not None
         }
         if written and self._ttl > 0:
-            self._redis.beside(self._put(written))
+            self._redis.in_background(self._put(written))
 
     async def _put(self, written: Mapping[bytes, bytes]) -> None:
         async def put(redis: Redis) -> Any:
@@ -197,7 +197,6 @@ class SharedValues(Generic[V]):
             return None
 
 
-_LEASE_S = 30.0
 _TAKE = """
 local per_minute, concurrent, lease = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
 local time = redis.call('TIME')
@@ -228,17 +227,17 @@ redis.call('PEXPIRE', KEYS[1], math.ceil(lease * 1000))
 """
 
 
-class SharedLimits:
-    """Turns shared by replicas; `alone` grants them while Redis is down. `lease` is in seconds.
+class SharedLimits(LocalLimits):
+    """The rate limiter of clients for all replicas, or for each alone while Redis is down. `lease` is in seconds.
 
     A script decides on rate and slots in one step, by the clock of Redis. No library does both: `limits`, the best
     maintained, does not cover concurrent requests, and would take two round trips. A slot is a lease that is renewed
     while its request runs, so that those of a killed replica expire within half a minute.
     """
 
-    def __init__(self, redis: SharedRedis, alone: Limiter, prefix: str = "groundwire", lease: float = _LEASE_S) -> None:
+    def __init__(self, redis: SharedRedis, prefix: str = "groundwire", lease: float = 30.0) -> None:
+        super().__init__()
         self._redis = redis
-        self._alone = alone
         self._prefix = prefix
         self._lease = lease
         self._take = redis.client.register_script(_TAKE)
@@ -247,16 +246,17 @@ class SharedLimits:
         self._renewing: asyncio.Task[None] | None = None
 
     async def take(self, name: str, limits: Limits) -> Turn:
-        """See `Limiter`."""
+        """Request a turn for the client of that name; raises nothing but cancellation."""
         slot = secrets.token_hex(8)
-        asked: list[int | float | str] = [limits.requests_per_minute or 0, limits.concurrent or 0, slot, self._lease]
+        per_minute, concurrent = limits.requests_per_minute or 0, limits.concurrent or 0
+        args: list[int | float | str] = [per_minute, concurrent, slot, self._lease]
         keys = [self._key(name, "rate"), self._key(name, "running")]
         try:
-            outcome, wait, reset = await self._redis.ask(lambda redis: self._take(keys=keys, args=asked, client=redis))
+            outcome, wait, reset = await self._redis.ask(lambda redis: self._take(keys=keys, args=args, client=redis))
         except StoreUnavailable:
-            return await self._alone.take(name, limits)
+            return await super().take(name, limits)
         except asyncio.CancelledError:
-            self._redis.beside(self._free(name, slot))  # it may have been taken
+            self._redis.in_background(self._free(name, slot))  # it may have been taken
             raise
         if outcome == b"busy":
             return Turn(name, limits, granted=False, wait=BUSY_S)
@@ -266,12 +266,12 @@ class SharedLimits:
         return turn
 
     def give_back(self, turn: Turn) -> None:
-        """See `Limiter`."""
+        """Return a turn when its request has ended."""
         if turn.lease is None:
-            self._alone.give_back(turn)
+            super().give_back(turn)
         elif turn.limits.concurrent is not None:
             self._held[turn.name].discard(turn.lease)
-            self._redis.beside(self._free(turn.name, turn.lease))
+            self._redis.in_background(self._free(turn.name, turn.lease))
 
     def _key(self, name: str, what: str) -> str:
         return f"{self._prefix}:{{{name}}}:{what}"
@@ -286,12 +286,13 @@ class SharedLimits:
             await asyncio.sleep(self._lease / 3)
             for name, slots in list(self._held.items()):
                 if slots:
-                    self._redis.beside(self._renewed(name, [self._lease, *slots]))
+                    self._redis.in_background(self._renewed(name, [self._lease, *slots]))
                 else:
                     del self._held[name]
 
-    async def _renewed(self, name: str, told: list[int | float | str]) -> None:
-        await self._redis.ask(lambda redis: self._renew(keys=[self._key(name, "running")], args=told, client=redis))
+    async def _renewed(self, name: str, args: list[int | float | str]) -> None:
+        keys = [self._key(name, "running")]
+        await self._redis.ask(lambda redis: self._renew(keys=keys, args=args, client=redis))
 
     async def _free(self, name: str, slot: str) -> None:
         async def free(redis: Redis) -> None:

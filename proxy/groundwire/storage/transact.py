@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dbos import DBOSClient, EnqueueOptions, WorkflowStatus
 
 
-_LONGEST_ASKED_S = 3600.0  # the longest wait granted to a Retry-After
+_MAX_RETRY_AFTER_S = 3600.0  # the longest wait granted to a Retry-After
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +51,15 @@ class Work:
     longest_wait: float = 300.0
     then: str | None = None
 
-    def wait_after(self, attempt: int, asked: float | None = None) -> float:
-        """Return the seconds to wait after a failed attempt (1, 2, …), at least `asked`, which counts up to an hour."""
+    def wait_after(self, attempt: int, at_least: float | None = None) -> float:
+        """Return the seconds to wait after a failed attempt (1, 2, …): `at_least`, an hour at most, or more."""
         doubled = self.first_wait * 2.0 ** (attempt - 1)
-        return max(min(doubled, self.longest_wait), granted(asked))
+        return max(min(doubled, self.longest_wait), granted(at_least))
 
 
-def granted(asked: float | None) -> float:
+def granted(at_least: float | None) -> float:
     """Limit a requested wait to an hour; 0 for None."""
-    return min(asked or 0.0, _LONGEST_ASKED_S)
+    return min(at_least or 0.0, _MAX_RETRY_AFTER_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class JobStore:
 
     `url` is `sqlite:///file.db`, for one process, or `postgresql://…`, for replicas; there everything is in `schema`.
     In seconds: `keep` is the retention of finished jobs, `poll` the interval of polling the queues, `sweep` that of
-    checking for dead processes and old jobs, `patience` the limit of storing a job before it counts as lost, `drain`
+    checking for dead processes and old jobs, `timeout` the limit of storing a job before it counts as lost, `drain`
     the time for running jobs at shutdown. `max_payload` is in bytes.
     """
 
@@ -86,7 +86,7 @@ class JobStore:
     keep: float = 86_400.0
     poll: float = 0.5
     sweep: float = 5.0
-    patience: float = 1.0
+    timeout: float = 1.0
     drain: float = 10.0
     max_payload: int = 8 * 2**20
 
@@ -324,13 +324,13 @@ class Transact:
         except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
             ours = isinstance(error, GroundwireError)
             reason, failure = (str(error), None) if ours else (type(error).__name__, error)
-            asked, so_far = (error.after, error.so_far) if isinstance(error, TryLater) else (None, None)
+            at_least, so_far = (error.after, error.so_far) if isinstance(error, TryLater) else (None, None)
         else:
             return self._done(work, id_, result)
         if number >= work.attempts:
             log.warning("jobs.given_up", kind=work.kind, id=id_, attempts=number, reason=reason, exc_info=failure)
             return {"failed": reason} if so_far is None else self._done(work, id_, so_far.decode())
-        wait = work.wait_after(number, asked) * random.uniform(1.0, 1.1)  # noqa: S311 - so that not all come back at once
+        wait = work.wait_after(number, at_least) * random.uniform(1.0, 1.1)  # noqa: S311 - so that not all come at once
         log.info(
             "jobs.again", kind=work.kind, id=id_, attempt=number, in_s=round(wait, 1), reason=reason, exc_info=failure
         )
@@ -387,12 +387,12 @@ def _outcome(attempts: Sequence[WorkflowStatus]) -> Outcome:
     """Combine the states of all attempts at a job."""
     if not attempts:
         return Outcome("unknown")
-    said = [(each.output or {}, each.completed_at or 0) for each in attempts]
-    if done := [(at, output["done"]) for output, at in said if "done" in output]:
+    outputs = [(each.output or {}, each.completed_at or 0) for each in attempts]
+    if done := [(at, output["done"]) for output, at in outputs if "done" in output]:
         return Outcome("done", min(done)[1].encode())
     if any(each.status in _ACTIVE for each in attempts):
         return Outcome("pending")
-    reasons = [output["failed"] for output, _ in said if "failed" in output]
+    reasons = [output["failed"] for output, _ in outputs if "failed" in output]
     return Outcome("failed", reason=reasons[0] if reasons else "it was cancelled")
 
 
@@ -400,8 +400,10 @@ class _Relay(logging.Handler):
     """Log DBOS's warnings as events: their first line, which identifies jobs by id and contains no payload."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        said = record.getMessage().partition("\n")[0][:200]
-        log.warning("jobs.dbos", level=record.levelname.lower(), place=f"{record.filename}:{record.lineno}", said=said)
+        message = record.getMessage().partition("\n")[0][:200]
+        log.warning(
+            "jobs.dbos", level=record.levelname.lower(), place=f"{record.filename}:{record.lineno}", said=message
+        )
 
 
 def _listen_to_dbos() -> None:
