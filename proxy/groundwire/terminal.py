@@ -194,12 +194,8 @@ def _summary(grounding: Mapping[str, Any]) -> Text:
     return Text.assemble(
         (verdict, f"bold {_VERDICTS[verdict]}"),
         f" · {score} · {checked} · flags: {flags}{timing}",
-        *_warnings(grounding),
+        *((f"\n! {warning}", "yellow") for warning in grounding["warnings"]),
     )
-
-
-def _warnings(grounding: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(f"\n! {warning}", "yellow") for warning in grounding["warnings"]]
 
 
 def _shortened(text: str) -> str:

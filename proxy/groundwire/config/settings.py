@@ -72,30 +72,18 @@ class Settings(Section):
     @property
     def policy(self) -> Policy:
         """The part of the settings that verdicts depend on."""
-        numeric, quotes = self.numeric, self.quotes
+        numeric, quotes, estimating = self.numeric, self.quotes, self.hallucination.output_verification
         tolerance = None
         if isinstance(numeric.tolerance, Tolerance):
-            tolerance = (
-                *numeric.tolerance.model_dump(exclude={"date"}).items(),
-                ("date", numeric.tolerance.date),
-            )
+            shares = numeric.tolerance.model_dump(exclude={"date"})
+            tolerance = (*shares.items(), ("date", numeric.tolerance.date))
         return Policy(
             name=self.grounding.policy,
             verifiers=self.grounding.verifiers,
             max_claims=self.grounding.max_claims,
             verify_hedged=self.grounding.hedged == "verify",
             numeric=NumericPolicy(
-                currency=numeric.currency,
-                percentage=numeric.percentage,
-                ratio=numeric.ratio,
-                date=numeric.date,
-                documents=numeric.documents,
-                facts=numeric.facts,
-                auto_flag=numeric.auto_flag,
-                tolerance=tolerance,
-                confidence_penalty=numeric.confidence_penalty,
-                max_source_checks=numeric.max_source_checks,
-                timeout_s=numeric.timeout,
+                **numeric.model_dump(exclude={"tolerance", "timeout"}), tolerance=tolerance, timeout_s=numeric.timeout
             ),
             quotes=QuotePolicy(
                 enabled=quotes.enabled,
@@ -106,9 +94,9 @@ class Settings(Section):
             model=ModelPolicy(
                 backend=self.hallucination.operations.get("output_verification", ""),
                 identity=self.hallucination.identity,
-                asked_from=self.hallucination.output_verification.asked_from,
-                asked_below=self.hallucination.output_verification.asked_below,
-                flag_threshold_bits=self.hallucination.output_verification.flag_threshold_bits,
+                asked_from=estimating.asked_from,
+                asked_below=estimating.asked_below,
+                flag_threshold_bits=estimating.flag_threshold_bits,
             ),
             judge=self.judge.identity,
             has_confidence=self.confidence.enabled,

@@ -162,7 +162,13 @@ class Transact:
             for work in self._work.values():
                 DBOS.workflow(name=work.kind)(self._workflow(work))
             DBOS.launch()
-            self._register_queues()
+            for work in self._work.values():
+                DBOS.register_queue(
+                    work.kind,
+                    worker_concurrency=work.at_once,
+                    polling_interval_sec=self._store.poll,
+                    on_conflict="always_update",
+                )
         except BaseException:
             DBOS.destroy(destroy_registry=True)
             raise
@@ -180,17 +186,6 @@ class Transact:
     def is_gone(self) -> bool:
         """Return whether the open SQLite file was deleted or replaced, so that writes to it are lost."""
         return self._client is not None and self._file is not None and identity(self._file) != self._launched_on
-
-    def _register_queues(self) -> None:
-        from dbos import DBOS
-
-        for work in self._work.values():
-            DBOS.register_queue(
-                work.kind,
-                worker_concurrency=work.at_once,
-                polling_interval_sec=self._store.poll,
-                on_conflict="always_update",
-            )
 
     def enqueue(self, kind: str, id_: str, payload: bytes, tenant: str = "", after: float | None = None) -> None:
         """Store a job of a tenant, unless one exists under this kind and id. Raises when the database fails.
