@@ -204,7 +204,16 @@ class VerdictCache(Cache[Judgement]):
         further: SharedValues[Judgement] | None = None,
         max_size: int = 64 * 2**20,
     ) -> None:
-        super().__init__(max_entries, ttl, _is_final, _is_checked, clock, further, max_size, size_of)
+        super().__init__(
+            max_entries,
+            ttl,
+            keeps=lambda judgement: judgement.is_final,
+            shares=lambda judgement: judgement.verdict.label != "not_checked",
+            clock=clock,
+            further=further,
+            max_size=max_size,
+            measure=size_of,
+        )
 
 
 def size_of(judgement: Judgement) -> int:
@@ -215,11 +224,3 @@ def size_of(judgement: Judgement) -> int:
         size += _VERDICT + getsizeof(verdict.reason) + _NUMBER * len(verdict.numbers)
         size += sum(_CITATION + getsizeof(each.text) + getsizeof(each.source) for each in verdict.citations)
     return size
-
-
-def _is_final(judgement: Judgement) -> bool:
-    return judgement.is_final
-
-
-def _is_checked(judgement: Judgement) -> bool:
-    return judgement.verdict.label != "not_checked"

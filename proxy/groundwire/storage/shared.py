@@ -27,10 +27,10 @@ T = TypeVar("T")
 log = structlog.get_logger("groundwire.redis")
 
 _CONNECTIONS = 32
-_FIRST_PAUSE_S = 0.5
-_LONGEST_PAUSE_S = 30.0
-_MOST_WORK = 256  # background tasks that may wait; further ones are dropped
-_LAST_WORDS_S = 1.0  # for background tasks at shutdown
+_MIN_PAUSE_S = 0.5
+_MAX_PAUSE_S = 30.0
+_MAX_TASKS = 256  # background tasks that may wait; further ones are dropped
+_CLOSE_S = 1.0  # for background tasks at shutdown
 _FAILURES = (RedisError, OSError, TimeoutError)
 
 
@@ -53,8 +53,8 @@ class SharedRedis:
         self._client: Redis = Redis.from_pool(pool)
         self._timeout = timeout
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._mending: asyncio.Task[None] | None = None
-        self._unanswered = 0
+        self._reconnecting: asyncio.Task[None] | None = None
+        self._failed_calls = 0
 
     @property
     def client(self) -> Redis:
@@ -63,8 +63,8 @@ class SharedRedis:
 
     async def ask(self, work: Callable[[Redis], Awaitable[T]]) -> T:
         """Return the result of `work`. Raises StoreUnavailable when Redis is down or takes too long."""
-        if self._mending is not None:
-            self._unanswered += 1
+        if self._reconnecting is not None:
+            self._failed_calls += 1
             raise StoreUnavailable("Redis is down.")
         try:
             async with asyncio.timeout(self._timeout):
@@ -75,7 +75,7 @@ class SharedRedis:
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work`, which may raise StoreUnavailable, in the background; its success is not reported."""
-        if self._mending is not None or len(self._tasks) >= _MOST_WORK:
+        if self._reconnecting is not None or len(self._tasks) >= _MAX_TASKS:
             work.close()
             return
         task = asyncio.create_task(work)
@@ -88,37 +88,37 @@ class SharedRedis:
             log.error("redis.failed", error=type(error).__name__)
 
     def _failed(self, error: BaseException) -> None:
-        self._unanswered += 1
-        if self._mending is None:
+        self._failed_calls += 1
+        if self._reconnecting is None:
             log.warning("redis.down", error=type(error).__name__)
-            self._mending = asyncio.create_task(self._mend())
+            self._reconnecting = asyncio.create_task(self._reconnect())
 
-    async def _mend(self) -> None:
-        pause = _FIRST_PAUSE_S
+    async def _reconnect(self) -> None:
+        pause = _MIN_PAUSE_S
         while True:
             await asyncio.sleep(pause)
             try:
                 async with asyncio.timeout(self._timeout):
                     await self._client.ping()
             except _FAILURES:
-                pause = min(2 * pause, _LONGEST_PAUSE_S)
+                pause = min(2 * pause, _MAX_PAUSE_S)
             else:
                 break
-        log.info("redis.up", unanswered=self._unanswered)
-        self._mending, self._unanswered = None, 0
+        log.info("redis.up", unanswered=self._failed_calls)
+        self._reconnecting, self._failed_calls = None, 0
 
     def degraded(self) -> str | None:
         """Return a description of the failure, or None."""
-        if self._mending is None:
+        if self._reconnecting is None:
             return None
-        return f"unavailable; verdicts and limits are those of this process, {self._unanswered} questions unanswered"
+        return f"unavailable; verdicts and limits are those of this process, {self._failed_calls} questions unanswered"
 
     async def aclose(self) -> None:
         """Finish background tasks within a second, and close all connections."""
-        if self._mending is not None:
-            self._mending.cancel()
+        if self._reconnecting is not None:
+            self._reconnecting.cancel()
         if self._tasks:
-            await asyncio.wait(set(self._tasks), timeout=_LAST_WORDS_S)
+            await asyncio.wait(set(self._tasks), timeout=_CLOSE_S)
         for task in set(self._tasks):
             task.cancel()
         await self._client.aclose()

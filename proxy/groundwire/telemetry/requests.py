@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _METHODS = frozenset("GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY".split())
 _UNKNOWN = "_OTHER"  # the conventions' term; clients may send any method
-ABOUT: ContextVar[Mapping[str, str]] = ContextVar("groundwire_about", default=MappingProxyType({}))
+EXCHANGE_ATTRIBUTES: ContextVar[Mapping[str, str]] = ContextVar("groundwire_about", default=MappingProxyType({}))
 """Attributes of every span that belongs to the exchange of the current context: session and subject."""
 _CURRENT: ContextVar[RequestRecord | None] = ContextVar("groundwire_request", default=None)
 
@@ -272,7 +272,7 @@ class UpstreamCall:
             n.REQUEST_STREAM: self._streams,
             n.UPSTREAM: upstream,
             n.PURPOSE: purpose,
-            **ABOUT.get(),
+            **EXCHANGE_ATTRIBUTES.get(),
             **{name: value for name, value in given.items() if isinstance(value, (int, float, str))},
         }
         if self._recorder.capture_content and (messages := input_messages(body)) is not None:

@@ -25,7 +25,7 @@ from groundwire.errors import ConfigError
 from groundwire.report import Report
 from groundwire.telemetry import names as n
 from groundwire.telemetry.instruments import LOST_TELEMETRY
-from groundwire.telemetry.requests import ABOUT, Recorder, RequestRecord, UpstreamCall, short_hash
+from groundwire.telemetry.requests import EXCHANGE_ATTRIBUTES, Recorder, RequestRecord, UpstreamCall, short_hash
 from groundwire.telemetry.spans import CURRENT, NO_TRACER, Span, active
 from groundwire.wire import Headers
 
@@ -75,8 +75,8 @@ class Telemetry(Recorder):
         """Record the session, and a digest of the subject, on the current span and on later ones in its context."""
         if self.tracer.enabled:
             found = {n.CONVERSATION: session, n.SUBJECT: short_hash(subject) if subject else None}
-            ABOUT.set({name: value for name, value in found.items() if value})
-            CURRENT.get().set(ABOUT.get())
+            EXCHANGE_ATTRIBUTES.set({name: value for name, value in found.items() if value})
+            CURRENT.get().set(EXCHANGE_ATTRIBUTES.get())
 
     def upstream_call(
         self, operation: str, provider: str, upstream: str, body: Mapping[str, Any], purpose: n.Purpose = "answer"
@@ -87,7 +87,7 @@ class Telemetry(Recorder):
     @contextmanager
     def verification(self, report_id: str) -> Iterator[Span]:
         """Open the span of verifying one answer; spans created inside are its children."""
-        attributes = {n.GROUNDING_ID: report_id, **ABOUT.get()}
+        attributes = {n.GROUNDING_ID: report_id, **EXCHANGE_ATTRIBUTES.get()}
         with active(self.tracer.start(n.VERIFY_SPAN, "internal", attributes)) as span:
             yield span
 
@@ -137,15 +137,15 @@ class Telemetry(Recorder):
             CURRENT.get().link(origin)
 
     @contextmanager
-    def webhook(self, id_: str) -> Iterator[Posted]:
+    def webhook(self, id_: str) -> Iterator[WebhookDelivery]:
         """Record the delivery of one report, without its address."""
         attributes = {n.METHOD: "POST", n.GROUNDING_ID: id_}
         with active(self.tracer.start("POST webhook", "client", attributes)) as span:
-            yield Posted(span)
+            yield WebhookDelivery(span)
 
 
 @dataclass(frozen=True, slots=True)
-class Posted:
+class WebhookDelivery:
     """A report being delivered to the webhook."""
 
     span: Span
