@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -49,15 +49,9 @@ class ProcessResources:
         self.reports = Reports(settings.grounding.keep_reports)
         self.memory_facts = MemoryFacts()
         self._jobs: Jobs | None = None
-        self._start_judge = lru_cache(maxsize=1)(start_judge)
+        self.judge: Callable[[JudgeSettings], Judge] = lru_cache(maxsize=1)(start_judge)
+        """Return the judge with these settings; its model is loaded again only when they change."""
         self._users: set[int] = set()
-
-    def judge(self, settings: JudgeSettings) -> Judge:
-        """Return the judge with these settings; its model is loaded again only when they change.
-
-        Raises ConfigError when a file is missing.
-        """
-        return self._start_judge(settings)
 
     def jobs(self, store: JobStore, work: Sequence[Work]) -> Jobs:
         """Return the job runner, created on the first call."""
@@ -179,12 +173,12 @@ class Container:
             self.later.jobs.begin(self.later.work)
         await self.resources.acquire(self)
         if self.telemetry.metrics is not None:
-            self.telemetry.metrics.read(self.readings)
+            self.telemetry.metrics.readers.append(self.readings)
 
     def stop_reporting(self) -> None:
         """Leave the gauges to the next container."""
-        if self.telemetry.metrics is not None:
-            self.telemetry.metrics.forget(self.readings)
+        if self.telemetry.metrics is not None and self.readings in self.telemetry.metrics.readers:
+            self.telemetry.metrics.readers.remove(self.readings)
 
     async def close(self) -> None:
         """Release the process's resources, close connections and stop workers."""

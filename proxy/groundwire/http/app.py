@@ -85,15 +85,18 @@ def build_app(
     prefix, count = "/v1/grounding", f"{MESSAGES.path}/count_tokens"
 
     def at(
-        path: str, handle: Handler, method: str | None = None, below: str = "", error: ErrorShape = openai_error
+        path: str,
+        method: str | None,
+        handle: Handler,
+        *,
+        below: str = "",
+        error: ErrorShape = openai_error,
+        context: EndpointContext = context,
     ) -> Route:
         return Route(path, Endpoint(context, below + path, handle, error), methods=[method] if method else None)
 
-    def open_at(path: str, handle: Handler, method: str | None = None) -> Route:
-        return Route(path, Endpoint(unguarded, path, handle), methods=[method] if method else None)
-
-    def probe(path: str, handle: Handler) -> Route:
-        return Route(path, Endpoint(always, path, handle), methods=["GET"])
+    def degraded() -> tuple[tuple[str, str], ...]:
+        return (*container.degraded(), *(guard.degraded() if guard else ()))
 
     def completion(dialect: Dialect) -> Route:
         endpoint = Endpoint(context, dialect.path, lambda call, _: completions.complete(dialect, call), dialect.error)
@@ -102,29 +105,26 @@ def build_app(
     app = Starlette(
         routes=[
             *(completion(dialect) for dialect in DIALECTS if not dialect.native),
-            *(at(path, handle, method, error=ollama_error) for path, method, handle in ollama_paths(container)),
-            at("/v1/embeddings", lambda call, _: passage.by_model("embeddings", call), "POST"),
-            at(count, lambda call, _: passage.by_model("count_tokens", call), "POST", error=MESSAGES.error),
-            at("/v1/models", lambda call, _: passage.models(call), "GET"),
-            at("/v1/models/{model:path}", lambda call, params: passage.one_model(call, params["model"]), "GET"),
-            *(open_at(path, handle, method) for path, method, handle in _public_pages(settings, container, guard)),
-            *(open_at(path, handle, method) for path, method, handle in _stored(settings, container, environ, state)),
+            *(at(*route, error=ollama_error) for route in ollama_paths(container)),
+            at("/v1/embeddings", "POST", lambda call, _: passage.by_model("embeddings", call)),
+            at(count, "POST", lambda call, _: passage.by_model("count_tokens", call), error=MESSAGES.error),
+            at("/v1/models", "GET", lambda call, _: passage.models(call)),
+            at("/v1/models/{model:path}", "GET", lambda call, params: passage.one_model(call, params["model"])),
+            *(at(*route, context=unguarded) for route in _public_pages(settings, container, guard)),
+            *(at(*route, context=unguarded) for route in _stored(settings, container, environ, state)),
             Mount(
                 prefix,
                 routes=[
-                    *(
-                        at(path, handle, method, below=prefix)
-                        for path, method, handle in check_routes(container.checks)
-                    ),
-                    at("/{id}", fetch_report(container.find_report), "GET", below=prefix),
+                    *(at(*route, below=prefix) for route in check_routes(container.checks)),
+                    at("/{id}", "GET", fetch_report(container.find_report), below=prefix),
                 ],
             ),
-            at("/v1", lambda call, _: passage.to_default(call)),
-            at("/v1/{path:path}", lambda call, _: passage.to_default(call)),
-            probe("/healthz", alive),
-            probe("/readyz", ready(state, lambda: (*container.degraded(), *(guard.degraded() if guard else ())))),
-            *(probe("/metrics", handle) for handle in _metrics(settings, container, environ)),
-            open_at("/openapi.json", document(), "GET"),
+            at("/v1", None, lambda call, _: passage.to_default(call)),
+            at("/v1/{path:path}", None, lambda call, _: passage.to_default(call)),
+            at("/healthz", "GET", alive, context=always),
+            at("/readyz", "GET", ready(state, degraded), context=always),
+            *(at("/metrics", "GET", handle, context=always) for handle in _metrics(settings, container, environ)),
+            at("/openapi.json", "GET", document(), context=unguarded),
             *agent_routes,
         ],
         middleware=[Middleware(PathFilter, context=always)],

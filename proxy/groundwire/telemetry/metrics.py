@@ -94,16 +94,9 @@ class Metrics:
         self._hits = self._misses = 0
         self._calibration = Calibration()
         registry.gauge(i.BUILD).labels(version).set(1)
-        self.read(self._derived)
-
-    def read(self, reader: Callable[[], Iterable[Reading]]) -> None:
-        """Register `reader`, which returns counts that another component keeps; it is called from any thread."""
-        self.registry.readers.append(reader)
-
-    def forget(self, reader: Callable[[], Iterable[Reading]]) -> None:
-        """Unregister `reader`."""
-        if reader in self.registry.readers:
-            self.registry.readers.remove(reader)
+        self.readers = registry.readers
+        """Functions that return counts that other components keep; they are called from any thread."""
+        self.readers.append(self._derived)
 
     def evaluated(self, report: Report, span: Span = NO_SPAN) -> None:
         """Count one report, verified within this span."""

@@ -257,7 +257,9 @@ def _collector(
     collector = Collector(settings, ours, environ, metrics)
     failures = collector.health.failures
     if metrics is not None:
-        metrics.read(lambda: [(LOST_TELEMETRY, (signal,), count) for signal, count in tuple(failures.items())])
+        metrics.readers.append(
+            lambda: [(LOST_TELEMETRY, (signal,), count) for signal, count in tuple(failures.items())]
+        )
     return collector
 
 
