@@ -12,8 +12,8 @@ import json
 import statistics
 import time
 
-from groundwire.storage.jobs.jobs import Jobs
-from groundwire.storage.jobs.work import JobStore, Work
+from groundwire.storage.jobs import Jobs
+from groundwire.storage.transact import JobStore, Work
 
 
 def resident_mb() -> float:

@@ -25,7 +25,7 @@ from bench.suites.case import read
 from groundwire import Policy, Source
 from groundwire.claims.answer import find_claims
 from groundwire.config import JudgeSettings, Settings
-from groundwire.container.judging import open_judge
+from groundwire.container.models import open_judge
 from groundwire.evidence.index import Context
 from groundwire.judge import GRAVITY, Judge
 from groundwire.verifiers.entailment.evidence import plain_text

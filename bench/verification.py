@@ -49,8 +49,8 @@ from groundwire.judge import Judge
 from groundwire.pipeline import AnswerSnapshot, Ask, read, verify
 from groundwire.policy import Policy
 from groundwire.scoring.aggregate import Examined, summarise
-from groundwire.storage.reports import Reports
-from groundwire.storage.verdicts import VerdictCache
+from groundwire.storage.cache import VerdictCache
+from groundwire.storage.memory import Reports
 from groundwire.telemetry import Telemetry
 from groundwire.verifiers.schema import read_evidence, validate_schema
 

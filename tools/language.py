@@ -29,7 +29,6 @@ NAMES_NOT_YET_HELD = frozenset(
         "proxy/groundwire/backends",
         "proxy/groundwire/demo",
         "proxy/groundwire/features",
-        "proxy/groundwire/storage",
         "proxy/groundwire/verifiers",
     }
 )

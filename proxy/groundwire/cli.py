@@ -308,7 +308,7 @@ def create_key(
     """Create a key and print it, the only time that it is shown: the file holds its digest. It is valid at once."""
     from datetime import UTC, datetime
 
-    from groundwire.http.clients import create_key as create
+    from groundwire.http.keys import create_key as create
     from groundwire.storage.limits import Limits
 
     file = _key_file(file, config)
@@ -332,7 +332,7 @@ def list_keys(
     from rich.console import Console
     from rich.table import Table
 
-    from groundwire.http.clients import public_fields, read_clients
+    from groundwire.http.keys import public_fields, read_clients
 
     known = {client.name: public_fields(client) for client in read_clients(_key_file(file, config))}
     if as_json:
@@ -351,7 +351,7 @@ def revoke_key(
     config: ConfigFile = None,
 ) -> None:
     """Revoke a key. Running proxies notice within a second; requests in progress are still answered."""
-    from groundwire.http.clients import revoke_key as revoke
+    from groundwire.http.keys import revoke_key as revoke
 
     file = _key_file(file, config)
     revoke(file, name)

@@ -7,11 +7,11 @@ import json
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rich.console import Console
 
@@ -80,9 +80,11 @@ async def _checks(settings: Settings, container: Container) -> AsyncIterator[Fin
     if container.history is None:
         yield Finding("store", "ok", "in memory", "Set store.url to keep answers for review.")
     else:
-        yield await _store(container)
+        remedy = "Is store.url right, and may its user create tables?"
+        yield await _reach("store", container.history.check(), remedy)
     if container.shared is not None:
-        yield await _redis(container)
+        ping = container.shared.ask(lambda client: client.ping())
+        yield await _reach("redis", ping, "Is cache.redis_url right?")
     yield _port(settings)
 
 
@@ -126,25 +128,15 @@ def _judge(settings: Settings) -> Finding:
     return Finding("judge", "ok", f"{name}: loaded in {loaded:.1f} s, a test claim is {label}")
 
 
-async def _store(container: Container) -> Finding:
-    assert container.history is not None  # noqa: S101 - checked by the caller
+async def _reach(part: str, check: Awaitable[Any], remedy: str) -> Finding:
     try:
         async with asyncio.timeout(_TIMEOUT_S):
-            await container.history.check()
-    except (TimeoutError, GroundwireError) as error:
-        detail = str(error) or f"no answer within {_TIMEOUT_S:g} s"
-        return Finding("store", "error", detail, "Is store.url right, and may its user create tables?")
-    return Finding("store", "ok", "reachable")
-
-
-async def _redis(container: Container) -> Finding:
-    assert container.shared is not None  # noqa: S101 - checked by the caller
-    try:
-        async with asyncio.timeout(_TIMEOUT_S):
-            await container.shared.ask(lambda client: client.ping())
-    except Exception as error:  # noqa: BLE001 - whatever the client raises is the finding
-        return Finding("redis", "error", str(error) or type(error).__name__, "Is cache.redis_url right?")
-    return Finding("redis", "ok", "reachable")
+            await check
+    except TimeoutError:
+        return Finding(part, "error", f"no answer within {_TIMEOUT_S:g} s", remedy)
+    except Exception as error:  # noqa: BLE001 - any error is the finding
+        return Finding(part, "error", str(error) or type(error).__name__, remedy)
+    return Finding(part, "ok", "reachable")
 
 
 def _port(settings: Settings) -> Finding:

@@ -105,7 +105,7 @@ def _report(text: str, context: Context, fields: Sequence[str], settings: Settin
 def _judge(settings: Settings) -> AbstractContextManager[Judge]:
     if not settings.judge.is_language:
         return nullcontext(load_judge(settings.judge))
-    from groundwire.container.judging import (
+    from groundwire.container.models import (
         open_judge,  # with all that calls model servers, which takes a while to import
     )
 
@@ -194,12 +194,8 @@ def _summary(grounding: Mapping[str, Any]) -> Text:
     return Text.assemble(
         (verdict, f"bold {_VERDICTS[verdict]}"),
         f" · {score} · {checked} · flags: {flags}{timing}",
-        *_warnings(grounding),
+        *((f"\n! {warning}", "yellow") for warning in grounding["warnings"]),
     )
-
-
-def _warnings(grounding: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(f"\n! {warning}", "yellow") for warning in grounding["warnings"]]
 
 
 def _shortened(text: str) -> str:

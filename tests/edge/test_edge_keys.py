@@ -18,8 +18,8 @@ from proxies import Proxy
 from structlog.testing import LogCapture
 from upstream import Stall, Upstream, body_reply, chat_body, chat_events, stream_reply
 
-from groundwire.http.attempts import FREE_REQUESTS
-from groundwire.http.clients import create_key, revoke_key
+from groundwire.http.guard import FREE_REQUESTS
+from groundwire.http.keys import create_key, revoke_key
 from groundwire.storage.limits import Limits
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}

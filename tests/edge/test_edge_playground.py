@@ -13,7 +13,7 @@ import pytest
 from proxies import Proxy
 from upstream import Upstream, body_reply, chat_body, error_reply
 
-from groundwire.http.clients import create_key
+from groundwire.http.keys import create_key
 from groundwire.storage.limits import Limits
 
 SOURCES = "In 2023 revenue was $4.2 million.\n---\nProfit fell to $700K."

@@ -12,7 +12,7 @@ import httpx
 from proxies import Proxy
 from servers.redis_of_tests import Gate, RedisOfTests
 
-from groundwire.http.clients import create_key
+from groundwire.http.keys import create_key
 from groundwire.storage.limits import Limits
 
 PATIENCE_S = 60.0

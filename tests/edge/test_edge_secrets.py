@@ -44,7 +44,7 @@ from upstream import (
 
 from groundwire.cli import app
 from groundwire.errors import ConfigError
-from groundwire.http.clients import create_key
+from groundwire.http.keys import create_key
 from groundwire.storage.limits import Limits
 
 COMMAND = [sys.executable, "-c", "from groundwire.cli import main; main()"]

@@ -19,7 +19,7 @@ from servers.redis_of_tests import RedisOfTests
 from upstream import Upstream, body_reply, chat_body, error_reply
 from waiting import found_within
 
-from groundwire.http.clients import create_key
+from groundwire.http.keys import create_key
 from groundwire.storage.limits import Limits
 
 PATIENCE_S = 60.0

@@ -24,8 +24,8 @@ from groundwire.judge import VERIFIERS, Judge, Verifier
 from groundwire.pipeline import AnswerSnapshot, Ask
 from groundwire.policy import Policy
 from groundwire.report import Report
-from groundwire.storage.reports import Reports
-from groundwire.storage.verdicts import VerdictCache
+from groundwire.storage.cache import VerdictCache
+from groundwire.storage.memory import Reports
 from groundwire.telemetry import Telemetry
 from groundwire.wire import Call, Reply
 

@@ -20,9 +20,9 @@ from groundwire.gateway.claim_checker import ClaimChecker
 from groundwire.gateway.memory import Answered, Memory, Offered
 from groundwire.gateway.models import Backend, Caller, Estimators, estimate_cache
 from groundwire.gateway.workers import Workers
-from groundwire.http.errors import error_reply
+from groundwire.http.exchange import error_reply
 from groundwire.policy import Policy
-from groundwire.storage.facts import Fact, MemoryFacts
+from groundwire.storage.memory import Fact, MemoryFacts
 
 EVIDENCE = (Source("a", "source", "Costs were $3 million in 2023. Lee leads the team."),)
 STATED, INVENTED = "Costs were $3M in 2023.", "The secret recipe holds saffron."

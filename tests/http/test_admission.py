@@ -7,31 +7,29 @@ from typing import Any
 import pytest
 
 from groundwire.errors import Leaving, TooBusy
-from groundwire.http.admission import Admission, Slot, TrafficLimits
+from groundwire.http.admission import Admission
+from groundwire.limits import Capacity, Slot
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(work, 60))
 
 
-async def in_line(admission: Admission, size: int = 0) -> tuple[Slot, asyncio.Task[None]]:
-    place = Slot(admission)
-    task = asyncio.create_task(place.enter(size))
+async def in_line(admission: Admission, size: int = 0) -> asyncio.Task[Slot]:
+    task = asyncio.create_task(admission.acquire(size))
     await asyncio.sleep(0)
-    return place, task
+    return task
 
 
 def test_places_are_given_in_order() -> None:
     async def work() -> None:
-        admission = Admission(TrafficLimits(slots=1, queue=10, queue_timeout=20))
-        first, _ = await in_line(admission)
-        waiting = [await in_line(admission) for _ in range(3)]
+        admission = Admission(Capacity(slots=1, queue=10, queue_timeout=20, oversized=True))
+        tasks = [await in_line(admission) for _ in range(4)]
         assert admission.is_full
-        for place, task in ((first, None), *waiting):
-            if task is not None:
-                await task
+        for task in tasks:
+            place = await task
             assert admission.active == 1
-            place.leave()
+            place.release()
         assert (admission.active, admission.is_full) == (0, False)
         await admission.wait_until_idle()
 
@@ -40,15 +38,15 @@ def test_places_are_given_in_order() -> None:
 
 def test_a_long_line_is_closed_and_a_wait_ends() -> None:
     async def work() -> None:
-        admission = Admission(TrafficLimits(slots=1, queue=1, queue_timeout=0.05))
-        first, _ = await in_line(admission)
-        _, waiting = await in_line(admission)
+        admission = Admission(Capacity(slots=1, queue=1, queue_timeout=0.05))
+        first = await admission.acquire()
+        waiting = await in_line(admission)
         with pytest.raises(TooBusy):
             await admission.acquire(0)
         with pytest.raises(TooBusy):
             await waiting
         assert not admission.is_full
-        first.leave()
+        first.release()
         await admission.acquire(0)
 
     run(work())
@@ -56,12 +54,12 @@ def test_a_long_line_is_closed_and_a_wait_ends() -> None:
 
 def test_who_stops_waiting_leaves_its_place_to_others() -> None:
     async def work() -> None:
-        admission = Admission(TrafficLimits(slots=1, queue=10, queue_timeout=20))
-        first, _ = await in_line(admission)
-        _, gone = await in_line(admission)
-        _, next_one = await in_line(admission)
+        admission = Admission(Capacity(slots=1, queue=10, queue_timeout=20, oversized=True))
+        first = await admission.acquire()
+        gone = await in_line(admission)
+        next_one = await in_line(admission)
         gone.cancel()
-        first.leave()
+        first.release()
         await next_one
         assert admission.active == 1
 
@@ -70,11 +68,11 @@ def test_who_stops_waiting_leaves_its_place_to_others() -> None:
 
 def test_who_stops_waiting_in_the_moment_of_its_turn_gives_the_place_on() -> None:
     async def work() -> None:
-        admission = Admission(TrafficLimits(slots=1, queue=10, queue_timeout=20))
-        first, _ = await in_line(admission)
-        _, gone = await in_line(admission)
-        _, next_one = await in_line(admission)
-        first.leave()
+        admission = Admission(Capacity(slots=1, queue=10, queue_timeout=20, oversized=True))
+        first = await admission.acquire()
+        gone = await in_line(admission)
+        next_one = await in_line(admission)
+        first.release()
         gone.cancel()
         await next_one
         assert admission.active == 1
@@ -84,14 +82,14 @@ def test_who_stops_waiting_in_the_moment_of_its_turn_gives_the_place_on() -> Non
 
 def test_bodies_have_room_together_and_a_large_one_goes_in_alone() -> None:
     async def work() -> None:
-        admission = Admission(TrafficLimits(slots=10, size=100, queue=10, queue_timeout=20))
-        small, _ = await in_line(admission, 60)
-        large, waiting = await in_line(admission, 500)
+        admission = Admission(Capacity(slots=10, size=100, queue=10, queue_timeout=20, oversized=True))
+        small = await admission.acquire(60)
+        waiting = await in_line(admission, 500)
         small.shrink(10)
         assert not waiting.done()
-        small.leave()
-        await waiting
-        _, behind = await in_line(admission, 1)
+        small.release()
+        large = await waiting
+        behind = await in_line(admission, 1)
         assert not behind.done()
         large.shrink(50)
         await behind
@@ -102,10 +100,10 @@ def test_bodies_have_room_together_and_a_large_one_goes_in_alone() -> None:
 
 def test_one_that_gives_up_does_not_hold_up_those_behind_it() -> None:
     async def work() -> None:
-        admission = Admission(TrafficLimits(slots=10, size=100, queue=10, queue_timeout=20))
+        admission = Admission(Capacity(slots=10, size=100, queue=10, queue_timeout=20, oversized=True))
         await admission.acquire(60)
-        _, large = await in_line(admission, 90)
-        _, small = await in_line(admission, 10)
+        large = await in_line(admission, 90)
+        small = await in_line(admission, 10)
         large.cancel()
         await small
         assert admission.active == 2
@@ -115,16 +113,16 @@ def test_one_that_gives_up_does_not_hold_up_those_behind_it() -> None:
 
 def test_at_the_end_nobody_comes_in() -> None:
     async def work() -> None:
-        admission = Admission(TrafficLimits(slots=1, queue=10, queue_timeout=20))
-        first, _ = await in_line(admission)
-        _, waiting = await in_line(admission)
+        admission = Admission(Capacity(slots=1, queue=10, queue_timeout=20, oversized=True))
+        first = await admission.acquire()
+        waiting = await in_line(admission)
         admission.close()
         with pytest.raises(Leaving):
             await waiting
         with pytest.raises(Leaving):
             await admission.acquire(0)
         assert admission.active == 1
-        first.leave()
+        first.release()
         await admission.wait_until_idle()
 
     run(work())
@@ -132,11 +130,11 @@ def test_at_the_end_nobody_comes_in() -> None:
 
 def test_more_room_is_taken_once_somebody_leaves() -> None:
     async def work() -> None:
-        admission = Admission(TrafficLimits(slots=1, queue=10, queue_timeout=20))
-        first, _ = await in_line(admission)
-        waiting = [(await in_line(admission))[1] for _ in range(2)]
-        admission.limits = TrafficLimits(slots=2, queue=10, queue_timeout=20)
-        first.leave()
+        admission = Admission(Capacity(slots=1, queue=10, queue_timeout=20, oversized=True))
+        first = await admission.acquire()
+        waiting = [await in_line(admission) for _ in range(2)]
+        admission.limits = Capacity(slots=2, queue=10, queue_timeout=20, oversized=True)
+        first.release()
         await asyncio.gather(*waiting)
         assert admission.active == 2
 

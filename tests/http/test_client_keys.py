@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from groundwire.cli import app
 from groundwire.errors import ConfigError, GroundwireError
-from groundwire.http.clients import Clients, create_key, read_clients, revoke_key
+from groundwire.http.keys import Clients, create_key, read_clients, revoke_key
 from groundwire.storage.limits import Limits
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)

@@ -13,9 +13,9 @@ from servers.review_site import fields, post
 
 from groundwire.config import Settings
 from groundwire.errors import TooManyRequests
-from groundwire.http.addresses import forwarded_address
 from groundwire.http.app import build_app
-from groundwire.http.attempts import FREE_ATTEMPTS, MAX_WAIT_S, FailedAttempts
+from groundwire.http.exchange import forwarded_address
+from groundwire.http.guard import FREE_ATTEMPTS, MAX_WAIT_S, FailedAttempts
 
 KEY = "the-key-of-a-reviewer"
 ENVIRON = {"GROUNDWIRE_ADMIN_KEY": KEY}

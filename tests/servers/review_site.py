@@ -24,7 +24,7 @@ from groundwire.dialects.report import render
 from groundwire.domain import Choice, Exchange, Source
 from groundwire.evidence.index import Context
 from groundwire.evidence.messages import gather
-from groundwire.http.admin_routes import admin_routes
+from groundwire.http.app import admin_routes
 from groundwire.http.endpoints import Endpoint, EndpointContext
 from groundwire.http.pages.playground import Playground, Services
 from groundwire.pipeline import verify
@@ -33,7 +33,7 @@ from groundwire.storage.history.exchange import Content, Entry
 from groundwire.storage.history.history import History
 from groundwire.storage.history.retention import Keep
 from groundwire.storage.history.writer import WriterSettings
-from groundwire.storage.reports import Reports
+from groundwire.storage.memory import Reports
 from groundwire.telemetry import build_telemetry
 
 KEYS = {"ann": "the-key-of-ann-1234", "ben": "the-key-of-ben-5678"}

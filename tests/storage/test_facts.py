@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from groundwire.storage.facts import Fact, MemoryFacts
+from groundwire.storage.memory import Fact, MemoryFacts
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from servers.databases import SERVER, Database, postgresql, sqlite
 from structlog.testing import capture_logs
 
 from groundwire.errors import JobsUnavailable, TryLater
-from groundwire.storage.jobs.jobs import Jobs
-from groundwire.storage.jobs.work import JobStore, Outcome, Work
+from groundwire.storage.jobs import Jobs
+from groundwire.storage.transact import JobStore, Outcome, Work
 
 SECRET = "the patient is Mrs. Miller"
 WITHIN_S = 60.0
@@ -277,7 +277,7 @@ def test_a_database_that_goes_away_loses_what_comes_meanwhile_and_nothing_else()
             await jobs.defer("test", "before", b'"before"')
             await asyncio.sleep(0.4)
             wire.cut()
-            for number in range(200):  # one wait of at most `patience`, a second, and then none
+            for number in range(200):  # one wait of at most `timeout`, a second, and then none
                 with pytest.raises(JobsUnavailable):
                     await jobs.defer("test", str(number), b"{}")
             assert jobs.is_down

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.storage.reports import Reports
+from groundwire.storage.memory import Reports
 
 
 def test_a_report_is_found_under_its_id() -> None:

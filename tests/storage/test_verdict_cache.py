@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from groundwire.domain import Citation, Claim, Judgement, Label, Verdict
 from groundwire.report import CacheUse
-from groundwire.storage.verdicts import VerdictCache, size_of
+from groundwire.storage.cache import VerdictCache, size_of
 
 
 class Clock:

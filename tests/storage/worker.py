@@ -16,8 +16,8 @@ from pathlib import Path
 
 import structlog
 
-from groundwire.storage.jobs.jobs import Jobs
-from groundwire.storage.jobs.work import JobStore, Work
+from groundwire.storage.jobs import Jobs
+from groundwire.storage.transact import JobStore, Work
 
 TAKES_S = {"slow": 0.5, "long": 1.0}
 TIMEOUT_S = 4.0  # of one attempt; who has a job in hand for one and a half times that is taken for dead
@@ -43,7 +43,7 @@ def work(log: Path) -> Work:
 
 async def main(url: str, schema: str, log: Path) -> None:
     """Does what it is told until there is nothing more."""
-    jobs = Jobs(JobStore(url, schema, poll=0.05, sweep=0.2, patience=10, drain=5), [work(log)])
+    jobs = Jobs(JobStore(url, schema, poll=0.05, sweep=0.2, timeout=10, drain=5), [work(log)])
     await jobs.start()
     for _ in range(200):  # a machine under load may be slow
         await asyncio.sleep(0.1 if jobs.is_down else 0)

@@ -15,7 +15,7 @@ from groundwire.container import build_container
 from groundwire.http.app import build_app
 from groundwire.judge import Judge
 from groundwire.telemetry import Telemetry
-from groundwire.telemetry.tracing import OpenTelemetryTracer
+from groundwire.telemetry.otlp import OpenTelemetryTracer
 
 SETTINGS = Settings.model_validate(
     {

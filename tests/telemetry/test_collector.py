@@ -194,7 +194,7 @@ def test_a_job_is_a_trace_of_its_own_linked_to_that_of_the_request(receiver: Rec
     telemetry = build_telemetry(TelemetrySettings.model_validate(sent_to(receiver)), {})
 
     async def work(_: str, payload: bytes) -> bytes:
-        telemetry.goes_back_to(payload.decode())
+        telemetry.link_origin(payload.decode())
         with telemetry.webhook("gw-1") as posted:
             posted.answered(503)
             return str(dict(posted.headers)).encode()

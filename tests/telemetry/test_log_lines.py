@@ -16,8 +16,8 @@ from talks import Model, exchanged
 
 from groundwire.config import Telemetry
 from groundwire.telemetry import configure_logs, short_hash
+from groundwire.telemetry.otlp import OpenTelemetryTracer
 from groundwire.telemetry.spans import active
-from groundwire.telemetry.tracing import OpenTelemetryTracer
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ def test_a_collector_in_the_environment_is_a_warning_that_names_the_extra() -> N
 
 
 @pytest.mark.parametrize(
-    "module", ["groundwire", "groundwire.telemetry", "groundwire.telemetry.metrics", "groundwire.cli"]
+    "module", ["groundwire", "groundwire.telemetry", "groundwire.telemetry.requests", "groundwire.cli"]
 )
 def test_it_can_be_imported(module: str) -> None:
     done = in_base_install(f"import {module}")

@@ -27,8 +27,8 @@ from groundwire.gateway.workers import Workers
 from groundwire.http.app import build_app
 from groundwire.telemetry import Telemetry, build_telemetry, short_hash
 from groundwire.telemetry.metrics import Metrics
+from groundwire.telemetry.otlp import LogExport, OpenTelemetryTracer
 from groundwire.telemetry.spans import CURRENT, active
-from groundwire.telemetry.tracing import LogExport, OpenTelemetryTracer
 
 
 class Recorder:

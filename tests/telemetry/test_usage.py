@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from groundwire.telemetry.genai import Usage
+from groundwire.telemetry.requests import Usage
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from groundwire.backends.loading import load_judge
 from groundwire.bulk.rows import Columns, id_of, request_of
 from groundwire.config import Settings
-from groundwire.container.judging import open_judge
+from groundwire.container.models import open_judge
 from groundwire.dialects.checks import read_answer_check
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.report import render

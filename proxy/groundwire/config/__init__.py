@@ -3,13 +3,10 @@
 Every key can be set by a variable, such as `GROUNDWIRE_SERVER__PORT`, which overrides the file.
 """
 
-from groundwire.config.grounding import SHIPPED, JudgeSettings, Tolerance
-from groundwire.config.hallucination import Backend
+from groundwire.config.grounding import SHIPPED, Backend, JudgeSettings, Tolerance
 from groundwire.config.reading import load_settings
-from groundwire.config.server import Admin, Mcp, Server
+from groundwire.config.server import Admin, Mcp, Server, Telemetry, Upstream
 from groundwire.config.settings import Settings
-from groundwire.config.telemetry import Telemetry
-from groundwire.config.upstreams import Upstream
 from groundwire.config.values import seconds, without_passwords
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Settings of verification: the checks, their strictness, and the thresholds of warnings."""
+"""Settings of verification: the checks and their strictness, the judge, and the model-backed estimators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from groundwire.config.values import Days, Duration, Secretive, Section, Share, Size, require_scheme
+from groundwire.config.values import Days, Duration, Secretive, Section, Share, Size, require_scheme, without_passwords
+from groundwire.domain import Operation
 
 SHIPPED = "shipped"
 """The name of the bundled entailment model."""
@@ -180,3 +181,92 @@ class Sampling(Section):
     samples: int = Field(default=3, ge=3, le=5)
     temperatures: tuple[Annotated[float, Field(ge=0, le=2)], ...] = Field(default=(0.0, 0.1, 0.2), min_length=1)
     timeout: Duration = Field(default=60.0, gt=0)
+
+
+BackendName = Literal["self", "haiku", "external", "local"]
+
+
+class Backend(Section):
+    """The model that estimates probabilities of claims.
+
+    With the type `configurable`, each operation may name a backend and otherwise uses `default`.
+    """
+
+    type: Literal["self", "haiku", "external", "local", "configurable"] = "configurable"
+    default: BackendName = "local"
+    haiku_model: str = "claude-haiku-4-5"
+    external_url: Secretive | None = None
+    external_key_env: str | None = None
+
+
+class ModelOperation(Section):
+    """An operation that may call a model; `backend` may be set only if the type of backend is `configurable`."""
+
+    enabled: bool = False
+    backend: BackendName | None = None
+
+
+class MemoryGate(ModelOperation):
+    """The check of facts before they are stored; for its options see `groundwire.features.memory.GatePolicy`."""
+
+    min_confidence: Share = 0.5
+    reject_unsupported: bool = True
+
+
+class OutputVerification(ModelOperation):
+    """Model estimates for undecided claims, with a probability of support from `asked_from` to below `asked_below`.
+
+    A claim that lacks more than `flag_threshold_bits` is flagged.
+    """
+
+    flag_threshold_bits: float = Field(default=0.0, ge=0)
+    asked_from: Share = 0.2
+    asked_below: Share = 0.8
+
+
+class TraceAuditing(ModelOperation):
+    """The audit of reasoning step by step, and of the derivation of the answer from it (`check_post_hoc`)."""
+
+    check_post_hoc: bool = True
+
+
+class Hallucination(Section):
+    """The model-backed estimators: off until enabled here and for each operation."""
+
+    enabled: bool = False
+    backend: Backend = Backend()
+    memory_gate: MemoryGate = MemoryGate()
+    output_verification: OutputVerification = OutputVerification()
+    trace_auditing: TraceAuditing = TraceAuditing()
+    batch_size: int = Field(default=8, ge=1, le=64)
+    timeout: Duration = Field(default=2.0, gt=0)
+    cache_ttl: Duration = 3600.0
+
+    @property
+    def operations(self) -> dict[Operation, BackendName]:
+        """The backend of each enabled operation, by name."""
+        parts: dict[Operation, ModelOperation] = {
+            "memory_gate": self.memory_gate,
+            "output_verification": self.output_verification,
+            "trace_auditing": self.trace_auditing,
+        }
+        return {name: self._backend(each.backend) for name, each in parts.items() if self.enabled and each.enabled}
+
+    @property
+    def identity(self) -> str:
+        """The model or URL of the backend for output verification; "" if the settings contain neither."""
+        names = {"haiku": self.backend.haiku_model, "external": without_passwords(self.backend.external_url or "")}
+        return names.get(self.operations.get("output_verification", ""), "")
+
+    def _backend(self, named: BackendName | None) -> BackendName:
+        return (named or self.backend.default) if self.backend.type == "configurable" else self.backend.type
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Hallucination:
+        parts = (self.memory_gate, self.output_verification, self.trace_auditing)
+        if self.backend.type != "configurable" and any(each.backend for each in parts):
+            raise ValueError("an operation can name a backend of its own only where backend.type is configurable")
+        if "external" in self.operations.values() and self.backend.external_url is None:
+            raise ValueError("backend.external_url must be given where a backend is external")
+        require_scheme("backend.external_url", self.backend.external_url, "http://", "https://")
+        return self

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from groundwire.config.grounding import Tolerance
+from groundwire.config.server import DEFAULT_UPSTREAMS, Upstream
 from groundwire.config.settings import Settings
-from groundwire.config.upstreams import DEFAULT_UPSTREAMS, Upstream
-from groundwire.config.variables import PREFIX, KeyPath, described, key_path, stray, unknown
 from groundwire.errors import ConfigError
 
-Path_ = KeyPath
+PREFIX = "GROUNDWIRE_"
+
+KeyPath = tuple[str | int, ...]
 
 
 def load_settings(
@@ -50,7 +51,7 @@ def load_settings(
     return settings
 
 
-def _overlaid(values: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[Path_, str]]:
+def _overlaid(values: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[KeyPath, str]]:
     """Return the values overridden by variables, and the variable that provides the value at each path."""
     whole = dict(values)
     variables = _overlay(whole, environ)
@@ -78,7 +79,7 @@ class _Loader(yaml.SafeLoader):
     }
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[Path_, int]]:
+def _read(path: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
     try:
         node = yaml.compose(path.read_text(encoding="utf-8"), _Loader)
         if node is None:
@@ -98,7 +99,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[Path_, int]]:
     return values, lines
 
 
-def _lines(node: yaml.Node, path: Path_) -> Iterator[tuple[Path_, int]]:
+def _lines(node: yaml.Node, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             yield (*path, key.value), key.start_mark.line + 1
@@ -119,9 +120,9 @@ def _duplicates(node: yaml.Node) -> Iterator[tuple[str, int]]:
             yield from _duplicates(value)
 
 
-def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[Path_, str]:
+def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[KeyPath, str]:
     """Set the values of variables in `values`; return the variable that provides the value at each path."""
-    variables: dict[Path_, str] = {}
+    variables: dict[KeyPath, str] = {}
     for name, text in sorted(environ.items()):
         if not name.startswith(PREFIX) or "__" not in name:
             continue
@@ -132,12 +133,12 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[Path_, 
             inner = at.get(path[-1])
             at[path[-1]] = at = dict(inner) if isinstance(inner, dict) else {}
         path.append(_key(at, last))
-        at[path[-1]] = _said(text)
+        at[path[-1]] = _parse_value(text)
         variables[tuple(path)] = name
     return variables
 
 
-def _said(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     """Parse the value of a variable: a list or mapping in YAML's flow style, null, or else plain text."""
     if not text.startswith(("[", "{")):
         return None if text in ("", "null", "~") else text
@@ -154,10 +155,10 @@ def _key(values: Mapping[str, Any], variable: str) -> str:
 
 
 def _problem(
-    details: Mapping[str, Any], path: Path | None, lines: Mapping[Path_, int], variables: Mapping[Path_, str]
+    details: Mapping[str, Any], path: Path | None, lines: Mapping[KeyPath, int], variables: Mapping[KeyPath, str]
 ) -> str:
     loc = key_path(details["loc"])
-    place = _place(_within(loc, str(details["msg"]), {**lines, **variables}), path, lines, variables)
+    place = _place(_key_in_section(loc, str(details["msg"]), {**lines, **variables}), path, lines, variables)
     if details["type"] == "extra_forbidden":
         near = difflib.get_close_matches(str(loc[-1]), _siblings(loc), n=1)
         what = "unknown key" + (f" (did you mean '{near[0]}'?)" if near else "")
@@ -168,23 +169,23 @@ def _problem(
     return f"{place}{'.'.join(map(str, loc))}: {what}" if loc else f"{place}{what}"
 
 
-def _within(loc: Path_, said: str, given: Collection[Path_]) -> Path_:
+def _key_in_section(loc: KeyPath, message: str, given: Collection[KeyPath]) -> KeyPath:
     """Return the key that a complaint about a whole section starts with, if it is given; else the section."""
-    first, *_ = said.removeprefix("Value error, ").split(" ", 1)
+    first, *_ = message.removeprefix("Value error, ").split(" ", 1)
     inner = (*loc, *first.removesuffix(":").split("."))
     return inner if inner in given else loc
 
 
-def _place(loc: Path_, path: Path | None, lines: Mapping[Path_, int], variables: Mapping[Path_, str]) -> str:
+def _place(loc: KeyPath, path: Path | None, lines: Mapping[KeyPath, int], variables: Mapping[KeyPath, str]) -> str:
     """Locate a wrong value: the variable that sets it, its line, a variable within it, or the enclosing line."""
     giving = (f"{name}: " for place, name in variables.items() if loc[: len(place)] == place)
-    within = (f"{name}: " for place, name in variables.items() if place[: len(loc)] == loc)
+    below = (f"{name}: " for place, name in variables.items() if place[: len(loc)] == loc)
     around = [f"{path}:{lines[loc[:n]]}: " for n in range(len(loc), 0, -1) if loc[:n] in lines]
     exact = around[:1] if loc in lines else []
-    return next(chain(giving, exact, within, around), f"{path}: " if path else "")
+    return next(chain(giving, exact, below, around), f"{path}: " if path else "")
 
 
-def _siblings(loc: Path_) -> list[str]:
+def _siblings(loc: KeyPath) -> list[str]:
     """Return the valid keys at the position of an unknown one."""
     model: Any = Settings
     for step in loc[:-1]:
@@ -198,3 +199,66 @@ def _siblings(loc: Path_) -> list[str]:
         elif model is dict:
             model = Upstream
     return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
+
+
+def unknown(
+    errors: Sequence[Mapping[str, Any]], variables: Mapping[KeyPath, str], file: Collection[KeyPath]
+) -> list[str]:
+    """Return the variables that caused unknown-key errors of a validation, except for keys in the file."""
+    wrong = [key_path(each["loc"]) for each in errors if each["type"] == "extra_forbidden"]
+    wrong = [key for key in wrong if key not in file] + [key_path(each["loc"]) for each in errors if _is_too_deep(each)]
+    return [name for path, name in variables.items() if any(path[: len(key)] == key for key in wrong)]
+
+
+def _is_too_deep(error: Mapping[str, Any]) -> bool:
+    """Return whether keys were given below a plain value, as in GROUNDWIRE_SERVER__PORT__X."""
+    return isinstance(error["input"], dict) and str(error["type"]).endswith("_type")
+
+
+def key_path(loc: Sequence[str | int]) -> KeyPath:
+    """Return the keys that lead to a wrong value, without the steps that pydantic adds for members of a union."""
+    return tuple(step for step in loc if step not in ("Tolerance", "literal['written']"))
+
+
+def stray(environ: Collection[str], settings: Settings) -> list[str]:
+    """Return the variables with the prefix that name neither a setting nor a secret that the settings refer to."""
+    known = set(_secrets(settings.model_dump()))
+    return sorted(name for name in environ if name.startswith(PREFIX) and "__" not in name and name not in known)
+
+
+def described(variable: str, settings: Settings) -> str:
+    """Return the warning about an unknown variable, with the closest known name."""
+    known = [*_names(Settings, PREFIX), *_secrets(settings.model_dump())]
+    known += [name for each in settings.upstreams for name in _names(Upstream, f"{PREFIX}UPSTREAMS__{_upper(each)}__")]
+    plain = {name.removeprefix(PREFIX): name for name in known}
+    near = difflib.get_close_matches(variable.removeprefix(PREFIX), plain, n=1)
+    return f"{variable}: no setting has this name" + (f" (did you mean {plain[near[0]]}?)" if near else "")
+
+
+def _names(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    """Yield the variables of a section's keys and of its nested sections."""
+    for key, field in model.model_fields.items():
+        name = prefix + _upper(key)
+        inner = [each for each in (field.annotation, *get_args(field.annotation)) if _is_section(each)]
+        if inner:
+            for each in inner:
+                yield from _names(each, f"{name}__")
+        else:
+            yield name
+
+
+def _is_section(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _secrets(values: Any, key: str = "") -> Iterator[str]:
+    """Yield the names of variables in the settings: the values of all keys that end in `_env`."""
+    if isinstance(values, dict):
+        for inner, value in values.items():
+            yield from _secrets(value, key if key.endswith("_env") else inner)
+    elif isinstance(values, str) and key.endswith("_env"):
+        yield values
+
+
+def _upper(key: str) -> str:
+    return key.upper().replace("-", "_")

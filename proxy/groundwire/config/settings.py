@@ -11,6 +11,7 @@ from groundwire.config.grounding import (
     ConsistencySettings,
     Correction,
     Grounding,
+    Hallucination,
     JudgeSettings,
     Numeric,
     Quotes,
@@ -18,11 +19,8 @@ from groundwire.config.grounding import (
     Thresholds,
     Tolerance,
 )
-from groundwire.config.hallucination import Hallucination
-from groundwire.config.server import Admin, Mcp, Server, Stream
+from groundwire.config.server import DEFAULT_UPSTREAMS, Admin, Mcp, Server, Stream, Telemetry, Upstream
 from groundwire.config.stores import Cache, Facts, Jobs, Store, Webhook
-from groundwire.config.telemetry import Telemetry
-from groundwire.config.upstreams import DEFAULT_UPSTREAMS, Upstream
 from groundwire.config.values import Section
 from groundwire.policy import ModelPolicy, NumericPolicy, Policy, QuotePolicy
 from groundwire.policy import Thresholds as ThresholdPolicy
@@ -66,32 +64,26 @@ class Settings(Section):
         return self
 
     @property
+    def named_models(self) -> list[str]:
+        """The models that the settings name without a wildcard."""
+        named = (name for each in self.upstreams.values() for name in (*each.aliases, *each.models))
+        return [name for name in named if "*" not in name]
+
+    @property
     def policy(self) -> Policy:
         """The part of the settings that verdicts depend on."""
-        numeric, quotes = self.numeric, self.quotes
+        numeric, quotes, estimating = self.numeric, self.quotes, self.hallucination.output_verification
         tolerance = None
         if isinstance(numeric.tolerance, Tolerance):
-            tolerance = (
-                *numeric.tolerance.model_dump(exclude={"date"}).items(),
-                ("date", numeric.tolerance.date),
-            )
+            shares = numeric.tolerance.model_dump(exclude={"date"})
+            tolerance = (*shares.items(), ("date", numeric.tolerance.date))
         return Policy(
             name=self.grounding.policy,
             verifiers=self.grounding.verifiers,
             max_claims=self.grounding.max_claims,
             verify_hedged=self.grounding.hedged == "verify",
             numeric=NumericPolicy(
-                currency=numeric.currency,
-                percentage=numeric.percentage,
-                ratio=numeric.ratio,
-                date=numeric.date,
-                documents=numeric.documents,
-                facts=numeric.facts,
-                auto_flag=numeric.auto_flag,
-                tolerance=tolerance,
-                confidence_penalty=numeric.confidence_penalty,
-                max_source_checks=numeric.max_source_checks,
-                timeout_s=numeric.timeout,
+                **numeric.model_dump(exclude={"tolerance", "timeout"}), tolerance=tolerance, timeout_s=numeric.timeout
             ),
             quotes=QuotePolicy(
                 enabled=quotes.enabled,
@@ -102,9 +94,9 @@ class Settings(Section):
             model=ModelPolicy(
                 backend=self.hallucination.operations.get("output_verification", ""),
                 identity=self.hallucination.identity,
-                asked_from=self.hallucination.output_verification.asked_from,
-                asked_below=self.hallucination.output_verification.asked_below,
-                flag_threshold_bits=self.hallucination.output_verification.flag_threshold_bits,
+                asked_from=estimating.asked_from,
+                asked_below=estimating.asked_below,
+                flag_threshold_bits=estimating.flag_threshold_bits,
             ),
             judge=self.judge.identity,
             has_confidence=self.confidence.enabled,

@@ -94,7 +94,7 @@ class Facts(Section):
     templates: dict[str, str] = {}
 
     @model_validator(mode="after")
-    def _askable(self) -> Facts:
+    def _valid_templates(self) -> Facts:
         require_scheme("url", self.url, "sqlite:///", "postgresql://")
         if bool(self.url) != bool(self.templates):
             raise ValueError("url and templates need each other")

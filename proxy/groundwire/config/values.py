@@ -66,8 +66,8 @@ def _url(url: str) -> str:
     try:
         urlsplit(url).port  # noqa: B018 - it is read when it is asked for
     except ValueError as error:
-        told = "is no URL; in a password : / @ are written %3A %2F %40"
-        raise ValueError(told) from error
+        message = "is no URL; in a password : / @ are written %3A %2F %40"
+        raise ValueError(message) from error
     return url
 
 

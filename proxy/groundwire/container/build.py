@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import httpx
 
 from groundwire.backends.loading import judge_identity
 from groundwire.config import Settings
-from groundwire.container.container import Container
-from groundwire.container.context import BuildContext
-from groundwire.container.deferred import build_deferred
-from groundwire.container.extras import check_extras
-from groundwire.container.judging import build_language_judges
-from groundwire.container.models import build_auditor, build_estimators, build_memory
-from groundwire.container.resources import ProcessResources
+from groundwire.container.container import Container, ProcessResources
+from groundwire.container.models import build_auditor, build_estimators, build_language_judges, build_memory
 from groundwire.container.stores import (
     build_estimate_cache,
     build_facts,
@@ -24,23 +20,28 @@ from groundwire.container.stores import (
     build_verdict_cache,
     connect_redis,
 )
-from groundwire.container.upstreams import build_router
+from groundwire.container.upstreams import BuildContext, build_router, check_extras
+from groundwire.errors import ConfigError
 from groundwire.gateway.byte_budget import ByteBudget
 from groundwire.gateway.checks import Checks
 from groundwire.gateway.claim_checker import ClaimChecker
 from groundwire.gateway.completion import Completions, CompletionSettings
+from groundwire.gateway.deferred import CHECK, EXAMINATION, WEBHOOK, DeferredQueue, traced
 from groundwire.gateway.external_context import EarlierAnswers, ExternalContextLoader
 from groundwire.gateway.models import ModelStage
 from groundwire.gateway.passthrough import PassThrough
 from groundwire.gateway.repeat import CorrectionSettings, Corrector, Sampler, SamplingSettings
 from groundwire.gateway.reports import Recorder
 from groundwire.gateway.service import GroundingService
+from groundwire.gateway.session import verify_deferred
 from groundwire.gateway.stream import StreamSettings
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
+from groundwire.storage.transact import JobStore, Work
 from groundwire.telemetry import Telemetry
 from groundwire.upstream.aiohttp_client import AiohttpClient
 from groundwire.upstream.http import HttpxClient
+from groundwire.upstream.webhook import Webhook
 
 
 def build_container(
@@ -71,13 +72,15 @@ def build_container(
     policy = replace(settings.policy, judge=identity)
     judging = build_language_judges(context, router)
     judge = judge or resources.judge(settings.judge.encoder)
-    estimators = build_estimators(context, router, workers, judge, build_estimate_cache(settings, shared))
+    estimators = build_estimators(
+        context, router, workers, judge, build_estimate_cache(settings.cache, settings.hallucination.cache_ttl, shared)
+    )
     checker = ClaimChecker(workers, policy, estimators, judge, judging)
     memory = build_memory(context, checker, resources.memory_facts)
     facts = build_facts(settings.facts) if settings.numeric.facts else None
     service = GroundingService(
         workers,
-        build_verdict_cache(settings, shared),
+        build_verdict_cache(settings.cache, shared),
         resources.reports,
         policy,
         telemetry,
@@ -144,3 +147,54 @@ def _sampling(settings: Settings) -> SamplingSettings:
     return SamplingSettings(
         sampling.enabled, sampling.samples, sampling.temperatures, sampling.on_request, sampling.timeout
     )
+
+
+def build_deferred(
+    context: BuildContext, service: GroundingService, checks: Checks, resources: ProcessResources
+) -> DeferredQueue | None:
+    """Build the job runner and its kinds of work, which use longer time-outs; None without a job store.
+
+    Raises ConfigError when a secret is missing or invalid.
+    """
+    webhook, jobs = _webhook(context), context.settings.jobs
+    if jobs.url is None:
+        return None
+    runs = {
+        EXAMINATION: partial(verify_deferred, replace(service, timeout=jobs.timeout / 2)),
+        CHECK: partial(checks.finish, seconds=jobs.timeout / 2),
+    }
+    work = [
+        Work(
+            kind,
+            traced(context.telemetry, kind, run),
+            attempts=jobs.attempts,
+            timeout=jobs.timeout,
+            at_once=jobs.at_once,
+            then=WEBHOOK if webhook else None,
+        )
+        for kind, run in runs.items()
+    ]
+    if webhook:
+        attempts, timeout = context.settings.webhook.attempts, 2 * context.settings.webhook.timeout
+        post = traced(context.telemetry, WEBHOOK, webhook.post)
+        work.append(Work(WEBHOOK, post, attempts, timeout, at_once=4, first_wait=5.0, longest_wait=3600.0))
+    store = JobStore(
+        jobs.url,
+        schema=jobs.database_schema,
+        keep=jobs.keep,
+        poll=jobs.poll,
+        drain=jobs.drain,
+        max_payload=jobs.max_payload,
+    )
+    return DeferredQueue(resources.jobs(store, work), service.reports, work)
+
+
+def _webhook(context: BuildContext) -> Webhook | None:
+    webhook = context.settings.webhook
+    if webhook.url is None:
+        return None
+    secret = context.secret(webhook.secret_env, "webhook.secret_env")
+    try:
+        return Webhook(webhook.url, secret, context.transport, timeout=webhook.timeout, telemetry=context.telemetry)
+    except ValueError as error:
+        raise ConfigError([f"webhook.secret_env: {webhook.secret_env} holds no base64 behind whsec_"]) from error

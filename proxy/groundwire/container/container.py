@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from groundwire.config import Settings
-from groundwire.container.resources import ProcessResources
+from groundwire.backends.loading import start_judge
+from groundwire.config import JudgeSettings, Settings
+from groundwire.container.stores import build_history
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.gateway.checks import Checks
 from groundwire.gateway.completion import Completions
@@ -16,25 +18,73 @@ from groundwire.gateway.models import Estimators
 from groundwire.gateway.passthrough import PassThrough
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
-from groundwire.storage.limits import Limiter, LocalLimits
-from groundwire.storage.reports import Reports
-from groundwire.telemetry import Telemetry
-from groundwire.telemetry.instruments import (
-    DEGRADED,
-    JOBS_LOST,
-    JOBS_WAITING,
-    QUEUE,
-    ROOM,
-    SHED,
-    STORE_LOST,
-    STORE_WAITING,
-)
-from groundwire.telemetry.metrics import Reading
+from groundwire.storage.jobs import Jobs
+from groundwire.storage.limits import LocalLimits
+from groundwire.storage.memory import MemoryFacts, Reports
+from groundwire.storage.transact import JobStore, Work
+from groundwire.telemetry import Telemetry, build_telemetry
+from groundwire.telemetry import instruments as i
 
 if TYPE_CHECKING:
     from groundwire.backends.facts import FactsDatabase
     from groundwire.storage.history.history import History
-    from groundwire.storage.shared.redis import SharedRedis
+    from groundwire.storage.shared import SharedRedis
+
+
+class ProcessResources:
+    """Components of which two at once would be wrong. All containers of a process use the same ones:
+
+    - `telemetry`: counters must not fall back to zero, and a second exporter would send everything twice;
+    - `history`: two writers would block each other in an SQLite file;
+    - jobs: the job engine runs once per process;
+    - `reports` and `memory_facts`: clients fetch by id what an earlier container has stored in memory;
+    - the entailment model: two of them would double the memory.
+
+    The first container that starts also starts them, and the last one that closes also closes them.
+    """
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str], telemetry: Telemetry | None = None) -> None:
+        self.telemetry = telemetry or build_telemetry(settings.telemetry, environ, settings.named_models)
+        self.history = build_history(settings.store)
+        self.reports = Reports(settings.grounding.keep_reports)
+        self.memory_facts = MemoryFacts()
+        self._jobs: Jobs | None = None
+        self.judge: Callable[[JudgeSettings], Judge] = lru_cache(maxsize=1)(start_judge)
+        """Return the judge with these settings; its model is loaded again only when they change."""
+        self._users: set[int] = set()
+
+    def jobs(self, store: JobStore, work: Sequence[Work]) -> Jobs:
+        """Return the job runner, created on the first call."""
+        if self._jobs is None:
+            self._jobs = Jobs(store, work)
+        return self._jobs
+
+    async def acquire(self, user: object) -> None:
+        """Register a container, and start everything for the first one."""
+        is_first = not self._users
+        self._users.add(id(user))
+        if not is_first:
+            return
+        self.telemetry.start()
+        if self.history is not None:
+            self.history.start()
+        if self._jobs is not None:
+            await self._jobs.start()
+
+    async def release(self, user: object) -> bool:
+        """Unregister a container. Once there is none, stop jobs, write pending records and return True.
+
+        `telemetry` is left open, to be closed last.
+        """
+        self._users.discard(id(user))
+        if self._users:
+            return False
+        if self._jobs is not None:
+            await self._jobs.close()
+        if self.history is not None:
+            await self.history.close()
+        return True
+
 
 _SETTLE_S = 5.0  # at shutdown, for reports in progress
 
@@ -56,7 +106,7 @@ class Container:
     checks: Checks
     later: DeferredQueue | None = None
     facts: FactsDatabase | None = None
-    limiter: Limiter = field(default_factory=LocalLimits)
+    limiter: LocalLimits = field(default_factory=LocalLimits)
     shared: SharedRedis | None = None
 
     @property
@@ -92,18 +142,18 @@ class Container:
         )
         return tuple((part, why) for part, why in parts if why)
 
-    def readings(self) -> Iterator[Reading]:
+    def readings(self) -> Iterator[i.Reading]:
         """Yield the counts that the components keep, for the metrics."""
-        yield QUEUE, (), self.workers.waiting
-        yield ROOM, (), self.workers.capacity
-        yield SHED, (), self.workers.shed
+        yield i.QUEUE, (), self.workers.waiting
+        yield i.ROOM, (), self.workers.capacity
+        yield i.SHED, (), self.workers.shed
         if self.history is not None:
-            yield STORE_WAITING, (), self.history.writer.waiting
-            yield STORE_LOST, (), self.history.writer.lost
+            yield i.STORE_WAITING, (), self.history.writer.waiting
+            yield i.STORE_LOST, (), self.history.writer.lost
         if self.later is not None:
-            yield JOBS_LOST, (), self.later.jobs.lost
-            yield from ((JOBS_WAITING, (kind,), count) for kind, count in self.later.jobs.waiting.items())
-        yield from ((DEGRADED, (part,), 1) for part, _ in self.degraded())
+            yield i.JOBS_LOST, (), self.later.jobs.lost
+            yield from ((i.JOBS_WAITING, (kind,), count) for kind, count in self.later.jobs.waiting.items())
+        yield from ((i.DEGRADED, (part,), 1) for part, _ in self.degraded())
 
     async def find_report(self, id_: str, tenant: str = "") -> bytes | None:
         """Return a tenant's report in its current state: from this process, a job, or the store.
@@ -123,12 +173,12 @@ class Container:
             self.later.jobs.begin(self.later.work)
         await self.resources.acquire(self)
         if self.telemetry.metrics is not None:
-            self.telemetry.metrics.read(self.readings)
+            self.telemetry.metrics.readers.append(self.readings)
 
     def stop_reporting(self) -> None:
         """Leave the gauges to the next container."""
-        if self.telemetry.metrics is not None:
-            self.telemetry.metrics.forget(self.readings)
+        if self.telemetry.metrics is not None and self.readings in self.telemetry.metrics.readers:
+            self.telemetry.metrics.readers.remove(self.readings)
 
     async def close(self) -> None:
         """Release the process's resources, close connections and stop workers."""

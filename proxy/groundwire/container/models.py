@@ -1,29 +1,162 @@
-"""Build the components that call models: the estimators, and the memory gate and trace audit that use them."""
+"""Build everything that calls models: the judge, the estimators, and the memory gate and trace audit that use them."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import Thread
+
+import httpx
+from cachetools import LRUCache
 
 from groundwire.backends.asking import Asking
 from groundwire.backends.chat import ChatEstimator
 from groundwire.backends.embedded import EmbeddedEstimator
 from groundwire.backends.estimator import Limits, Meter
 from groundwire.backends.executor import ChatExecutor
+from groundwire.backends.judge_prompts import find_prompt_profile
+from groundwire.backends.language import ChatJudge, LanguageJudge, ServiceJudge
+from groundwire.backends.loading import load_judge
 from groundwire.backends.service import ServiceEstimator
-from groundwire.container.context import BuildContext
+from groundwire.config import Settings
+from groundwire.container.upstreams import BuildContext, build_router
 from groundwire.domain import Estimate
+from groundwire.errors import ConfigError, UnknownModel
 from groundwire.features.memory import GatePolicy
 from groundwire.gateway.claim_checker import Auditor, ClaimChecker, Executor
 from groundwire.gateway.memory import Memory
-from groundwire.gateway.models import Backend, Caller, Estimators, OpenBackend
+from groundwire.gateway.models import Backend, Caller, Estimators, LanguageJudges, OpenBackend, OpenJudge
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.storage.cache import Cache
-from groundwire.storage.facts import FactStore
+from groundwire.storage.memory import MemoryFacts
 from groundwire.telemetry import Telemetry
+from groundwire.upstream.aiohttp_client import AiohttpClient
+from groundwire.upstream.http import HttpxClient
 from groundwire.upstream.openai import OpenAIUpstream
 from groundwire.upstream.router import Route, Router
 from groundwire.wire import Headers
+
+_MAX_MODELS = 1024  # whose form of the question is remembered: with `self`, clients name the models
+
+
+def build_language_judges(context: BuildContext, router: Router) -> LanguageJudges | None:
+    """Return the factory of the judging language model; None if the judge is an encoder or off.
+
+    Raises ConfigError when no upstream serves the model, or a profile or a secret is missing.
+    """
+    judge = context.settings.judge
+    if not judge.is_language:
+        return None
+    open_ = _service(context) if judge.by == "external" else _chat(context, router)
+    batch_size, at_once = context.settings.hallucination.batch_size, asyncio.Semaphore(judge.max_concurrent)
+    return LanguageJudges(open_, judge.timeout, at_once, batch_size, judge.max_chars, judge.by == "self")
+
+
+def _chat(context: BuildContext, router: Router) -> OpenJudge:
+    judge, forms = context.settings.judge, LRUCache[str, int](_MAX_MODELS)
+    if judge.by != "self":
+        _check_model(router, judge.by)
+    if judge.profile is not None:
+        find_prompt_profile(judge.by, judge.profile)
+
+    def open_(caller: Caller, limits: Limits, meter: Meter) -> LanguageJudge:
+        route = router.choose(caller.model if judge.by == "self" else judge.by)
+        profile = find_prompt_profile(route.model, judge.profile)
+        client = _model_client(route, limits, meter, _credentials(route, caller, router), context.telemetry)
+        has_logprobs = isinstance(route.upstream, OpenAIUpstream)
+        return ChatJudge(client, route.model, profile, forms, tells_logprobs=has_logprobs)
+
+    return open_
+
+
+def _check_model(router: Router, model: str) -> None:
+    try:
+        router.choose(model)
+    except UnknownModel as error:
+        raise ConfigError([f"judge.by: {error}"]) from error
+
+
+def _credentials(route: Route, caller: Caller, router: Router) -> Headers:
+    """Return the client's credentials, if its own request goes to the same upstream."""
+    try:
+        is_same = bool(caller.model) and router.choose(caller.model).upstream is route.upstream
+    except UnknownModel:
+        is_same = False
+    return caller.credentials if is_same else ()
+
+
+def _model_client(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> Asking:
+    """Return the parameters of calls to a model at its upstream."""
+    upstream = route.upstream
+    return Asking(
+        upstream.name, upstream.send, "/chat/completions", limits, meter, headers, telemetry, upstream.provider
+    )
+
+
+def _service(context: BuildContext) -> OpenJudge:
+    judge = context.settings.judge
+    service = _Service(context, "judge", judge.url or "", judge.key_env, "judge.key_env")
+    return lambda _, limits, meter: ServiceJudge(service.client(limits, meter))
+
+
+class _Service:
+    """An external service that estimates probabilities, which is called like an upstream."""
+
+    def __init__(self, context: BuildContext, name: str, url: str, variable: str | None, setting: str) -> None:
+        key = context.secret(variable, setting) if variable else None
+        self._name = name
+        self._upstream = OpenAIUpstream(name, url, context.transport, key=key)
+        self._telemetry = context.telemetry
+
+    def client(self, limits: Limits, meter: Meter) -> Asking:
+        """Return the parameters of calls to the service."""
+        send, telemetry = self._upstream.send, self._telemetry
+        return Asking(self._name, send, "", limits, meter, (), telemetry, "custom", "estimate")
+
+
+@contextmanager
+def open_judge(
+    settings: Settings,
+    environ: Mapping[str, str] = os.environ,
+    transport: httpx.AsyncBaseTransport | None = None,
+) -> Iterator[Judge]:
+    """Yield a judge for code without an event loop; a separate thread runs one to ask a language model.
+
+    Raises ConfigError as the server would, and for `self`: no model has answered here.
+    """
+    encoder = load_judge(settings.judge.encoder)
+    if settings.judge.by == "self":
+        raise ConfigError(["judge.by: self is the model that answered, which only the proxy knows; name a model"])
+    if not settings.judge.is_language:
+        yield encoder
+        return
+    context = BuildContext(settings, environ, HttpxClient(transport) if transport else AiohttpClient(), Telemetry())
+    router = build_router(context)
+    judges = build_language_judges(context, router)
+    assert judges is not None  # noqa: S101 - it is a language model
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever, name="groundwire-judge", daemon=True)
+    thread.start()
+
+    async def start() -> Judge:
+        return judges.blocking(encoder, Caller())
+
+    async def close() -> None:
+        for upstream in router.upstreams:
+            await upstream.aclose()
+        await context.transport.aclose()
+
+    try:
+        yield asyncio.run_coroutine_threadsafe(start(), loop).result()
+    finally:
+        asyncio.run_coroutine_threadsafe(close(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+        judges.waiting.close()
 
 
 def build_estimators(
@@ -54,25 +187,16 @@ def build_estimators(
         return Backend(EmbeddedEstimator(workers.run, policy, limits.until, judge), "local")
 
     backends: dict[str, OpenBackend] = {"self": own, "haiku": haiku, "local": local}
-    if hallucination.backend.external_url is not None:
-        backends["external"] = _external(context, hallucination.backend.external_url)
+    if (url := hallucination.backend.external_url) is not None:
+        variable = hallucination.backend.external_key_env
+        service = _Service(context, "external", url, variable, "hallucination.backend.external_key_env")
+        backends["external"] = lambda _, limits, meter: Backend(
+            ServiceEstimator(service.client(limits, meter)), "external"
+        )
     return Estimators(backends, hallucination.operations, estimates, hallucination.batch_size, hallucination.timeout)
 
 
-def _external(context: BuildContext, url: str) -> OpenBackend:
-    """Build the backend of an external service, which is called like an upstream."""
-    variable = context.settings.hallucination.backend.external_key_env
-    key = context.secret(variable, "hallucination.backend.external_key_env") if variable else None
-    service = OpenAIUpstream("external", url, context.transport, key=key)
-
-    def external(_: Caller, limits: Limits, meter: Meter) -> Backend:
-        client = Asking("external", service.send, "", limits, meter, (), context.telemetry, "custom", "estimate")
-        return Backend(ServiceEstimator(client), "external")
-
-    return external
-
-
-def build_memory(context: BuildContext, checker: ClaimChecker, facts: FactStore) -> Memory | None:
+def build_memory(context: BuildContext, checker: ClaimChecker, facts: MemoryFacts) -> Memory | None:
     """Build the memory gate over the stored facts, if enabled."""
     hallucination = context.settings.hallucination
     if not checker.estimators.is_on("memory_gate"):
@@ -95,11 +219,3 @@ def build_auditor(context: BuildContext, checker: ClaimChecker, router: Router) 
     can_derive = backend in ("self", "haiku")
     checks_post_hoc = hallucination.trace_auditing.check_post_hoc
     return Auditor(checker, hallucination.timeout, checks_post_hoc, executor if can_derive else None)
-
-
-def _model_client(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> Asking:
-    """Return the parameters of calls to a model at its upstream."""
-    upstream = route.upstream
-    return Asking(
-        upstream.name, upstream.send, "/chat/completions", limits, meter, headers, telemetry, upstream.provider
-    )

@@ -5,29 +5,29 @@ Each client library is imported only if its store is configured.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from groundwire.config import Settings
 from groundwire.config.stores import Cache as CacheSettings
 from groundwire.config.stores import Facts, Store
 from groundwire.domain import Estimate, Judgement, Probability
 from groundwire.errors import ConfigError
 from groundwire.gateway.models import estimate_cache
-from groundwire.storage.cache import Cache
-from groundwire.storage.limits import Limiter, LocalLimits
-from groundwire.storage.verdicts import VerdictCache
+from groundwire.storage.cache import Cache, VerdictCache
+from groundwire.storage.limits import LocalLimits
 
 if TYPE_CHECKING:
     from groundwire.backends.facts import FactsDatabase
     from groundwire.storage.history.history import History
-    from groundwire.storage.shared.redis import SharedRedis
+    from groundwire.storage.shared import SharedRedis, SharedValues
+
+V = TypeVar("V")
 
 
 def connect_redis(cache: CacheSettings) -> SharedRedis | None:
     """Build the client of the Redis that replicas share, if configured. Raises ConfigError for an invalid URL."""
     if cache.redis_url is None:
         return None
-    from groundwire.storage.shared.redis import SharedRedis
+    from groundwire.storage.shared import SharedRedis
 
     try:
         return SharedRedis(cache.redis_url, cache.redis_timeout)
@@ -35,33 +35,33 @@ def connect_redis(cache: CacheSettings) -> SharedRedis | None:
         raise ConfigError(["cache.redis_url: it is not a URL of a Redis"]) from error
 
 
-def build_verdict_cache(settings: Settings, shared: SharedRedis | None) -> VerdictCache:
+def build_verdict_cache(cache: CacheSettings, shared: SharedRedis | None) -> VerdictCache:
     """Build the cache of verdicts, in this process and, if available, in Redis."""
-    entries, size, ttl = settings.cache.max_entries, settings.cache.max_size, settings.cache.ttl
-    if shared is None:
-        return VerdictCache(entries, ttl, max_size=size)
-    from groundwire.storage.shared.values import SharedValues
-
-    return VerdictCache(entries, ttl, further=SharedValues(shared, "verdict", Judgement, ttl), max_size=size)
+    further = _shared_values(shared, "verdict", Judgement, cache.ttl)
+    return VerdictCache(cache.max_entries, cache.ttl, further=further, max_size=cache.max_size)
 
 
-def build_estimate_cache(settings: Settings, shared: SharedRedis | None) -> Cache[Estimate]:
+def build_estimate_cache(cache: CacheSettings, ttl: float, shared: SharedRedis | None) -> Cache[Estimate]:
     """Build the cache of model estimates, in this process and, if available, in Redis."""
-    entries, size, ttl = settings.cache.max_entries, settings.cache.max_size, settings.hallucination.cache_ttl
+    further = _shared_values(shared, "estimate", Probability, ttl)
+    return estimate_cache(cache.max_entries, ttl, cast("SharedValues[Estimate] | None", further), cache.max_size)
+
+
+def _shared_values(shared: SharedRedis | None, kind: str, shape: type[V], ttl: float) -> SharedValues[V] | None:
     if shared is None:
-        return estimate_cache(entries, ttl, max_size=size)
-    from groundwire.storage.shared.values import SharedValues
+        return None
+    from groundwire.storage.shared import SharedValues
 
-    return estimate_cache(entries, ttl, SharedValues[Estimate](shared, "estimate", Probability, ttl), size)
+    return SharedValues(shared, kind, shape, ttl)
 
 
-def build_limiter(shared: SharedRedis | None) -> Limiter:
+def build_limiter(shared: SharedRedis | None) -> LocalLimits:
     """Build the rate limiter of clients: for this process, or shared by all replicas."""
     if shared is None:
         return LocalLimits()
-    from groundwire.storage.shared.limits import SharedLimits
+    from groundwire.storage.shared import SharedLimits
 
-    return SharedLimits(shared, LocalLimits())
+    return SharedLimits(shared)
 
 
 def build_history(store: Store) -> History | None:

@@ -1,15 +1,18 @@
-"""Build the model servers and the router."""
+"""Build the model servers and the router, and check that the extras for the settings are installed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
+from groundwire.config import Settings
 from groundwire.config import Upstream as UpstreamSettings
-from groundwire.config.upstreams import Retries as RetrySettings
-from groundwire.container.context import BuildContext
-from groundwire.container.extras import check_upstream_extras
+from groundwire.config.server import Retries as RetrySettings
 from groundwire.errors import ConfigError
+from groundwire.extras import require_extras
+from groundwire.telemetry import Telemetry
 from groundwire.upstream.headers import ANTHROPIC_VERSION, AllowList, HeaderRules, bearer, x_api_key
+from groundwire.upstream.http import HttpClient
 from groundwire.upstream.limits import LimitedUpstream, UpstreamLimits
 from groundwire.upstream.litellm import LitellmUpstream
 from groundwire.upstream.media import MediaHosts, read_host
@@ -17,6 +20,63 @@ from groundwire.upstream.openai import OpenAIUpstream
 from groundwire.upstream.retries import Retries
 from groundwire.upstream.router import Router, UpstreamModels
 from groundwire.upstream.upstream import Upstream
+
+
+@dataclass(frozen=True, slots=True)
+class BuildContext:
+    """The inputs that all builders share; secrets come from `environ`."""
+
+    settings: Settings
+    environ: Mapping[str, str]
+    transport: HttpClient
+    telemetry: Telemetry
+
+    def secret(self, variable: str, setting: str) -> str:
+        """Return the value of a variable. Raises ConfigError, naming the setting that refers to it, when it is
+        not set.
+        """
+        secret = self.environ.get(variable)
+        if not secret:
+            raise ConfigError([f"{setting}: the variable {variable} is not set"])
+        return secret
+
+
+def check_extras(settings: Settings) -> None:
+    """Raise ConfigError with one line for each setting that needs an extra that is not installed."""
+    require_extras(*_upstreams(settings), *_others(settings))
+
+
+def check_upstream_extras(settings: Settings) -> None:
+    """Raise ConfigError as `check_extras` does, for the upstreams only."""
+    require_extras(*_upstreams(settings))
+
+
+def _upstreams(settings: Settings) -> Iterator[tuple[str, str]]:
+    for name, upstream in settings.upstreams.items():
+        if upstream.dialect == "litellm":
+            yield f"upstreams.{name}.dialect", "providers"
+
+
+def _others(settings: Settings) -> Iterator[tuple[str, str]]:
+    if settings.cache.redis_url is not None:
+        yield "cache.redis_url", "redis"
+    for setting, url, extra in (
+        ("store.url", settings.store.url, "history"),
+        ("jobs.url", settings.jobs.url, "jobs"),
+        ("facts.url", settings.facts.url, "history"),
+    ):
+        if url is not None:
+            yield setting, extra
+            if url.startswith("postgresql"):
+                yield setting, "postgres"
+    if settings.telemetry.otlp_endpoint is not None:
+        yield "telemetry.otlp_endpoint", "telemetry"
+    if settings.quotes.mode == "fuzzy":
+        yield "quotes.mode", "fuzzy"
+    if settings.correction.enabled:
+        yield "correction.enabled", "schema"
+    if settings.mcp.enabled:
+        yield "mcp.enabled", "mcp"
 
 
 def build_router(context: BuildContext) -> Router:

@@ -166,7 +166,7 @@ class Checks:
         Raises TryLater, with the result as far as it came, when it was cut short again.
         """
         job = CheckJob.read(payload)
-        self._service.telemetry.goes_back_to(job.origin)
+        self._service.telemetry.link_origin(job.origin)
         if job.kind == "trace":
             audit = await replace(self.auditor, timeout=seconds).audit(_trace(_again(TraceCheck, job)), _caller(job))
             found, judgements = audit.to_dict(), [step.judgement for step in audit.steps]

@@ -19,9 +19,9 @@ from groundwire.domain import Cause, Choice, Judgement, Source
 from groundwire.errors import JobsUnavailable
 from groundwire.pipeline import AnswerSnapshot
 from groundwire.report import Attempt, Report
-from groundwire.storage.jobs.jobs import Jobs
-from groundwire.storage.jobs.work import Work
-from groundwire.storage.reports import Reports
+from groundwire.storage.jobs import Jobs
+from groundwire.storage.memory import Reports
+from groundwire.storage.transact import Work
 from groundwire.telemetry import Telemetry
 
 log = structlog.get_logger("groundwire.deferred")

@@ -80,7 +80,7 @@ class Forwarding:
     def _failed(self, outcome: str) -> None:
         """End the record of an attempt that another one follows."""
         if self._call is not None:
-            self._call.passed_over(outcome)
+            self._call.superseded(outcome)
             self._call.end()
 
     async def passed(self, reply: Reply) -> Reply:

@@ -17,7 +17,7 @@ from groundwire.features.memory import Admission, GatePolicy, admit
 from groundwire.gateway.claim_checker import CheckSession, ClaimChecker, unchecked
 from groundwire.gateway.models import Caller
 from groundwire.scoring.budget import target_of, unasked
-from groundwire.storage.facts import Fact, FactStore
+from groundwire.storage.memory import Fact, MemoryFacts
 from groundwire.telemetry import Telemetry, short_hash
 
 log = structlog.get_logger("groundwire.memory")
@@ -55,7 +55,7 @@ class Memory:
     """The gate and its stored facts. `timeout` (seconds) is for verifying all facts of one call, 1.8 at the most."""
 
     checker: ClaimChecker
-    facts: FactStore
+    facts: MemoryFacts
     policy: GatePolicy
     timeout: float = LONGEST_S
     clock: Callable[[], float] = time.time

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -21,11 +22,14 @@ from groundwire.judge import Judge
 from groundwire.policy import Policy
 from groundwire.report import StageUse
 from groundwire.scoring.budget import measure
-from groundwire.storage.cache import Cache, Further
+from groundwire.storage.cache import Cache
 from groundwire.upstream.headers import KEYS
 from groundwire.verifiers.entailment.evidence import plain_text
 from groundwire.verifiers.entailment.model import NoModel, Opinion, Question, State
 from groundwire.wire import Headers
+
+if TYPE_CHECKING:
+    from groundwire.storage.shared import SharedValues
 
 log = structlog.get_logger("groundwire.verification")
 judge_log = structlog.get_logger("groundwire.judge")
@@ -96,7 +100,7 @@ class Estimators:
 
 
 def estimate_cache(
-    max_entries: int, ttl: float, further: Further[Estimate] | None = None, max_size: int = 64 * 2**20
+    max_entries: int, ttl: float, further: SharedValues[Estimate] | None = None, max_size: int = 64 * 2**20
 ) -> Cache[Estimate]:
     """Build a cache of estimates; only probabilities are stored, so that failures are retried."""
     return Cache(max_entries, ttl, _is_known, _is_known, further=further, max_size=max_size)

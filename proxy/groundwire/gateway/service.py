@@ -24,8 +24,8 @@ from groundwire.judge import Judge
 from groundwire.pipeline import AnswerSnapshot, Prepared, policy_digest, prepare
 from groundwire.policy import Policy
 from groundwire.report import Report
-from groundwire.storage.reports import Reports
-from groundwire.storage.verdicts import VerdictCache
+from groundwire.storage.cache import VerdictCache
+from groundwire.storage.memory import Reports
 from groundwire.telemetry import Telemetry
 
 T = TypeVar("T")

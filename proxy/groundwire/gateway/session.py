@@ -433,7 +433,7 @@ async def verify_deferred(service: GroundingService, id_: str, payload: bytes) -
     Raises TryLater, with the partial report, when it was cut short again.
     """
     request, answer, origin = await asyncio.to_thread(read, payload)
-    service.telemetry.goes_back_to(origin)
+    service.telemetry.link_origin(origin)
     service.telemetry.about(request.options.session, request.options.subject)
     session = GroundingSession(service, request, "sync", Caller(request.model), service.budget.reserve(0), id_)
     annotation = await session.verify(answer)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from groundwire.config import Admin
 from groundwire.errors import ConfigError, NotAdmin
-from groundwire.http.attempts import FREE_REQUESTS, FailedAttempts
 from groundwire.http.endpoints import Handler
-from groundwire.http.keys import NAME, NO_NAME, bearer, digest_of, is_same, named_lines, read_digest
+from groundwire.http.guard import FREE_REQUESTS, FailedAttempts
+from groundwire.http.keys import NAME, NO_NAME, bearer, digest_of, named_lines, read_digest
 from groundwire.upstream.headers import header
 from groundwire.wire import Call, Headers, Reply
 
@@ -31,7 +32,7 @@ class AdminKeys:
     def find_admin(self, key: str) -> str | None:
         """Return the admin whose key this is, or None. Every digest is compared, each in constant time."""
         given = digest_of(key)
-        found = [name for name, digest in self.digests.items() if is_same(given, digest)]
+        found = [name for name, digest in self.digests.items() if hmac.compare_digest(given, digest)]
         return found[0] if found else None
 
 
@@ -41,7 +42,11 @@ def read_keys(given: Mapping[str, str], file: Path | None = None, key: str | Non
     A key is written plainly, in 16 characters or more, or as `sha256:` and its digest. Raises ConfigError.
     """
     problems: list[str] = []
-    pairs = [*given.items(), *([("admin", key)] if key else []), *_lines(file, problems)]
+    pairs = [
+        *given.items(),
+        *([("admin", key)] if key else []),
+        *(named_lines(file, "admin.keys_file", problems) if file else ()),
+    ]
     digests: dict[str, bytes] = {}
     for name, written in pairs:
         digest = _digest(written)
@@ -58,8 +63,10 @@ def read_keys(given: Mapping[str, str], file: Path | None = None, key: str | Non
     return AdminKeys(digests)
 
 
-def _lines(file: Path | None, problems: list[str]) -> list[tuple[str, str]]:
-    return list(named_lines(file, "admin.keys_file", problems)) if file else []
+def configured_keys(settings: Admin, environ: Mapping[str, str]) -> AdminKeys:
+    """Read the keys that the settings name. Raises ConfigError."""
+    file = Path(settings.keys_file) if settings.keys_file else None
+    return read_keys(settings.keys, file, environ.get(settings.key_env))
 
 
 def _digest(written: str) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Admission control: a limit on concurrent requests, a bounded queue with a time-out, and rejection during shutdown.
+"""Admission control, and the state of the process that serves.
 
 Excess requests are rejected (503 with Retry-After) instead of being delayed, so that traffic never hangs.
 """
@@ -6,28 +6,19 @@ Excess requests are rejected (503 with Retry-After) instead of being delayed, so
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
+from groundwire.config import Server
 from groundwire.errors import Leaving, TooBusy
-from groundwire.limits import Capacity, ConcurrencyLimiter, LimiterClosed, LimitReached
-from groundwire.limits import Slot as AcquiredSlot
-
-
-@dataclass(frozen=True, slots=True)
-class TrafficLimits(Capacity):
-    """The limits on concurrent requests and on the bytes of their bodies; a body above them is admitted alone."""
-
-    slots: int | None = 1000
-    size: int | None = 2**30
-    queue: int = 1000
-    queue_timeout: float = 5.0
-    oversized: bool = True
+from groundwire.limits import Capacity, ConcurrencyLimiter, LimiterClosed, LimitReached, Slot
 
 
 class Admission(ConcurrencyLimiter):
-    """Counts active requests and queues the waiting ones."""
+    """Count active requests, and queue those beyond the limits, up to a number and for a time."""
 
-    async def acquire(self, size: int = 0) -> AcquiredSlot:
+    async def acquire(self, size: int = 0) -> Slot:
         """Admit a request with a body of `size` bytes when there is capacity. Raises TooBusy, or Leaving during
         shutdown.
         """
@@ -46,26 +37,32 @@ class Admission(ConcurrencyLimiter):
         return self.waiting > 0
 
 
-class Slot:
-    """The slot of one request; without an admission control there is always one."""
+@dataclass(slots=True)
+class ProcessState:
+    """The admission control, the shutdown state, and the errors of the latest settings.
 
-    __slots__ = ("_admission", "_slot")
+    `secret` is random, for data that must not outlive the process.
+    """
 
-    def __init__(self, admission: Admission | None) -> None:
-        self._admission = admission
-        self._slot: AcquiredSlot | None = None
+    admission: Admission
+    is_draining: bool = False
+    config: str | None = None
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
 
-    async def enter(self, size: int) -> None:
-        """Take the slot; see `Admission.acquire`."""
-        if self._admission is not None:
-            self._slot = await self._admission.acquire(size)
+    def degraded(self) -> Iterator[tuple[str, str]]:
+        """Yield the degraded parts, each with its reason."""
+        if self.config is not None:
+            yield "config", self.config
+        if self.admission.is_full:
+            yield "traffic", "overload"
 
-    def shrink(self, size: int) -> None:
-        """Release all but `size` bytes."""
-        if self._slot is not None:
-            self._slot.shrink(size)
 
-    def leave(self) -> None:
-        """Release the slot: the request has been answered or has ended."""
-        if self._slot is not None:
-            self._slot.release()
+def new_process_state(settings: Server) -> ProcessState:
+    """Return the initial state of a process with these settings."""
+    return ProcessState(Admission(traffic_limits(settings)))
+
+
+def traffic_limits(settings: Server) -> Capacity:
+    """Return the limits on concurrent requests and on the bytes of their bodies; a larger body is admitted alone."""
+    queue, timeout = settings.queue, settings.queue_timeout
+    return Capacity(settings.max_concurrent, settings.max_bodies, queue, timeout, oversized=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 from starlette.applications import Starlette
@@ -17,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from groundwire.config import Settings
+from groundwire.config import Admin, Settings
 from groundwire.container import Container, build_container
 from groundwire.dialects.chat import CHAT
 from groundwire.dialects.checks import AnswerCheck
@@ -27,22 +28,32 @@ from groundwire.dialects.known import DIALECTS
 from groundwire.dialects.messages import MESSAGES
 from groundwire.dialects.ollama import ollama_error
 from groundwire.dialects.request import Request as GroundedRequest
-from groundwire.errors import UnknownReview
+from groundwire.errors import ConfigError, UnknownReview
 from groundwire.extras import require_extras
 from groundwire.gateway.models import Caller
-from groundwire.http.checks import check_routes
-from groundwire.http.clients import Clients
-from groundwire.http.endpoints import Endpoint, EndpointContext, Handler, MountedEndpoint, alive, fetch_report, ready
-from groundwire.http.errors import ErrorShape
+from groundwire.http.admin import Sessions, configured_keys
+from groundwire.http.admission import Admission, ProcessState, new_process_state
+from groundwire.http.endpoints import Endpoint, EndpointContext, Handler, MountedEndpoint, PathFilter
+from groundwire.http.exchange import ErrorShape
 from groundwire.http.guard import Guard
-from groundwire.http.ollama import ollama_paths
+from groundwire.http.handlers import alive, check_routes, fetch_report, metrics_handler, ollama_paths, ready
+from groundwire.http.keys import Clients
 from groundwire.http.openapi import document
 from groundwire.http.pages.playground import Playground, Services
-from groundwire.http.paths import PathFilter
-from groundwire.http.process_state import ProcessState, new_process_state
+from groundwire.limits import Capacity
+from groundwire.storage.memory import MemoryFacts, Reports
 from groundwire.wire import Call, Reply
 
+if TYPE_CHECKING:
+    from groundwire.storage.history.history import History
+    from groundwire.telemetry.metrics import Metrics
+
 log = structlog.get_logger("groundwire.server")
+
+Running = Callable[[], AbstractAsyncContextManager[None]]
+
+
+_SHORTEST_SECRET = 32  # characters
 
 
 def build_app(
@@ -68,21 +79,24 @@ def build_app(
         settings.server.proxy_networks,
     )
     unguarded = replace(context, guard=None)
-    always = replace(unguarded, admission=None)
+    always = replace(unguarded, admission=Admission(Capacity()))
     passage, completions = container.passage, container.completions
-    agents = _agents(settings, container, context)
+    agent_routes, run_agents = _agents(settings, container, context)
     prefix, count = "/v1/grounding", f"{MESSAGES.path}/count_tokens"
 
     def at(
-        path: str, handle: Handler, method: str | None = None, below: str = "", error: ErrorShape = openai_error
+        path: str,
+        method: str | None,
+        handle: Handler,
+        *,
+        below: str = "",
+        error: ErrorShape = openai_error,
+        context: EndpointContext = context,
     ) -> Route:
         return Route(path, Endpoint(context, below + path, handle, error), methods=[method] if method else None)
 
-    def open_at(path: str, handle: Handler, method: str | None = None) -> Route:
-        return Route(path, Endpoint(unguarded, path, handle), methods=[method] if method else None)
-
-    def probe(path: str, handle: Handler) -> Route:
-        return Route(path, Endpoint(always, path, handle), methods=["GET"])
+    def degraded() -> tuple[tuple[str, str], ...]:
+        return (*container.degraded(), *(guard.degraded() if guard else ()))
 
     def completion(dialect: Dialect) -> Route:
         endpoint = Endpoint(context, dialect.path, lambda call, _: completions.complete(dialect, call), dialect.error)
@@ -91,34 +105,31 @@ def build_app(
     app = Starlette(
         routes=[
             *(completion(dialect) for dialect in DIALECTS if not dialect.native),
-            *(at(path, handle, method, error=ollama_error) for path, method, handle in ollama_paths(container)),
-            at("/v1/embeddings", lambda call, _: passage.by_model("embeddings", call), "POST"),
-            at(count, lambda call, _: passage.by_model("count_tokens", call), "POST", error=MESSAGES.error),
-            at("/v1/models", lambda call, _: passage.models(call), "GET"),
-            at("/v1/models/{model:path}", lambda call, params: passage.one_model(call, params["model"]), "GET"),
-            *(open_at(path, handle, method) for path, method, handle in _public_pages(settings, container, guard)),
-            *(open_at(path, handle, method) for path, method, handle in _stored(settings, container, environ, state)),
+            *(at(*route, error=ollama_error) for route in ollama_paths(container)),
+            at("/v1/embeddings", "POST", lambda call, _: passage.by_model("embeddings", call)),
+            at(count, "POST", lambda call, _: passage.by_model("count_tokens", call), error=MESSAGES.error),
+            at("/v1/models", "GET", lambda call, _: passage.models(call)),
+            at("/v1/models/{model:path}", "GET", lambda call, params: passage.one_model(call, params["model"])),
+            *(at(*route, context=unguarded) for route in _public_pages(settings, container, guard)),
+            *(at(*route, context=unguarded) for route in _stored(settings, container, environ, state)),
             Mount(
                 prefix,
                 routes=[
-                    *(
-                        at(path, handle, method, below=prefix)
-                        for path, method, handle in check_routes(container.checks)
-                    ),
-                    at("/{id}", fetch_report(container.find_report), "GET", below=prefix),
+                    *(at(*route, below=prefix) for route in check_routes(container.checks)),
+                    at("/{id}", "GET", fetch_report(container.find_report), below=prefix),
                 ],
             ),
-            at("/v1", lambda call, _: passage.to_default(call)),
-            at("/v1/{path:path}", lambda call, _: passage.to_default(call)),
-            probe("/healthz", alive),
-            probe("/readyz", ready(state, lambda: (*container.degraded(), *(guard.degraded() if guard else ())))),
-            *(probe("/metrics", handle) for handle in _metrics(settings, container, environ)),
-            open_at("/openapi.json", document(), "GET"),
-            *(agents.routes if agents else ()),
+            at("/v1", None, lambda call, _: passage.to_default(call)),
+            at("/v1/{path:path}", None, lambda call, _: passage.to_default(call)),
+            at("/healthz", "GET", alive, context=always),
+            at("/readyz", "GET", ready(state, degraded), context=always),
+            *(at("/metrics", "GET", handle, context=always) for handle in _metrics(settings, container, environ)),
+            at("/openapi.json", "GET", document(), context=unguarded),
+            *agent_routes,
         ],
         middleware=[Middleware(PathFilter, context=always)],
         exception_handlers={HTTPException: _http_error},
-        lifespan=partial(_lifespan, container, agents),
+        lifespan=partial(_lifespan, container, run_agents),
     )
     app.router.redirect_slashes = False  # the redirect would contain a host that the client chose
     return app
@@ -144,24 +155,16 @@ def _public_pages(
         complete=partial(completions.complete, CHAT),
         degraded=container.degraded,
         admit=guard.admit if guard else None,
-        models=_model_names(settings),
+        models=settings.named_models,
         has_store=container.history is not None,
     )
     return Playground(services).routes()
-
-
-def _model_names(settings: Settings) -> list[str]:
-    """Return the models that the settings name; globs are left out."""
-    named = (name for each in settings.upstreams.values() for name in (*each.aliases, *each.models))
-    return [name for name in named if "*" not in name]
 
 
 def _metrics(settings: Settings, container: Container, environ: Mapping[str, str]) -> tuple[Handler, ...]:
     """Return the handler of the metrics, if they are enabled."""
     if not settings.telemetry.metrics:
         return ()
-    from groundwire.http.metrics import metrics_handler
-
     return (metrics_handler(container.telemetry.metrics, settings, environ),)
 
 
@@ -172,11 +175,42 @@ def _stored(
     if container.history is None:
         paths = ("/v1/reviews", "/v1/reviews/{path:text}", "/v1/grounding", "/v1/subjects/{path:text}")
         return tuple((path, None, _nothing_stored) for path in paths)
-    from groundwire.http.admin_routes import admin_routes  # with the database, which few need
-
     metrics = container.telemetry.metrics
     memory = container.checks.memory.facts if container.checks.memory else None
     return admin_routes(container.history, container.reports, settings.admin, environ, state.secret, metrics, memory)
+
+
+def admin_routes(
+    history: History,
+    reports: Reports,
+    settings: Admin,
+    environ: Mapping[str, str],
+    default_secret: bytes,
+    metrics: Metrics | None = None,
+    memory: MemoryFacts | None = None,
+) -> tuple[tuple[str, str, Handler], ...]:
+    """Return path, method and handler of the API and the pages for admins. Raises ConfigError for an unreadable key.
+
+    `default_secret` signs sessions if the settings name no secret.
+    """
+    from groundwire.http.audited_history import AuditedHistory  # with the database, which few need
+    from groundwire.http.pages.pages import Pages
+    from groundwire.http.pages.rendering import Rendering
+    from groundwire.http.reviews import review_routes
+
+    keys = configured_keys(settings, environ)
+    audited = AuditedHistory(history, reports, metrics, memory)
+    pages = Pages(audited, Sessions(keys, _secret(settings, environ) or default_secret, settings.session), Rendering())
+    return (*review_routes(audited, keys), *pages.routes())
+
+
+def _secret(settings: Admin, environ: Mapping[str, str]) -> bytes:
+    """Return the secret that signs sessions, shared by replicas; empty if not configured."""
+    given = environ.get(settings.session_secret_env, "")
+    if given and len(given) < _SHORTEST_SECRET:
+        needed = f"must hold {_SHORTEST_SECRET} characters or more"
+        raise ConfigError([f"admin.session_secret_env: the variable {settings.session_secret_env} {needed}"])
+    return given.encode()
 
 
 async def _nothing_stored(_: Call, __: Mapping[str, str]) -> Reply:
@@ -184,29 +218,24 @@ async def _nothing_stored(_: Call, __: Mapping[str, str]) -> Reply:
 
 
 @asynccontextmanager
-async def _lifespan(container: Container, agents: Agents | None, _: Starlette) -> AsyncIterator[None]:
+async def _lifespan(container: Container, run_agents: Running, _: Starlette) -> AsyncIterator[None]:
     try:
         await container.start()
     except Exception:
         log.exception("start.failed")  # otherwise the server logs it in words that may quote an address
         raise
-    async with agents.running() if agents else nullcontext():
+    async with run_agents():
         yield
     await container.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Agents:
-    """The MCP server as part of the application: its routes, and the context in which they run."""
+def _agents(settings: Settings, container: Container, context: EndpointContext) -> tuple[Sequence[BaseRoute], Running]:
+    """Return the routes of the MCP server, if enabled, and the context in which they run.
 
-    routes: tuple[BaseRoute, ...]
-    running: Callable[[], AbstractAsyncContextManager[None]]
-
-
-def _agents(settings: Settings, container: Container, context: EndpointContext) -> Agents | None:
-    """Build the MCP server, if enabled. Raises ConfigError when its extra is not installed."""
+    Raises ConfigError when its extra is not installed.
+    """
     if not settings.mcp.enabled:
-        return None
+        return (), nullcontext
     require_extras(("mcp.enabled", "mcp"))
     from groundwire.http.mcp import check_call, mcp_app, mcp_server
 
@@ -218,7 +247,7 @@ def _agents(settings: Settings, container: Container, context: EndpointContext) 
         for route in mcp_app(server, settings.mcp).routes
         if isinstance(route, Route)
     )
-    return Agents(routes, server.session_manager.run)
+    return routes, server.session_manager.run
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -6,17 +6,20 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from datetime import date
+from typing import TYPE_CHECKING
 
 from groundwire.features.consistency.compare import Earlier
 from groundwire.features.consistency.entities import Entity, entity_history
-from groundwire.storage.facts import FactStore
 from groundwire.storage.history.audit import Action
 from groundwire.storage.history.exchange import Page, Query, Similar, Stored, Summary
 from groundwire.storage.history.history import History
 from groundwire.storage.history.reviews import Decided, Decision, Finding, Precision, Wanted
 from groundwire.storage.history.trends import By, Figures, Trend
-from groundwire.storage.reports import Reports
-from groundwire.telemetry.metrics import Metrics
+from groundwire.storage.memory import MemoryFacts, Reports
+
+if TYPE_CHECKING:
+    from groundwire.telemetry.metrics import Metrics
+
 
 _ANSWERS = 200  # of a subject, the newest, in which names are looked for
 
@@ -32,7 +35,7 @@ class AuditedHistory:
     history: History
     reports: Reports
     metrics: Metrics | None = None
-    memory: FactStore | None = None
+    memory: MemoryFacts | None = None
 
     async def queue(self, who: str, wanted: Wanted, after: int | None = None, limit: int = 50) -> Page[Finding]:
         """Return the findings that match, newest first."""

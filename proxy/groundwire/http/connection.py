@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from groundwire.config import Server
 from groundwire.dialects.error import error_body
 
 _MIN_PROGRESS = 2**16  # bytes of a body that must arrive within `read_timeout`, unless it has ended
@@ -40,30 +39,16 @@ _ERRORS = {
 _HOST = re.compile(rb"(?:\[[0-9a-f:.]+\]|[a-z0-9._~!$&'()*+,;=%-]+)(?::[0-9]*)?", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
-    """The limits of a connection. `max_head` is in bytes, of URL and headers together; the times are in seconds.
+class Connection(HttpToolsProtocol):
+    """A connection whose requests arrive in bounded size and time, and whose answers are read in bounded time.
 
-    `read_timeout` is the time for a head to arrive, and for each next 64 KiB of a body; `write_timeout` is how long a
-    client may read nothing although data is waiting.
+    `max_head` limits URL and headers together. `read_timeout` is the time for a head to arrive, and for each next
+    64 KiB of a body; `write_timeout` is how long a client may read nothing although data is waiting.
     """
 
-    max_head: int = 2**16
-    read_timeout: float = 60.0
-    write_timeout: float = 600.0
-
-
-def connection_factory(limits: ConnectionLimits) -> type[asyncio.Protocol]:
-    """Return the protocol factory for uvicorn's setting `http`."""
-    return cast(type[asyncio.Protocol], partial(Connection, limits=limits))
-
-
-class Connection(HttpToolsProtocol):
-    """A connection whose requests arrive in bounded size and time, and whose answers are read in bounded time."""
-
-    def __init__(self, *args: Any, limits: ConnectionLimits, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, settings: Server, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._limits = limits
+        self._limits = settings
         self.url = b""
         self._head_bytes = 0  # received since the head began, or since the last piece of the body
         self._new_bytes = 0  # received since the progress was last checked

@@ -1,31 +1,48 @@
-"""The handlers of paths: from an HTTP call to the gateway and back."""
+"""Endpoints: paths as ASGI applications, from an HTTP call to the gateway and back."""
 
 from __future__ import annotations
 
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 import structlog
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
-from groundwire.dialects.error import openai_error
-from groundwire.dialects.jsonbytes import dumps
-from groundwire.errors import JobsUnavailable, ReportUnavailable, RequestError, StoreUnavailable, UnknownReport
+from groundwire.dialects.error import error_body, openai_error
+from groundwire.errors import (
+    BadRequest,
+    RequestError,
+)
 from groundwire.gateway.bodies import parsed
-from groundwire.http.addresses import Network, client_address, forwarded_address
-from groundwire.http.admission import Admission, Slot
-from groundwire.http.errors import JSON, ErrorShape, error_reply, unexpected_reply
-from groundwire.http.exchange import TENANT, ClientGone, cancel_on_disconnect, declared_length, read_call, send_reply
+from groundwire.http.admission import Admission
+from groundwire.http.exchange import (
+    JSON,
+    TENANT,
+    ClientGone,
+    ErrorShape,
+    Network,
+    cancel_on_disconnect,
+    client_address,
+    declared_length,
+    error_reply,
+    forwarded_address,
+    read_call,
+    send_reply,
+    unexpected_reply,
+)
 from groundwire.http.guard import Guard
-from groundwire.http.process_state import ProcessState
-from groundwire.telemetry import Served, Telemetry
-from groundwire.telemetry.served import served
+from groundwire.limits import Capacity
+from groundwire.telemetry import RequestRecord, Telemetry
+from groundwire.telemetry.requests import current_request
 from groundwire.upstream.headers import header
+from groundwire.upstream.paths import has_dot_segment, normalised
 from groundwire.wire import Call, Reply
 
 log = structlog.get_logger("groundwire.server")
@@ -39,15 +56,16 @@ Handler = Callable[[Call, Mapping[str, str]], Awaitable[Reply]]
 
 @dataclass(frozen=True, slots=True)
 class EndpointContext:
-    """The context of every endpoint. `max_body` is in bytes, `keepalive` in seconds; without a guard no key is needed,
-    without admission there is no limit on requests. `trusted_proxies` report the addresses of clients.
+    """The context of every endpoint. `max_body` is in bytes, `keepalive` in seconds; without a guard no key is needed.
+
+    `trusted_proxies` report the addresses of clients.
     """
 
     telemetry: Telemetry
     max_body: int
     keepalive: float
     guard: Guard | None = None
-    admission: Admission | None = None
+    admission: Admission = field(default_factory=lambda: Admission(Capacity()))
     trusted_proxies: tuple[Network, ...] = ()
 
 
@@ -73,13 +91,13 @@ class BaseEndpoint(ABC):
                 outcome = _outcome(reply)
                 request.answered(reply.status)
             except ClientGone:
-                request.broke_off("client_gone")
+                request.fail("client_gone")
             except RequestError as error:
                 outcome = {"status": "broken_off", "reason": error.operator}
-                request.broke_off("broken_off")
+                request.fail("broken_off")
             finally:
                 took = round((time.perf_counter() - start) * 1000, 2)
-                line = {"method": scope["method"], "route": self._route, "ms": took, **request.told, **outcome}
+                line = {"method": scope["method"], "route": self._route, "ms": took, **request.log_fields, **outcome}
                 log.log(self._level(outcome["status"]), "request", **line)
                 if self._context.guard is not None:
                     unbind_contextvars("client")
@@ -91,7 +109,7 @@ class BaseEndpoint(ABC):
             return logging.INFO if failed or (isinstance(status, int) and status >= 400) else logging.DEBUG
         return logging.WARNING if failed else logging.INFO
 
-    async def _authenticate(self, scope: Scope, receive: Receive, send: Send, request: Served) -> Reply:
+    async def _authenticate(self, scope: Scope, receive: Receive, send: Send, request: RequestRecord) -> Reply:
         """Authenticate the request and answer it; the client's name is added to logs and spans."""
         if self._context.guard is None:
             return await self._answer(scope, receive, send)
@@ -109,6 +127,14 @@ class BaseEndpoint(ABC):
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply:
         """Send the reply and return it. Raises RequestError only after the reply has begun."""
 
+    async def _receive(self, scope: Scope, receive: Receive, stack: ExitStack, max_body: int) -> Call:
+        """Read the call in a slot, which `stack` releases. Raises TooBusy, Leaving, BodyTooLarge and ClientGone."""
+        slot = await self._context.admission.acquire(declared_length(scope, max_body))
+        stack.callback(slot.release)
+        call = await read_call(scope, receive, max_body)
+        slot.shrink(len(call.body))
+        return call
+
     async def _refuse(self, error: RequestError, send: Send) -> Reply:
         reply = self._error_reply(error)
         await send_reply(reply, send, self._context.keepalive)
@@ -116,8 +142,8 @@ class BaseEndpoint(ABC):
 
     def _error_reply(self, error: RequestError) -> Reply:
         """Return the reply for an error; its text for the operator is added to the log line of the request."""
-        if (request := served()) is not None:
-            request.told.update(error=type(error).__name__, reason=error.operator)
+        if (request := current_request()) is not None:
+            request.log_fields.update(error=type(error).__name__, reason=error.operator)
         return error_reply(error, self._shape)
 
 
@@ -129,10 +155,9 @@ class Endpoint(BaseEndpoint):
         self._handle = handle
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Reply:
-        slot = Slot(self._context.admission)
-        try:
+        with ExitStack() as stack:
             try:
-                call = await self._receive_call(scope, receive, slot)
+                call = await self._receive(scope, receive, stack, self._context.max_body)
             except RequestError as error:
                 return await self._refuse(error, send)
             async with cancel_on_disconnect(receive):
@@ -140,15 +165,6 @@ class Endpoint(BaseEndpoint):
                 reply = await self._reply(call, params)
                 await send_reply(reply, send, self._context.keepalive)
                 return reply
-        finally:
-            slot.leave()
-
-    async def _receive_call(self, scope: Scope, receive: Receive, slot: Slot) -> Call:
-        """Wait for a slot and read the call. Raises TooBusy, BodyTooLarge and ClientGone."""
-        await slot.enter(declared_length(scope, self._context.max_body))
-        call = await read_call(scope, receive, self._context.max_body)
-        slot.shrink(len(call.body))
-        return call
 
     async def _reply(self, call: Call, params: Mapping[str, str]) -> Reply:
         try:
@@ -183,17 +199,13 @@ class MountedEndpoint(BaseEndpoint):
             status = message.get("status", status)
             await send(message)
 
-        slot = Slot(self._context.admission)
-        try:
-            await slot.enter(declared_length(scope, self._max_body))
-            body = (await read_call(scope, receive, self._max_body)).body
-            slot.shrink(len(body))
-            await parsed(body, lambda: self._check(body))
-            await self._app({**scope, "headers": list(scope["headers"])}, _replay(body, receive), record_status)
-        except RequestError as error:
-            return await self._refuse(error, send)
-        finally:
-            slot.leave()
+        with ExitStack() as stack:
+            try:
+                body = (await self._receive(scope, receive, stack, self._max_body)).body
+                await parsed(body, lambda: self._check(body))
+                await self._app({**scope, "headers": list(scope["headers"])}, _replay(body, receive), record_status)
+            except RequestError as error:
+                return await self._refuse(error, send)
         return Reply(status, (), b"")
 
 
@@ -214,34 +226,49 @@ def _outcome(reply: Reply) -> dict[str, int | str]:
     return {"status": reply.status, **found}
 
 
-def fetch_report(find: Callable[[str, str], Awaitable[bytes | None]]) -> Handler:
-    """Return a handler that fetches a report by its id for the tenant that owns it; others get not found."""
-
-    async def fetch(call: Call, params: Mapping[str, str]) -> Reply:
-        try:
-            report = await find(params["id"], call.tenant)
-        except (JobsUnavailable, StoreUnavailable) as error:
-            message = "Reports that were stored or left for later cannot be reached just now. Please try again."
-            raise ReportUnavailable(message, param="id", operator=error.operator) from error
-        if report is None:
-            raise UnknownReport(f"No report is kept under the id '{params['id']}'", param="id")
-        return Reply(200, JSON, report)
-
-    return fetch
+_ALLOWED = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
 
-async def alive(_: Call, __: Mapping[str, str]) -> Reply:
-    """Report that the process is running."""
-    return Reply(200, JSON, dumps({"status": "ok"}))
+class TextConvertor(PathConvertor):
+    """Match the rest of a path, line breaks included, at which Starlette's `path` stops."""
+
+    regex = "(?s:.*)"
 
 
-def ready(state: ProcessState, degraded: Callable[[], Iterable[tuple[str, str]]]) -> Handler:
-    """Return a handler that reports readiness and degraded parts. It calls no model."""
+register_url_convertor("text", TextConvertor())
 
-    async def answer(_: Call, __: Mapping[str, str]) -> Reply:
-        reasons = [{"part": part, "reason": reason} for part, reason in (*state.degraded(), *degraded())]
-        if state.is_draining:
-            return Reply(503, JSON, dumps({"status": "draining", "degraded": reasons}))
-        return Reply(200, JSON, dumps({"status": "degraded" if reasons else "ready", "degraded": reasons}))
 
-    return answer
+class PathFilter:
+    """ASGI middleware that refuses TRACE and paths with dot segments.
+
+    Requests are routed by their path as sent, without needless percent-encoding, which is also the forwarded form.
+    """
+
+    def __init__(self, app: ASGIApp, context: EndpointContext) -> None:
+        self._app = app
+        self._bad_path = Endpoint(context, "/..", _refuse_path)
+        self._bad_method = Endpoint(context, "TRACE", _refuse_method)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        raw = scope.get("raw_path")
+        path = normalised(raw.decode("latin-1") if raw else scope["path"])
+        scope = {**scope, "path": path}
+        if has_dot_segment(path):
+            await self._bad_path(scope, receive, send)
+        elif scope["method"] in ("TRACE", "CONNECT"):
+            await self._bad_method(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+async def _refuse_path(_: Call, __: Mapping[str, str]) -> Reply:
+    raise BadRequest("The path of the request has a segment '.' or '..', which is not forwarded.")
+
+
+async def _refuse_method(call: Call, _: Mapping[str, str]) -> Reply:
+    body = error_body(f"{call.method} is not allowed here.", "invalid_request_error", None, "method_not_allowed")
+    return Reply(405, (*JSON, (b"allow", _ALLOWED)), body)

@@ -1,4 +1,4 @@
-"""Read the body of a request, send the reply, and notice a disconnection of the client.
+"""One HTTP exchange: the address and the body of a request, its reply or error, and the client's disconnection.
 
 Written on plain ASGI: Starlette's StreamingResponse would start a task group and a second task for every reply, and
 knows neither keep-alive comments nor a limit for bodies.
@@ -7,15 +7,112 @@ knows neither keep-alive comments nor a limit for bodies.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from groundwire.errors import BodyTooLarge, RequestError
-from groundwire.http.addresses import client_address
+from groundwire import errors
+from groundwire.dialects.error import Fault, openai_error
+from groundwire.dialects.jsonbytes import dumps
+from groundwire.errors import BodyTooLarge, RequestError, TooBusy, TooManyRequests, UpstreamBusy
 from groundwire.offload import joined
 from groundwire.wire import Call, Chunks, Headers, Reply
+
+Network = IPv4Network | IPv6Network
+
+
+def client_address(scope: Scope) -> str:
+    """Return the address of the connection, "" where it has none (a Unix socket)."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def forwarded_address(scope: Scope, trusted: Sequence[Network]) -> str:
+    """Return the last address in X-Forwarded-For that is not a trusted proxy's; each proxy appends its client's.
+
+    The header is used only if the connection comes from a trusted proxy, because anybody can write one.
+    """
+    address = client_address(scope)
+    values = (value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"x-forwarded-for")
+    for each in reversed([entry for value in values for entry in value.split(",")]):
+        if not _is_in(address, trusted):
+            break
+        parsed = _parsed(each)
+        if parsed is None:
+            break
+        address = str(parsed)
+    return address
+
+
+def _is_in(address: str, networks: Sequence[Network]) -> bool:
+    parsed = _parsed(address)
+    return parsed is not None and any(parsed in network for network in networks)
+
+
+def _parsed(address: str) -> IPv4Address | IPv6Address | None:
+    """Return an address as X-Forwarded-For has it, with or without a port; None where it is none."""
+    bare = address.strip()
+    if bare.startswith("["):
+        bare = bare[1:].partition("]")[0]
+    elif bare.count(":") == 1:
+        bare = bare.partition(":")[0]
+    try:
+        parsed = ip_address(bare.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(parsed, "ipv4_mapped", None) or parsed
+
+
+_INVALID = "invalid_request_error"
+_UPSTREAM = "upstream_error"
+
+_ANSWERS: tuple[tuple[type[RequestError], int, str, str | None], ...] = (
+    (errors.BadRequest, 400, _INVALID, None),
+    (errors.BodyTooLarge, 413, _INVALID, "request_too_large"),
+    (errors.UnknownModel, 404, _INVALID, "model_not_found"),
+    (errors.UnknownReport, 404, _INVALID, "report_not_found"),
+    (errors.UnknownReview, 404, _INVALID, "review_not_found"),
+    (errors.NotAdmin, 401, _INVALID, "invalid_admin_key"),
+    (errors.UnknownKey, 401, _INVALID, "invalid_api_key"),
+    (errors.TooManyRequests, 429, "requests", "rate_limit_exceeded"),
+    (errors.Leaving, 503, "server_error", "server_leaving"),
+    (errors.TooBusy, 503, "server_error", "server_busy"),
+    (errors.ReportUnavailable, 503, "server_error", "report_unavailable"),
+    (errors.MemoryUnavailable, 503, "server_error", "memory_unavailable"),
+    (errors.UpstreamBusy, 429, "requests", "upstream_busy"),
+    (errors.UpstreamUnreachable, 502, _UPSTREAM, "upstream_unreachable"),
+    (errors.UpstreamTimeout, 504, _UPSTREAM, "upstream_timeout"),
+    (errors.UpstreamBroken, 502, _UPSTREAM, "upstream_broken"),
+)
+
+JSON: Headers = ((b"content-type", b"application/json"),)
+
+
+ErrorShape = Callable[[Fault], Mapping[str, Any]]
+"""Render the body of an error for the clients of a dialect."""
+
+
+def error_reply(error: RequestError, shape: ErrorShape = openai_error) -> Reply:
+    """Return the reply for an error."""
+    status, type_, code = next(
+        ((status, type_, code) for kind, status, type_, code in _ANSWERS if isinstance(error, kind)),
+        (500, "server_error", None),
+    )
+    headers = error.headers if isinstance(error, (TooBusy, TooManyRequests, UpstreamBusy)) else ()
+    return _reply(Fault(str(error), type_, error.param, code, status), shape, headers)
+
+
+def unexpected_reply(shape: ErrorShape = openai_error) -> Reply:
+    """Return the reply for an unexpected exception."""
+    return _reply(Fault("The proxy failed to handle the request.", "server_error"), shape)
+
+
+def _reply(fault: Fault, shape: ErrorShape, headers: Headers = ()) -> Reply:
+    return Reply(fault.status, JSON + headers, dumps(shape(fault)))
+
 
 TENANT = "groundwire.tenant"
 """The key of an ASGI scope under which the tenant of an authenticated request is found."""

@@ -10,39 +10,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
+from groundwire.dialects import reviews as r
+from groundwire.dialects import schema as s
 from groundwire.dialects.checks import ClaimCheck, EvidenceCheck, MemoryCheck, TextCheck, TraceCheck
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.reviews import (
-    Asked,
-    DecisionIn,
-    EntityHistory,
-    ExchangePage,
-    ExchangeQuery,
-    ExportQuery,
-    Forgotten,
-    Metrics,
-    MetricsQuery,
-    ReviewDetail,
-    ReviewOut,
-    ReviewPage,
-    ReviewQuery,
-    SimilarPage,
-    SimilarQuery,
-    SubjectQuery,
-)
-from groundwire.dialects.schema import (
-    Alive,
-    AuditedTrace,
-    DecidedFacts,
-    FailureBody,
-    FoundClaims,
-    QuotesFound,
-    Readiness,
-    StoredFacts,
-    VerifyBody,
-)
 from groundwire.http.endpoints import Handler
-from groundwire.http.errors import JSON
+from groundwire.http.exchange import JSON
 from groundwire.report_schema import GroundingReport, ReportClaim
 from groundwire.wire import Call, Reply
 
@@ -61,44 +34,39 @@ class Operation:
     summary: str
     gives: Model | None = None
     body: type[BaseModel] | None = None
-    query: type[Asked] | None = None
+    query: type[r.Asked] | None = None
     errors: tuple[int, ...] = ()
     for_admins: bool = False
     media: str = "application/json"
 
 
+_BODY = (400, 413)
+_STORED = (400, 401, 503)
+
 OPERATIONS = (
-    Operation("post", "/v1/grounding/verify", "Verify an answer", GroundingReport, VerifyBody, errors=(400, 413)),
-    Operation("post", "/v1/grounding/claims", "Find the claims of a text", FoundClaims, TextCheck, errors=(400, 413)),
-    Operation("post", "/v1/grounding/claim", "Verify one claim", ReportClaim, ClaimCheck, errors=(400, 413)),
-    Operation("post", "/v1/grounding/evidence", "Check JSON quotations", QuotesFound, EvidenceCheck, errors=(400,)),
-    Operation("post", "/v1/grounding/trace", "Audit steps of reasoning", AuditedTrace, TraceCheck, errors=(400, 413)),
-    Operation("post", "/v1/grounding/memory", "Let facts into memory", DecidedFacts, MemoryCheck, errors=(400, 413)),
-    Operation("get", "/v1/grounding/memory", "What memory holds of a subject", StoredFacts, errors=(400, 503)),
+    Operation("post", "/v1/grounding/verify", "Verify an answer", GroundingReport, s.VerifyBody, errors=_BODY),
+    Operation("post", "/v1/grounding/claims", "Find the claims of a text", s.FoundClaims, TextCheck, errors=_BODY),
+    Operation("post", "/v1/grounding/claim", "Verify one claim", ReportClaim, ClaimCheck, errors=_BODY),
+    Operation("post", "/v1/grounding/evidence", "Check JSON quotations", s.QuotesFound, EvidenceCheck, errors=(400,)),
+    Operation("post", "/v1/grounding/trace", "Audit steps of reasoning", s.AuditedTrace, TraceCheck, errors=_BODY),
+    Operation("post", "/v1/grounding/memory", "Let facts into memory", s.DecidedFacts, MemoryCheck, errors=_BODY),
+    Operation("get", "/v1/grounding/memory", "What memory holds of a subject", s.StoredFacts, errors=(400, 503)),
     Operation("get", "/v1/grounding/{id}", "A report by its id", GroundingReport, errors=(404, 503)),
-    Operation("get", "/v1/grounding", "Find exchanges", ExchangePage, None, ExchangeQuery, (400, 401, 503), True),
-    Operation("get", "/v1/grounding/metrics", "Quality trends", Metrics, None, MetricsQuery, (400, 401, 503), True),
-    Operation(
-        "get", "/v1/grounding/similar", "Similar past questions", SimilarPage, None, SimilarQuery, (400, 401, 503), True
-    ),
-    Operation(
-        "get", "/v1/subjects/{subject}/entities", "Statements about each name", EntityHistory, None, SubjectQuery,
-        (400, 401, 503), True,
-    ),
-    Operation("get", "/v1/reviews", "The review queue", ReviewPage, None, ReviewQuery, (400, 401, 503), True),
-    Operation("get", "/v1/reviews/{id}", "One finding", ReviewDetail, None, None, (401, 404, 503), True),
-    Operation(
-        "post", "/v1/reviews/{id}", "Decide on a finding", ReviewOut, DecisionIn, None, (400, 401, 404, 409, 503), True
-    ),
-    Operation(
-        "get", "/v1/reviews/export", "Decisions as a file of JSON lines or CSV", None, None, ExportQuery,
-        (400, 401, 503), True, "application/jsonl",
-    ),
-    Operation(
-        "delete", "/v1/subjects/{subject}", "Forget a subject", Forgotten, None, SubjectQuery, (400, 401, 503), True,
-    ),
-    Operation("get", "/healthz", "Whether the process lives", Alive),
-    Operation("get", "/readyz", "Whether requests are served, and what works less than fully", Readiness),
+    Operation("get", "/v1/grounding", "Find exchanges", r.ExchangePage, None, r.ExchangeQuery, _STORED, True),
+    Operation("get", "/v1/grounding/metrics", "Quality trends", r.Metrics, None, r.MetricsQuery, _STORED, True),
+    Operation("get", "/v1/grounding/similar", "Similar past questions", r.SimilarPage, None, r.SimilarQuery,
+        _STORED, True),
+    Operation("get", "/v1/subjects/{subject}/entities", "Statements about each name", r.EntityHistory, None,
+        r.SubjectQuery, _STORED, True),
+    Operation("get", "/v1/reviews", "The review queue", r.ReviewPage, None, r.ReviewQuery, _STORED, True),
+    Operation("get", "/v1/reviews/{id}", "One finding", r.ReviewDetail, None, None, (401, 404, 503), True),
+    Operation("post", "/v1/reviews/{id}", "Decide on a finding", r.ReviewOut, r.DecisionIn, None,
+        (400, 401, 404, 409, 503), True),
+    Operation("get", "/v1/reviews/export", "Decisions as a file of JSON lines or CSV", None, None, r.ExportQuery,
+        _STORED, True, "application/jsonl"),
+    Operation("delete", "/v1/subjects/{subject}", "Forget a subject", r.Forgotten, None, r.SubjectQuery, _STORED, True),
+    Operation("get", "/healthz", "Whether the process lives", s.Alive),
+    Operation("get", "/readyz", "Whether requests are served, and what works less than fully", s.Readiness),
     Operation("get", "/metrics", "What is measured, for Prometheus", media="text/plain"),
     Operation("get", "/openapi.json", "This document"),
 )  # fmt: skip
@@ -117,7 +85,7 @@ _GUARD = {401: "A client key is needed, where keys are on.", 429: "The key has a
 
 def openapi() -> dict[str, Any]:
     """Return the OpenAPI document."""
-    given = {each.gives for each in OPERATIONS if each.gives} | {FailureBody}
+    given = {each.gives for each in OPERATIONS if each.gives} | {s.FailureBody}
     taken = {each.body for each in OPERATIONS if each.body}
     wanted: list[tuple[str, Mode, TypeAdapter[Any]]] = [
         *((model.__name__, "serialization", TypeAdapter(model)) for model in _sorted(given)),
@@ -159,7 +127,7 @@ def _operation(each: Operation, refs: Mapping[Any, dict[str, Any]]) -> dict[str,
     gives = (
         refs[each.gives.__name__, "serialization"] if each.gives else {"type": "string"} if "text" in each.media else {}
     )
-    failed = {"application/json": {"schema": refs[FailureBody.__name__, "serialization"]}}
+    failed = {"application/json": {"schema": refs[s.FailureBody.__name__, "serialization"]}}
     operation: dict[str, Any] = {
         "summary": each.summary,
         "responses": {

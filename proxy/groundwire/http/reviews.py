@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 from pydantic import BaseModel
 
-import groundwire.http.paths  # noqa: F401 - the convertor named text
+import groundwire.http.endpoints  # noqa: F401 - the convertor named text
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.request import read_object
 from groundwire.dialects.reviews import (
@@ -46,10 +46,10 @@ from groundwire.dialects.reviews import (
 from groundwire.errors import BadRequest, ReportUnavailable, ReviewConflict, StoreUnavailable, UnknownReview
 from groundwire.gateway.bodies import parsed
 from groundwire.http.admin import AdminHandler, AdminKeys, require_admin
-from groundwire.http.attempts import FREE_REQUESTS, FailedAttempts
 from groundwire.http.audited_history import AuditedHistory
 from groundwire.http.endpoints import Handler
-from groundwire.http.errors import JSON
+from groundwire.http.exchange import JSON
+from groundwire.http.guard import FREE_REQUESTS, FailedAttempts
 from groundwire.storage.history.exchange import Query, Summary
 from groundwire.storage.history.reviews import Decided, Finding, Wanted
 from groundwire.storage.history.tables import LABELS, VERDICTS

@@ -1,4 +1,7 @@
-"""Run the HTTP application with uvicorn until it is stopped."""
+"""Run the HTTP application with uvicorn, until a signal stops it.
+
+Readiness fails first, then streams complete, then the server stops.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,17 @@ import logging
 import math
 import os
 import resource
+import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import cast
 
+import structlog
 import uvicorn
 from starlette.types import ASGIApp
 
@@ -21,13 +30,82 @@ from groundwire.config import Server as ServerSettings
 from groundwire.config import Settings
 from groundwire.container import build_container
 from groundwire.extras import require_extras
+from groundwire.http.admission import ProcessState, new_process_state
 from groundwire.http.app import build_app
-from groundwire.http.connection import ConnectionLimits, connection_factory
-from groundwire.http.drain import Drain, Server
-from groundwire.http.process_state import new_process_state
-from groundwire.http.reload import Reload, watch_file
-from groundwire.http.serving import Serving
+from groundwire.http.connection import Connection
+from groundwire.http.serving import Reload, Serving, watch_file
 from groundwire.telemetry import configure_logs
+
+log = structlog.get_logger("groundwire.server")
+
+_FLUSH_S = 1.0  # minimum time for finished answers to reach slow readers
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server with a graceful shutdown on the first SIGTERM or SIGINT, and an immediate one on the
+    second.
+
+    By `settings` it accepts requests for `drain_delay`, and answers may continue for `drain`. `on_hangup` is called on
+    SIGHUP.
+    """
+
+    def __init__(self, config: uvicorn.Config, state: ProcessState, settings: ServerSettings) -> None:
+        super().__init__(config)
+        self.settings = settings
+        self.on_hangup: Callable[[], None] | None = None
+        self._state = state
+        self._has_terminal = os.isatty(0)
+        self._stopping: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle signals while serving. uvicorn would raise them again at the end, and exit with an error."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(each, self._on_stop_signal, each)
+        if self.on_hangup is not None:
+            loop.add_signal_handler(signal.SIGHUP, self._on_sighup, self.on_hangup)
+        try:
+            yield
+        finally:
+            for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                loop.remove_signal_handler(each)
+
+    def _on_sighup(self, on_hangup: Callable[[], None]) -> None:
+        """Handle SIGHUP, unless the terminal was closed: then exit."""
+        if self._has_terminal and not os.isatty(0):
+            os._exit(128 + signal.SIGHUP)
+        on_hangup()
+
+    def _on_stop_signal(self, number: signal.Signals) -> None:
+        if self._stopping is not None:
+            log.warning("server.forced_exit", requests=self._state.admission.active)
+            os._exit(128 + number)
+        self._stopping = asyncio.get_running_loop().create_task(self.stop())
+
+    async def stop(self) -> None:
+        """Reject new requests, wait for the active ones, and shut the server down."""
+        admission, settings = self._state.admission, self.settings
+        self._state.is_draining = True
+        log.info("server.draining", requests=admission.active, delay_s=settings.drain_delay, limit_s=settings.drain)
+        await asyncio.sleep(settings.drain_delay)
+        admission.close()
+        until = asyncio.get_running_loop().time() + settings.drain
+        try:
+            async with asyncio.timeout_at(until):
+                await admission.wait_until_idle()
+        except TimeoutError:
+            log.warning("server.cut_off", requests=admission.active)
+            for connection in tuple(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.cut_off()
+        rest = max(_FLUSH_S, until - asyncio.get_running_loop().time())
+        self.config.timeout_graceful_shutdown = round(rest + 0.5)
+        self.should_exit = True
+
 
 _SWITCH_S = 0.001  # maximum time that a worker thread may block the event loop; Python's default is 5 ms
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of glibc's malloc.h
@@ -52,26 +130,21 @@ def server(settings: Settings, load: Callable[[], Settings] | None = None, file:
     if container.telemetry.events is not None:
         configure_logs(settings.telemetry, container.telemetry)
     serving = Serving(build_app(settings, container, state=state), container)
-    running = Server(uvicorn_config(serving, settings.server), state, _drain(settings))
+    running = Server(uvicorn_config(serving, settings.server), state, settings.server)
     if load is not None:
-        reload = Reload(serving, state, load, on_change=lambda changed: setattr(running, "drain", _drain(changed)))
+        reload = Reload(serving, state, load, on_change=lambda changed: setattr(running, "settings", changed.server))
         running.on_hangup = reload.begin
         serving.background = watch_file(file, reload.now) if file and settings.server.watch else None
     return running
 
 
-def _drain(settings: Settings) -> Drain:
-    return Drain(settings.server.drain_delay, settings.server.drain)
-
-
 def uvicorn_config(app: ASGIApp, settings: ServerSettings) -> uvicorn.Config:
     """Return the configuration of uvicorn: connections with limits, no headers or access log of its making."""
-    limits = ConnectionLimits(settings.max_head, settings.read_timeout, settings.write_timeout)
     return uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
-        http=connection_factory(limits),
+        http=cast(type[asyncio.Protocol], partial(Connection, settings=settings)),
         ws="none",
         proxy_headers=False,  # client addresses come from addresses.py
         log_config=None,

@@ -10,17 +10,22 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from sys import getsizeof
 from threading import Lock
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from cachetools import TLRUCache
 
+from groundwire.domain import Judgement
 from groundwire.report import CacheUse
+
+if TYPE_CHECKING:
+    from groundwire.storage.shared import SharedValues
 
 V = TypeVar("V")
 Key = bytes
 
-_LARGEST = 2**16  # bytes of a value that is kept
+_LARGEST = 2**16  # bytes of a value that is stored
 _ENTRY = 600  # bytes that an entry takes in addition to its value
 
 
@@ -30,23 +35,13 @@ def owner_of(tenant: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Generic[V]):
+class CacheEntry(Generic[V]):
     """A value, the time of its computation (monotonic seconds), its owner (a tenant's digest), and its size."""
 
     value: V
     at: float
     owner: bytes
     size: int = 0
-
-
-class Further(Protocol[V]):
-    """The values of other replicas; raises nothing but cancellation."""
-
-    async def find(self, keys: Sequence[Key]) -> Mapping[Key, tuple[V, float, bytes]]:
-        """Return the values available under these keys, each with its age in seconds and its owner."""
-
-    def keep(self, values: Mapping[Key, V], owner: bytes) -> None:
-        """Store values of an owner in the background."""
 
 
 class Cache(Generic[V]):
@@ -68,19 +63,19 @@ class Cache(Generic[V]):
         keeps: Callable[[V], bool],
         shares: Callable[[V], bool],
         clock: Callable[[], float] = time.monotonic,
-        further: Further[V] | None = None,
+        further: SharedValues[V] | None = None,
         max_size: int = 64 * 2**20,
         measure: Callable[[V], int] = lambda _: 0,
     ) -> None:
         self._least = max(1, max_size // max(1, max_entries))  # the minimum size also bounds the number
-        self._kept: TLRUCache[Key, Kept[V]] = TLRUCache(
+        self._entries: TLRUCache[Key, CacheEntry[V]] = TLRUCache(
             self._least * max_entries,
-            lambda _, kept, __: kept.at + ttl,
+            lambda _, entry, __: entry.at + ttl,
             timer=clock,
-            getsizeof=lambda kept: kept.size,
+            getsizeof=lambda entry: entry.size,
         )
         self._lock = Lock()
-        self._in_flight: dict[Key, asyncio.Future[Kept[V]]] = {}
+        self._in_flight: dict[Key, asyncio.Future[CacheEntry[V]]] = {}
         self._keeps = keeps
         self._shares = shares
         self._clock = clock
@@ -95,26 +90,30 @@ class Cache(Generic[V]):
     def recent(self, keys: Sequence[Key], tenant: str = "") -> tuple[dict[Key, V], CacheUse]:
         """Return the values that this process has. Callable from any thread."""
         found = self._recent(keys)
-        return {key: kept.value for key, kept in found.items()}, self._use(found.values(), len(keys), owner_of(tenant))
+        return {key: entry.value for key, entry in found.items()}, self._use(
+            found.values(), len(keys), owner_of(tenant)
+        )
 
     def keep(self, values: Mapping[Key, V], tenant: str = "") -> None:
         """Keep values that a worker thread has computed, as far as they hold for later, in this process."""
         owner = owner_of(tenant)
-        self._store({key: Kept(value, self._clock(), owner) for key, value in values.items() if self._keeps(value)})
+        self._store(
+            {key: CacheEntry(value, self._clock(), owner) for key, value in values.items() if self._keeps(value)}
+        )
 
-    def _recent(self, keys: Sequence[Key]) -> dict[Key, Kept[V]]:
+    def _recent(self, keys: Sequence[Key]) -> dict[Key, CacheEntry[V]]:
         with self._lock:
-            return {key: kept for key in keys if (kept := self._kept.get(key))}
+            return {key: entry for key in keys if (entry := self._entries.get(key))}
 
-    def _store(self, values: Mapping[Key, Kept[V]]) -> None:
-        for key, kept in values.items() if self._kept.maxsize else ():
-            size = _ENTRY + self._measure(kept.value)
-            if size <= min(_LARGEST, self._kept.maxsize):
+    def _store(self, values: Mapping[Key, CacheEntry[V]]) -> None:
+        for key, entry in values.items() if self._entries.maxsize else ():
+            size = _ENTRY + self._measure(entry.value)
+            if size <= min(_LARGEST, self._entries.maxsize):
                 with self._lock:
-                    self._kept[key] = replace(kept, size=max(size, self._least))
+                    self._entries[key] = replace(entry, size=max(size, self._least))
 
-    def _use(self, known: Collection[Kept[V]], wanted: int, owner: bytes) -> CacheUse:
-        oldest = max((self._clock() - kept.at for kept in known if kept.owner == owner), default=None)
+    def _use(self, known: Collection[CacheEntry[V]], wanted: int, owner: bytes) -> CacheUse:
+        oldest = max((self._clock() - entry.at for entry in known if entry.owner == owner), default=None)
         return CacheUse(len(known), wanted - len(known), oldest)
 
     async def get(
@@ -132,12 +131,12 @@ class Cache(Generic[V]):
             others = {key: self._in_flight[key] for key in missing if key in self._in_flight}
             if len(others) < len(missing):
                 mine = [key for key in missing if key not in others]
-                recalled, computed = await self._lead(mine, keys, compute, owner)
-                known += recalled.values()
-                found |= recalled | computed
+                fetched, computed = await self._lead(mine, keys, compute, owner)
+                known += fetched.values()
+                found |= fetched | computed
             else:
                 await asyncio.wait(others.values())
-            found |= {key: kept for key, future in others.items() if (kept := self._given(future))}
+            found |= {key: entry for key, future in others.items() if (entry := self._given(future))}
         return [found[key].value for key in keys], self._use(known, len(keys), owner)
 
     async def _lead(
@@ -146,42 +145,82 @@ class Cache(Generic[V]):
         keys: Sequence[Key],
         compute: Callable[[Sequence[int]], Awaitable[Sequence[V]]],
         owner: bytes,
-    ) -> tuple[dict[Key, Kept[V]], dict[Key, Kept[V]]]:
+    ) -> tuple[dict[Key, CacheEntry[V]], dict[Key, CacheEntry[V]]]:
         """Fetch values of other replicas and compute the missing ones, while other requests for them wait.
 
         If it fails, the others compute them.
         """
-        futures: dict[Key, asyncio.Future[Kept[V]]] = {key: asyncio.get_running_loop().create_future() for key in mine}
+        futures: dict[Key, asyncio.Future[CacheEntry[V]]] = {
+            key: asyncio.get_running_loop().create_future() for key in mine
+        }
         self._in_flight |= futures
         try:
-            recalled = await self._recalled(mine)
-            missing = [key for key in mine if key not in recalled]
+            fetched = await self._fetch(mine)
+            missing = [key for key in mine if key not in fetched]
             positions = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))  # first of each
             values = await compute([positions[key] for key in missing]) if missing else ()
-            computed = {key: Kept(value, self._clock(), owner) for key, value in zip(missing, values, strict=True)}
-            self._keep(recalled, computed, owner)
+            computed = {
+                key: CacheEntry(value, self._clock(), owner) for key, value in zip(missing, values, strict=True)
+            }
+            self._keep(fetched, computed, owner)
             for key, future in futures.items():
-                future.set_result(recalled[key] if key in recalled else computed[key])
-            return recalled, computed
+                future.set_result(fetched[key] if key in fetched else computed[key])
+            return fetched, computed
         finally:
             for key, future in futures.items():
                 del self._in_flight[key]
                 future.cancel()
 
-    async def _recalled(self, keys: Sequence[Key]) -> dict[Key, Kept[V]]:
+    async def _fetch(self, keys: Sequence[Key]) -> dict[Key, CacheEntry[V]]:
         if self._further is None:
             return {}
         found = await self._further.find(keys)
-        return {key: Kept(value, self._clock() - age, owner) for key, (value, age, owner) in found.items()}
+        return {key: CacheEntry(value, self._clock() - age, owner) for key, (value, age, owner) in found.items()}
 
-    def _keep(self, recalled: Mapping[Key, Kept[V]], computed: Mapping[Key, Kept[V]], owner: bytes) -> None:
-        lasting = {key: kept for key, kept in computed.items() if self._keeps(kept.value)}
-        self._store({**recalled, **lasting})
+    def _keep(self, fetched: Mapping[Key, CacheEntry[V]], computed: Mapping[Key, CacheEntry[V]], owner: bytes) -> None:
+        lasting = {key: entry for key, entry in computed.items() if self._keeps(entry.value)}
+        self._store({**fetched, **lasting})
         if self._further is not None and lasting:
-            self._further.keep({key: kept.value for key, kept in lasting.items()}, owner)
+            self._further.keep({key: entry.value for key, entry in lasting.items()}, owner)
 
-    def _given(self, future: asyncio.Future[Kept[V]]) -> Kept[V] | None:
+    def _given(self, future: asyncio.Future[CacheEntry[V]]) -> CacheEntry[V] | None:
         """Return the result of a concurrent request, if it may be shared: one that ran out of time may not."""
         if not future.done() or future.cancelled():
             return None
         return future.result() if self._shares(future.result().value) else None
+
+
+_JUDGEMENT, _VERDICT, _CITATION, _NUMBER = 1500, 500, 250, 250  # bytes of each without its texts
+
+
+class VerdictCache(Cache[Judgement]):
+    """Judgements under exact keys. Non-final ones are returned but never stored, so that they are retried."""
+
+    def __init__(
+        self,
+        max_entries: int,
+        ttl: float,
+        clock: Callable[[], float] = time.monotonic,
+        further: SharedValues[Judgement] | None = None,
+        max_size: int = 64 * 2**20,
+    ) -> None:
+        super().__init__(
+            max_entries,
+            ttl,
+            keeps=lambda judgement: judgement.is_final,
+            shares=lambda judgement: judgement.verdict.label != "not_checked",
+            clock=clock,
+            further=further,
+            max_size=max_size,
+            measure=size_of,
+        )
+
+
+def size_of(judgement: Judgement) -> int:
+    """Return about how many bytes a judgement takes."""
+    claim = judgement.claim
+    size = _JUDGEMENT + getsizeof(claim.text) + getsizeof(claim.lead) + sum(map(getsizeof, claim.cited))
+    for verdict in judgement.verdicts:
+        size += _VERDICT + getsizeof(verdict.reason) + _NUMBER * len(verdict.numbers)
+        size += sum(_CITATION + getsizeof(each.text) + getsizeof(each.source) for each in verdict.citations)
+    return size

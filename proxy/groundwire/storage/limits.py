@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from groundwire.limits import MINUTE_S, ROUNDING_S, Capacity, ConcurrencyLimiter, Slot, TokenBucket
 
@@ -54,34 +53,21 @@ def remaining(limits: Limits, reset: float) -> tuple[int | None, float | None]:
     return int((MINUTE_S + ROUNDING_S - reset) * limits.requests_per_minute / MINUTE_S), reset
 
 
-class Limiter(Protocol):
-    """The rate limiter of clients."""
-
-    async def take(self, name: str, limits: Limits) -> Turn:
-        """Request a turn for the client of that name; raises nothing but cancellation."""
-
-    def give_back(self, turn: Turn) -> None:
-        """Return a turn when its request has ended."""
-
-    async def aclose(self) -> None:
-        """Stop background tasks."""
-
-
 @dataclass(frozen=True, slots=True)
 class _ClientLimiter:
     concurrency: ConcurrencyLimiter = field(default_factory=lambda: ConcurrencyLimiter(Capacity()))
     bucket: TokenBucket = field(default_factory=TokenBucket)
 
 
-@dataclass(frozen=True, slots=True)
 class LocalLimits:
-    """Limits of this process; times are in seconds of `clock`."""
+    """The rate limiter of clients in this process; times are in seconds of `clock`."""
 
-    clock: Callable[[], float] = time.monotonic
-    _clients: dict[str, _ClientLimiter] = field(default_factory=dict)
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._clients: dict[str, _ClientLimiter] = {}
 
     async def take(self, name: str, limits: Limits) -> Turn:
-        """See `Limiter`."""
+        """Request a turn for the client of that name; raises nothing but cancellation."""
         client = self._clients.setdefault(name, _ClientLimiter())
         client.concurrency.limits = Capacity(limits.concurrent)
         slot = client.concurrency.try_acquire()
@@ -89,15 +75,15 @@ class LocalLimits:
             return Turn(name, limits, granted=False, wait=BUSY_S)
         if limits.requests_per_minute is None:
             return Turn(name, limits, slot=slot)
-        wait, reset = client.bucket.take(limits.requests_per_minute, self.clock())
+        wait, reset = client.bucket.take(limits.requests_per_minute, self._clock())
         if wait:
             slot.release()
         return Turn(name, limits, not wait, wait, *remaining(limits, reset), None if wait else slot)
 
     def give_back(self, turn: Turn) -> None:
-        """See `Limiter`."""
+        """Return a turn when its request has ended."""
         if turn.slot is not None:
             turn.slot.release()
 
     async def aclose(self) -> None:
-        """Do nothing."""
+        """Stop background tasks."""

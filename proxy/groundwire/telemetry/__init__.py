@@ -1,9 +1,9 @@
 """Logs, traces and metrics."""
 
-from groundwire.telemetry.build import INSTALL as INSTALL
-from groundwire.telemetry.build import build_telemetry as build_telemetry
-from groundwire.telemetry.calls import UpstreamCall as UpstreamCall
-from groundwire.telemetry.genai import short_hash as short_hash
-from groundwire.telemetry.logs import configure_logs as configure_logs
-from groundwire.telemetry.served import Served as Served
+from groundwire.telemetry.requests import RequestRecord as RequestRecord
+from groundwire.telemetry.requests import UpstreamCall as UpstreamCall
+from groundwire.telemetry.requests import short_hash as short_hash
+from groundwire.telemetry.telemetry import INSTALL as INSTALL
 from groundwire.telemetry.telemetry import Telemetry as Telemetry
+from groundwire.telemetry.telemetry import build_telemetry as build_telemetry
+from groundwire.telemetry.telemetry import configure_logs as configure_logs

@@ -1,4 +1,4 @@
-"""Send spans, log records and metrics to a collector by OTLP over HTTP. Imported only if export is enabled.
+"""Send spans, log records and metrics to a collector by OpenTelemetry. Imported only if export is enabled.
 
 Requests never wait for it: records are kept in bounded queues, the oldest is dropped when one is full, and separate
 threads send them. A failing collector is logged once, and reported by /readyz for as long as it fails.
@@ -6,30 +6,244 @@ threads send them. A failing collector is logged once, and reported by /readyz f
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
 import structlog
+from opentelemetry import context, trace
+from opentelemetry._logs import Logger, LogRecord, SeverityNumber
+from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk.metrics import Exemplar
+from opentelemetry.sdk.metrics import export as sdk
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import SpanKind, Status, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from prometheus_client.core import Metric
+from prometheus_client.samples import Sample
 
 from groundwire.config import Telemetry as TelemetrySettings
-from groundwire.telemetry.metrics import Metrics
-from groundwire.telemetry.otlp_metrics import Converter
-from groundwire.telemetry.spans import NO_TRACER, Tracer
-from groundwire.telemetry.tracing import LogExport, OpenTelemetryTracer
+from groundwire.telemetry.instruments import Instrument, Labels
+from groundwire.telemetry.metrics import Metrics, Registry
+from groundwire.telemetry.names import ERROR, STATUS_CODE
+from groundwire.telemetry.spans import CURRENT, NO_TRACER, Kind, Span, Tracer
+from groundwire.wire import Headers
+
+_PROPAGATOR = TraceContextTextMapPropagator()
+_W3C = frozenset({b"traceparent", b"tracestate"})
+_SEVERITIES = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR", "critical": "FATAL"}
+_IN_RECORD = frozenset({"event", "level", "timestamp", "trace_id", "span_id"})
+
+
+class OpenTelemetrySpan(Span):
+    """A span that OpenTelemetry records if it is sampled."""
+
+    __slots__ = ("_span",)
+
+    def __init__(self, span: trace.Span) -> None:
+        super().__init__(_inject(span).get("traceparent", ""), is_recording=span.is_recording())
+        self._span = span
+
+    def set(self, attributes: Mapping[str, Any]) -> None:
+        """Set attributes."""
+        self._span.set_attributes(attributes)
+
+    def fail(self, error: str) -> None:
+        """Record an error by its class or status."""
+        self._span.set_attribute(ERROR, error)
+        self._span.set_status(Status(StatusCode.ERROR))
+
+    def event(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Add an event."""
+        self._span.add_event(name, attributes)
+
+    def link(self, traceparent: str) -> None:
+        """Link to a span of another trace."""
+        parent = _PROPAGATOR.extract({"traceparent": traceparent}, Context())
+        linked = trace.get_current_span(parent).get_span_context()
+        if linked.is_valid:
+            self._span.add_link(linked)
+
+    def propagate(self, headers: Headers) -> Headers:
+        """Return request headers with this span's trace context instead of the caller's."""
+        ours = tuple((name.encode(), value.encode()) for name, value in _inject(self._span).items())
+        return (*(pair for pair in headers if pair[0] not in _W3C), *ours)
+
+    def activate(self) -> Any:
+        """Make this the current span, also for libraries that OpenTelemetry instruments."""
+        attached = context.attach(trace.set_span_in_context(self._span))
+        return super().activate(), attached
+
+    def deactivate(self, token: Any) -> None:
+        """Make the previous span the current one again."""
+        ours, attached = token
+        context.detach(attached)
+        super().deactivate(ours)
+
+    def end(self) -> None:
+        """End the span."""
+        self._span.end()
+
+
+class OpenTelemetryTracer(Tracer):
+    """Start spans with an OpenTelemetry tracer."""
+
+    enabled = True
+
+    def __init__(self, tracer: trace.Tracer) -> None:
+        self._tracer = tracer
+
+    def start(self, name: str, kind: Kind, attributes: Mapping[str, Any]) -> Span:
+        """Start a child of the current span."""
+        return OpenTelemetrySpan(self._tracer.start_span(name, None, SpanKind[kind.upper()], attributes))
+
+    def start_root(self, name: str, kind: Kind, attributes: Mapping[str, Any], headers: Headers = ()) -> Span:
+        """Start a span that continues the trace of these headers, or a new trace."""
+        carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers if name in _W3C}
+        parent = _PROPAGATOR.extract(carrier, Context())
+        return OpenTelemetrySpan(self._tracer.start_span(name, parent, SpanKind[kind.upper()], attributes))
+
+
+class LogExport:
+    """Pass events and log lines to an OpenTelemetry logger, with the trace of the span that is current."""
+
+    def __init__(self, logger: Logger) -> None:
+        self._logger = logger
+
+    def event(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Emit an event."""
+        self._logger.emit(event_name=name, attributes=attributes, context=_current())
+
+    def line(self, event: Mapping[str, Any]) -> None:
+        """Emit one line of the log; values other than plain ones are sent as JSON."""
+        level = str(event.get("level", "info"))
+        found = {name: _plain(value) for name, value in event.items() if name not in _IN_RECORD and value is not None}
+        self._logger.emit(
+            LogRecord(
+                timestamp=time.time_ns(),
+                context=_current(),
+                severity_text=level,
+                severity_number=SeverityNumber[_SEVERITIES.get(level, "INFO")],
+                body=str(event.get("event")),
+                attributes=found,
+            )
+        )
+
+
+def _current() -> Context:
+    """Return the context of the current span, also if it is the caller's and nothing is recorded on it."""
+    return _PROPAGATOR.extract({"traceparent": CURRENT.get().traceparent}, Context())
+
+
+def _inject(span: trace.Span) -> dict[str, str]:
+    carrier: dict[str, str] = {}
+    _PROPAGATOR.inject(carrier, trace.set_span_in_context(span, Context()))
+    return carrier
+
+
+def _plain(value: Any) -> str | int | float | bool:
+    return value if isinstance(value, str | int | float | bool) else json.dumps(value, default=str)
+
+
+_NS = 1e9
+
+
+@dataclass(slots=True)
+class _Series:
+    """The samples of one histogram under one set of labels."""
+
+    cumulative: list[int] = field(default_factory=lambda: [0])
+    sum: float = 0.0
+    exemplars: list[Exemplar] = field(default_factory=list)
+
+    def add(self, sample: Sample) -> None:
+        if sample.name.endswith("_sum"):
+            self.sum = sample.value
+        elif sample.name.endswith("_bucket"):
+            self.cumulative.append(int(sample.value))
+            if (found := sample.exemplar) is not None:
+                at, trace, span = float(found.timestamp or 0), found.labels["trace_id"], found.labels["span_id"]
+                self.exemplars.append(Exemplar({}, found.value, int(at * _NS), int(span, 16), int(trace, 16)))
+
+
+class Converter:
+    """Convert the metrics of a registry, counted since the converter was made."""
+
+    def __init__(self, registry: Registry, resource: Resource, scope: InstrumentationScope) -> None:
+        self._registry = registry
+        self._resource = resource
+        self._scope = scope
+        self._start = time.time_ns()
+
+    def __call__(self) -> sdk.MetricsData:
+        """Return the metrics as they are now."""
+        metrics = [self._metric(*found) for found in self._registry.collect_instruments()]
+        scoped = sdk.ScopeMetrics(self._scope, metrics, "")
+        return sdk.MetricsData([sdk.ResourceMetrics(self._resource, [scoped], "")])
+
+    def _metric(self, instrument: Instrument, metric: Metric) -> sdk.Metric:
+        now, cumulative = time.time_ns(), sdk.AggregationTemporality.CUMULATIVE
+        data: sdk.Gauge | sdk.Histogram | sdk.Sum
+        if instrument.kind == "histogram":
+            data = sdk.Histogram(self._histograms(instrument, metric.samples, now), cumulative)
+        else:
+            points = [
+                sdk.NumberDataPoint(
+                    _attributes(instrument, _labels(instrument, sample)), self._start, now, sample.value
+                )
+                for sample in metric.samples
+            ]
+            data = sdk.Sum(points, cumulative, is_monotonic=True) if instrument.kind == "counter" else sdk.Gauge(points)
+        return sdk.Metric(instrument.name, instrument.about, instrument.unit, data)
+
+    def _histograms(self, instrument: Instrument, samples: Iterable[Sample], now: int) -> list[sdk.HistogramDataPoint]:
+        found: dict[Labels, _Series] = {}
+        for sample in samples:
+            found.setdefault(_labels(instrument, sample), _Series()).add(sample)
+        return [
+            sdk.HistogramDataPoint(
+                _attributes(instrument, labels),
+                self._start,
+                now,
+                series.cumulative[-1],
+                series.sum,
+                [upper - lower for lower, upper in pairwise(series.cumulative)],
+                instrument.buckets,
+                None,  # type: ignore[arg-type]  # prometheus-client keeps no minimum; the field is optional in OTLP
+                None,  # type: ignore[arg-type]  # nor a maximum
+                series.exemplars,
+            )
+            for labels, series in found.items()
+        ]
+
+
+def _labels(instrument: Instrument, sample: Sample) -> Labels:
+    return tuple(sample.labels[label] for label in instrument.prometheus_labels)
+
+
+def _attributes(instrument: Instrument, labels: Labels) -> Mapping[str, str | int]:
+    """Return the labels by name; empty ones are left out, and HTTP statuses are numbers."""
+    return {
+        name: int(value) if name == STATUS_CODE else value
+        for name, value in zip(instrument.labels, labels, strict=True)
+        if value
+    }
+
 
 log = structlog.get_logger("groundwire.telemetry")
 

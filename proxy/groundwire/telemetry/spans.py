@@ -33,6 +33,11 @@ class Span:
         """The span id in hexadecimal digits, empty if there is none."""
         return self.traceparent[36:52]
 
+    @property
+    def exemplar(self) -> dict[str, str] | None:
+        """The exemplar of a measurement made in this span, if it is recorded."""
+        return {"trace_id": self.trace_id, "span_id": self.span_id} if self.is_recording else None
+
     def set(self, attributes: Mapping[str, Any]) -> None:
         """Set attributes."""
 

@@ -1,35 +1,50 @@
-"""Record requests, model calls, verifications and jobs.
+"""Record requests, model calls, verifications and jobs, and write logs: one JSON line per event on standard error.
 
-Neither spans nor metrics contain text of requests or answers unless `capture_content` is set, and never a key.
+Neither spans, metrics nor logs contain text of requests or answers unless `capture_content` is set, and never a key.
+prometheus-client and OpenTelemetry are loaded only if they are used.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
+from groundwire.config import Telemetry as TelemetrySettings
+from groundwire.errors import ConfigError
 from groundwire.report import Report
 from groundwire.telemetry import names as n
-from groundwire.telemetry.calls import Recorder, UpstreamCall
-from groundwire.telemetry.genai import short_hash
-from groundwire.telemetry.metrics import LoopLag
-from groundwire.telemetry.served import ABOUT, Served
+from groundwire.telemetry.instruments import LOST_TELEMETRY
+from groundwire.telemetry.requests import EXCHANGE_ATTRIBUTES, Recorder, RequestRecord, UpstreamCall, short_hash
 from groundwire.telemetry.spans import CURRENT, NO_TRACER, Span, active
 from groundwire.wire import Headers
 
 if TYPE_CHECKING:
-    from groundwire.telemetry.otlp import Collector
-    from groundwire.telemetry.tracing import LogExport
+    from groundwire.telemetry.metrics import LoopLag, Metrics
+    from groundwire.telemetry.otlp import Collector, LogExport
+
+
+log = structlog.get_logger("groundwire.telemetry")
+
+INSTALL = "pip install 'groundwire[telemetry]'"
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 @dataclass(frozen=True, slots=True)
 class Telemetry(Recorder):
     """The entry point of all recording. Without a collector there are no spans, and trace headers pass unchanged.
 
-    `events` passes events and log lines to the collector, if it accepts them.
+    `events` passes events and log lines to the collector.
     """
 
     events: LogExport | None = None
@@ -52,16 +67,16 @@ class Telemetry(Recorder):
         """Return a description of a failure of export; None if there is none."""
         return self.collector.health.degraded() if self.collector else None
 
-    def server_span(self, method: str, route: str, headers: Headers, *, traced: bool = True) -> Served:
+    def server_span(self, method: str, route: str, headers: Headers, *, traced: bool = True) -> RequestRecord:
         """Return the context manager of one HTTP request; its span, if traced, continues the caller's trace."""
-        return Served(self.tracer if traced else NO_TRACER, self.metrics, method, route, headers)
+        return RequestRecord(self.tracer if traced else NO_TRACER, self.metrics, method, route, headers)
 
     def about(self, session: str | None, subject: str | None) -> None:
         """Record the session, and a digest of the subject, on the current span and on later ones in its context."""
         if self.tracer.enabled:
             found = {n.CONVERSATION: session, n.SUBJECT: short_hash(subject) if subject else None}
-            ABOUT.set({name: value for name, value in found.items() if value})
-            CURRENT.get().set(ABOUT.get())
+            EXCHANGE_ATTRIBUTES.set({name: value for name, value in found.items() if value})
+            CURRENT.get().set(EXCHANGE_ATTRIBUTES.get())
 
     def upstream_call(
         self, operation: str, provider: str, upstream: str, body: Mapping[str, Any], purpose: n.Purpose = "answer"
@@ -72,7 +87,7 @@ class Telemetry(Recorder):
     @contextmanager
     def verification(self, report_id: str) -> Iterator[Span]:
         """Open the span of verifying one answer; spans created inside are its children."""
-        attributes = {n.GROUNDING_ID: report_id, **ABOUT.get()}
+        attributes = {n.GROUNDING_ID: report_id, **EXCHANGE_ATTRIBUTES.get()}
         with active(self.tracer.start(n.VERIFY_SPAN, "internal", attributes)) as span:
             yield span
 
@@ -116,21 +131,21 @@ class Telemetry(Recorder):
             if self.metrics is not None:
                 self.metrics.jobs.labels(kind, outcome).inc()
 
-    def goes_back_to(self, origin: str | None) -> None:
+    def link_origin(self, origin: str | None) -> None:
         """Link the current span to the trace that created the job."""
         if origin is not None:
             CURRENT.get().link(origin)
 
     @contextmanager
-    def webhook(self, id_: str) -> Iterator[Posted]:
+    def webhook(self, id_: str) -> Iterator[WebhookDelivery]:
         """Record the delivery of one report, without its address."""
         attributes = {n.METHOD: "POST", n.GROUNDING_ID: id_}
         with active(self.tracer.start("POST webhook", "client", attributes)) as span:
-            yield Posted(span)
+            yield WebhookDelivery(span)
 
 
 @dataclass(frozen=True, slots=True)
-class Posted:
+class WebhookDelivery:
     """A report being delivered to the webhook."""
 
     span: Span
@@ -193,3 +208,124 @@ def _content(report: Report) -> dict[str, str]:
     ]
     sources = [{"id": source.id, "kind": source.kind, "text": source.text} for source in report.sources]
     return {n.CLAIMS: json.dumps(claims, ensure_ascii=False), n.SOURCES: json.dumps(sources, ensure_ascii=False)}
+
+
+def build_telemetry(
+    settings: TelemetrySettings, environ: Mapping[str, str] = os.environ, models: Iterable[str] = ()
+) -> Telemetry:
+    """Build telemetry that measures by default, and exports to a collector if the settings name one.
+
+    Otherwise OpenTelemetry's standard variables may name it; headers and certificates come from these only. `models`
+    may be used as labels from the start. Raises ConfigError if the settings name a collector and the libraries of the
+    extra `telemetry` are not installed.
+    """
+    ours, metrics, lag = version("groundwire"), None, None
+    if settings.metrics:
+        with suppress(ImportError):  # prometheus-client is not installed
+            from groundwire.telemetry.metrics import LoopLag, Metrics
+
+            metrics = Metrics(settings.genai_semconv, models, ours)
+            lag = LoopLag(metrics.lag)
+    collector = _collector(settings, environ, metrics, ours) if is_sending(settings, environ) else None
+    tracer, events = (collector.tracer, collector.events) if collector else (NO_TRACER, None)
+    return Telemetry(
+        tracer, metrics, n.EDITIONS[settings.genai_semconv], settings.capture_content, events, lag, collector
+    )
+
+
+def is_sending(settings: TelemetrySettings, environ: Mapping[str, str]) -> bool:
+    """Return whether there is a collector; OTEL_SDK_DISABLED disables it."""
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    return settings.otlp_endpoint is not None or any(environ.get(name) for name in _ENDPOINTS)
+
+
+def _collector(
+    settings: TelemetrySettings, environ: Mapping[str, str], metrics: Metrics | None, ours: str
+) -> Collector | None:
+    """Connect to the collector. Without the libraries, an address in the settings is an error.
+
+    An address in the environment may be meant for other processes, so it is only logged.
+    """
+    try:
+        from groundwire.telemetry.otlp import Collector
+    except ImportError as error:
+        if settings.otlp_endpoint is not None:
+            raise ConfigError([f"telemetry.otlp_endpoint: OpenTelemetry is not installed; {INSTALL}"]) from error
+        log.warning("telemetry.not_installed", install=INSTALL)
+        return None
+    collector = Collector(settings, ours, environ, metrics)
+    failures = collector.health.failures
+    if metrics is not None:
+        metrics.readers.append(
+            lambda: [(LOST_TELEMETRY, (signal,), count) for signal, count in tuple(failures.items())]
+        )
+    return collector
+
+
+def configure_logs(settings: TelemetrySettings, telemetry: Telemetry | None = None) -> None:
+    """Configure logs as one JSON line per event on standard error, with its trace id; a collector receives them too."""
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            _add_trace,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info if settings.capture_content else _CLASSES_AND_FRAMES,
+            *([partial(_export, telemetry.events)] if telemetry and telemetry.events is not None else []),
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    root = logging.getLogger()
+    for handler in [each for each in root.handlers if isinstance(each, _LibraryHandler)]:
+        root.removeHandler(handler)
+    root.addHandler(_LibraryHandler(settings.capture_content))
+
+
+class _LibraryHandler(logging.Handler):
+    """Log the warnings of libraries as events. Their messages may quote anything, so only the beginning is kept.
+
+    Without this handler Python would print them, with the texts of exceptions.
+    """
+
+    def __init__(self, whole: bool) -> None:
+        super().__init__(logging.WARNING)
+        self._whole = whole
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line; values that the library would interpolate are left out."""
+        message = record.getMessage() if self._whole else str(record.msg).partition("\n")[0].partition(":")[0][:200]
+        logger = structlog.get_logger("groundwire.libraries")
+        logger.log(record.levelno, "library.warned", library=record.name, said=message, exc_info=record.exc_info)
+
+
+def _format_frames(exc_info: structlog.typing.ExcInfo) -> str:
+    """Format an exception and its causes by class and frames; its text may quote private data."""
+    lines: list[str] = []
+    error: BaseException | None = exc_info[1]
+    while error is not None:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines += [type(error).__name__, *(f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)]
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return "\n".join(lines)
+
+
+_CLASSES_AND_FRAMES = structlog.processors.ExceptionRenderer(_format_frames)
+
+
+def _add_trace(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    span = CURRENT.get()
+    if span.traceparent:
+        event["trace_id"] = span.trace_id
+        event["span_id"] = span.span_id
+    return event
+
+
+def _export(events: LogExport, _: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Pass an event to the collector's queue as well."""
+    events.line(event)
+    return event

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from servers.redis_of_tests import Gate, RedisOfTests
 
-from groundwire.storage.limits import Limits, LocalLimits
-from groundwire.storage.shared.limits import SharedLimits
-from groundwire.storage.shared.redis import SharedRedis
+from groundwire.storage.limits import Limits
+from groundwire.storage.shared import SharedLimits, SharedRedis
 
 PATIENT_S = 60.0
 Start = Callable[..., SharedLimits]
@@ -24,7 +23,7 @@ def with_replicas(redis: RedisOfTests, work: Callable[[Start], Awaitable[Any]]) 
 
         def start(url: str = redis.url, patience: float = PATIENT_S, lease: float = 30.0) -> SharedLimits:
             shared = SharedRedis(url, patience)
-            started.append((SharedLimits(shared, LocalLimits(), redis.name, lease), shared))
+            started.append((SharedLimits(shared, redis.name, lease), shared))
             return started[-1][0]
 
         try:

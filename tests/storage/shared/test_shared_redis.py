@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from servers.redis_of_tests import Gate, RedisOfTests
 
 from groundwire.errors import StoreUnavailable
-from groundwire.storage.shared.redis import SharedRedis
+from groundwire.storage.shared import SharedRedis
 
 NOWHERE = "redis://127.0.0.1:1"
 PATIENT_S = 40.0
@@ -45,7 +45,7 @@ async def refused(shared: SharedRedis) -> None:
 
 def test_only_the_first_waits_for_one_that_hangs(silent_redis: Gate) -> None:
     async def work() -> None:
-        shared = SharedRedis(silent_redis.url, patience=0.5)
+        shared = SharedRedis(silent_redis.url, timeout=0.5)
         for _ in range(1000):  # 500 s, if each waited
             await refused(shared)
         assert shared.degraded() == (
@@ -59,7 +59,7 @@ def test_only_the_first_waits_for_one_that_hangs(silent_redis: Gate) -> None:
 
 def test_those_who_ask_at_once_wait_no_longer_than_one(silent_redis: Gate) -> None:
     async def work() -> None:
-        shared = SharedRedis(silent_redis.url, patience=0.5)
+        shared = SharedRedis(silent_redis.url, timeout=0.5)
         await asyncio.gather(*(refused(shared) for _ in range(200)))  # 100 s, if they waited in turn
         await shared.aclose()
 
@@ -78,7 +78,7 @@ def test_one_that_is_not_there_is_down() -> None:
 
 def test_one_that_is_well_again_is_asked_again(gate: Gate) -> None:
     async def work() -> None:
-        shared = SharedRedis(gate.url, patience=0.5)
+        shared = SharedRedis(gate.url, timeout=0.5)
         await answered(shared)
         gate.shut()
         await refused(shared)
@@ -94,7 +94,7 @@ def test_an_answer_that_comes_too_late_is_nobodys(gate: Gate, real_redis: RedisO
     """A connection on which a late answer is still to come is not used for the next question."""
 
     async def work() -> None:
-        shared = SharedRedis(gate.url, patience=0.5)
+        shared = SharedRedis(gate.url, timeout=0.5)
         real_redis.client.set(real_redis.name, "late")
         await answered(shared)
         gate.shut()
@@ -116,7 +116,7 @@ def test_what_is_to_be_done_beside_is_done_before_the_end(real_redis: RedisOfTes
         async def put() -> None:
             await shared.ask(lambda redis: redis.set(real_redis.name, "1"))
 
-        shared.beside(put())
+        shared.in_background(put())
         await shared.aclose()
 
     run(work())
@@ -134,7 +134,7 @@ def test_what_is_to_be_done_beside_is_bounded(silent_redis: Gate) -> None:
             await asyncio.sleep(PATIENT_S)
 
         for _ in range(1000):
-            shared.beside(count())
+            shared.in_background(count())
         await asyncio.sleep(0)
         assert begun <= 256
         await shared.aclose()

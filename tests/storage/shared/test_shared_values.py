@@ -14,9 +14,8 @@ from groundwire.domain import Budget, Choice, Citation, Claim, Judgement, Probab
 from groundwire.evidence.index import Context
 from groundwire.pipeline import verify
 from groundwire.report import CacheUse
-from groundwire.storage.shared.redis import SharedRedis
-from groundwire.storage.shared.values import SharedValues
-from groundwire.storage.verdicts import VerdictCache
+from groundwire.storage.cache import VerdictCache
+from groundwire.storage.shared import SharedRedis, SharedValues
 
 PATIENT_S = 60.0
 CITATION = Citation("m0", 3, 9, "naïve — ﬁ", 0.1 + 0.2, "exact")

@@ -18,7 +18,7 @@ from groundwire.dialects.request import Request
 from groundwire.errors import RequestError
 from groundwire.extras import install_command, is_installed
 from groundwire.http.endpoints import Handler
-from groundwire.http.errors import error_reply
+from groundwire.http.exchange import error_reply
 from groundwire.http.pages.highlight import Segment, Span, cut
 from groundwire.offload import offloaded
 from groundwire.upstream.headers import header

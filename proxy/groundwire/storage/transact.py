@@ -13,21 +13,88 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 import structlog
 
 from groundwire.errors import GroundwireError, TryLater
 from groundwire.storage.file import Identity, identity
-from groundwire.storage.jobs.work import JobStore, Outcome, Work, granted
 
 if TYPE_CHECKING:
     from dbos import DBOSClient, EnqueueOptions, WorkflowStatus
+
+
+_MAX_RETRY_AFTER_S = 3600.0  # the longest wait granted to a Retry-After
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One kind of work: `run` converts a payload under an id to a result, both JSON, and is idempotent.
+
+    It is tried `attempts` times, each at most `timeout` seconds, `at_once` of them concurrently in one process. The
+    second attempt follows after `first_wait` seconds, every further one after twice as many, up to `longest_wait`. If
+    `then` names a kind, the result becomes the payload of a job of that kind under the same id.
+    """
+
+    kind: str
+    run: Callable[[str, bytes], Awaitable[bytes]]
+    attempts: int = 8
+    timeout: float = 30.0
+    at_once: int = 2
+    first_wait: float = 2.0
+    longest_wait: float = 300.0
+    then: str | None = None
+
+    def wait_after(self, attempt: int, at_least: float | None = None) -> float:
+        """Return the seconds to wait after a failed attempt (1, 2, …): `at_least`, an hour at most, or more."""
+        doubled = self.first_wait * 2.0 ** (attempt - 1)
+        return max(min(doubled, self.longest_wait), granted(at_least))
+
+
+def granted(at_least: float | None) -> float:
+    """Limit a requested wait to an hour; 0 for None."""
+    return min(at_least or 0.0, _MAX_RETRY_AFTER_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The state of a job: its result when it is done, the reason when it has failed."""
+
+    state: Literal["pending", "done", "failed", "unknown"]
+    result: bytes = b""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobStore:
+    """The storage of jobs.
+
+    `url` is `sqlite:///file.db`, for one process, or `postgresql://…`, for replicas; there everything is in `schema`.
+    In seconds: `keep` is the retention of finished jobs, `poll` the interval of polling the queues, `sweep` that of
+    checking for dead processes and old jobs, `timeout` the limit of storing a job before it counts as lost, `drain`
+    the time for running jobs at shutdown. `max_payload` is in bytes.
+    """
+
+    url: str
+    schema: str = "groundwire_jobs"
+    keep: float = 86_400.0
+    poll: float = 0.5
+    sweep: float = 5.0
+    timeout: float = 1.0
+    drain: float = 10.0
+    max_payload: int = 8 * 2**20
+
+    @property
+    def is_shared(self) -> bool:
+        """True if several processes may use it concurrently."""
+        return not self.url.startswith("sqlite")
+
 
 log = structlog.get_logger("groundwire.jobs")
 
@@ -95,7 +162,13 @@ class Transact:
             for work in self._work.values():
                 DBOS.workflow(name=work.kind)(self._workflow(work))
             DBOS.launch()
-            self._register_queues()
+            for work in self._work.values():
+                DBOS.register_queue(
+                    work.kind,
+                    worker_concurrency=work.at_once,
+                    polling_interval_sec=self._store.poll,
+                    on_conflict="always_update",
+                )
         except BaseException:
             DBOS.destroy(destroy_registry=True)
             raise
@@ -113,17 +186,6 @@ class Transact:
     def is_gone(self) -> bool:
         """Return whether the open SQLite file was deleted or replaced, so that writes to it are lost."""
         return self._client is not None and self._file is not None and identity(self._file) != self._launched_on
-
-    def _register_queues(self) -> None:
-        from dbos import DBOS
-
-        for work in self._work.values():
-            DBOS.register_queue(
-                work.kind,
-                worker_concurrency=work.at_once,
-                polling_interval_sec=self._store.poll,
-                on_conflict="always_update",
-            )
 
     def enqueue(self, kind: str, id_: str, payload: bytes, tenant: str = "", after: float | None = None) -> None:
         """Store a job of a tenant, unless one exists under this kind and id. Raises when the database fails.
@@ -257,13 +319,13 @@ class Transact:
         except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
             ours = isinstance(error, GroundwireError)
             reason, failure = (str(error), None) if ours else (type(error).__name__, error)
-            asked, so_far = (error.after, error.so_far) if isinstance(error, TryLater) else (None, None)
+            at_least, so_far = (error.after, error.so_far) if isinstance(error, TryLater) else (None, None)
         else:
             return self._done(work, id_, result)
         if number >= work.attempts:
             log.warning("jobs.given_up", kind=work.kind, id=id_, attempts=number, reason=reason, exc_info=failure)
             return {"failed": reason} if so_far is None else self._done(work, id_, so_far.decode())
-        wait = work.wait_after(number, asked) * random.uniform(1.0, 1.1)  # noqa: S311 - so that not all come back at once
+        wait = work.wait_after(number, at_least) * random.uniform(1.0, 1.1)  # noqa: S311 - so that not all come at once
         log.info(
             "jobs.again", kind=work.kind, id=id_, attempt=number, in_s=round(wait, 1), reason=reason, exc_info=failure
         )
@@ -320,12 +382,12 @@ def _outcome(attempts: Sequence[WorkflowStatus]) -> Outcome:
     """Combine the states of all attempts at a job."""
     if not attempts:
         return Outcome("unknown")
-    said = [(each.output or {}, each.completed_at or 0) for each in attempts]
-    if done := [(at, output["done"]) for output, at in said if "done" in output]:
+    outputs = [(each.output or {}, each.completed_at or 0) for each in attempts]
+    if done := [(at, output["done"]) for output, at in outputs if "done" in output]:
         return Outcome("done", min(done)[1].encode())
     if any(each.status in _ACTIVE for each in attempts):
         return Outcome("pending")
-    reasons = [output["failed"] for output, _ in said if "failed" in output]
+    reasons = [output["failed"] for output, _ in outputs if "failed" in output]
     return Outcome("failed", reason=reasons[0] if reasons else "it was cancelled")
 
 
@@ -333,8 +395,10 @@ class _Relay(logging.Handler):
     """Log DBOS's warnings as events: their first line, which identifies jobs by id and contains no payload."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        said = record.getMessage().partition("\n")[0][:200]
-        log.warning("jobs.dbos", level=record.levelname.lower(), place=f"{record.filename}:{record.lineno}", said=said)
+        message = record.getMessage().partition("\n")[0][:200]
+        log.warning(
+            "jobs.dbos", level=record.levelname.lower(), place=f"{record.filename}:{record.lineno}", said=message
+        )
 
 
 def _listen_to_dbos() -> None:

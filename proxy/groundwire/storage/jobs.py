@@ -12,16 +12,15 @@ from typing import ParamSpec, TypeVar
 import structlog
 
 from groundwire.errors import JobsUnavailable
-from groundwire.storage.jobs.transact import Interrupted, Transact
-from groundwire.storage.jobs.work import JobStore, Outcome, Work
+from groundwire.storage.transact import Interrupted, JobStore, Outcome, Transact, Work
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 log = structlog.get_logger("groundwire.jobs")
 
-_REST_S = 5.0  # pause after a failure of the database
-_LONGEST_PAUSE_S = 60.0  # between two attempts to reach the database
+_PAUSE_S = 5.0  # pause after a failure of the database
+_MAX_PAUSE_S = 60.0  # between two attempts to reach the database
 _START_S = 10.0  # for reaching it before the first job arrives
 
 
@@ -37,14 +36,14 @@ class Jobs:
         self._store = store
         self._transact = Transact(store, work, self._run)
         self._runs = {each.kind: each for each in work}
-        self._asking = concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix="groundwire-jobs")
-        self._keeper = threading.Thread(target=self._keep, name="groundwire-jobs-keeper", daemon=True)
+        self._threads = concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix="groundwire-jobs")
+        self._maintenance = threading.Thread(target=self._maintain, name="groundwire-jobs-keeper", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._sought = threading.Event()
+        self._tried = threading.Event()
         self._reached = threading.Event()
         self._closing = threading.Event()
-        self._in_hand: set[concurrent.futures.Future[bytes]] = set()
-        self._rests_until = 0.0
+        self._running: set[concurrent.futures.Future[bytes]] = set()
+        self._paused_until = 0.0
         self.lost = 0
         self.waiting = dict.fromkeys((each.kind for each in work), 0)
 
@@ -55,25 +54,25 @@ class Jobs:
     async def start(self) -> None:
         """Start processing jobs, including those of an earlier process. Returns also when the database is down."""
         self._loop = asyncio.get_running_loop()
-        self._keeper.start()
-        await asyncio.to_thread(self._sought.wait, _START_S)
+        self._maintenance.start()
+        await asyncio.to_thread(self._tried.wait, _START_S)
 
     @property
     def is_down(self) -> bool:
         """True if no job can be stored now."""
-        is_resting = time.monotonic() < self._rests_until
-        return not self._reached.is_set() or is_resting or self._transact.is_gone()
+        is_paused = time.monotonic() < self._paused_until
+        return not self._reached.is_set() or is_paused or self._transact.is_gone()
 
     async def defer(self, kind: str, id_: str, payload: bytes, tenant: str = "", after: float | None = None) -> None:
         """Store a job of a tenant, durably once this returns; an existing kind and id is left unchanged.
 
-        The first attempt is made after `after` seconds, an hour at most. Raises JobsUnavailable, after `patience` at
+        The first attempt is made after `after` seconds, an hour at most. Raises JobsUnavailable, after `timeout` at
         the latest, when the job may not have been stored.
         """
         try:
             if len(payload) > self._store.max_payload:
                 raise JobsUnavailable("the job is too large to be kept")
-            await self._asked(self._transact.enqueue, kind, id_, payload, tenant, after)
+            await self._call(self._transact.enqueue, kind, id_, payload, tenant, after)
         except JobsUnavailable as error:
             self.lost += 1
             log.warning("jobs.lost", kind=kind, id=id_, bytes=len(payload), reason=error.operator, lost=self.lost)
@@ -81,31 +80,31 @@ class Jobs:
 
     async def result(self, kind: str, id_: str, tenant: str = "") -> Outcome:
         """Return the state of a tenant's job. Raises JobsUnavailable when it cannot be read now."""
-        return await self._asked(self._transact.outcome, kind, id_, tenant)
+        return await self._call(self._transact.outcome, kind, id_, tenant)
 
     async def close(self) -> None:
         """Stop accepting jobs, let running ones finish within `drain`, and leave the others to the next process."""
         self._closing.set()
         interruption = asyncio.get_running_loop().call_later(self._store.drain, self._interrupt)
         try:
-            if self._keeper.ident is not None:
-                await asyncio.to_thread(self._keeper.join, _START_S)
+            if self._maintenance.ident is not None:
+                await asyncio.to_thread(self._maintenance.join, _START_S)
             if self._reached.is_set():
-                await asyncio.to_thread(self._transact.close, self._store.drain if self._in_hand else 0.0)
+                await asyncio.to_thread(self._transact.close, self._store.drain if self._running else 0.0)
         finally:
             interruption.cancel()
             self._interrupt()
-            self._asking.shutdown(wait=False, cancel_futures=True)
+            self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _asked(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call the database in a thread and wait for it at most `patience`."""
+    async def _call(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call the database in a thread and wait for it at most `timeout`."""
         if self.is_down:
             raise JobsUnavailable("the database of jobs cannot be reached")
-        future = self._asking.submit(ask, *args, **kwargs)
+        future = self._threads.submit(ask, *args, **kwargs)
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(future), self._store.patience)
+            return await asyncio.wait_for(asyncio.wrap_future(future), self._store.timeout)
         except Exception as error:
-            self._rests_until = time.monotonic() + _REST_S
+            self._paused_until = time.monotonic() + _PAUSE_S
             operator = f"the database of jobs failed ({type(error).__name__})"
             raise JobsUnavailable("the database of jobs cannot be reached", operator=operator) from error
 
@@ -115,21 +114,21 @@ class Jobs:
         if loop is None or self._closing.is_set():
             raise Interrupted
         future = asyncio.run_coroutine_threadsafe(_bounded(self._runs.get(work.kind, work), id_, payload), loop)
-        self._in_hand.add(future)
+        self._running.add(future)
         try:
             return future.result()
         except concurrent.futures.CancelledError as error:
             raise Interrupted from error
         finally:
-            self._in_hand.discard(future)
+            self._running.discard(future)
 
     def _interrupt(self) -> None:
-        for future in tuple(self._in_hand):
+        for future in tuple(self._running):
             future.cancel()
 
     # --- in a separate thread -----------------------------------------------------------------------------------------
 
-    def _keep(self) -> None:
+    def _maintain(self) -> None:
         """Connect to the database, however long that takes, and then sweep it periodically."""
         pause = 1.0
         while not self._closing.is_set():
@@ -139,10 +138,10 @@ class Jobs:
                 break
             except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
                 log.warning("jobs.unreachable", error=type(error).__name__, again_in_s=pause)
-                self._sought.set()
+                self._tried.set()
                 self._closing.wait(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE_S)
-        self._sought.set()
+                pause = min(2 * pause, _MAX_PAUSE_S)
+        self._tried.set()
         while not self._closing.wait(self._store.sweep):
             try:
                 self._transact.sweep()

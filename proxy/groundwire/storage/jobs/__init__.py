@@ -1,1 +1,0 @@
-"""Background jobs that survive the process."""
