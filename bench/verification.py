@@ -35,8 +35,8 @@ from bench.texts import (
 )
 from groundwire.claims.answer import find_claims
 from groundwire.dialects.chat import CHAT
+from groundwire.dialects.dialect import read_messages
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.parts import read_messages
 from groundwire.dialects.request import read_request
 from groundwire.domain import Choice, Exchange
 from groundwire.evidence.gathering import gather

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from groundwire.errors import UpstreamBroken, UpstreamBusy
 from groundwire.limits import SlidingWindow
-from groundwire.upstream.limits import LimitedUpstream, UpstreamLimits
+from groundwire.upstream.upstream import LimitedUpstream, UpstreamLimits
 from groundwire.wire import Call, Chunks, Reply
 
 CALL = Call("POST", "/chat/completions", (), b"{}")

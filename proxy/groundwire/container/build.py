@@ -25,19 +25,18 @@ from groundwire.container.stores import (
     connect_redis,
 )
 from groundwire.container.upstreams import build_router
-from groundwire.gateway.byte_budget import ByteBudget
 from groundwire.gateway.checks import Checks
-from groundwire.gateway.claim_checker import ClaimChecker
+from groundwire.gateway.claims import ClaimChecker
 from groundwire.gateway.completion import Completions, CompletionSettings
-from groundwire.gateway.external_context import EarlierAnswers, ExternalContextLoader
+from groundwire.gateway.forward import PassThrough
 from groundwire.gateway.models import ModelStage
-from groundwire.gateway.passthrough import PassThrough
 from groundwire.gateway.repeat import CorrectionSettings, Corrector, Sampler, SamplingSettings
 from groundwire.gateway.reports import Recorder
-from groundwire.gateway.service import GroundingService
+from groundwire.gateway.service import EarlierAnswers, ExternalContextLoader, GroundingService
 from groundwire.gateway.stream import StreamSettings
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
+from groundwire.limits import Capacity, ConcurrencyLimiter
 from groundwire.telemetry import Telemetry
 from groundwire.upstream.aiohttp_client import AiohttpClient
 from groundwire.upstream.http import HttpxClient
@@ -93,7 +92,7 @@ def build_container(
             comparing=settings.consistency.enabled,
         ),
         recorder=Recorder(history, workers) if history else None,
-        budget=ByteBudget(grounding.max_bytes),
+        budget=ConcurrencyLimiter(Capacity(size=grounding.max_bytes)),
     )
     sampler = Sampler(_sampling(settings), telemetry, workers, policy, judge)
     corrector = Corrector(_correction(settings), telemetry, service.schemas, workers)

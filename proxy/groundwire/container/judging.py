@@ -25,8 +25,8 @@ from groundwire.judge import Judge
 from groundwire.telemetry import Telemetry
 from groundwire.upstream.aiohttp_client import AiohttpClient
 from groundwire.upstream.http import HttpxClient
-from groundwire.upstream.openai import OpenAIUpstream
 from groundwire.upstream.router import Route, Router
+from groundwire.upstream.upstream import OpenAIUpstream
 from groundwire.wire import Headers
 
 _MAX_MODELS = 1024  # whose form of the question is remembered: with `self`, clients name the models

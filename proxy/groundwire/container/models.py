@@ -13,16 +13,15 @@ from groundwire.backends.service import ServiceEstimator
 from groundwire.container.context import BuildContext
 from groundwire.domain import Estimate
 from groundwire.features.memory import GatePolicy
-from groundwire.gateway.claim_checker import Auditor, ClaimChecker, Executor
-from groundwire.gateway.memory import Memory
+from groundwire.gateway.claims import Auditor, ClaimChecker, Executor, Memory
 from groundwire.gateway.models import Backend, Caller, Estimators, OpenBackend
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.storage.cache import Cache
 from groundwire.storage.facts import FactStore
 from groundwire.telemetry import Telemetry
-from groundwire.upstream.openai import OpenAIUpstream
 from groundwire.upstream.router import Route, Router
+from groundwire.upstream.upstream import OpenAIUpstream
 from groundwire.wire import Headers
 
 

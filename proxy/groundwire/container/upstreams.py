@@ -9,14 +9,10 @@ from groundwire.config.upstreams import Retries as RetrySettings
 from groundwire.container.context import BuildContext
 from groundwire.container.extras import check_upstream_extras
 from groundwire.errors import ConfigError
-from groundwire.upstream.headers import ANTHROPIC_VERSION, AllowList, HeaderRules, bearer, x_api_key
-from groundwire.upstream.limits import LimitedUpstream, UpstreamLimits
-from groundwire.upstream.litellm import LitellmUpstream
-from groundwire.upstream.media import MediaHosts, read_host
-from groundwire.upstream.openai import OpenAIUpstream
-from groundwire.upstream.retries import Retries
-from groundwire.upstream.router import Router, UpstreamModels
-from groundwire.upstream.upstream import Upstream
+from groundwire.upstream.http import ANTHROPIC_VERSION, AllowList, HeaderRules, bearer, x_api_key
+from groundwire.upstream.litellm import LitellmUpstream, MediaHosts, read_host
+from groundwire.upstream.router import Retries, Router, UpstreamModels
+from groundwire.upstream.upstream import LimitedUpstream, OpenAIUpstream, Upstream, UpstreamLimits
 
 
 def build_router(context: BuildContext) -> Router:

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions."""
+"""OpenAI's chat completions, and its legacy completions: a prompt instead of messages, a text instead of a message."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from groundwire.dialects.dialect import (
     dicts,
     index_of,
     member,
+    read_messages,
     string,
+    unread_parts,
 )
-from groundwire.dialects.parts import read_messages, unread_parts
-from groundwire.domain import Message
+from groundwire.domain import Message, Part
 
 _LEAST = -700.0  # lower bound of log probabilities; exp() refuses integers far below
 _NOT_AGAIN = ("stream", "stream_options", "n", "best_of", "grounding")
@@ -110,4 +111,37 @@ CHAT = Dialect(
     expected=expected,
     resampled=resampled,
     continued=_continued,
+)
+
+
+def _prompts(body: Body) -> tuple[Message, ...]:
+    """Return the prompt as one user message, with one part per prompt of a list. Token arrays hold no text."""
+    prompt = body.get("prompt")
+    prompts = prompt if isinstance(prompt, list) else [prompt]
+    parts = tuple(Part(text) for text in prompts if isinstance(text, str))
+    return (Message(0, "user", parts),) if parts else ()
+
+
+def _expected_for_prompts(body: Body) -> int:
+    """Return `n` times the number of prompts; a list of token numbers is one prompt."""
+    prompt = body.get("prompt")
+    prompts = len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
+    return expected(body) * prompts
+
+
+def _text_piece(choice: Body) -> ChoiceDelta:
+    text, reason = choice.get("text"), choice.get("finish_reason")
+    return ChoiceDelta(text if isinstance(text, str) else "", reason if isinstance(reason, str) else None)
+
+
+COMPLETIONS = Dialect(
+    name="text_completion",
+    path="/v1/completions",
+    operation="text_completion",
+    messages=_prompts,
+    parse_event=partial(parse_event, _text_piece),
+    carrier_side=carrier_side,
+    own_event=partial(own_event, "text_completion"),
+    expected=_expected_for_prompts,
+    resampled=resampled,
 )

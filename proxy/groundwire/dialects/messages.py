@@ -15,16 +15,19 @@ from groundwire.dialects.dialect import (
     Dialect,
     ParsedEvent,
     Side,
+    anthropic_error,
     continued,
     dicts,
     index_of,
     member,
+    read_message,
+    read_parts,
     string,
+    unread_in,
+    unread_parts,
 )
-from groundwire.dialects.error import anthropic_error
+from groundwire.dialects.framing import NAMED_SSE
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.parts import read_message, read_parts, unread_in, unread_parts
-from groundwire.dialects.sse import NAMED_SSE
 from groundwire.domain import Choice, Message, Part
 
 _REASONS = {

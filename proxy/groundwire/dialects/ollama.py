@@ -9,18 +9,18 @@ from groundwire.dialects.dialect import (
     Body,
     ChoiceDelta,
     Dialect,
+    Fault,
     ParsedEvent,
     Side,
     continued,
     dicts,
     index_of,
     member,
+    read_messages,
     string,
 )
-from groundwire.dialects.error import Fault
+from groundwire.dialects.framing import NDJSON
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.ndjson import NDJSON
-from groundwire.dialects.parts import read_messages
 from groundwire.domain import Message, Part
 
 _USAGE = {"prompt_eval_count": "prompt_tokens", "eval_count": "completion_tokens"}

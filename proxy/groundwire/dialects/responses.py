@@ -10,10 +10,23 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from groundwire.dialects.chat import probabilities
-from groundwire.dialects.dialect import Body, ChoiceDelta, Dialect, ParsedEvent, Side, continued, dicts, member, string
-from groundwire.dialects.error import Fault, openai_error
-from groundwire.dialects.parts import read_message, read_parts, unread_in
-from groundwire.dialects.sse import NAMED_SSE
+from groundwire.dialects.dialect import (
+    Body,
+    ChoiceDelta,
+    Dialect,
+    Fault,
+    ParsedEvent,
+    Side,
+    continued,
+    dicts,
+    member,
+    openai_error,
+    read_message,
+    read_parts,
+    string,
+    unread_in,
+)
+from groundwire.dialects.framing import NAMED_SSE
 from groundwire.domain import Choice, Message, Part
 
 _USAGE = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}

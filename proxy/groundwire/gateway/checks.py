@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from groundwire.dialects.answer import Answer
 from groundwire.dialects.chat import CHAT
 from groundwire.dialects.checks import (
     AnswerCheck,
@@ -23,23 +22,23 @@ from groundwire.dialects.checks import (
     render_violations,
     sources_of,
 )
+from groundwire.dialects.dialect import Answer
 from groundwire.dialects.jsonbytes import dumps, loads_object
-from groundwire.dialects.report import render_claim
 from groundwire.dialects.request import Request
 from groundwire.domain import Source
 from groundwire.errors import BadRequest, Overload, TryLater
 from groundwire.evidence.index import Context
 from groundwire.features.information_budget.lexical_estimate import assertion, targets_of
-from groundwire.gateway.claim_checker import Auditor, ClaimChecker, Trace
+from groundwire.gateway.claims import LONGEST_S, Answered, Auditor, ClaimChecker, Memory, Offered, Trace
 from groundwire.gateway.completion import Completions
 from groundwire.gateway.deferred import CheckJob, deferred, is_cut_short, longest_wait
-from groundwire.gateway.memory import LONGEST_S, Answered, Memory, Offered
 from groundwire.gateway.models import Caller
 from groundwire.gateway.reports import log_violations
 from groundwire.gateway.service import GroundingService
 from groundwire.gateway.session import GroundingSession
 from groundwire.library import find_claims
 from groundwire.pipeline import MAX_SEARCH, MAX_VIOLATIONS
+from groundwire.rendering import render_claim
 from groundwire.verifiers.quotes.quote import check_quotes
 from groundwire.verifiers.schema import read_evidence
 from groundwire.wire import Call

@@ -9,21 +9,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from groundwire.dialects.dialect import Dialect
-from groundwire.dialects.encoding import Decoder
+from groundwire.dialects.framing import Decoder
 from groundwire.dialects.jsonbytes import with_member
-from groundwire.dialects.options import Mode, read_options
-from groundwire.dialects.request import Request, read_request
+from groundwire.dialects.request import Mode, Request, read_options, read_request
 from groundwire.errors import Overload, UnreadableBody
-from groundwire.gateway.bodies import parsed, read_answer
-from groundwire.gateway.forward import Forwarding, Outgoing, as_it_is, chunks_of, read, resumed
+from groundwire.gateway.forward import Forwarding, Outgoing, as_it_is, chunks_of, parsed, read, read_answer, resumed
 from groundwire.gateway.models import Caller
 from groundwire.gateway.repeat import CorrectionSession, Corrector, Sampler, SamplingSession
 from groundwire.gateway.service import GroundingService
 from groundwire.gateway.session import GroundingSession
 from groundwire.gateway.stream import AnnotatedStream, StreamSettings
 from groundwire.telemetry import Telemetry
-from groundwire.upstream.headers import header
-from groundwire.upstream.http import prime
+from groundwire.upstream.http import header, prime
 from groundwire.upstream.router import Route, Router
 from groundwire.wire import Call, Headers, Reply
 

@@ -22,7 +22,7 @@ from groundwire.policy import Policy
 from groundwire.report import StageUse
 from groundwire.scoring.budget import measure
 from groundwire.storage.cache import Cache, Further
-from groundwire.upstream.headers import KEYS
+from groundwire.upstream.http import KEYS
 from groundwire.verifiers.entailment.evidence import plain_text
 from groundwire.verifiers.entailment.model import NoModel, Opinion, Question, State
 from groundwire.wire import Headers

@@ -12,14 +12,13 @@ from typing import Any
 import structlog
 
 from groundwire.backends.schema_process import SchemaProcess
-from groundwire.dialects.answer import Answer
-from groundwire.dialects.encoding import Decoder
+from groundwire.dialects.dialect import Answer
+from groundwire.dialects.framing import Decoder
 from groundwire.dialects.jsonbytes import dumps, loads_object
 from groundwire.dialects.request import Request
 from groundwire.errors import GroundwireError
 from groundwire.features.agreement import compare_answers
-from groundwire.gateway.bodies import read_answer
-from groundwire.gateway.forward import Forwarding, as_it_is, chunks_of, read
+from groundwire.gateway.forward import Forwarding, as_it_is, chunks_of, read, read_answer
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.offload import offloaded
@@ -28,7 +27,7 @@ from groundwire.policy import Policy
 from groundwire.report import Correction, Report, SampledClaim, SelfConsistency, Violation
 from groundwire.telemetry import Telemetry
 from groundwire.telemetry.names import Purpose
-from groundwire.upstream.headers import header
+from groundwire.upstream.http import header
 from groundwire.upstream.router import Route
 from groundwire.verifiers.schema import NO_JSON, read_evidence
 from groundwire.wire import Call

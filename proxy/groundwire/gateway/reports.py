@@ -5,14 +5,13 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import structlog
 
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.report import Utf16, render, summary
 from groundwire.dialects.request import Request
 from groundwire.domain import Choice, Exchange, Message, Status
 from groundwire.evidence.gathering import question
@@ -20,6 +19,7 @@ from groundwire.evidence.intent import intent_of
 from groundwire.gateway.workers import Workers
 from groundwire.pipeline import OVERLOAD, AnswerSnapshot
 from groundwire.policy import QuotePolicy
+from groundwire.rendering import Utf16
 from groundwire.report import Report, Violation
 from groundwire.storage.history.exchange import Entry, PromptMessage
 from groundwire.telemetry import short_hash
@@ -33,6 +33,12 @@ _MAX_MESSAGE = 16_000
 _MAX_PROMPT = 64_000
 _MIN_MESSAGE = 200
 _LEFT_OUT = "\n[…]\n"
+
+
+def summary(wire: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a report in the wire format without its claims."""
+    choices = [{key: value for key, value in choice.items() if key != "claims"} for choice in wire.get("choices", ())]
+    return {**wire, "choices": choices} if choices else wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,7 @@ def annotate(report: Report, request: Request, choices: Sequence[Choice] = ()) -
     units = None
     if request.options.offset_unit == "utf16" and report.choices:
         units = Utf16(choices, request.exchange().messages, report.sources)
-    wire = render(report, units)
+    wire = report.to_dict(units)
     whole = dumps(wire)
     if request.options.detail == "none":
         return Annotation(report, None, whole)

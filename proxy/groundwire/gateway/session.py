@@ -10,20 +10,18 @@ from typing import Any, Self, TypeVar, assert_never
 
 import structlog
 
-from groundwire.dialects.answer import Answer
-from groundwire.dialects.options import Mode
-from groundwire.dialects.request import Request
+from groundwire.dialects.dialect import Answer
+from groundwire.dialects.request import Mode, Request
 from groundwire.domain import Choice
 from groundwire.errors import Overload, TryLater
 from groundwire.evidence.gathering import question
 from groundwire.features.consistency.compare import Past, compare
-from groundwire.gateway.byte_budget import ByteReservation
 from groundwire.gateway.deferred import DeferredQueue, is_unfinished, read, requested_wait
-from groundwire.gateway.external_context import ExternalContext
 from groundwire.gateway.models import Caller
 from groundwire.gateway.repeat import CorrectionSession, SamplingSession
 from groundwire.gateway.reports import Annotation, annotate, new_id, placeholder, unverified_report
-from groundwire.gateway.service import GroundingService
+from groundwire.gateway.service import ExternalContext, GroundingService
+from groundwire.limits import Slot
 from groundwire.pipeline import (
     IO,
     MAX_SEARCH,
@@ -64,7 +62,7 @@ class GroundingSession:
         request: Request,
         mode: Mode,
         caller: Caller,
-        reservation: ByteReservation,
+        memory: Slot,
         id_: str = "",
     ) -> None:
         self.id = id_ or new_id()
@@ -72,7 +70,7 @@ class GroundingSession:
         self._request = request
         self._mode = mode
         self._queue = service.queue if mode == "async" else None
-        self._reservation = reservation
+        self._memory = memory
         self._length = 0
         self._policy = service.policy_of(request)
         self._config = policy_digest(self._policy)
@@ -96,7 +94,7 @@ class GroundingSession:
     @classmethod
     def begin(cls, service: GroundingService, request: Request, mode: Mode, caller: Caller = Caller()) -> Self:
         """Begin to verify an exchange, before its model is queried. Raises Overload when there is no memory for it."""
-        return cls(service, request, mode, caller, service.budget.reserve(len(request.raw)))
+        return cls(service, request, mode, caller, service.reserve(len(request.raw)))
 
     # --- the request --------------------------------------------------------------------------------------------------
 
@@ -179,7 +177,7 @@ class GroundingSession:
 
     def reserve(self, size: int) -> bool:
         """Reserve memory for `size` more bytes of the answer, if available."""
-        return self._reservation.grow(size)
+        return self._memory.grow(size)
 
     def feed(self, answer: Answer) -> bool:
         """Judge the complete sentences of a growing answer; return False if there is no memory for it."""
@@ -214,7 +212,7 @@ class GroundingSession:
 
     def abandon(self) -> None:
         """Cancel all work: the client has disconnected, or there is no answer to check."""
-        self._reservation.release()
+        self._memory.release()
         for work in (self._preparing, self._model_stage, self._looking, self._concluding, self._sampling):
             if work is not None:
                 work.cancel()
@@ -243,7 +241,7 @@ class GroundingSession:
 
     def _concluded(self, task: asyncio.Task[Annotation]) -> None:
         if task is self._concluding:
-            self._reservation.release()
+            self._memory.release()
 
     @property
     def is_concluding(self) -> bool:
@@ -435,7 +433,7 @@ async def verify_deferred(service: GroundingService, id_: str, payload: bytes) -
     request, answer, origin = await asyncio.to_thread(read, payload)
     service.telemetry.goes_back_to(origin)
     service.telemetry.about(request.options.session, request.options.subject)
-    session = GroundingSession(service, request, "sync", Caller(request.model), service.budget.reserve(0), id_)
+    session = GroundingSession(service, request, "sync", Caller(request.model), service.reserve(0), id_)
     annotation = await session.verify(answer)
     service.record(annotation, request, answer)
     if is_unfinished(annotation.report):

@@ -19,8 +19,8 @@ from groundwire.dialects.checks import (
 )
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.errors import BadRequest
-from groundwire.gateway.bodies import parsed
 from groundwire.gateway.checks import Checks
+from groundwire.gateway.forward import parsed
 from groundwire.gateway.models import Caller
 from groundwire.http.endpoints import Handler
 from groundwire.http.errors import JSON

@@ -22,7 +22,7 @@ from typing import Any, cast
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from groundwire.dialects.error import error_body
+from groundwire.dialects.dialect import error_body
 
 _MIN_PROGRESS = 2**16  # bytes of a body that must arrive within `read_timeout`, unless it has ended
 _MAX_AHEAD = 16  # requests that may be sent ahead on one connection while an earlier one is answered

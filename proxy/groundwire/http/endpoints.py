@@ -13,10 +13,10 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
-from groundwire.dialects.error import openai_error
+from groundwire.dialects.dialect import openai_error
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.errors import JobsUnavailable, ReportUnavailable, RequestError, StoreUnavailable, UnknownReport
-from groundwire.gateway.bodies import parsed
+from groundwire.gateway.forward import parsed
 from groundwire.http.addresses import Network, client_address, forwarded_address
 from groundwire.http.admission import Admission, Slot
 from groundwire.http.errors import JSON, ErrorShape, error_reply, unexpected_reply
@@ -25,7 +25,7 @@ from groundwire.http.guard import Guard
 from groundwire.http.process_state import ProcessState
 from groundwire.telemetry import Served, Telemetry
 from groundwire.telemetry.served import served
-from groundwire.upstream.headers import header
+from groundwire.upstream.http import header
 from groundwire.wire import Call, Reply
 
 log = structlog.get_logger("groundwire.server")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from groundwire.dialects.error import Fault, openai_error
+from groundwire.dialects.dialect import Fault, openai_error
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.errors import (
     BadRequest,

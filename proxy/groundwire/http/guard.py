@@ -15,7 +15,7 @@ from groundwire.http.attempts import FREE_REQUESTS, FailedAttempts
 from groundwire.http.clients import Client, Clients
 from groundwire.http.keys import bearer
 from groundwire.storage.limits import Limiter, Turn
-from groundwire.upstream.headers import KEYS
+from groundwire.upstream.http import KEYS
 from groundwire.wire import Headers
 
 _NONE = "An API key of this proxy is required, sent as 'Authorization: Bearer …' or 'x-api-key: …'."

@@ -13,7 +13,7 @@ from groundwire.http.admin import read_keys, require_admin
 from groundwire.http.endpoints import Handler
 from groundwire.telemetry import INSTALL
 from groundwire.telemetry.metrics import Metrics
-from groundwire.upstream.headers import header
+from groundwire.upstream.http import header
 from groundwire.wire import Call, Reply
 
 _NOT_INSTALLED = Reply(

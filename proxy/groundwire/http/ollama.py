@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from groundwire.container import Container
 from groundwire.dialects.dialect import Dialect
-from groundwire.dialects.known import DIALECTS
+from groundwire.dialects.request import DIALECTS
 from groundwire.http.endpoints import Handler
 
 _EMBEDDINGS = ("/api/embed", "/api/embeddings")

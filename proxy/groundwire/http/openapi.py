@@ -10,7 +10,22 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
-from groundwire.dialects.checks import ClaimCheck, EvidenceCheck, MemoryCheck, TextCheck, TraceCheck
+from groundwire.dialects.checks import (
+    Alive,
+    AuditedTrace,
+    ClaimCheck,
+    DecidedFacts,
+    EvidenceCheck,
+    FailureBody,
+    FoundClaims,
+    MemoryCheck,
+    QuotesFound,
+    Readiness,
+    StoredFacts,
+    TextCheck,
+    TraceCheck,
+    VerifyBody,
+)
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.reviews import (
     Asked,
@@ -29,17 +44,6 @@ from groundwire.dialects.reviews import (
     SimilarPage,
     SimilarQuery,
     SubjectQuery,
-)
-from groundwire.dialects.schema import (
-    Alive,
-    AuditedTrace,
-    DecidedFacts,
-    FailureBody,
-    FoundClaims,
-    QuotesFound,
-    Readiness,
-    StoredFacts,
-    VerifyBody,
 )
 from groundwire.http.endpoints import Handler
 from groundwire.http.errors import JSON

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from groundwire.dialects.error import error_body
+from groundwire.dialects.dialect import error_body
 from groundwire.errors import BadRequest
 from groundwire.http.endpoints import Endpoint, EndpointContext
 from groundwire.http.errors import JSON
-from groundwire.upstream.paths import has_dot_segment, normalised
+from groundwire.upstream.http import has_dot_segment, normalised
 from groundwire.wire import Call, Reply
 
 _ALLOWED = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
