@@ -41,7 +41,7 @@ from groundwire.dialects.request import read_request
 from groundwire.domain import Choice, Exchange
 from groundwire.evidence.gathering import gather
 from groundwire.evidence.index import Context
-from groundwire.gateway.models import Caller
+from groundwire.gateway.forward import Caller
 from groundwire.gateway.service import GroundingService
 from groundwire.gateway.session import GroundingSession
 from groundwire.gateway.workers import Workers

@@ -27,10 +27,9 @@ from groundwire.container.stores import (
 from groundwire.container.upstreams import build_router
 from groundwire.gateway.checks import Checks
 from groundwire.gateway.claims import ClaimChecker
-from groundwire.gateway.completion import Completions, CompletionSettings
+from groundwire.gateway.completion import Completions
 from groundwire.gateway.forward import PassThrough
-from groundwire.gateway.models import ModelStage
-from groundwire.gateway.repeat import CorrectionSettings, Corrector, Sampler, SamplingSettings
+from groundwire.gateway.repeat import Corrector, Sampler
 from groundwire.gateway.reports import Recorder
 from groundwire.gateway.service import EarlierAnswers, ExternalContextLoader, GroundingService
 from groundwire.gateway.stream import StreamSettings
@@ -82,7 +81,7 @@ def build_container(
         telemetry,
         grounding.timeout,
         judge=judging.judge(judge) if judging else judge,
-        model_stage=ModelStage(estimators),
+        estimators=estimators if estimators.is_on("output_verification") else None,
         language_judges=judging,
         log_rejections=settings.quotes.log_rejections,
         external_context=ExternalContextLoader(
@@ -94,9 +93,17 @@ def build_container(
         recorder=Recorder(history, workers) if history else None,
         budget=ConcurrencyLimiter(Capacity(size=grounding.max_bytes)),
     )
-    sampler = Sampler(_sampling(settings), telemetry, workers, policy, judge)
-    corrector = Corrector(_correction(settings), telemetry, service.schemas, workers)
-    completions = Completions(router, service, _completing(settings), telemetry, sampler, corrector)
+    completions = Completions(
+        router,
+        service,
+        telemetry,
+        Sampler(telemetry, workers, policy, judge, **dict(settings.sampling)),
+        Corrector(telemetry, service.schemas, workers, **dict(settings.correction)),
+        grounding.mode if grounding.enabled else "off",
+        grounding.timeout,
+        settings.server.max_body,
+        StreamSettings(settings.stream.carrier, settings.stream.tail_budget, settings.stream.max_event),
+    )
     checks = Checks(
         completions,
         checker,
@@ -120,26 +127,4 @@ def build_container(
         facts=facts,
         limiter=build_limiter(shared),
         shared=shared,
-    )
-
-
-def _completing(settings: Settings) -> CompletionSettings:
-    grounding, stream = settings.grounding, settings.stream
-    return CompletionSettings(
-        mode=grounding.mode if grounding.enabled else "off",
-        timeout=grounding.timeout,
-        max_answer=settings.server.max_body,
-        stream=StreamSettings(stream.carrier, stream.tail_budget, stream.max_event),
-    )
-
-
-def _correction(settings: Settings) -> CorrectionSettings:
-    correction = settings.correction
-    return CorrectionSettings(correction.enabled, correction.on_request, correction.timeout)
-
-
-def _sampling(settings: Settings) -> SamplingSettings:
-    sampling = settings.sampling
-    return SamplingSettings(
-        sampling.enabled, sampling.samples, sampling.temperatures, sampling.on_request, sampling.timeout
     )

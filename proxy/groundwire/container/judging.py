@@ -20,7 +20,8 @@ from groundwire.config import Settings
 from groundwire.container.context import BuildContext
 from groundwire.container.upstreams import build_router
 from groundwire.errors import ConfigError, UnknownModel
-from groundwire.gateway.models import Caller, LanguageJudges, OpenJudge
+from groundwire.gateway.forward import Caller
+from groundwire.gateway.models import LanguageJudges, OpenJudge
 from groundwire.judge import Judge
 from groundwire.telemetry import Telemetry
 from groundwire.upstream.aiohttp_client import AiohttpClient

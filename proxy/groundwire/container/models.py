@@ -14,7 +14,8 @@ from groundwire.container.context import BuildContext
 from groundwire.domain import Estimate
 from groundwire.features.memory import GatePolicy
 from groundwire.gateway.claims import Auditor, ClaimChecker, Executor, Memory
-from groundwire.gateway.models import Backend, Caller, Estimators, OpenBackend
+from groundwire.gateway.forward import Caller
+from groundwire.gateway.models import Backend, Estimators, OpenBackend
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.storage.cache import Cache

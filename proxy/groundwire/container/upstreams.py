@@ -12,7 +12,7 @@ from groundwire.errors import ConfigError
 from groundwire.upstream.http import ANTHROPIC_VERSION, AllowList, HeaderRules, bearer, x_api_key
 from groundwire.upstream.litellm import LitellmUpstream, MediaHosts, read_host
 from groundwire.upstream.router import Retries, Router, UpstreamModels
-from groundwire.upstream.upstream import LimitedUpstream, OpenAIUpstream, Upstream, UpstreamLimits
+from groundwire.upstream.upstream import LimitedUpstream, OpenAIUpstream, Upstream
 
 
 def build_router(context: BuildContext) -> Router:
@@ -58,10 +58,9 @@ def _missing(name: str, settings: UpstreamSettings, environ: Mapping[str, str]) 
 
 def _limited(upstream: Upstream, settings: UpstreamSettings) -> Upstream:
     """Apply the configured limits to an upstream."""
-    limits = UpstreamLimits(**dict(settings.limits))
-    if not (limits.max_concurrent or limits.per_minute):
-        return upstream
-    return LimitedUpstream(upstream, limits)
+    limits = settings.limits
+    is_limited = limits.max_concurrent or limits.per_minute
+    return LimitedUpstream(upstream, **dict(limits)) if is_limited else upstream
 
 
 def _upstream(name: str, settings: UpstreamSettings, context: BuildContext) -> Upstream:

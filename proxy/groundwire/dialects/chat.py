@@ -13,12 +13,14 @@ from groundwire.dialects.dialect import (
     Dialect,
     ParsedEvent,
     Side,
-    continued,
+    changed,
     dicts,
     index_of,
     member,
+    object_or_none,
     read_messages,
     string,
+    turns,
     unread_parts,
 )
 from groundwire.domain import Message, Part
@@ -37,8 +39,7 @@ def _unread(body: Body) -> tuple[str, ...]:
 
 
 def _schema(body: Body) -> Body | None:
-    schema = member(body.get("response_format"), "json_schema").get("schema")
-    return schema if isinstance(schema, dict) else None
+    return object_or_none(member(body.get("response_format"), "json_schema").get("schema"))
 
 
 def expected(body: Body) -> int:
@@ -49,27 +50,25 @@ def expected(body: Body) -> int:
 
 def resampled(body: Body, temperature: float) -> Body:
     """Return the same request for a single choice without streaming."""
-    return {key: value for key, value in body.items() if key not in _NOT_AGAIN} | {"temperature": temperature}
+    return changed(body, _NOT_AGAIN, temperature=temperature)
 
 
 def _continued(body: Body, answer: str, message: str) -> Body | None:
-    has_messages = isinstance(body.get("messages"), list)
-    return continued(body, "messages", _NOT_AGAIN, answer, message) if has_messages else None
+    messages = body.get("messages")
+    return changed(body, _NOT_AGAIN, messages=messages + turns(answer, message)) if isinstance(messages, list) else None
 
 
 def parse_event(piece: Callable[[Body], ChoiceDelta], event: Body) -> ParsedEvent:
     """Parse the `choices` of an event or a body, each with `piece`."""
-    usage, choices = event.get("usage"), dicts(event.get("choices"))
-    pieces = [(index_of(choice, at), piece(choice)) for at, choice in enumerate(choices)]
-    return ParsedEvent(pieces, event, usage if isinstance(usage, dict) else None)
+    pieces = [(index_of(choice, at), piece(choice)) for at, choice in enumerate(dicts(event.get("choices")))]
+    return ParsedEvent(pieces, event, object_or_none(event.get("usage")))
 
 
 def _piece(choice: Body) -> ChoiceDelta:
-    message = choice.get("delta") or choice.get("message")
-    message = message if isinstance(message, dict) else {}
-    content, reason = message.get("content"), choice.get("finish_reason")
+    message = object_or_none(choice.get("delta") or choice.get("message")) or {}
+    reason = choice.get("finish_reason")
     return ChoiceDelta(
-        text=content if isinstance(content, str) else "",
+        text=string(message.get("content")),
         finish_reason=reason if isinstance(reason, str) else None,
         probabilities=probabilities(member(choice, "logprobs").get("content")),
         arguments={index_of(call, at): _arguments(call) for at, call in enumerate(dicts(message.get("tool_calls")))},
@@ -130,8 +129,8 @@ def _expected_for_prompts(body: Body) -> int:
 
 
 def _text_piece(choice: Body) -> ChoiceDelta:
-    text, reason = choice.get("text"), choice.get("finish_reason")
-    return ChoiceDelta(text if isinstance(text, str) else "", reason if isinstance(reason, str) else None)
+    reason = choice.get("finish_reason")
+    return ChoiceDelta(string(choice.get("text")), reason if isinstance(reason, str) else None)
 
 
 COMPLETIONS = Dialect(

@@ -197,45 +197,14 @@ class ParsedEvent:
     given: Iterable[Part] = ()
 
 
-def _nothing(_: Body) -> tuple[str, ...]:
-    return ()
+def changed(body: Body, dropped: Collection[str], **members: Any) -> Body:
+    """Return a request without the keys in `dropped` and with other members added or replaced."""
+    return {key: value for key, value in body.items() if key not in dropped} | members
 
 
-def _no_schema(_: Body) -> Body | None:
-    return None
-
-
-def _one(_: Body) -> int:
-    return 1
-
-
-def _temperature(body: Body) -> Any:
-    return body.get("temperature")
-
-
-def _not_resampled(_: Body, __: float) -> Body | None:
-    return None
-
-
-def _not_continued(_: Body, __: str, ___: str) -> Body | None:
-    return None
-
-
-def continued(body: Body, field: str, dropped: Collection[str], answer: str, message: str) -> Body:
-    """Return a request extended by its answer and a further user message, at the end of the list in `field`.
-
-    Keys in `dropped` are left out.
-    """
-    turns = [{"role": "assistant", "content": answer}, {"role": "user", "content": message}]
-    return {key: value for key, value in body.items() if key not in dropped} | {field: [*body[field], *turns]}
-
-
-def _never(_: Body) -> bool:
-    return False
-
-
-def _as_they_are(choices: Sequence[Choice]) -> Sequence[Choice]:
-    return choices
+def turns(answer: str, message: str) -> list[Body]:
+    """Return the messages that continue a conversation: the answer and a further user message."""
+    return [{"role": "assistant", "content": answer}, {"role": "user", "content": message}]
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,14 +236,14 @@ class Dialect:
     parse_event: Callable[[Body], ParsedEvent]
     carrier_side: Callable[[Body, Body], Side | None]
     own_event: Callable[[Body], Body]
-    unread: Callable[[Body], tuple[str, ...]] = _nothing
-    schema: Callable[[Body], Body | None] = _no_schema
-    expected: Callable[[Body], int] = _one
-    temperature: Callable[[Body], Any] = _temperature
-    resampled: Callable[[Body, float], Body | None] = _not_resampled
-    continued: Callable[[Body, str, str], Body | None] = _not_continued
-    answers_later: Callable[[Body], bool] = _never
-    choices: Callable[[Sequence[Choice]], Sequence[Choice]] = _as_they_are
+    unread: Callable[[Body], tuple[str, ...]] = lambda _: ()
+    schema: Callable[[Body], Body | None] = lambda _: None
+    expected: Callable[[Body], int] = lambda _: 1
+    temperature: Callable[[Body], Any] = lambda body: body.get("temperature")
+    resampled: Callable[[Body, float], Body | None] = lambda body, temperature: None
+    continued: Callable[[Body, str, str], Body | None] = lambda body, answer, message: None
+    answers_later: Callable[[Body], bool] = lambda _: False
+    choices: Callable[[Sequence[Choice]], Sequence[Choice]] = lambda choices: choices
     framing: Framing = SSE
     inside: tuple[str, ...] = ()
     error: Callable[[Fault], Body] = openai_error
@@ -285,6 +254,11 @@ class Dialect:
 def dicts(value: Any) -> list[dict[str, Any]]:
     """Return the objects of a JSON array; an empty list for any other value."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def object_or_none(value: Any) -> dict[str, Any] | None:
+    """Return a JSON object; None for any other value."""
+    return value if isinstance(value, dict) else None
 
 
 def member(value: Any, name: str) -> dict[str, Any]:
@@ -298,9 +272,9 @@ def string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def index_of(value: Body, default: int) -> int:
+def index_of(value: Body, default: int, name: str = "index") -> int:
     """Return the `index` of an object, else `default`."""
-    index = value.get("index")
+    index = value.get(name)
     return index if isinstance(index, int) else default
 
 
@@ -349,7 +323,9 @@ class Answer:
         for index, piece in parsed.pieces:
             self._add(index, piece)
         for part in parsed.given:
-            self._take(part)
+            if self._given_length + len(part.text) <= _GIVEN:
+                self._given_length += len(part.text)
+                self._given.append(part)
         self._reason = parsed.finish_reason or self._reason
 
     def _add(self, index: int, piece: ChoiceDelta) -> None:
@@ -370,12 +346,6 @@ class Answer:
             room = _KEPT - self._argument_length
             self._argument_length += self._keep(index, self._arguments[index][call], fragment, room)
 
-    def _take(self, part: Part) -> None:
-        """Keep a part of tool output, unless the total then exceeds `_GIVEN` characters."""
-        if self._given_length + len(part.text) <= _GIVEN:
-            self._given_length += len(part.text)
-            self._given.append(part)
-
     def _keep(self, index: int, fragments: list[str], more: str, room: int) -> int:
         """Append as much of `more` as `room` allows and return the length appended."""
         kept = more[: max(0, room)]
@@ -391,13 +361,17 @@ class Answer:
                 index,
                 "".join(self._texts.get(index, ())),
                 reason or self._reason,
-                _mean(*self._probabilities.get(index, (0.0, 0))),
+                self._mean_probability(index),
                 self._joined_arguments(index) if with_arguments else (),
                 self._unread[index],
             )
             for index, reason in sorted(self._reasons.items())
         ]
         return tuple(self._dialect.choices(found))
+
+    def _mean_probability(self, index: int) -> float | None:
+        total, count = self._probabilities.get(index, (0.0, 0))
+        return total / count if count else None
 
     def _joined_arguments(self, index: int) -> tuple[str, ...]:
         return tuple("".join(fragments) for _, fragments in sorted(self._arguments.get(index, {}).items()))
@@ -454,10 +428,6 @@ def _given_source(number: int, part: Part) -> Source:
     return Source(
         part.id or f"answer.{number}", kind, part.text, title=part.title, labels=labels, label=label, url=part.url
     )
-
-
-def _mean(total: float, count: int) -> float | None:
-    return total / count if count else None
 
 
 def _text_or_none(value: Any) -> str | None:

@@ -6,7 +6,6 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from groundwire.dialects.jsonbytes import loads
 
@@ -87,30 +86,6 @@ class Event:
         return self.data is not None and self.data.strip() == DONE
 
 
-class Splitter(Protocol):
-    """Split chunks of bytes into events. The result is independent of the chunking; joining `raw` gives the input."""
-
-    def feed(self, chunk: bytes, /) -> Iterator[Event]:
-        """Yield each event that `chunk` completes. Raises EventTooLarge once an unfinished one exceeds the limit."""
-
-    def rest(self) -> Iterator[Event]:
-        """Yield the last event of a stream that ended without its end mark, if any."""
-
-
-@dataclass(frozen=True, slots=True)
-class Framing:
-    """One way of framing events.
-
-    `splitter` builds a splitter for a maximum event size in bytes, `event` frames a JSON object as an event, and
-    `comment` frames text that clients ignore (None: not available, hence no keep-alives).
-    """
-
-    media_type: bytes
-    splitter: Callable[[int], Splitter]
-    event: Callable[[bytes], bytes]
-    comment: Callable[[bytes], bytes] | None
-
-
 _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # a stream may begin with one
 _LINE_END = re.compile(rb"\r\n|\n|\r")
@@ -185,10 +160,6 @@ def _comment(text: bytes) -> bytes:
     return b": " + text + b"\n"  # not a blank line: openai-python would take it for an empty event
 
 
-SSE = Framing(b"text/event-stream", EventSplitter, _sse_event, _comment)
-NAMED_SSE = Framing(b"text/event-stream", EventSplitter, _named_event, _comment)
-
-
 class LineSplitter:
     """Split chunks of bytes into lines. The lines do not depend on the chunking; joining `raw` gives the input."""
 
@@ -202,7 +173,7 @@ class LineSplitter:
         for line in whole:
             raw = bytes(self._pending) + line + b"\n"
             self._pending.clear()
-            yield _line(raw)
+            yield Event(raw, raw.strip() or None)
         self._pending += rest
         if len(self._pending) > self._max_line:
             raise EventTooLarge(f"a line of over {self._max_line} bytes")
@@ -212,15 +183,23 @@ class LineSplitter:
         if self._pending:
             raw = bytes(self._pending)
             self._pending.clear()
-            yield _line(raw)
+            yield Event(raw, raw.strip() or None)
 
 
-def _line(raw: bytes) -> Event:
-    return Event(raw, raw.strip() or None)
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """One way of framing events.
+
+    `splitter` builds a splitter for a maximum event size in bytes, `event` frames a JSON object as an event, and
+    `comment` frames text that clients ignore (None: not available, hence no keep-alives).
+    """
+
+    media_type: bytes
+    splitter: Callable[[int], EventSplitter | LineSplitter]
+    event: Callable[[bytes], bytes]
+    comment: Callable[[bytes], bytes] | None
 
 
-def _line_event(data: bytes) -> bytes:
-    return data + b"\n"
-
-
-NDJSON = Framing(b"application/x-ndjson", LineSplitter, _line_event, None)
+SSE = Framing(b"text/event-stream", EventSplitter, _sse_event, _comment)
+NAMED_SSE = Framing(b"text/event-stream", EventSplitter, _named_event, _comment)
+NDJSON = Framing(b"application/x-ndjson", LineSplitter, lambda data: data + b"\n", None)

@@ -15,9 +15,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 # a text is light up to _LIGHT bytes, or up to _LIGHT_TEXT bytes with at most _LIGHT_VALUES commas and opening brackets
 _LIGHT, _LIGHT_TEXT, _LIGHT_VALUES = 2**15, 2**17, 2**12
-_PIECE = 2**20
 _OPEN = ord("{")
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]', re.DOTALL)
 
 
 def loads(raw: bytes | str) -> Any:
@@ -26,7 +24,7 @@ def loads(raw: bytes | str) -> Any:
     Raises ValueError when it is not JSON.
     """
     try:
-        return parse(raw)
+        return from_json(raw, allow_inf_nan=False, cache_strings="keys")
     except ValueError:
         try:
             return json.loads(raw if isinstance(raw, str) else raw.decode())  # given bytes, it would accept UTF-16 too
@@ -61,7 +59,7 @@ def dumps(value: Any) -> bytes:
 
 def without(body: bytes, names: Collection[str]) -> bytes:
     """Remove the top-level members in `names` from a JSON object; the bytes of the others stay unchanged."""
-    found = list(_members(body))
+    found = list(members(body))
     kept = [at for at, member in enumerate(found) if member.name not in names]
     if len(kept) == len(found):
         return body
@@ -76,7 +74,7 @@ def replaced(body: bytes, name: str, value: Any) -> bytes:
     """Replace the value of a top-level member of a JSON object, if present; every other byte stays unchanged."""
     pieces: list[bytes] = []
     end = 0
-    for member in _members(body):
+    for member in members(body):
         if member.name == name:
             pieces += (*_pieces(body, end, member.value), dumps(value))
             end = member.end
@@ -88,7 +86,7 @@ def with_member(body: bytes, name: str, value: bytes, inside: Sequence[str] = ()
 
     It is added to the innermost object that exists on the path `inside`, or to `body` if there is none.
     """
-    for member in _members(body) if inside else ():
+    for member in members(body) if inside else ():
         if member.name == inside[0] and body[member.value : member.value + 1] == b"{":
             added = with_member(body[member.value : member.end], name, value, inside[1:])
             return b"".join((*_pieces(body, 0, member.value), added, *_pieces(body, member.end, len(body))))
@@ -99,37 +97,8 @@ def with_member(body: bytes, name: str, value: bytes, inside: Sequence[str] = ()
 
 def _pieces(body: bytes, start: int, end: int) -> Iterator[bytes]:
     """Yield a part of a body in pieces: copying a large one at once would hold the GIL, joining pieces does not."""
-    for at in range(start, end, _PIECE):
-        yield body[at : min(at + _PIECE, end)]
-
-
-def _members(body: bytes) -> Iterator[Member]:
-    return _members_of_light(body) if is_light(body) else members(body)
-
-
-def _members_of_light(body: bytes) -> Iterator[Member]:
-    depth = 0
-    name: str | None = None
-    start = value = 0
-    for match in _TOKEN.finditer(body):
-        mark = match.group()
-        if depth == 1 and mark in (b",", b"}"):
-            if name is not None:
-                yield Member(name, start, value, _back_over_space(body, match.start()))
-            name = None
-        elif depth == 1 and mark == b":":
-            value = _over_space(body, match.end())
-        elif depth == 1 and name is None:
-            name, start = loads(mark), match.start()
-        depth += (mark in (b"{", b"[")) - (mark in (b"}", b"]"))
-        if depth == 0:
-            return
-
-
-def _over_space(body: bytes, start: int) -> int:
-    while body[start] in b" \t\n\r":
-        start += 1
-    return start
+    for at in range(start, end, 2**20):
+        yield body[at : min(at + 2**20, end)]
 
 
 def _back_over_space(body: bytes, end: int) -> int:
@@ -160,6 +129,7 @@ _STRING = re.compile(rb'"%b"' % _CHARS_, re.DOTALL)
 _RUN = re.compile(rb'(?:[^"\[\]{}]|"%b"|%b)*+' % (_CHARS_, _FLAT_ONE_), re.DOTALL)
 _ITEMS = re.compile(rb'(?:[ \t\n\r]*+(?:"%b"|%b|%b)[ \t\n\r]*+,)++' % (_CHARS_, _FLAT_ONE_, _WORD_), re.DOTALL)
 _WORD = re.compile(_WORD_)
+_ANY_WORD = re.compile(rb"[-+.0-9A-Za-z]++")
 _LOW_SURROGATE = re.compile(rb"\\u[dD][c-fC-F]")
 
 
@@ -190,12 +160,16 @@ def members(raw: bytes) -> Iterator[Member]:
 
     Raises ValuesTooLarge, and ValueError when `raw` is not a JSON object.
     """
-    return _Reader(raw).members()
+    return _Reader(raw, is_known=True).members()
 
 
 class _Reader:
-    def __init__(self, raw: bytes) -> None:
+    """Read an object in steps; one that `is_known` was parsed before, so its nesting and numbers are not limited."""
+
+    def __init__(self, raw: bytes, *, is_known: bool = False) -> None:
         self._raw = raw
+        self._max_nesting = len(raw) if is_known else _MAX_NESTING
+        self._word = _ANY_WORD if is_known else _WORD
         self._at = 0
         self._memory = max(MIN_SIZE_LIMIT, 2 * len(raw))
         self._marks = _MAX_MARKS
@@ -220,12 +194,12 @@ class _Reader:
         if mark == b'"':
             return self._string(start + 1, end - 1)
         if end - start <= _STEP and self._is_small(start, end):
-            return _loads(self._raw[start:end])
+            return loads(self._raw[start:end])
         if depth > _MAX_DEPTH:
             raise ValueError("large values are nested too deeply")
         if mark == b"{":
             return self._dict(start, depth)
-        return self._list(start, depth) if mark == b"[" else _loads(self._raw[start:end])
+        return self._list(start, depth) if mark == b"[" else loads(self._raw[start:end])
 
     def _dict(self, start: int, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -245,7 +219,7 @@ class _Reader:
         while True:
             if many := _ITEMS.match(self._raw, self._at, self._at + _STEP // 2):
                 self._is_small(*many.span())
-                found += _loads(b"[%b]" % self._raw[many.start() : many.end() - 1])
+                found += loads(b"[%b]" % self._raw[many.start() : many.end() - 1])
                 self._at = many.end()
             self._peek()
             self._spend(_ITEM)
@@ -332,7 +306,7 @@ class _Reader:
             self._skip_string()
         elif mark == b"{" or mark == b"[":
             self._skip_container()
-        elif word := _WORD.match(self._raw, self._at):
+        elif word := self._word.match(self._raw, self._at):
             self._at = word.end()
         else:
             raise ValueError(f"no value at byte {self._at}")
@@ -348,7 +322,7 @@ class _Reader:
                 self._marks -= 1
                 if not depth:
                     return
-                if depth > _MAX_NESTING:
+                if depth > self._max_nesting:
                     raise ValuesTooLarge("the JSON has too many levels")
                 if self._marks < 0:
                     raise ValuesTooLarge("the JSON holds too many arrays and objects")
@@ -398,17 +372,5 @@ def _end_of_chars(raw: bytes, start: int, end: int) -> int:
 
 
 def _text(characters: bytes) -> str:
-    text: str = _loads(b'"%b"' % characters)
+    text: str = loads(b'"%b"' % characters)
     return text
-
-
-def parse(raw: bytes | str) -> Any:
-    """Parse a JSON text in UTF-8. Raises ValueError for NaN, lone surrogates and over 200 levels too."""
-    return from_json(raw, allow_inf_nan=False, cache_strings="keys")
-
-
-def _loads(raw: bytes) -> Any:
-    try:
-        return parse(raw)
-    except ValueError:
-        return json.loads(raw.decode())  # accepts NaN and lone surrogates

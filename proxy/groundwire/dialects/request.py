@@ -166,8 +166,8 @@ def explicit_sources(options: Options, documents: Any) -> tuple[Source, ...]:
 
     A document is a string or an object; Cohere's `data` and vLLM's `text`, `content` or `snippet` are understood.
     """
-    given = [source_of(item, number) for number, item in _counted(options.sources)]
-    for n, item in _counted(documents if isinstance(documents, list) else ()):
+    given = [source_of(item, number) for number, item in enumerate(options.sources, start=1)]
+    for n, item in enumerate(documents if isinstance(documents, list) else (), start=1):
         if isinstance(item, str):
             given.append(_source(f"document-{n}", "document", item, {}))
         elif isinstance(item, dict):
@@ -208,10 +208,6 @@ def _source(default_id: str, kind: Literal["source", "document"], text: str, fie
     url = next((found for key in _URL_KEYS if is_url(found := _string(named.get(key)))), None)
     labels = tuple(dict.fromkeys(each for each in (id_, number, title, label) if each))
     return Source(id=id_ or default_id, kind=kind, text=text, title=title, labels=labels, label=label, url=url)
-
-
-def _counted(items: Any) -> Any:
-    return enumerate(items, start=1)
 
 
 def _string(value: Any) -> str | None:

@@ -13,6 +13,7 @@ import structlog
 
 from groundwire.backends.estimator import Estimator
 from groundwire.backends.measuring import TargetOf, measured
+from groundwire.dialects.checks import TraceCheck, sources_of
 from groundwire.domain import Budget, Cause, Claim, Judgement, Operation, Source, Unavailable
 from groundwire.errors import BadRequest, MemoryUnavailable, Overload
 from groundwire.evidence.index import Context
@@ -30,7 +31,8 @@ from groundwire.features.trace import (
     premises,
     steps_of,
 )
-from groundwire.gateway.models import Caller, Estimators, LanguageJudges
+from groundwire.gateway.forward import Caller
+from groundwire.gateway.models import Estimators, LanguageJudges
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge, unjudged
 from groundwire.policy import Policy
@@ -68,7 +70,7 @@ class ClaimChecker:
         if backend == "self" and not caller.model:
             raise BadRequest("you must provide a model parameter: the backend asks that model", param="model")
         policy = replace(self.policy, model=replace(self.policy.model, backend=backend))
-        estimator = None if backend == "local" else self.estimators.open(operation, caller).estimator
+        estimator = None if backend == "local" else self.estimators.open(operation, caller)
         parts = replace(self, policy=policy)
         if self.judging is not None and operation == "output_verification":
             parts = replace(parts, judge=self.judging.blocking(self.judge, caller), workers=self.judging.waiting)
@@ -147,16 +149,6 @@ class Executor(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
-    """A trace of reasoning as it was given; `answer` is None when there is none to derive."""
-
-    steps: tuple[str, ...]
-    context: tuple[Source, ...] = ()
-    answer: str | None = None
-    question: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Auditor:
     """Audits traces. `timeout` is in seconds, for a whole trace; without an executor only words are compared."""
 
@@ -165,17 +157,17 @@ class Auditor:
     checks_post_hoc: bool = True
     open_executor: Callable[[Caller, float], Executor] | None = None
 
-    async def audit(self, trace: Trace, caller: Caller) -> Audit:
+    async def audit(self, trace: TraceCheck, caller: Caller) -> Audit:
         """Audit every step, and check whether the answer follows. Raises UnknownModel."""
         session = self.checker.open("trace_auditing", caller, self.timeout)
         steps = await asyncio.to_thread(steps_of, trace.steps)
         executor = self.open_executor(caller, self.timeout) if self.open_executor else None
         found, post_hoc = await asyncio.gather(
-            _audited(session, steps, trace.context), self._post_hoc(trace, steps, executor)
+            _audited(session, steps, sources_of(trace.sources)), self._post_hoc(trace, steps, executor)
         )
         return Audit(found, post_hoc)
 
-    async def _post_hoc(self, trace: Trace, steps: Sequence[Claim], executor: Executor | None) -> PostHoc | None:
+    async def _post_hoc(self, trace: TraceCheck, steps: Sequence[Claim], executor: Executor | None) -> PostHoc | None:
         if trace.answer is None or not self.checks_post_hoc:
             return None
         try:

@@ -19,14 +19,28 @@ from groundwire.offload import joined, offloaded
 from groundwire.report import Attempt
 from groundwire.telemetry import Telemetry, UpstreamCall
 from groundwire.telemetry.names import Purpose
-from groundwire.upstream.http import prime, without_keys
+from groundwire.upstream.http import KEYS, prime, without_keys
 from groundwire.upstream.router import Attempts, Route, Router
 from groundwire.upstream.upstream import Upstream
 from groundwire.wire import Call, Chunks, Headers, Reply
 
 T = TypeVar("T")
 
+_CREDENTIALS = KEYS | {b"openai-organization", b"openai-project"}
 _INLINE = 2**12  # bytes of an answer in a content coding that are decoded on the event loop
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The client on whose behalf a model is called: the model that it requests, and its credentials."""
+
+    model: str = ""
+    credentials: Headers = ()
+
+    @staticmethod
+    def of(model: str, headers: Headers) -> Caller:
+        """Return the caller of a request. An upstream with a configured key never receives the client's."""
+        return Caller(model, tuple(pair for pair in headers if pair[0] in _CREDENTIALS))
 
 
 class ReadAnswer(NamedTuple):
@@ -191,11 +205,7 @@ End = Literal["whole", "too_long", "no_room"]
 """The reason for the end of reading a body."""
 
 
-def _endless(_: int) -> bool:
-    return True
-
-
-async def read(chunks: Chunks, limit: int, has_room: Callable[[int], bool] = _endless) -> tuple[bytes, End]:
+async def read(chunks: Chunks, limit: int, has_room: Callable[[int], bool] = lambda _: True) -> tuple[bytes, End]:
     """The bytes of a body as far as there is room for them, `limit` at most, and why they end there."""
     raw: list[bytes] = []
     size = 0

@@ -103,25 +103,20 @@ def log_result(report: Report, answer: AnswerSnapshot, quotes: QuotePolicy | Non
 
     No event contains text of a request or an answer.
     """
-    log_report(report, answer.model)
-    log_violations(report.id, report.violations or (), [choice.text for choice in answer.choices if choice.text])
-    log_timeouts(report)
-    if quotes is not None:
-        log_rejections(report, quotes)
-
-
-def log_report(report: Report, model: str | None) -> None:
-    """Log the result of a report."""
     log.info(
         "grounding.report",
         grounding_id=report.id,
-        model=model,
+        model=answer.model,
         status=report.status,
         verdict=report.verdict,
         score=report.score,
         flags=list(report.flags),
         total_ms=round(dict(report.timing_ms).get("total", 0.0), 2),
     )
+    log_violations(report.id, report.violations or (), [choice.text for choice in answer.choices if choice.text])
+    _log_timeouts(report)
+    if quotes is not None:
+        _log_rejections(report, quotes)
 
 
 def log_violations(id_: str | None, violations: Sequence[Violation], answers: Sequence[str]) -> None:
@@ -136,7 +131,7 @@ def log_violations(id_: str | None, violations: Sequence[Violation], answers: Se
     )
 
 
-def log_timeouts(report: Report) -> None:
+def _log_timeouts(report: Report) -> None:
     """Log how many claims had numbers that were not checked in time or within the steps allowed, if any had."""
     causes = [
         verdict.method
@@ -149,7 +144,7 @@ def log_timeouts(report: Report) -> None:
         log.warning("grounding.numbers_not_checked", grounding_id=report.id, **Counter(causes))
 
 
-def log_rejections(report: Report, policy: QuotePolicy) -> None:
+def _log_rejections(report: Report, policy: QuotePolicy) -> None:
     """Log the numbers of rejected quotations, if any, and the lengths and digests of claims and sources."""
     counts = report.quotes
     if counts is None or not counts.rejected:

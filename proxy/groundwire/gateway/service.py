@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
-from groundwire.dialects.request import Options, Request
-from groundwire.domain import Source
-from groundwire.errors import Overload
-from groundwire.features.consistency.compare import Earlier
-from groundwire.storage.history.exchange import Query
-
-if TYPE_CHECKING:  # these imports load SQLAlchemy, which is needed only with a database
-    from groundwire.backends.facts import FactsDatabase
-    from groundwire.gateway.claims import Memory
-    from groundwire.storage.history.exchanges import Exchanges
-import time
-from collections.abc import AsyncIterator, Coroutine, Hashable
-from contextlib import asynccontextmanager
-from dataclasses import field, replace
-from hashlib import blake2b
-from typing import Any, TypeVar
-
 from groundwire.backends.schema_process import SchemaProcess
 from groundwire.bounded import BoundedCache
-from groundwire.domain import Exchange
+from groundwire.dialects.request import Options, Request
+from groundwire.domain import Exchange, Source
+from groundwire.errors import Overload
+from groundwire.features.consistency.compare import Earlier
 from groundwire.gateway.deferred import DeferredQueue
-from groundwire.gateway.models import LanguageJudges, ModelStage
+from groundwire.gateway.models import Estimators, LanguageJudges
 from groundwire.gateway.reports import Annotation, Recorder, annotate, log_result, new_id, unverified_report
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
@@ -39,9 +27,15 @@ from groundwire.limits import Capacity, ConcurrencyLimiter, Slot
 from groundwire.pipeline import AnswerSnapshot, Prepared, policy_digest, prepare
 from groundwire.policy import Policy
 from groundwire.report import Report
+from groundwire.storage.history.exchange import Query
 from groundwire.storage.reports import Reports
 from groundwire.storage.verdicts import VerdictCache
 from groundwire.telemetry import Telemetry
+
+if TYPE_CHECKING:  # these imports load SQLAlchemy, which is needed only with a database
+    from groundwire.backends.facts import FactsDatabase
+    from groundwire.gateway.claims import Memory
+    from groundwire.storage.history.exchanges import Exchanges
 
 history_log = structlog.get_logger("groundwire.consistency")
 
@@ -82,10 +76,6 @@ class ExternalContext:
     earlier: tuple[Earlier, ...] = ()
 
 
-Load = Callable[[], Awaitable[ExternalContext]]
-"""Load external context; raises nothing but cancellation."""
-
-
 @dataclass(frozen=True, slots=True)
 class ExternalContextLoader:
     """Load external context: facts of `memory` as evidence, values of the user's database from `facts`, and the earlier
@@ -97,15 +87,9 @@ class ExternalContextLoader:
     history: EarlierAnswers | None = None
     comparing: bool = True
 
-    def loader(self, request: Request) -> Load | None:
-        """Return the loader of a request's external context; None if there is nothing to load."""
-        options = request.options
-        wants_memory = self.memory is not None and options.memory and options.subject is not None
-        wants_facts = self.facts is not None and options.facts is not None
-        wants_history = self.comparing and self.history is not None and options.subject is not None
-        return partial(self._load, options, request.tenant) if wants_memory or wants_facts or wants_history else None
-
-    async def _load(self, options: Options, tenant: str) -> ExternalContext:
+    async def load(self, request: Request) -> ExternalContext:
+        """Load the external context of a request. Raises nothing but cancellation."""
+        options, tenant = request.options, request.tenant
         context = ExternalContext()
         if self.memory and options.memory and options.subject is not None:
             context = ExternalContext(await self.memory.sources(options.subject, tenant))
@@ -161,9 +145,9 @@ class EvidenceCache:
 class GroundingService:
     """The components for verifying exchanges. `timeout` is the time in seconds for judging one answer without a model.
 
-    `model_stage` is queried about claims that the judge leaves open, and so is the model of `language_judges`, if one
-    judges; both have separate time limits. `queue` receives the work for jobs: all of mode async, and verification that
-    was cut short. `external_context` loads context that a request refers to, `recorder` stores exchanges, `budget`
+    A model of `estimators` is queried about claims that the judge leaves open, and so is that of `language_judges`, if
+    one judges; both have separate time limits. `queue` receives the work for jobs: all of mode async, and verification
+    that was cut short. `external_context` loads context that a request refers to, `recorder` stores exchanges, `budget`
     bounds the memory for requests and answers. `log_rejections` enables an event about rejected quotations.
     """
 
@@ -174,7 +158,7 @@ class GroundingService:
     telemetry: Telemetry
     timeout: float
     judge: Judge = Judge()
-    model_stage: ModelStage | None = None
+    estimators: Estimators | None = None
     language_judges: LanguageJudges | None = None
     schemas: SchemaProcess = field(default_factory=SchemaProcess)
     evidence: EvidenceCache = field(default_factory=EvidenceCache)
@@ -203,8 +187,7 @@ class GroundingService:
         id_ = id_ or new_id()
         with self.telemetry.verification(id_) as span:
             report = unverified_report(id_, policy_digest(self.policy_of(request)), reason)
-            annotation = annotate(report, request)
-            self.store(annotation, request)
+            annotation = self.store(annotate(report, request), request)
             self.telemetry.evaluated(span, report, None)
             self.log(report, AnswerSnapshot(()))
             return annotation
@@ -216,9 +199,10 @@ class GroundingService:
             return self.policy
         return replace(self.policy, verifiers=tuple(name for name in self.policy.verifiers if name in wanted))
 
-    def store(self, annotation: Annotation, request: Request) -> None:
-        """Store a report, to be fetched by its id."""
+    def store(self, annotation: Annotation, request: Request) -> Annotation:
+        """Store a report, to be fetched by its id, and return it."""
         self.reports.put(annotation.report.id, annotation.whole, request.tenant)
+        return annotation
 
     def record(self, annotation: Annotation, request: Request, answer: AnswerSnapshot) -> None:
         """Record an exchange in the background, if there is a store."""

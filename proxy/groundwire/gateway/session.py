@@ -17,7 +17,8 @@ from groundwire.errors import Overload, TryLater
 from groundwire.evidence.gathering import question
 from groundwire.features.consistency.compare import Past, compare
 from groundwire.gateway.deferred import DeferredQueue, is_unfinished, read, requested_wait
-from groundwire.gateway.models import Caller
+from groundwire.gateway.forward import Caller
+from groundwire.gateway.models import LanguageJudgeSession, ModelStageSession
 from groundwire.gateway.repeat import CorrectionSession, SamplingSession
 from groundwire.gateway.reports import Annotation, annotate, new_id, placeholder, unverified_report
 from groundwire.gateway.service import ExternalContext, GroundingService
@@ -75,8 +76,9 @@ class GroundingSession:
         self._policy = service.policy_of(request)
         self._config = policy_digest(self._policy)
         self._ask = request.ask
-        self._model_stage = service.model_stage.begin(self._policy, caller) if service.model_stage else None
-        self._language_judge = service.language_judges.begin(caller) if service.language_judges else None
+        estimators, judges = service.estimators, service.language_judges
+        self._model_stage = ModelStageSession(estimators, self._policy, caller) if estimators else None
+        self._language_judge = LanguageJudgeSession(judges, caller) if judges else None
         self._external = ExternalContext()
         self._past: Past | None = None
         self._preparing: asyncio.Task[AnswerVerifier | Overload] | None = None
@@ -110,7 +112,6 @@ class GroundingSession:
         self._correction = None if self._queue is not None else correction
 
     def _prepared(self) -> asyncio.Task[AnswerVerifier | Overload]:
-        """Start preparing the evidence, if that has not begun."""
         if self._preparing is None:
             self._preparing = self._service.start(self._prepare())
         return self._preparing
@@ -119,15 +120,13 @@ class GroundingSession:
         """Prepare the evidence. Overload is returned, not raised: its traceback would refer to this object, which holds
         the task, and only the garbage collector would free them.
         """
-        load = self._service.external_context.loader(self._request)
-        self._external = await load() if load else ExternalContext()
+        self._external = await self._service.external_context.load(self._request)
         try:
             return await self._service.workers.run(self._build_verifier)
         except Overload as error:
             return error.with_traceback(None)
 
     async def _verifier(self) -> AnswerVerifier:
-        """Wait for the evidence. Raises Overload."""
         prepared = await asyncio.shield(self._prepared())
         if isinstance(prepared, Overload):
             raise Overload(str(prepared))
@@ -264,8 +263,7 @@ class GroundingSession:
         return self._stored(placeholder(self.id, self._request, self._config, "pending", *warnings))
 
     def _stored(self, annotation: Annotation) -> Annotation:
-        self._service.store(annotation, self._request)
-        return annotation
+        return self._service.store(annotation, self._request)
 
     async def _defer(self, queue: DeferredQueue, answer: AnswerSnapshot) -> Annotation:
         """Leave verification to a job; if none can be stored, do it here."""
@@ -339,7 +337,6 @@ class GroundingSession:
         validated: Mapping[int, SchemaResult],
         started: float,
     ) -> Steps[Annotation]:
-        """Make the report on an answer and render it."""
         service, request = self._service, self._request
         warnings = (*request.warnings, *service.external_context.unmet(request.options), *self._external.warnings)
         report = yield from verifier.report(
@@ -409,7 +406,6 @@ class GroundingSession:
         return await self._service.workers.run_steps(steps, self._perform)
 
     async def _perform(self, need: IO) -> object:
-        """Perform the I/O that a computation needs."""
         service = self._service
         match need:
             case AskJudge():
@@ -440,5 +436,4 @@ async def verify_deferred(service: GroundingService, id_: str, payload: bytes) -
         reasons = sorted({reason for _, reason in annotation.report.degraded})
         after = requested_wait(annotation.report)
         raise TryLater(f"cut short: {', '.join(reasons)}", after=after, so_far=annotation.whole)
-    service.store(annotation, request)
-    return annotation.whole
+    return service.store(annotation, request).whole

@@ -28,7 +28,7 @@ from groundwire.dialects.request import DIALECTS
 from groundwire.dialects.request import Request as GroundedRequest
 from groundwire.errors import UnknownReview
 from groundwire.extras import require_extras
-from groundwire.gateway.models import Caller
+from groundwire.gateway.forward import Caller
 from groundwire.http.checks import check_routes
 from groundwire.http.clients import Clients
 from groundwire.http.endpoints import Endpoint, EndpointContext, Handler, MountedEndpoint, alive, fetch_report, ready

@@ -20,8 +20,7 @@ from groundwire.dialects.checks import (
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.errors import BadRequest
 from groundwire.gateway.checks import Checks
-from groundwire.gateway.forward import parsed
-from groundwire.gateway.models import Caller
+from groundwire.gateway.forward import Caller, parsed
 from groundwire.http.endpoints import Handler
 from groundwire.http.errors import JSON
 from groundwire.wire import Call, Reply

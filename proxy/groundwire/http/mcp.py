@@ -25,8 +25,7 @@ from groundwire.dialects.jsonbytes import dumps, is_light, loads
 from groundwire.dialects.request import MAX_VALUES, has_over, read_object
 from groundwire.errors import BodyTooLarge, RequestError
 from groundwire.gateway.checks import Checks
-from groundwire.gateway.forward import parsed
-from groundwire.gateway.models import Caller
+from groundwire.gateway.forward import Caller, parsed
 from groundwire.http.exchange import TENANT
 
 PATH = "/mcp"

@@ -143,12 +143,7 @@ def header(headers: Headers, name: bytes) -> bytes | None:
 def _connection_options(headers: Headers) -> frozenset[bytes]:
     """Return the headers that `Connection` declares hop-by-hop (RFC 9110, section 7.6.1)."""
     values = [value for name, value in headers if name == b"connection"]
-    return (
-        frozenset(token.strip().lower() for value in values for token in value.split(b",")) if values else _NO_OPTIONS
-    )
-
-
-_NO_OPTIONS: frozenset[bytes] = frozenset()
+    return frozenset(token.strip().lower() for value in values for token in value.split(b","))
 
 
 _NEEDLESS = re.compile("%(?:2[DdEe]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff])")  # letters, digits and -._

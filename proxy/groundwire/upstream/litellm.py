@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -86,7 +86,7 @@ def remote_media(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 waiting += [(f"{path}[{at}]", each) for at, each in reversed([*enumerate(value)])]
             elif isinstance(value, dict):
                 waiting += [(f"{path}.{key}", each) for key, each in reversed(_media(value))]
-            elif isinstance(value, str) and (_is_stored(value) if _is_text(path) else _is_remote(value)):
+            elif isinstance(value, str) and (_STORED.fullmatch(value.strip()) if _is_text(path) else _is_remote(value)):
                 yield path, value
 
 
@@ -97,21 +97,14 @@ def _media(part: Mapping[str, Any]) -> list[tuple[str, Any]]:
         skipped |= {"data"}
     if part.get("type") == "search_result":
         skipped |= {"source"}
-    return [(key, value) for key, value in part.items() if key not in skipped and not _is_plain_text(key, value)]
-
-
-def _is_plain_text(key: str, value: Any) -> bool:
-    return key == "content" and isinstance(value, str)
+    if isinstance(part.get("content"), str):
+        skipped |= {"content"}
+    return [(key, value) for key, value in part.items() if key not in skipped]
 
 
 def _is_text(path: str) -> bool:
     """Return whether a bare string at this path is text: an input to embed, or a part of a message."""
     return path == "input" or re.fullmatch(r"input\[\d+\]|.*content\[\d+\]", path) is not None
-
-
-def _is_stored(text: str) -> bool:
-    """Return whether a text to be embedded is the address of an object in a store."""
-    return _STORED.fullmatch(text.strip()) is not None
 
 
 def _is_remote(text: str) -> bool:
@@ -240,8 +233,10 @@ class LitellmUpstream:
     async def _events(self, first: asyncio.Task[Any], answer: Any) -> Chunks:
         try:
             yield b""
-            async for chunk in _all_chunks(first, answer):
+            chunk = await first
+            while chunk is not None:
                 yield b"data: " + dumps(_openai_chunk(chunk)) + b"\n\n"
+                chunk = await anext(answer, None)
         except Exception as error:
             cause = next((each for each in _causes(error) if isinstance(each, httpx.TransportError)), None)
             raise upstream_error(cause or httpx.ReadError(str(error)), self.name, "its provider") from error
@@ -307,14 +302,6 @@ async def _first_chunk(answer: Any, max_wait: float) -> asyncio.Task[Any]:
     return first
 
 
-async def _all_chunks(first: asyncio.Task[Any], answer: Any) -> AsyncIterator[Any]:
-    """Yield all chunks of a stream whose first one has been requested already."""
-    chunk = await first
-    while chunk is not None:
-        yield chunk
-        chunk = await anext(answer, None)
-
-
 def _openai_chunk(chunk: Any) -> dict[str, Any]:
     """Convert a chunk to JSON values. OpenAI's chunk with the usage has no choices; litellm's has an empty one."""
     values: dict[str, Any] = chunk.model_dump(exclude_none=True)
@@ -334,8 +321,10 @@ def _error_reply(error: BaseException, name: str) -> Reply:
             raise upstream_error(each, name, "its provider") from error
     answers = (getattr(each, "response", None) for each in reversed(chain))
     answer = next((answer for answer in answers if isinstance(answer, httpx.Response)), None)
-    if answer is None:
-        return _unsent_reply(error, name)
+    if answer is None:  # litellm did not send the request
+        status = getattr(error, "status_code", None)
+        status = status if isinstance(status, int) and 400 <= status < 600 else 502
+        return Reply(status, _JSON, error_body(_message(error, name, shown=status < 500), _ERROR_TYPE))
     message, type_ = _provider_error(answer) or (_message(error, name), _ERROR_TYPE)
     headers = answer.headers
     forwarded = tuple(
@@ -347,13 +336,6 @@ def _error_reply(error: BaseException, name: str) -> Reply:
         forwarded = (*forwarded, (b"retry-after", wait))
     status = answer.status_code if 400 <= answer.status_code < 600 else 502
     return Reply(status, _JSON + forwarded, error_body(message, type_))
-
-
-def _unsent_reply(error: BaseException, name: str) -> Reply:
-    """Return the error of a request that litellm did not send."""
-    status = getattr(error, "status_code", None)
-    status = status if isinstance(status, int) and 400 <= status < 600 else 502
-    return Reply(status, _JSON, error_body(_message(error, name, shown=status < 500), _ERROR_TYPE))
 
 
 def _message(error: BaseException, name: str, *, shown: bool = True) -> str:

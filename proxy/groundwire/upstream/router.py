@@ -190,14 +190,11 @@ class Router:
         """Return a router to the upstreams that take native calls; None if there are none."""
         models = [each for each in self._models if each.upstream.is_ollama]
         names = tuple(f"{each.upstream.name}/" for each in models)
-        fallbacks_of_each = [
-            {model: [target for target in targets if target.startswith(names)] for model, targets in fallbacks.items()}
-            for fallbacks in (each.fallbacks for each in models)
-        ]
-        reachable = [
-            replace(each, fallbacks=fallbacks) for each, fallbacks in zip(models, fallbacks_of_each, strict=True)
-        ]
-        return Router(reachable) if reachable else None
+
+        def reachable(fallbacks: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
+            return {model: [each for each in found if each.startswith(names)] for model, found in fallbacks.items()}
+
+        return Router([replace(each, fallbacks=reachable(each.fallbacks)) for each in models]) if models else None
 
     @property
     def default(self) -> Route:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 from urllib.parse import quote
 
@@ -19,27 +19,17 @@ from groundwire.wire import Call, Chunks, Reply
 
 
 class Upstream(Protocol):
-    """A model server. `provider` is its name in OpenTelemetry's GenAI conventions."""
+    """A model server. `name` is that in the settings, `provider` that in OpenTelemetry's GenAI conventions.
 
-    @property
-    def name(self) -> str:
-        """The name in the settings."""
+    `forwards_documents` is true if it understands a `documents` field, `truncation_alarm` if its reported prompt tokens
+    show whether it read the whole prompt, and `is_ollama` if it takes native calls, those of Ollama's own API.
+    """
 
-    @property
-    def provider(self) -> str:
-        """The name of the API that it implements."""
-
-    @property
-    def forwards_documents(self) -> bool:
-        """True if it understands a `documents` field."""
-
-    @property
-    def truncation_alarm(self) -> bool:
-        """True if its reported prompt tokens show whether it read the whole prompt."""
-
-    @property
-    def is_ollama(self) -> bool:
-        """True if it takes native calls, those of Ollama's own API."""
+    name: str
+    provider: str
+    forwards_documents: bool
+    truncation_alarm: bool
+    is_ollama: bool
 
     async def send(self, call: Call) -> Reply:
         """Send one call. Any response of the model server is a Reply, also an error.
@@ -126,28 +116,29 @@ class OpenAIUpstream:
 log = structlog.get_logger("groundwire.upstream")
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamLimits:
-    """The limits of one upstream; None: no limit. Up to `queue` requests wait `queue_timeout` (seconds)."""
-
-    max_concurrent: int | None = None
-    per_minute: int | None = None
-    queue: int = 64
-    queue_timeout: float = 10.0
-
-
 class LimitedUpstream:
-    """An upstream with limits. A request is in flight until the end of its reply, or until the reply is closed."""
+    """An upstream with limits; None: no limit. Up to `queue` requests wait `queue_timeout` (seconds).
 
-    def __init__(self, upstream: Upstream, limits: UpstreamLimits) -> None:
+    A request is in flight until the end of its reply, or until the reply is closed.
+    """
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        *,
+        max_concurrent: int | None = None,
+        per_minute: int | None = None,
+        queue: int = 64,
+        queue_timeout: float = 10.0,
+    ) -> None:
         self.name = upstream.name
         self.provider = upstream.provider
         self.forwards_documents = upstream.forwards_documents
         self.truncation_alarm = upstream.truncation_alarm
         self.is_ollama = upstream.is_ollama
         self._upstream = upstream
-        capacity = Capacity(limits.max_concurrent, None, limits.queue, limits.queue_timeout)
-        rate = SlidingWindow(limits.per_minute) if limits.per_minute else None
+        capacity = Capacity(max_concurrent, None, queue, queue_timeout)
+        rate = SlidingWindow(per_minute) if per_minute else None
         self._limiter = ConcurrencyLimiter(capacity, rate)
 
     async def send(self, call: Call) -> Reply:
