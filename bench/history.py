@@ -28,7 +28,6 @@ import psycopg
 
 from bench.report import FOLDER, heading, machine, markdown, percentile, write
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.report import render
 from groundwire.domain import Choice, Citation, Claim, Judgement, Source, Verdict
 from groundwire.report import ChoiceReport, Confidence, Coverage, Report
 from groundwire.storage.history.database import Database
@@ -114,7 +113,7 @@ def made_up(words: Words, number: int, total: int) -> Entry:
     return Entry(
         at=START + DAYS * DAY * number / total,
         report=report,
-        kept=dumps(render(report)),
+        kept=dumps(report.to_dict()),
         model=chance.choices(MODELS, MODEL_WEIGHTS)[0],
         question=words.text(chance.randint(6, 14)).rstrip(".") + "?",
         choices=(Choice(0, answer, "stop"),),

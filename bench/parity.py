@@ -23,7 +23,6 @@ from typing import Any
 from bench.suites.case import read
 from groundwire.backends.loading import load_judge
 from groundwire.config import JudgeSettings
-from groundwire.dialects.report import render
 from groundwire.domain import Choice, Source
 from groundwire.evaluation.outcome import context_of
 from groundwire.evaluation.rows import read_rows
@@ -50,7 +49,7 @@ def reports(files: list[Path], limit: int, judge: Judge, with_suites: bool) -> I
 
 
 def _report(answer: str, context: Context, question: str, judge: Judge) -> Any:
-    return render(verify([Choice(0, answer, "stop")], context, Policy(), Ask(question=question), judge))
+    return verify([Choice(0, answer, "stop")], context, Policy(), Ask(question=question), judge).to_dict()
 
 
 def without_words(value: Any) -> Any:

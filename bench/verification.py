@@ -35,13 +35,13 @@ from bench.texts import (
 )
 from groundwire.claims.answer import find_claims
 from groundwire.dialects.chat import CHAT
+from groundwire.dialects.dialect import read_messages
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.parts import read_messages
 from groundwire.dialects.request import read_request
 from groundwire.domain import Choice, Exchange
 from groundwire.evidence.index import Context
 from groundwire.evidence.messages import gather
-from groundwire.gateway.models import Caller
+from groundwire.gateway.forward import Caller
 from groundwire.gateway.service import GroundingService
 from groundwire.gateway.session import GroundingSession
 from groundwire.gateway.workers import Workers

@@ -14,8 +14,7 @@ import pytest
 from groundwire.cli import app
 from groundwire.config import load_settings
 from groundwire.dialects.chat import CHAT
-from groundwire.dialects.options import HEADERS, Options
-from groundwire.dialects.report import render
+from groundwire.dialects.request import HEADERS, Options
 from groundwire.domain import Choice, Exchange, Status
 from groundwire.evidence.index import Context
 from groundwire.evidence.messages import gather
@@ -56,7 +55,7 @@ def test_the_example_of_the_readme_is_what_comes_out() -> None:
     answer = re.search(r"content\s+# '(.*)'", code)
     assert answer
     exchange = Exchange(messages=CHAT.messages({"messages": ast.literal_eval(call.value)}))
-    report = render(verify([Choice(0, answer[1], "stop")], Context(gather(exchange))))
+    report = verify([Choice(0, answer[1], "stop")], Context(gather(exchange))).to_dict()
     promised = json.loads(re.sub(r"//.*", "", blocks("jsonc")[0]))
     del promised["id"]
     assert differences(promised, report) == []

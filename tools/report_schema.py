@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from groundwire.dialects.schema import report_json_schema
+from groundwire.dialects.checks import report_json_schema
 
 FILE = Path(__file__).parent.parent / "docs" / "report.schema.json"
 

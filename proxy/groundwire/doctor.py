@@ -21,8 +21,7 @@ from groundwire.container import Container, build_container
 from groundwire.domain import Claim, Source
 from groundwire.errors import ConfigError, GroundwireError, RequestError
 from groundwire.evidence.index import Context
-from groundwire.gateway.forward import chunks_of, read
-from groundwire.gateway.passthrough import MAX_LIST, models_in
+from groundwire.gateway.forward import MAX_LIST, chunks_of, models_in, read
 from groundwire.judge import Judge
 from groundwire.policy import Policy
 from groundwire.telemetry import configure_logs

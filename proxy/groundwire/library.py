@@ -448,6 +448,6 @@ def _source(number: int, given: str | Source | Mapping[str, Any]) -> Source:
         return given
     if isinstance(given, str):
         return Source(f"source-{number}", "source", given, labels=(str(number),))
-    from groundwire.dialects.options import SourceIn, source_of
+    from groundwire.dialects.request import SourceIn, source_of
 
     return source_of(SourceIn.model_validate(given), number)

@@ -17,7 +17,6 @@ from rich.text import Text
 
 from groundwire.backends.loading import load_judge
 from groundwire.config import Settings
-from groundwire.dialects.report import render
 from groundwire.domain import Choice, Source
 from groundwire.errors import EvidenceGroundingError, GroundwireError
 from groundwire.evidence.index import Context
@@ -49,7 +48,7 @@ def compare_judges(
     seconds: dict[str, float] = {}
     for name, settings in judges.items():
         start = time.perf_counter()
-        reports[name] = render(_report(text, context, fields, settings))
+        reports[name] = _report(text, context, fields, settings).to_dict()
         seconds[name] = time.perf_counter() - start
     if as_json:
         print(json.dumps({name: _without_proxy(wire) for name, wire in reports.items()}, indent=2, ensure_ascii=False))
@@ -68,7 +67,7 @@ def check_files(answer: Path, sources: Sequence[Path], fields: Sequence[str], se
     report = _report(text, context, fields, settings)
     if settings.quotes.fail_on_all_rejected and report.quotes and "quotes_all_rejected" in report.flags:
         raise EvidenceGroundingError(report.quotes.rejected)
-    wire = render(report)
+    wire = report.to_dict()
     if as_json:
         print(json.dumps(_without_proxy(wire), indent=2, ensure_ascii=False))
     else:

@@ -14,7 +14,7 @@ from groundwire.backends.estimator import Limits, Meter
 from groundwire.backends.service import ServiceEstimator
 from groundwire.domain import Claim, Source
 from groundwire.upstream.aiohttp_client import AiohttpClient
-from groundwire.upstream.openai import OpenAIUpstream
+from groundwire.upstream.upstream import OpenAIUpstream
 
 T = TypeVar("T")
 

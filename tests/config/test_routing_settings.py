@@ -8,9 +8,8 @@ import pytest
 from groundwire.config import Settings, load_settings
 from groundwire.container import build_container
 from groundwire.errors import ConfigError
-from groundwire.upstream.limits import LimitedUpstream
-from groundwire.upstream.openai import OpenAIUpstream
-from groundwire.upstream.retries import Retries
+from groundwire.upstream.router import Retries
+from groundwire.upstream.upstream import LimitedUpstream, OpenAIUpstream
 from groundwire.wire import Reply
 
 UP = {"base_url": "http://up/v1"}

@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from groundwire.dialects.encoding import Decoder
+from groundwire.dialects.framing import Decoder
 
 TEXT = random.Random(7).randbytes(3000).hex().encode()
 CODINGS = {

@@ -200,3 +200,8 @@ def test_loads_raises_nothing_but_value_error(raw: bytes) -> None:
 )
 def test_a_member_is_added_inside_an_object(body: bytes, told: bytes) -> None:
     assert with_member(body, "grounding", b"1", ("response",)) == told
+
+
+@pytest.mark.parametrize("value", [b"[" * 150 + b"]" * 150, b"0." + b"0" * 5000 + b"1"])
+def test_members_of_a_light_body_are_found_whatever_their_values(value: bytes) -> None:
+    assert without(b'{"a":' + value + b',"b":1}', {"b"}) == b'{"a":' + value + b"}"

@@ -7,9 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.dialects import largejson
-from groundwire.dialects.jsonbytes import is_light, loads_object, replaced, with_member, without
-from groundwire.dialects.largejson import ValuesTooLarge, members, parse_large
+from groundwire.dialects import jsonbytes
+from groundwire.dialects.jsonbytes import (
+    ValuesTooLarge,
+    is_light,
+    loads_object,
+    members,
+    parse_large,
+    replaced,
+    with_member,
+    without,
+)
 
 TEXT = st.text(st.characters(), max_size=60) | st.sampled_from(['"\\', "é😀" * 9, "\ud800", "\ud83d\ude00", "\\u00e9"])
 VALUES = st.recursive(
@@ -23,9 +31,9 @@ OBJECTS = st.dictionaries(TEXT, VALUES, max_size=4)
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that small examples take many steps."""
-    monkeypatch.setattr(largejson, "_STEP", 16)
-    monkeypatch.setattr(largejson, "_STEP_VALUES", 2)
-    monkeypatch.setattr(largejson, "_MAX_DEPTH", 40)
+    monkeypatch.setattr(jsonbytes, "_STEP", 16)
+    monkeypatch.setattr(jsonbytes, "_STEP_VALUES", 2)
+    monkeypatch.setattr(jsonbytes, "_MAX_DEPTH", 40)
 
 
 @given(OBJECTS, st.sampled_from([None, 1]), st.booleans())
@@ -92,7 +100,7 @@ def test_a_skipped_member_may_hold_any_number_of_values(monkeypatch: pytest.Monk
 
 
 def test_a_long_string_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(largejson, "MAX_STRING", 50)
+    monkeypatch.setattr(jsonbytes, "MAX_STRING", 50)
     raw = json.dumps({"a": "é" * 100, "b": "x" * 40}).encode()
     assert parse_large(raw) == {"a": "é" * 50, "b": "x" * 40}
 

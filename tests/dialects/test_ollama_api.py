@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from groundwire.dialects.answer import Answer
-from groundwire.dialects.dialect import Dialect
+from groundwire.dialects.dialect import Answer, Dialect
 from groundwire.dialects.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
 from groundwire.domain import Message, Part
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.dialects.options import Options, explicit_sources, read_options
+from groundwire.dialects.request import Options, explicit_sources, read_options
 from groundwire.domain import Source
 from groundwire.errors import BadRequest
 

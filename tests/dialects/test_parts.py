@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.dialects.parts import read_messages
+from groundwire.dialects.dialect import read_messages
 from groundwire.domain import Message, Part
 
 

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.suites.case import read
+from groundwire.dialects.checks import report_json_schema
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.report import Utf16, render, render_budget, summary
-from groundwire.dialects.schema import report_json_schema
 from groundwire.domain import (
     Choice,
     Citation,
@@ -27,10 +26,12 @@ from groundwire.domain import (
     Unavailable,
     Verdict,
 )
+from groundwire.gateway.reports import summary
 from groundwire.http.openapi import openapi
 from groundwire.judge import Judge
 from groundwire.library import verify_claims
 from groundwire.pipeline import TOOL_CALL_POINTER
+from groundwire.rendering import Utf16, render_budget
 from groundwire.report import (
     Attempt,
     CacheUse,
@@ -138,7 +139,7 @@ REPORT = Report(
 
 
 def test_a_full_report_has_the_documented_shape() -> None:
-    assert misfits(render(REPORT)) == []
+    assert misfits(REPORT.to_dict()) == []
 
 
 @pytest.mark.parametrize(
@@ -154,11 +155,11 @@ def test_a_full_report_has_the_documented_shape() -> None:
     ids=["failed", "skipped", "nothing found", "no claims"],
 )
 def test_a_report_of_little_has_the_documented_shape(report: Report) -> None:
-    assert misfits(render(report)) == []
+    assert misfits(report.to_dict()) == []
 
 
 def test_the_shape_check_notices_what_is_not_documented() -> None:
-    wire = render(REPORT)
+    wire = REPORT.to_dict()
     wire["extra"] = wire["coverage"]["extra"] = wire["choices"][0]["claims"][0]["extra"] = 1
     del wire["id"]
     extra = "Additional properties are not allowed ('extra' was unexpected)"
@@ -198,7 +199,7 @@ def test_the_shape_check_notices_what_is_not_documented() -> None:
 )
 def test_the_schema_is_tight(path: str, value: Any) -> None:
     """The published schema, which is open to further members, refuses values that no report has."""
-    wire = render(REPORT)
+    wire = REPORT.to_dict()
     jsonschema.validate(wire, SCHEMA)
     *steps, last = path.split(".")
     place = wire
@@ -226,18 +227,18 @@ def test_real_reports_fit_the_schema(case: dict[str, Any]) -> None:
     for sentence in case["sentences"]:
         report = verify_claims(f'{sentence["text"]} "Nobody said so." [7]', case["document"], judge=Judge())
         assert misfits(report.to_dict()) == []
-        assert json.loads(report.to_json()) == report.to_dict() == render(report)
+        assert json.loads(report.to_json()) == report.to_dict() == report.to_dict()
 
 
 def test_every_part_of_a_report_reaches_the_wire() -> None:
     """A field that somebody adds to Report and forgets to render fails here."""
-    wire = render(REPORT)
+    wire = REPORT.to_dict()
     names = {"violations": "schema"}
     assert {names.get(field.name, field.name) for field in fields(Report)} <= set(wire)
 
 
 def test_a_budget_tells_bits_and_the_interval_of_what_was_observed() -> None:
-    assert render(REPORT)["choices"][0]["claims"][0]["budget"] == {
+    assert REPORT.to_dict()["choices"][0]["claims"][0]["budget"] == {
         "p0": 0.4,
         "p1": 0.98,
         "required_bits": 1.0063,
@@ -263,7 +264,7 @@ def test_a_budget_that_is_not_known_is_null_and_says_why() -> None:
 
 
 def test_a_pending_report_promises_nothing() -> None:
-    assert render(Report("gw-1", "pending", "not_checked", warnings=("w",))) == {
+    assert Report("gw-1", "pending", "not_checked", warnings=("w",)).to_dict() == {
         "id": "gw-1",
         "version": 1,
         "status": "pending",
@@ -276,7 +277,7 @@ def test_a_pending_report_promises_nothing() -> None:
 
 
 def test_a_claim_that_was_not_checked_has_no_score() -> None:
-    checked, unchecked = render(REPORT)["choices"][0]["claims"]
+    checked, unchecked = REPORT.to_dict()["choices"][0]["claims"]
     assert (checked["score"], checked["confidence"], checked["verifier"]) == (0.9123, 0.7, "statement")
     assert (unchecked["score"], unchecked["confidence"], unchecked["verifier"]) == (None, None, None)
     assert (checked["pointer"], unchecked["skip_reason"]) == ("/a", "question")
@@ -285,7 +286,7 @@ def test_a_claim_that_was_not_checked_has_no_score() -> None:
 
 
 def test_parts_of_confidence_that_are_unknown_are_null() -> None:
-    assert render(REPORT)["confidence"]["parts"] == {
+    assert REPORT.to_dict()["confidence"]["parts"] == {
         "retrieval": 0.9,
         "source": 1.0,
         "extraction": None,
@@ -294,7 +295,7 @@ def test_parts_of_confidence_that_are_unknown_are_null() -> None:
 
 
 def test_a_summary_is_a_report_without_its_claims() -> None:
-    wire = render(REPORT)
+    wire = REPORT.to_dict()
     without = json.loads(json.dumps(wire))
     del without["choices"][0]["claims"]
     assert summary(wire) == without
@@ -302,7 +303,7 @@ def test_a_summary_is_a_report_without_its_claims() -> None:
 
 
 def test_a_summary_of_a_report_without_choices_is_the_report() -> None:
-    wire = render(Report("gw-1", "pending", "not_checked"))
+    wire = Report("gw-1", "pending", "not_checked").to_dict()
     assert summary(wire) == wire
 
 
@@ -349,7 +350,7 @@ def test_utf16_offsets_cut_out_the_same_text(
         Citation("s", low, high, evidence[low:high], 1.0, "exact"),
         source,
     )
-    wire = render(report, Utf16((choice,), messages, report.sources))
+    wire = report.to_dict(Utf16((choice,), messages, report.sources))
     (claim,) = wire["choices"][0]["claims"]
     (citation,) = claim["citations"]
     assert wire["offset_unit"] == "utf16"
@@ -363,4 +364,4 @@ def test_what_is_rendered_is_json(said: tuple[str, int, int]) -> None:
     report = reported(
         Claim("c1", text[start:end], start, end), Citation("s", 0, 0, text, 1.0, "fuzzy"), Source("s", "tool", text)
     )
-    assert json.loads(dumps(render(report))) == render(report)
+    assert json.loads(dumps(report.to_dict())) == report.to_dict()

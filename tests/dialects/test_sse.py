@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from steps import growth
 
-from groundwire.dialects.sse import Decoder, Event, EventTooLarge
+from groundwire.dialects.framing import Event, EventSplitter, EventTooLarge
 
 LINE_ENDS = (b"\n", b"\r\n", b"\r")
 FRAGMENTS = st.sampled_from(
@@ -41,7 +41,7 @@ def cut(stream: bytes, sizes: list[int]) -> list[bytes]:
 
 
 def decoded(chunks: list[bytes]) -> list[Event]:
-    decoder = Decoder()
+    decoder = EventSplitter()
     return [event for chunk in chunks for event in decoder.feed(chunk)] + list(decoder.rest())
 
 
@@ -112,7 +112,7 @@ def test_a_character_split_across_chunks_stays_whole() -> None:
 
 
 def test_an_event_is_given_as_soon_as_its_blank_line_is_there() -> None:
-    decoder = Decoder()
+    decoder = EventSplitter()
     assert list(decoder.feed(b"data: a\n")) == []
     assert [event.data for event in decoder.feed(b"\ndata: b")] == [b"a"]
 
@@ -126,20 +126,20 @@ def test_the_end_mark(data: bytes | None, is_done: bool) -> None:
 
 
 def test_an_event_that_never_ends_is_refused_at_the_limit() -> None:
-    decoder = Decoder(max_event=1000)
+    decoder = EventSplitter(max_event=1000)
     list(decoder.feed(b"data: " + b"x" * 994))
     with pytest.raises(EventTooLarge):
         list(decoder.feed(b"x"))
 
 
 def test_many_events_are_under_a_limit_for_each() -> None:
-    decoder = Decoder(max_event=100)
+    decoder = EventSplitter(max_event=100)
     assert len([event for _ in range(100) for event in decoder.feed(b"data: x\r\n\r\ndata: y\n\n")]) == 200
 
 
 def test_an_event_in_tiny_chunks_is_read_in_linear_time() -> None:
     def feed(chunks: int) -> None:
-        decoder = Decoder()
+        decoder = EventSplitter()
         for _ in range(chunks):
             list(decoder.feed(b"data: \r\r:x"[:3]))
 

@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters
 from proxies import Proxy
 
 from groundwire.dialects import jsonbytes
-from groundwire.dialects.largejson import parse_large
+from groundwire.dialects.jsonbytes import parse_large
 
 T = TypeVar("T")
 Work = Callable[[Client], Awaitable[T]]

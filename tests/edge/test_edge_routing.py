@@ -10,7 +10,7 @@ from clients import JSON_HEADERS, fetch, post_chat, sdk
 from upstream import Upstream, as_json, body_reply, chat_body
 
 from groundwire.dialects import jsonbytes
-from groundwire.dialects.largejson import parse_large
+from groundwire.dialects.jsonbytes import parse_large
 
 CHAT = {"messages": [{"role": "user", "content": "Hi"}]}
 

@@ -12,9 +12,7 @@ import httpx
 from groundwire.config import Settings
 from groundwire.container import Container, build_container
 from groundwire.dialects.chat import CHAT
-from groundwire.dialects.options import read_options
-from groundwire.dialects.report import render
-from groundwire.dialects.request import Request, read_request
+from groundwire.dialects.request import Request, read_options, read_request
 from groundwire.domain import Choice, Claim, Exchange, Message, Part, Source, Verdict
 from groundwire.evidence.index import Context
 from groundwire.gateway.service import GroundingService
@@ -120,7 +118,7 @@ def labels(report: Report) -> list[str]:
 
 def essence(report: Report | Mapping[str, Any]) -> dict[str, Any]:
     """A report as JSON values, less what differs from one run to the next."""
-    wire = dict(render(report) if isinstance(report, Report) else report)
+    wire = dict(report.to_dict() if isinstance(report, Report) else report)
     for name in ("id", "timing_ms", "cache", "prompt"):
         wire.pop(name, None)
     return wire

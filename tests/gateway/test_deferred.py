@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.container import Container
-from groundwire.dialects.known import DIALECTS
-from groundwire.dialects.request import read_request
+from groundwire.dialects.request import DIALECTS, read_request
 from groundwire.domain import Choice
 from groundwire.gateway.deferred import is_unfinished, read, write
 from groundwire.pipeline import AnswerSnapshot

@@ -13,7 +13,8 @@ from groundwire.backends.estimator import Limits, Meter
 from groundwire.config import Settings
 from groundwire.domain import Claim, Estimate, Source, Unavailable
 from groundwire.features.information_budget.probability import exactly
-from groundwire.gateway.models import Backend, Caller, Estimators, context_digest, estimate_cache, estimate_key
+from groundwire.gateway.forward import Caller
+from groundwire.gateway.models import Backend, Estimators, context_digest, estimate_cache, estimate_key
 
 CONTEXT = (Source("s1", "source", "The board met in Oslo."),)
 CLAIMS = [Claim(f"c{n}", f"The board met {n} times.", 0, 22) for n in range(3)]
@@ -52,7 +53,7 @@ def estimators(
 
 def ask(parts: Estimators, *batches: Sequence[Claim], asker: Caller = Caller("m"), at_once: bool = False) -> list[Any]:
     async def work() -> list[Any]:
-        opened = [parts.open("memory_gate", asker).estimator.batch_estimate(each, CONTEXT) for each in batches]
+        opened = [parts.open("memory_gate", asker).batch_estimate(each, CONTEXT) for each in batches]
         return await asyncio.gather(*opened) if at_once else [await each for each in opened]
 
     return asyncio.run(work())

@@ -16,9 +16,9 @@ from groundwire.domain import Claim, Estimate, Probability, Source
 from groundwire.errors import MemoryUnavailable
 from groundwire.features.information_budget.scrub import MARKER
 from groundwire.features.memory import GatePolicy
-from groundwire.gateway.claim_checker import ClaimChecker
-from groundwire.gateway.memory import Answered, Memory, Offered
-from groundwire.gateway.models import Backend, Caller, Estimators, estimate_cache
+from groundwire.gateway.claims import Answered, ClaimChecker, Memory, Offered
+from groundwire.gateway.forward import Caller
+from groundwire.gateway.models import Backend, Estimators, estimate_cache
 from groundwire.gateway.workers import Workers
 from groundwire.http.exchange import error_reply
 from groundwire.policy import Policy

@@ -31,7 +31,7 @@ from structlog.testing import capture_logs
 from groundwire.dialects.chat import CHAT
 from groundwire.dialects.checks import EvidenceCheck
 from groundwire.errors import RequestError, UpstreamBroken
-from groundwire.gateway.models import Caller
+from groundwire.gateway.forward import Caller
 from groundwire.telemetry import short_hash
 from groundwire.verifiers.numbers import numeric
 from groundwire.verifiers.numbers.work import Work

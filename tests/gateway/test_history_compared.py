@@ -10,11 +10,10 @@ from servers.databases import Database as Place
 from storage.history.entries import entry, opened, stored
 
 from groundwire.dialects.chat import CHAT
-from groundwire.dialects.options import read_options
-from groundwire.dialects.request import Request
+from groundwire.dialects.request import Request, read_options
 from groundwire.features.consistency.compare import Earlier
-from groundwire.gateway.external_context import EarlierAnswers, ExternalContext, ExternalContextLoader, Load
-from groundwire.gateway.models import Caller
+from groundwire.gateway.forward import Caller
+from groundwire.gateway.service import EarlierAnswers, ExternalContext, ExternalContextLoader
 from groundwire.gateway.session import GroundingSession
 from groundwire.pipeline import AnswerSnapshot
 from groundwire.report import Report
@@ -29,17 +28,14 @@ CONTEXT = "The Pro plan costs $35 per month."
 def report(answer: str, *earlier: Earlier, **options: Any) -> Report:
     """The report on an answer to a request about CONTEXT, with these earlier answers."""
 
-    async def load() -> ExternalContext:
-        return ExternalContext(earlier=earlier)
-
     class EarlierOnly(ExternalContextLoader):
-        def loader(self, request: Request) -> Load | None:
-            return load
+        async def load(self, request: Request) -> ExternalContext:
+            return ExternalContext(earlier=earlier)
 
     async def work() -> Report:
         parts = service(now=lambda: THEN + 86_400.0, external_context=EarlierOnly(), **options)
         request = ExchangeRequest(CHAT, b"{}", {}, "m", read_options({}, {}), load=lambda: exchange(CONTEXT))
-        session = GroundingSession(parts, request, "sync", Caller(), parts.budget.reserve(0), "gw-now")
+        session = GroundingSession(parts, request, "sync", Caller(), parts.reserve(0), "gw-now")
         return (await session.verify(AnswerSnapshot([choice(answer)]))).report
 
     return asyncio.run(work())

@@ -12,7 +12,7 @@ from groundwire.container import Container, build_container
 from groundwire.dialects.chat import CHAT
 from groundwire.errors import ConfigError
 from groundwire.upstream.litellm import LitellmUpstream
-from groundwire.upstream.openai import OpenAIUpstream
+from groundwire.upstream.upstream import OpenAIUpstream
 from groundwire.wire import Call
 
 UPSTREAMS = {

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from groundwire.dialects.report import render
 from groundwire.domain import Choice, Claim, Exchange, Message, Part, Verdict
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
@@ -90,7 +89,7 @@ def test_the_questions_of_a_judge_are_yielded_and_its_opinions_decide() -> None:
     assert [question.claim for question in need.questions] == ["The board met in Oslo."]
     opinions: Sequence[Entailment] = [Entailment(0.99)]
     report = result_of(steps, opinions)
-    assert [each["label"] for each in render(report)["choices"][0]["claims"]] == ["supported"]
+    assert [each["label"] for each in report.to_dict()["choices"][0]["claims"]] == ["supported"]
 
 
 def test_a_computation_that_needs_a_model_does_not_run_without_one() -> None:

@@ -20,7 +20,6 @@ from starlette.routing import Route
 
 from groundwire.config import Admin, Telemetry
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.report import render
 from groundwire.domain import Choice, Exchange, Source
 from groundwire.evidence.index import Context
 from groundwire.evidence.messages import gather
@@ -57,7 +56,7 @@ def exchange(
     choices = [Choice(0, answer, "stop")]
     given = Source("s1", "source", source, title=title)
     report = replace(verify(choices, Context(gather(Exchange(sources=(given,))))), id=id_)
-    return Entry(at or time.time(), report, dumps(render(report)), model, question, tuple(choices), subject)
+    return Entry(at or time.time(), report, dumps(report.to_dict()), model, question, tuple(choices), subject)
 
 
 @dataclass

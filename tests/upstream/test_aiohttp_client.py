@@ -12,7 +12,7 @@ import pytest
 
 from groundwire.errors import UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
 from groundwire.upstream.aiohttp_client import AiohttpClient, to_httpx
-from groundwire.upstream.openai import OpenAIUpstream
+from groundwire.upstream.upstream import OpenAIUpstream
 from groundwire.wire import Call, Reply
 
 Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groundwire.upstream.headers import (
+from groundwire.upstream.http import (
     AllowList,
     HeaderRules,
     bearer,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from groundwire.errors import UpstreamBroken, UpstreamBusy
 from groundwire.limits import SlidingWindow
-from groundwire.upstream.limits import LimitedUpstream, UpstreamLimits
+from groundwire.upstream.upstream import LimitedUpstream
 from groundwire.wire import Call, Chunks, Reply
 
 CALL = Call("POST", "/chat/completions", (), b"{}")
@@ -44,7 +44,7 @@ class Counting:
 
 def limited(**limits: Any) -> tuple[LimitedUpstream, Counting]:
     counting = Counting()
-    return LimitedUpstream(counting, UpstreamLimits(**limits)), counting
+    return LimitedUpstream(counting, **limits), counting
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:

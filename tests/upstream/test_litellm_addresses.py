@@ -15,8 +15,7 @@ import pytest
 
 from groundwire.config import Settings
 from groundwire.errors import BadRequest, UpstreamUnreachable
-from groundwire.upstream.litellm import LitellmUpstream
-from groundwire.upstream.media import MediaHosts, read_host, remote_media
+from groundwire.upstream.litellm import LitellmUpstream, MediaHosts, read_host, remote_media
 from groundwire.wire import Call, Reply
 
 URL = "http://evil.example/i.png"

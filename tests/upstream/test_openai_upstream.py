@@ -17,7 +17,7 @@ from groundwire.errors import (
     UpstreamUnreachable,
 )
 from groundwire.upstream.http import HttpxClient
-from groundwire.upstream.openai import OpenAIUpstream
+from groundwire.upstream.upstream import OpenAIUpstream
 from groundwire.wire import Call, Headers, Reply
 
 BASE = "http://upstream.internal:8000/v1"

@@ -14,7 +14,7 @@ from groundwire.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from groundwire.upstream.retries import ONCE, Outcome, Retries, outcome_name
+from groundwire.upstream.router import ONCE, Outcome, Retries, outcome_name
 from groundwire.wire import Reply
 
 NOW = 1_800_000_000.0

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from groundwire.errors import UnknownModel, UpstreamBusy, UpstreamUnreachable
-from groundwire.upstream.retries import Retries
-from groundwire.upstream.router import Router, UpstreamModels
+from groundwire.upstream.router import Retries, Router, UpstreamModels
 from groundwire.wire import Call, Reply
 
 

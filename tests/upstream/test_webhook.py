@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from groundwire.errors import TryLater
 from groundwire.upstream.http import HttpxClient
-from groundwire.upstream.retries import seconds_to_wait
+from groundwire.upstream.router import seconds_to_wait
 from groundwire.upstream.webhook import Webhook, signature, signing_key
 
 URL = "https://example.com/hook?of=ours"

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import structlog
 
 from groundwire.backends.estimator import Limits, Meter
-from groundwire.dialects.encoding import Decoder
+from groundwire.dialects.framing import Decoder
 from groundwire.dialects.jsonbytes import dumps, loads
 from groundwire.domain import Unavailable
 from groundwire.errors import UpstreamBroken, UpstreamTimeout, UpstreamUnreachable

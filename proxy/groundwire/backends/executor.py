@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from groundwire.backends.asking import Asking, Refused
-from groundwire.dialects.answer import Answer
 from groundwire.dialects.chat import CHAT
+from groundwire.dialects.dialect import Answer
 from groundwire.domain import Unavailable
 
 _MAX_TOKENS = 200

@@ -17,7 +17,6 @@ from groundwire.config import Settings
 from groundwire.container.models import open_judge
 from groundwire.dialects.checks import read_answer_check
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.report import render
 from groundwire.domain import Choice
 from groundwire.errors import BadRequest
 from groundwire.evidence.index import Context
@@ -72,7 +71,7 @@ def _verify(number: int, row: Row, job: Job, judge: Judge) -> dict[str, Any]:
     ask = replace(request.ask, question=request.ask.question or question(exchange))
     choices, context = [Choice(0, check.answer, "stop")], Context(gather(exchange))
     report = verify(choices, context, job.settings.policy, ask, judge, request.warnings)
-    return result | {"grounding": render(report)}
+    return result | {"grounding": report.to_dict()}
 
 
 def verify_all(rows: Iterable[Row], job: Job, workers: int, first: int = 0) -> Iterator[list[dict[str, Any]]]:

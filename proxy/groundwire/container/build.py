@@ -22,21 +22,19 @@ from groundwire.container.stores import (
 )
 from groundwire.container.upstreams import BuildContext, build_router, check_extras
 from groundwire.errors import ConfigError
-from groundwire.gateway.byte_budget import ByteBudget
 from groundwire.gateway.checks import Checks
-from groundwire.gateway.claim_checker import ClaimChecker
-from groundwire.gateway.completion import Completions, CompletionSettings
+from groundwire.gateway.claims import ClaimChecker
+from groundwire.gateway.completion import Completions
 from groundwire.gateway.deferred import CHECK, EXAMINATION, WEBHOOK, DeferredQueue, traced
-from groundwire.gateway.external_context import EarlierAnswers, ExternalContextLoader
-from groundwire.gateway.models import ModelStage
-from groundwire.gateway.passthrough import PassThrough
-from groundwire.gateway.repeat import CorrectionSettings, Corrector, Sampler, SamplingSettings
+from groundwire.gateway.forward import PassThrough
+from groundwire.gateway.repeat import Corrector, Sampler
 from groundwire.gateway.reports import Recorder
-from groundwire.gateway.service import GroundingService
+from groundwire.gateway.service import EarlierAnswers, ExternalContextLoader, GroundingService
 from groundwire.gateway.session import verify_deferred
 from groundwire.gateway.stream import StreamSettings
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
+from groundwire.limits import Capacity, ConcurrencyLimiter
 from groundwire.storage.transact import JobStore, Work
 from groundwire.telemetry import Telemetry
 from groundwire.upstream.aiohttp_client import AiohttpClient
@@ -86,7 +84,7 @@ def build_container(
         telemetry,
         grounding.timeout,
         judge=judging.judge(judge) if judging else judge,
-        model_stage=ModelStage(estimators),
+        estimators=estimators if estimators.is_on("output_verification") else None,
         language_judges=judging,
         log_rejections=settings.quotes.log_rejections,
         external_context=ExternalContextLoader(
@@ -96,11 +94,19 @@ def build_container(
             comparing=settings.consistency.enabled,
         ),
         recorder=Recorder(history, workers) if history else None,
-        budget=ByteBudget(grounding.max_bytes),
+        budget=ConcurrencyLimiter(Capacity(size=grounding.max_bytes)),
     )
-    sampler = Sampler(_sampling(settings), telemetry, workers, policy, judge)
-    corrector = Corrector(_correction(settings), telemetry, service.schemas, workers)
-    completions = Completions(router, service, _completing(settings), telemetry, sampler, corrector)
+    completions = Completions(
+        router,
+        service,
+        telemetry,
+        Sampler(telemetry, workers, policy, judge, **dict(settings.sampling)),
+        Corrector(telemetry, service.schemas, workers, **dict(settings.correction)),
+        grounding.mode if grounding.enabled else "off",
+        grounding.timeout,
+        settings.server.max_body,
+        StreamSettings(settings.stream.carrier, settings.stream.tail_budget, settings.stream.max_event),
+    )
     checks = Checks(
         completions,
         checker,
@@ -124,28 +130,6 @@ def build_container(
         facts=facts,
         limiter=build_limiter(shared),
         shared=shared,
-    )
-
-
-def _completing(settings: Settings) -> CompletionSettings:
-    grounding, stream = settings.grounding, settings.stream
-    return CompletionSettings(
-        mode=grounding.mode if grounding.enabled else "off",
-        timeout=grounding.timeout,
-        max_answer=settings.server.max_body,
-        stream=StreamSettings(stream.carrier, stream.tail_budget, stream.max_event),
-    )
-
-
-def _correction(settings: Settings) -> CorrectionSettings:
-    correction = settings.correction
-    return CorrectionSettings(correction.enabled, correction.on_request, correction.timeout)
-
-
-def _sampling(settings: Settings) -> SamplingSettings:
-    sampling = settings.sampling
-    return SamplingSettings(
-        sampling.enabled, sampling.samples, sampling.temperatures, sampling.on_request, sampling.timeout
     )
 
 

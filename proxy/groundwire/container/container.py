@@ -14,8 +14,8 @@ from groundwire.dialects.jsonbytes import dumps
 from groundwire.gateway.checks import Checks
 from groundwire.gateway.completion import Completions
 from groundwire.gateway.deferred import DeferredQueue
+from groundwire.gateway.forward import PassThrough
 from groundwire.gateway.models import Estimators
-from groundwire.gateway.passthrough import PassThrough
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.storage.jobs import Jobs

@@ -25,9 +25,9 @@ from groundwire.container.upstreams import BuildContext, build_router
 from groundwire.domain import Estimate
 from groundwire.errors import ConfigError, UnknownModel
 from groundwire.features.memory import GatePolicy
-from groundwire.gateway.claim_checker import Auditor, ClaimChecker, Executor
-from groundwire.gateway.memory import Memory
-from groundwire.gateway.models import Backend, Caller, Estimators, LanguageJudges, OpenBackend, OpenJudge
+from groundwire.gateway.claims import Auditor, ClaimChecker, Executor, Memory
+from groundwire.gateway.forward import Caller
+from groundwire.gateway.models import Backend, Estimators, LanguageJudges, OpenBackend, OpenJudge
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.storage.cache import Cache
@@ -35,8 +35,8 @@ from groundwire.storage.memory import MemoryFacts
 from groundwire.telemetry import Telemetry
 from groundwire.upstream.aiohttp_client import AiohttpClient
 from groundwire.upstream.http import HttpxClient
-from groundwire.upstream.openai import OpenAIUpstream
 from groundwire.upstream.router import Route, Router
+from groundwire.upstream.upstream import OpenAIUpstream
 from groundwire.wire import Headers
 
 _MAX_MODELS = 1024  # whose form of the question is remembered: with `self`, clients name the models

@@ -11,15 +11,10 @@ from groundwire.config.server import Retries as RetrySettings
 from groundwire.errors import ConfigError
 from groundwire.extras import require_extras
 from groundwire.telemetry import Telemetry
-from groundwire.upstream.headers import ANTHROPIC_VERSION, AllowList, HeaderRules, bearer, x_api_key
-from groundwire.upstream.http import HttpClient
-from groundwire.upstream.limits import LimitedUpstream, UpstreamLimits
-from groundwire.upstream.litellm import LitellmUpstream
-from groundwire.upstream.media import MediaHosts, read_host
-from groundwire.upstream.openai import OpenAIUpstream
-from groundwire.upstream.retries import Retries
-from groundwire.upstream.router import Router, UpstreamModels
-from groundwire.upstream.upstream import Upstream
+from groundwire.upstream.http import ANTHROPIC_VERSION, AllowList, HeaderRules, HttpClient, bearer, x_api_key
+from groundwire.upstream.litellm import LitellmUpstream, MediaHosts, read_host
+from groundwire.upstream.router import Retries, Router, UpstreamModels
+from groundwire.upstream.upstream import LimitedUpstream, OpenAIUpstream, Upstream
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +117,9 @@ def _missing(name: str, settings: UpstreamSettings, environ: Mapping[str, str]) 
 
 def _limited(upstream: Upstream, settings: UpstreamSettings) -> Upstream:
     """Apply the configured limits to an upstream."""
-    limits = UpstreamLimits(**dict(settings.limits))
-    if not (limits.max_concurrent or limits.per_minute):
-        return upstream
-    return LimitedUpstream(upstream, limits)
+    limits = settings.limits
+    is_limited = limits.max_concurrent or limits.per_minute
+    return LimitedUpstream(upstream, **dict(limits)) if is_limited else upstream
 
 
 def _upstream(name: str, settings: UpstreamSettings, context: BuildContext) -> Upstream:

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions."""
+"""OpenAI's chat completions, and its legacy completions: a prompt instead of messages, a text instead of a message."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from groundwire.dialects.dialect import (
     Dialect,
     ParsedEvent,
     Side,
-    continued,
+    changed,
     dicts,
     index_of,
     member,
+    object_or_none,
+    read_messages,
     string,
+    turns,
+    unread_parts,
 )
-from groundwire.dialects.parts import read_messages, unread_parts
-from groundwire.domain import Message
+from groundwire.domain import Message, Part
 
 _LEAST = -700.0  # lower bound of log probabilities; exp() refuses integers far below
 _NOT_AGAIN = ("stream", "stream_options", "n", "best_of", "grounding")
@@ -36,8 +39,7 @@ def _unread(body: Body) -> tuple[str, ...]:
 
 
 def _schema(body: Body) -> Body | None:
-    schema = member(body.get("response_format"), "json_schema").get("schema")
-    return schema if isinstance(schema, dict) else None
+    return object_or_none(member(body.get("response_format"), "json_schema").get("schema"))
 
 
 def expected(body: Body) -> int:
@@ -48,27 +50,25 @@ def expected(body: Body) -> int:
 
 def resampled(body: Body, temperature: float) -> Body:
     """Return the same request for a single choice without streaming."""
-    return {key: value for key, value in body.items() if key not in _NOT_AGAIN} | {"temperature": temperature}
+    return changed(body, _NOT_AGAIN, temperature=temperature)
 
 
 def _continued(body: Body, answer: str, message: str) -> Body | None:
-    has_messages = isinstance(body.get("messages"), list)
-    return continued(body, "messages", _NOT_AGAIN, answer, message) if has_messages else None
+    messages = body.get("messages")
+    return changed(body, _NOT_AGAIN, messages=messages + turns(answer, message)) if isinstance(messages, list) else None
 
 
 def parse_event(piece: Callable[[Body], ChoiceDelta], event: Body) -> ParsedEvent:
     """Parse the `choices` of an event or a body, each with `piece`."""
-    usage, choices = event.get("usage"), dicts(event.get("choices"))
-    pieces = [(index_of(choice, at), piece(choice)) for at, choice in enumerate(choices)]
-    return ParsedEvent(pieces, event, usage if isinstance(usage, dict) else None)
+    pieces = [(index_of(choice, at), piece(choice)) for at, choice in enumerate(dicts(event.get("choices")))]
+    return ParsedEvent(pieces, event, object_or_none(event.get("usage")))
 
 
 def _piece(choice: Body) -> ChoiceDelta:
-    message = choice.get("delta") or choice.get("message")
-    message = message if isinstance(message, dict) else {}
-    content, reason = message.get("content"), choice.get("finish_reason")
+    message = object_or_none(choice.get("delta") or choice.get("message")) or {}
+    reason = choice.get("finish_reason")
     return ChoiceDelta(
-        text=content if isinstance(content, str) else "",
+        text=string(message.get("content")),
         finish_reason=reason if isinstance(reason, str) else None,
         probabilities=probabilities(member(choice, "logprobs").get("content")),
         arguments={index_of(call, at): _arguments(call) for at, call in enumerate(dicts(message.get("tool_calls")))},
@@ -110,4 +110,37 @@ CHAT = Dialect(
     expected=expected,
     resampled=resampled,
     continued=_continued,
+)
+
+
+def _prompts(body: Body) -> tuple[Message, ...]:
+    """Return the prompt as one user message, with one part per prompt of a list. Token arrays hold no text."""
+    prompt = body.get("prompt")
+    prompts = prompt if isinstance(prompt, list) else [prompt]
+    parts = tuple(Part(text) for text in prompts if isinstance(text, str))
+    return (Message(0, "user", parts),) if parts else ()
+
+
+def _expected_for_prompts(body: Body) -> int:
+    """Return `n` times the number of prompts; a list of token numbers is one prompt."""
+    prompt = body.get("prompt")
+    prompts = len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
+    return expected(body) * prompts
+
+
+def _text_piece(choice: Body) -> ChoiceDelta:
+    reason = choice.get("finish_reason")
+    return ChoiceDelta(string(choice.get("text")), reason if isinstance(reason, str) else None)
+
+
+COMPLETIONS = Dialect(
+    name="text_completion",
+    path="/v1/completions",
+    operation="text_completion",
+    messages=_prompts,
+    parse_event=partial(parse_event, _text_piece),
+    carrier_side=carrier_side,
+    own_event=partial(own_event, "text_completion"),
+    expected=_expected_for_prompts,
+    resampled=resampled,
 )

@@ -15,16 +15,20 @@ from groundwire.dialects.dialect import (
     Dialect,
     ParsedEvent,
     Side,
-    continued,
+    anthropic_error,
+    changed,
     dicts,
     index_of,
     member,
+    read_message,
+    read_parts,
     string,
+    turns,
+    unread_in,
+    unread_parts,
 )
-from groundwire.dialects.error import anthropic_error
+from groundwire.dialects.framing import NAMED_SSE
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.parts import read_message, read_parts, unread_in, unread_parts
-from groundwire.dialects.sse import NAMED_SSE
 from groundwire.domain import Choice, Message, Part
 
 _REASONS = {
@@ -80,23 +84,20 @@ def _runs_there(tool: Body) -> bool:
 
 
 def _schema(body: Body) -> Body | None:
-    for place in (member(body.get("output_config"), "format"), member(body, "output_format")):
-        if isinstance(place.get("schema"), dict):
-            return member(place, "schema")
-    return None
+    places = (member(body.get("output_config"), "format"), member(body, "output_format"))
+    return next((schema for place in places if isinstance(schema := place.get("schema"), dict)), None)
 
 
 def _resampled(body: Body, temperature: float) -> Body | None:
     """Return the same request without streaming; None if it enables thinking, which excludes a temperature."""
     if string(member(body, "thinking").get("type")) in ("enabled", "adaptive"):
         return None
-    asked = {key: value for key, value in body.items() if key not in _NOT_AGAIN}
-    return asked | {"temperature": min(temperature, 1.0)}
+    return changed(body, _NOT_AGAIN, temperature=min(temperature, 1.0))
 
 
 def _continued(body: Body, answer: str, message: str) -> Body | None:
-    has_messages = isinstance(body.get("messages"), list)
-    return continued(body, "messages", _NOT_AGAIN, answer, message) if has_messages else None
+    messages = body.get("messages")
+    return changed(body, _NOT_AGAIN, messages=messages + turns(answer, message)) if isinstance(messages, list) else None
 
 
 def _parse_event(event: Body) -> ParsedEvent:
@@ -180,10 +181,6 @@ def _carrier_side(event: Body, _: Body) -> Side | None:
     return "before" if event.get("type") == "message_delta" else None
 
 
-def _own_event(_: Body) -> Body:
-    return {"type": "grounding"}
-
-
 MESSAGES = Dialect(
     name="messages",
     path="/v1/messages",
@@ -191,7 +188,7 @@ MESSAGES = Dialect(
     messages=_messages,
     parse_event=_parse_event,
     carrier_side=_carrier_side,
-    own_event=_own_event,
+    own_event=lambda _: {"type": "grounding"},
     unread=_unread,
     schema=_schema,
     resampled=_resampled,

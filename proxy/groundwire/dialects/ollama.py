@@ -9,26 +9,24 @@ from groundwire.dialects.dialect import (
     Body,
     ChoiceDelta,
     Dialect,
+    Fault,
     ParsedEvent,
     Side,
-    continued,
+    changed,
     dicts,
     index_of,
     member,
+    object_or_none,
+    read_messages,
     string,
+    turns,
 )
-from groundwire.dialects.error import Fault
+from groundwire.dialects.framing import NDJSON
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.ndjson import NDJSON
-from groundwire.dialects.parts import read_messages
 from groundwire.domain import Message, Part
 
 _USAGE = {"prompt_eval_count": "prompt_tokens", "eval_count": "completion_tokens"}
 _NOT_AGAIN = ("grounding", "keep_alive")
-
-
-def _chat_messages(body: Body) -> tuple[Message, ...]:
-    return read_messages(body.get("messages"))
 
 
 def _prompt(body: Body) -> tuple[Message, ...]:
@@ -52,38 +50,26 @@ def _unread(body: Body) -> tuple[str, ...]:
     )
 
 
-def _schema(body: Body) -> Body | None:
-    schema = body.get("format")
-    return schema if isinstance(schema, dict) else None
-
-
-def _temperature(body: Body) -> object:
-    return member(body, "options").get("temperature")
-
-
 def _resampled(body: Body, temperature: float) -> Body:
-    asked = {key: value for key, value in body.items() if key not in _NOT_AGAIN}
-    return asked | {"stream": False, "options": member(body, "options") | {"temperature": temperature}}
+    options = member(body, "options") | {"temperature": temperature}
+    return changed(body, _NOT_AGAIN, stream=False, options=options)
 
 
 def _continued(body: Body, answer: str, message: str) -> Body | None:
-    if not isinstance(body.get("messages"), list):
+    messages = body.get("messages")
+    if not isinstance(messages, list):
         return None
-    return {**continued(body, "messages", _NOT_AGAIN, answer, message), "stream": False}
+    return changed(body, _NOT_AGAIN, messages=messages + turns(answer, message), stream=False)
 
 
 def _parse_chat_event(event: Body) -> ParsedEvent:
     message = member(event, "message")
     calls = dicts(message.get("tool_calls"))
     arguments = {index_of(member(call, "function"), at): _arguments(call) for at, call in enumerate(calls)}
-    return _said(event, string(message.get("content")), arguments)
+    return _parse_line(event, string(message.get("content")), arguments)
 
 
-def _parse_generate_event(event: Body) -> ParsedEvent:
-    return _said(event, string(event.get("response")), {})
-
-
-def _said(event: Body, text: str, arguments: dict[int, str]) -> ParsedEvent:
+def _parse_line(event: Body, text: str, arguments: dict[int, str]) -> ParsedEvent:
     """Parse one line. Reasoning, a separate field, is ignored; a line with an error has no content."""
     if "error" in event:
         return ParsedEvent()
@@ -107,14 +93,6 @@ def _carrier_side(event: Body, _: Body) -> Side | None:
     return "before" if event.get("done") is True else None
 
 
-def _own_chat_line(head: Body) -> Body:
-    return {**_model(head), "message": {"role": "assistant", "content": ""}, "done": False}
-
-
-def _own_generate_line(head: Body) -> Body:
-    return {**_model(head), "response": "", "done": False}
-
-
 def _model(head: Body) -> Body:
     return {"model": head["model"]} if "model" in head else {}
 
@@ -128,13 +106,13 @@ OLLAMA_CHAT = Dialect(
     name="ollama_chat",
     path="/api/chat",
     operation="chat",
-    messages=_chat_messages,
+    messages=lambda body: read_messages(body.get("messages")),
     parse_event=_parse_chat_event,
     carrier_side=_carrier_side,
-    own_event=_own_chat_line,
+    own_event=lambda head: {**_model(head), "message": {"role": "assistant", "content": ""}, "done": False},
     unread=_unread,
-    schema=_schema,
-    temperature=_temperature,
+    schema=lambda body: object_or_none(body.get("format")),
+    temperature=lambda body: member(body, "options").get("temperature"),
     resampled=_resampled,
     continued=_continued,
     framing=NDJSON,
@@ -149,6 +127,6 @@ OLLAMA_GENERATE = replace(
     path="/api/generate",
     operation="text_completion",
     messages=_prompt,
-    parse_event=_parse_generate_event,
-    own_event=_own_generate_line,
+    parse_event=lambda event: _parse_line(event, string(event.get("response")), {}),
+    own_event=lambda head: {**_model(head), "response": "", "done": False},
 )

@@ -1,19 +1,225 @@
-"""The parsed body of a request, shared by routing, forwarding and verification."""
+"""A completion request: its body, shared by routing, forwarding and verification, and its verification options."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from groundwire.dialects.answer import Answer
-from groundwire.dialects.dialect import Dialect
-from groundwire.dialects.jsonbytes import loads_object, replaced, without
-from groundwire.dialects.largejson import ValuesTooLarge
-from groundwire.dialects.options import MAX_VALUES, Options, explicit_sources, has_over, read_options
-from groundwire.domain import Choice, Exchange
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    FailFast,
+    Field,
+    JsonValue,
+    Tag,
+    ValidationError,
+)
+from pydantic_core import ErrorDetails
+
+from groundwire.dialects.chat import CHAT, COMPLETIONS
+from groundwire.dialects.dialect import Answer, Dialect, is_url
+from groundwire.dialects.jsonbytes import ValuesTooLarge, loads_object, replaced, without
+from groundwire.dialects.messages import MESSAGES
+from groundwire.dialects.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
+from groundwire.dialects.responses import RESPONSES
+from groundwire.domain import Choice, Exchange, Source
 from groundwire.errors import BadRequest, BodyTooLarge, UnreadableBody
 from groundwire.pipeline import Ask
+
+Mode = Literal["sync", "async", "off"]
+Detail = Literal["full", "summary", "none"]
+
+MAX_VALUES = 20_000
+"""Maximum number of JSON values in an object that is validated."""
+
+HEADERS = {f"x-grounding-{name}": name for name in ("mode", "detail", "subject", "session")}
+
+
+def _whole(value: Any) -> Any:
+    """Convert 3.0 to 3: JSON does not distinguish them."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+class SourceIn(BaseModel):
+    """Evidence that is not in the messages."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    id: str | None = None
+    title: str | None = None
+    text: str
+    url: str | None = None
+    metadata: dict[str, JsonValue] | None = None
+
+
+_TAGS = ("(text)", "(object)")
+
+
+def _tag(value: Any) -> str:
+    return _TAGS[0] if isinstance(value, str) else _TAGS[1]
+
+
+Evidence = Annotated[Annotated[str, Tag(_TAGS[0])] | Annotated[SourceIn, Tag(_TAGS[1])], Discriminator(_tag)]
+"""A source, as a plain text or as an object."""
+
+
+class Options(BaseModel):
+    """The `grounding` object of a request; an unknown key or a value of the wrong type is rejected by name."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    mode: Mode | None = None
+    detail: Detail = "full"
+    sources: Annotated[tuple[Evidence, ...], FailFast()] = Field(default=(), strict=False)
+    verifiers: tuple[Literal["quote", "numeric", "statement"], ...] | None = Field(default=None, strict=False)
+    evidence_fields: Annotated[tuple[str, ...], FailFast()] = Field(default=(), strict=False)
+    facts: dict[str, JsonValue] | None = None
+    subject: str | None = None
+    session: str | None = None
+    samples: Annotated[int | None, BeforeValidator(_whole)] = Field(default=None, ge=3, le=5)
+    corrective_retry: bool = False
+    memory: bool = False
+    check_tool_calls: bool = False
+    offset_unit: Literal["codepoint", "utf16"] = "codepoint"
+
+
+def read_options(body: Mapping[str, Any], headers: Mapping[str, str]) -> Options:
+    """Parse the options of a request; the body overrides headers. Raises BadRequest, naming the invalid key."""
+    given = body.get("grounding")
+    if given is None:
+        given = {}
+    if not isinstance(given, dict):
+        raise BadRequest(f"'grounding' must be an object, not {_type_name(given)}", param="grounding")
+    twins = {name: headers[header] for header, name in HEADERS.items() if header in headers}
+    if not given and not twins:
+        return _DEFAULT
+    if has_over(given, MAX_VALUES):
+        raise BadRequest(f"'grounding' must not hold over {MAX_VALUES:,} values", param="grounding")
+    if (unknown := _unknown_key(given)) is not None:
+        name, operator = f"grounding.{unknown}", "there is an unknown key in 'grounding'"  # it may be any text
+        raise BadRequest(f"'{name}' is not a key of 'grounding'", param=name, operator=operator)
+    try:
+        return Options.model_validate({**twins, **given})
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = path_of(first)
+        from_header = len(first["loc"]) == 1 and first["loc"][0] in twins and first["loc"][0] not in given
+        name = f"x-grounding-{path}" if from_header else f"grounding.{path}"
+        complaint = f"'{name}': {in_json_words(first['msg'])}"
+        raise BadRequest(complaint + _given(first), param=name, operator=complaint) from error
+
+
+def _unknown_key(given: Mapping[str, Any]) -> str | None:
+    """Return the path of the first key that is not known, in `grounding` or in its sources."""
+    if (unknown := next((key for key in given if key not in Options.model_fields), None)) is not None:
+        return unknown
+    sources = given.get("sources")
+    for at, source in enumerate(sources if isinstance(sources, list) else ()):
+        for key in source if isinstance(source, dict) else ():
+            if key not in SourceIn.model_fields:
+                return f"sources.{at}.{key}"
+    return None
+
+
+def has_over(value: Any, limit: int) -> bool:
+    """Return whether a JSON value contains more than `limit` values."""
+    waiting, count = [value], 0
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, (dict, list)):
+            count += len(each)
+            if count > limit:
+                return True
+            waiting += each.values() if isinstance(each, dict) else each
+    return False
+
+
+def _given(details: ErrorDetails) -> str:
+    """Quote an invalid value if it is short; a long one may be private text."""
+    given = details["input"]
+    return f" (not '{given}')" if isinstance(given, str) and len(given) <= 40 else ""
+
+
+def in_json_words(complaint: str) -> str:
+    """Translate a message of pydantic into the terms of JSON."""
+    complaint = re.sub(r" or instance of \w+", "", complaint)
+    return complaint.replace("tuple", "array").replace("Tuple", "Array").replace("dictionary", "object")
+
+
+def path_of(details: ErrorDetails) -> str:
+    """Return the keys and indices that lead to an invalid value, joined by dots."""
+    steps = details["loc"]
+    return ".".join(str(step) for at, step in enumerate(steps) if not _is_tag(steps, at))
+
+
+def _is_tag(steps: tuple[int | str, ...], at: int) -> bool:
+    """Return whether a step only names the shape of an item of `Evidence`: it follows the item's index."""
+    return at > 0 and isinstance(steps[at - 1], int) and steps[at] in _TAGS
+
+
+def explicit_sources(options: Options, documents: Any) -> tuple[Source, ...]:
+    """Return the evidence given apart from the messages: `grounding.sources`, then `documents`.
+
+    A document is a string or an object; Cohere's `data` and vLLM's `text`, `content` or `snippet` are understood.
+    """
+    given = [source_of(item, number) for number, item in enumerate(options.sources, start=1)]
+    for n, item in enumerate(documents if isinstance(documents, list) else (), start=1):
+        if isinstance(item, str):
+            given.append(_source(f"document-{n}", "document", item, {}))
+        elif isinstance(item, dict):
+            fields = {**item, **item["data"]} if isinstance(item.get("data"), dict) else item
+            text = next((fields[key] for key in _TEXT_KEYS if isinstance(fields.get(key), str)), None)
+            if text is None and isinstance(item.get("data"), str):
+                text = item["data"]
+            if text is not None:
+                given.append(_source(f"document-{n}", "document", text, fields))
+    return tuple(given)
+
+
+def source_of(given: str | SourceIn, number: int) -> Source:
+    """Return the source that a request gives explicitly, named after its number if it has no id."""
+    if isinstance(given, str):
+        return _source(f"source-{number}", "source", given, {})
+    fields = given.model_dump(include={"id", "title", "url", "metadata"})
+    return _source(f"source-{number}", "source", given.text, fields)
+
+
+_DEFAULT = Options()
+_TEXT_KEYS = ("text", "content", "snippet", "page_content", "contents", "body")
+_LABEL_KEYS = ("id", "source", "file_name", "filename", "file_path", "path")
+_URL_KEYS = ("url", "link", "href", "source")
+
+
+def _source(default_id: str, kind: Literal["source", "document"], text: str, fields: Mapping[str, Any]) -> Source:
+    """Build a source, named by its fields or by their `metadata`, the convention of LangChain and LlamaIndex."""
+    metadata = fields.get("metadata")
+    named = (
+        {**metadata, **{key: each for key, each in fields.items() if each is not None}}
+        if isinstance(metadata, dict)
+        else fields
+    )
+    number = default_id.rpartition("-")[2]
+    id_, title = _string(fields.get("id")), _string(named.get("title"))
+    label = next((found for key in _LABEL_KEYS if (found := _string(named.get(key)))), title)
+    url = next((found for key in _URL_KEYS if is_url(found := _string(named.get(key)))), None)
+    labels = tuple(dict.fromkeys(each for each in (id_, number, title, label) if each))
+    return Source(id=id_ or default_id, kind=kind, text=text, title=title, labels=labels, label=label, url=url)
+
+
+def _string(value: Any) -> str | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value else None
+
+
+def _type_name(value: Any) -> str:
+    return {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}.get(
+        type(value), "that"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +306,6 @@ def read_object(raw: bytes, skipped: Collection[str] = ()) -> dict[str, Any]:
 
 def _temperature(value: Any) -> float | None:
     return float(value) if type(value) in (int, float) and 0 <= value <= 100 else None
+
+
+DIALECTS: tuple[Dialect, ...] = (CHAT, COMPLETIONS, RESPONSES, MESSAGES, OLLAMA_CHAT, OLLAMA_GENERATE)

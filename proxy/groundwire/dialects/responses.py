@@ -10,10 +10,26 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from groundwire.dialects.chat import probabilities
-from groundwire.dialects.dialect import Body, ChoiceDelta, Dialect, ParsedEvent, Side, continued, dicts, member, string
-from groundwire.dialects.error import Fault, openai_error
-from groundwire.dialects.parts import read_message, read_parts, unread_in
-from groundwire.dialects.sse import NAMED_SSE
+from groundwire.dialects.dialect import (
+    Body,
+    ChoiceDelta,
+    Dialect,
+    Fault,
+    ParsedEvent,
+    Side,
+    changed,
+    dicts,
+    index_of,
+    member,
+    object_or_none,
+    openai_error,
+    read_message,
+    read_parts,
+    string,
+    turns,
+    unread_in,
+)
+from groundwire.dialects.framing import NAMED_SSE
 from groundwire.domain import Choice, Message, Part
 
 _USAGE = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
@@ -95,23 +111,22 @@ def _unread_in(item: Body) -> int:
 
 
 def _schema(body: Body) -> Body | None:
-    schema = member(member(body, "text"), "format").get("schema")
-    return schema if isinstance(schema, dict) else None
+    return object_or_none(member(member(body, "text"), "format").get("schema"))
 
 
 def _resampled(body: Body, temperature: float) -> Body | None:
     """Return the same request, not streamed or stored; None in a conversation, which the request would extend."""
     if body.get("conversation"):
         return None
-    asked = {key: value for key, value in body.items() if key not in _NOT_AGAIN}
-    return asked | {"temperature": temperature, "store": False}
+    return changed(body, _NOT_AGAIN, temperature=temperature, store=False)
 
 
 def _continued(body: Body, answer: str, message: str) -> Body | None:
     """Return the request with two more items, not stored; None in a conversation, which the request would extend."""
-    if body.get("conversation") or not _items(body):
+    items = _items(body)
+    if body.get("conversation") or not items:
         return None
-    return {**continued({**body, "input": _items(body)}, "input", _NOT_AGAIN, answer, message), "store": False}
+    return changed(body, _NOT_AGAIN, input=items + turns(answer, message), store=False)
 
 
 def _answers_later(body: Body) -> bool:
@@ -120,20 +135,14 @@ def _answers_later(body: Body) -> bool:
 
 def _parse_event(event: Body) -> ParsedEvent:
     kind = string(event.get("type"))
+    place, delta = index_of(event, 0, "output_index"), string(event.get("delta"))
     if kind == "response.output_text.delta":
-        return ParsedEvent(
-            [(_place(event), ChoiceDelta(string(event.get("delta")), None, probabilities(event.get("logprobs"))))]
-        )
+        return ParsedEvent([(place, ChoiceDelta(delta, None, probabilities(event.get("logprobs"))))])
     if kind in ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta"):
-        return ParsedEvent([(_place(event), ChoiceDelta(arguments={0: string(event.get("delta"))}))])
+        return ParsedEvent([(place, ChoiceDelta(arguments={0: delta}))])
     if kind in _ENDS or event.get("object") == "response":
         return _whole(event if event.get("object") == "response" else member(event, "response"))
     return ParsedEvent((), member(event, "response") or None)
-
-
-def _place(event: Body) -> int:
-    place = event.get("output_index")
-    return place if isinstance(place, int) else 0
 
 
 def _whole(response: Body) -> ParsedEvent:
@@ -181,11 +190,6 @@ def _carrier_side(event: Body, _: Body) -> Side | None:
     return "before" if string(event.get("type")) in _ENDS else None
 
 
-def _own_event(_: Body) -> Body:
-    """Return a keep-alive event, because openai-node's `.stream()` raises on unknown types."""
-    return {"type": "keepalive", "sequence_number": 0}
-
-
 def _failure(fault: Fault) -> Body:
     """Render a stream error as OpenAI's servers do: the error inside an event named `error`, on which SDKs raise."""
     return {"type": "error", "sequence_number": 0, **openai_error(fault)}
@@ -198,7 +202,7 @@ RESPONSES = Dialect(
     messages=_messages,
     parse_event=_parse_event,
     carrier_side=_carrier_side,
-    own_event=_own_event,
+    own_event=lambda _: {"type": "keepalive", "sequence_number": 0},  # openai-node raises on unknown types
     unread=_unread,
     schema=_schema,
     resampled=_resampled,

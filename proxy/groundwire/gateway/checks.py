@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from groundwire.dialects.answer import Answer
 from groundwire.dialects.chat import CHAT
 from groundwire.dialects.checks import (
     AnswerCheck,
@@ -23,23 +22,23 @@ from groundwire.dialects.checks import (
     render_violations,
     sources_of,
 )
+from groundwire.dialects.dialect import Answer
 from groundwire.dialects.jsonbytes import dumps, loads_object
-from groundwire.dialects.report import render_claim
 from groundwire.dialects.request import Request
 from groundwire.domain import Source
 from groundwire.errors import BadRequest, Overload, TryLater
 from groundwire.evidence.index import Context
 from groundwire.features.information_budget.lexical_estimate import assertion, targets_of
-from groundwire.gateway.claim_checker import Auditor, ClaimChecker, Trace
+from groundwire.gateway.claims import LONGEST_S, Answered, Auditor, ClaimChecker, Memory, Offered
 from groundwire.gateway.completion import Completions
 from groundwire.gateway.deferred import CheckJob, deferred, is_cut_short, longest_wait
-from groundwire.gateway.memory import LONGEST_S, Answered, Memory, Offered
-from groundwire.gateway.models import Caller
+from groundwire.gateway.forward import Caller
 from groundwire.gateway.reports import log_violations
 from groundwire.gateway.service import GroundingService
 from groundwire.gateway.session import GroundingSession
 from groundwire.library import find_claims
 from groundwire.pipeline import MAX_SEARCH, MAX_VIOLATIONS
+from groundwire.rendering import render_claim
 from groundwire.verifiers.quotes.quote import check_quotes
 from groundwire.verifiers.schema import read_evidence
 from groundwire.wire import Call
@@ -155,7 +154,7 @@ class Checks:
 
     async def audit(self, check: TraceCheck, caller: Caller, tenant: str = "") -> Mapping[str, Any]:
         """The same for those who have it in process."""
-        audit = await self.auditor.audit(_trace(check), caller)
+        audit = await self.auditor.audit(check, caller)
         job = CheckJob("trace", check.model_dump(mode="json"), tenant, origin=self._service.telemetry.origin())
         judgements = [step.judgement for step in audit.steps]
         return await deferred(audit.to_dict(), judgements, job, self._service.queue)
@@ -168,7 +167,7 @@ class Checks:
         job = CheckJob.read(payload)
         self._service.telemetry.link_origin(job.origin)
         if job.kind == "trace":
-            audit = await replace(self.auditor, timeout=seconds).audit(_trace(_again(TraceCheck, job)), _caller(job))
+            audit = await replace(self.auditor, timeout=seconds).audit(_again(TraceCheck, job), _caller(job))
             found, judgements = audit.to_dict(), [step.judgement for step in audit.steps]
         else:
             check = _again(MemoryCheck, job)
@@ -212,10 +211,6 @@ def _one_offered(fact: FactIn, shared: Mapping[str, Source]) -> Offered:
     cited: Sequence[Source] = [shared[id_] for id_ in fact.cites if id_ in shared]
     all_shared = () if own or fact.cites else tuple(shared.values())
     return Offered(fact.text, (*own, *cited, *all_shared), fact.confidence, unknown)
-
-
-def _trace(check: TraceCheck) -> Trace:
-    return Trace(check.steps, sources_of(check.sources), check.answer, check.question)
 
 
 def _again(shape: type[C], job: CheckJob) -> C:

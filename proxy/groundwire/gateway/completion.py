@@ -9,21 +9,27 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from groundwire.dialects.dialect import Dialect
-from groundwire.dialects.encoding import Decoder
+from groundwire.dialects.framing import Decoder
 from groundwire.dialects.jsonbytes import with_member
-from groundwire.dialects.options import Mode, read_options
-from groundwire.dialects.request import Request, read_request
+from groundwire.dialects.request import Mode, Request, read_options, read_request
 from groundwire.errors import Overload, UnreadableBody
-from groundwire.gateway.bodies import parsed, read_answer
-from groundwire.gateway.forward import Forwarding, Outgoing, as_it_is, chunks_of, read, resumed
-from groundwire.gateway.models import Caller
-from groundwire.gateway.repeat import CorrectionSession, Corrector, Sampler, SamplingSession
+from groundwire.gateway.forward import (
+    Caller,
+    Forwarding,
+    Outgoing,
+    as_it_is,
+    chunks_of,
+    parsed,
+    read,
+    read_answer,
+    resumed,
+)
+from groundwire.gateway.repeat import Corrector, Sampler
 from groundwire.gateway.service import GroundingService
 from groundwire.gateway.session import GroundingSession
 from groundwire.gateway.stream import AnnotatedStream, StreamSettings
 from groundwire.telemetry import Telemetry
-from groundwire.upstream.headers import header
-from groundwire.upstream.http import prime
+from groundwire.upstream.http import header, prime
 from groundwire.upstream.router import Route, Router
 from groundwire.wire import Call, Headers, Reply
 
@@ -34,25 +40,18 @@ _UNBUFFERED: Headers = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", 
 
 
 @dataclass(frozen=True, slots=True)
-class CompletionSettings:
-    """Settings of completions; `timeout` (seconds) is for a body's report, `max_answer` (bytes) for reading."""
+class Completions:
+    """The processing of completions; `timeout` (seconds) is for a body's report, `max_answer` (bytes) for reading."""
 
+    router: Router
+    grounding: GroundingService
+    telemetry: Telemetry
+    sampler: Sampler
+    corrector: Corrector
     mode: Mode = "sync"
     timeout: float = 2.0
     max_answer: int = 32 * 2**20
     stream: StreamSettings = field(default_factory=StreamSettings)
-
-
-@dataclass(frozen=True, slots=True)
-class Completions:
-    """The processing of completions."""
-
-    router: Router
-    grounding: GroundingService
-    settings: CompletionSettings
-    telemetry: Telemetry
-    sampler: Sampler | None = None
-    corrector: Corrector | None = None
 
     async def complete(self, dialect: Dialect, call: Call) -> Reply:
         """Return the upstream's answer to `call`, with its grounding. Raises RequestError when there is none to give.
@@ -79,8 +78,8 @@ class Completions:
             return _with_headers(await forwarding.passed(await forwarding.send(route, outgoing)), unread.headers)
         try:
             sent = await outgoing(route)
-            session.sample(self._samples(request, route, sent))
-            session.correct(self._correction(request, route, sent))
+            session.sample(self.sampler.begin(request, route, sent))
+            session.correct(self.corrector.begin(request, route, sent))
             reply = await forwarding.send(route, outgoing)
             session.answered(forwarding.attempts, counts_prompt=forwarding.counts_prompt)
             decoder = Decoder(header(reply.headers, b"content-encoding"))
@@ -117,26 +116,20 @@ class Completions:
         target = request.dialect.path.removeprefix("/v1")
         sent = replace(await _outgoing(request, call)(route), target=target)
         if request.options.samples is not None:
-            session.sample(self._samples(request, route, sent))
+            session.sample(self.sampler.begin(request, route, sent))
         if request.options.corrective_retry:
-            session.correct(self._correction(request, route, sent))
-
-    def _samples(self, request: Request, route: Route, sent: Call) -> SamplingSession | None:
-        return self.sampler.begin(request, route, sent) if self.sampler else None
-
-    def _correction(self, request: Request, route: Route, sent: Call) -> CorrectionSession | None:
-        return self.corrector.begin(request, route, sent) if self.corrector else None
+            session.correct(self.corrector.begin(request, route, sent))
 
     def _mode(self, request: Request) -> Mode:
-        if self.settings.mode == "off" or request.dialect.answers_later(request.body):
+        if self.mode == "off" or request.dialect.answers_later(request.body):
             return "off"
-        return request.options.mode or self.settings.mode
+        return request.options.mode or self.mode
 
     async def _stream(
         self, request: Request, session: GroundingSession, forwarding: Forwarding, reply: Reply, decoder: Decoder
     ) -> Reply:
         """The reply with its verdict inside the stream; only the report's id is known when its headers go out."""
-        stream = AnnotatedStream(request, session, decoder, self.settings.stream)
+        stream = AnnotatedStream(request, session, decoder, self.stream)
         headers = _without(reply.headers, b"content-length", b"content-encoding")
         unbuffered = tuple(pair for pair in _UNBUFFERED if header(headers, pair[0]) is None)
         ours = ((b"x-grounding-id", session.id.encode()), *unbuffered)
@@ -150,7 +143,7 @@ class Completions:
         report.
         """
         chunks = chunks_of(reply)
-        limit, answer, reason = self.settings.max_answer, None, ""
+        limit, answer, reason = self.max_answer, None, ""
         try:
             raw, end = await read(chunks, limit, session.reserve)
             if end == "whole":
@@ -166,7 +159,7 @@ class Completions:
             body = raw if end == "whole" else await prime(resumed(raw, chunks))
             return _with_headers(replace(reply, body=body), self.grounding.unread(request, session.id, reason).headers)
         session.conclude(answer)
-        annotation = await session.annotation(self.settings.timeout)
+        annotation = await session.annotation(self.timeout)
         if annotation.shown is None:
             return _with_headers(replace(reply, body=raw), annotation.headers)
         headers = _without(reply.headers, b"content-length", b"content-encoding")

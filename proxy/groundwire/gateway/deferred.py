@@ -11,10 +11,7 @@ from typing import Any
 import structlog
 
 from groundwire.dialects.jsonbytes import dumps, loads
-from groundwire.dialects.known import DIALECTS
-from groundwire.dialects.options import HEADERS
-from groundwire.dialects.report import render
-from groundwire.dialects.request import Request, read_request
+from groundwire.dialects.request import DIALECTS, HEADERS, Request, read_request
 from groundwire.domain import Cause, Choice, Judgement, Source
 from groundwire.errors import JobsUnavailable
 from groundwire.pipeline import AnswerSnapshot
@@ -98,7 +95,7 @@ def _deferred(id_: str) -> Mapping[str, Any]:
     """Return the placeholder for work that a job has not done yet."""
     if id_.startswith(CHECK_PREFIX):
         return {"id": id_, "status": "deferred"}
-    return render(Report(id_, "deferred", "not_checked"))
+    return Report(id_, "deferred", "not_checked").to_dict()
 
 
 def _failed(id_: str, reason: str) -> Mapping[str, Any]:
@@ -107,7 +104,7 @@ def _failed(id_: str, reason: str) -> Mapping[str, Any]:
         return {"id": id_, "status": "failed", "reason": reason}
     warning = f"The examination was given up: {reason}."
     degraded, flags = (("all", "error"),), ("verifier_degraded",)
-    return render(Report(id_, "failed", "not_checked", flags=flags, warnings=(warning,), degraded=degraded))
+    return Report(id_, "failed", "not_checked", flags=flags, warnings=(warning,), degraded=degraded).to_dict()
 
 
 def is_unfinished(report: Report) -> bool:

@@ -17,16 +17,15 @@ from groundwire.backends.language import BlockingModel, LanguageJudge
 from groundwire.domain import Budget, Claim, Estimate, Judgement, Operation, Probability, Source, Unavailable
 from groundwire.evidence.index import Context
 from groundwire.features.information_budget.cascade import cited_evidence, is_undecided, joined
+from groundwire.gateway.forward import Caller
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.policy import Policy
 from groundwire.report import StageUse
 from groundwire.scoring.budget import measure
 from groundwire.storage.cache import Cache
-from groundwire.upstream.headers import KEYS
 from groundwire.verifiers.entailment.evidence import plain_text
 from groundwire.verifiers.entailment.model import NoModel, Opinion, Question, State
-from groundwire.wire import Headers
 
 if TYPE_CHECKING:
     from groundwire.storage.shared import SharedValues
@@ -36,21 +35,7 @@ judge_log = structlog.get_logger("groundwire.judge")
 
 _CONCURRENT_CALLS = 8  # calls to model servers in flight, of all operations together
 _GRACE_S = 0.05  # for waiting for an estimate that another operation computes
-_CREDENTIALS = KEYS | {b"openai-organization", b"openai-project"}
 _WAITING, _WAITING_QUEUE = 8, 64
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The client on whose behalf a model is called: the model that it requests, and its credentials."""
-
-    model: str = ""
-    credentials: Headers = ()
-
-    @staticmethod
-    def of(model: str, headers: Headers) -> Caller:
-        """Return the caller of a request. An upstream with a configured key never receives the client's."""
-        return Caller(model, tuple(pair for pair in headers if pair[0] in _CREDENTIALS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +48,6 @@ class Backend:
 
 OpenBackend = Callable[[Caller, Limits, Meter], Backend]
 """Prepare a backend for one operation. Raises UnknownModel when no upstream serves the caller's model."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """An estimator for one operation, and the meter of its cost."""
-
-    estimator: Estimator
-    meter: Meter
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +68,12 @@ class Estimators:
         """Return whether this operation has a backend."""
         return operation in self.operations
 
-    def open(self, operation: Operation, caller: Caller = Caller()) -> Opened:
+    def open(self, operation: Operation, caller: Caller = Caller()) -> CachedEstimator:
         """An estimator whose time begins now. Raises UnknownModel, and KeyError when the operation is off."""
         limits = Limits(self.batch_size, self.at_once, asyncio.get_running_loop().time() + self.timeout)
         meter = Meter()
         backend = self.backends[self.operations[operation]](caller, limits, meter)
-        return Opened(CachedEstimator(backend, self.cache, limits.until), meter)
+        return CachedEstimator(backend, self.cache, limits.until, meter)
 
 
 def estimate_cache(
@@ -107,9 +84,10 @@ def estimate_cache(
 
 
 class CachedEstimator:
-    """An estimator that caches results and shares concurrent queries."""
+    """An estimator that caches results and shares concurrent queries; `meter` counts its cost."""
 
-    def __init__(self, backend: Backend, cache: Cache[Estimate], until: float) -> None:
+    def __init__(self, backend: Backend, cache: Cache[Estimate], until: float, meter: Meter) -> None:
+        self.meter = meter
         self._backend = backend
         self._cache = cache
         self._until = until
@@ -150,21 +128,8 @@ def _is_known(estimate: Estimate) -> bool:
     return isinstance(estimate, Probability)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelStage:
-    """The last stage of the cascade, for all exchanges."""
-
-    estimators: Estimators
-
-    def begin(self, policy: Policy, caller: Caller) -> ModelStageSession | None:
-        """Begin the stage of one exchange; None if no model is to be queried about answers."""
-        return (
-            ModelStageSession(self.estimators, policy, caller) if self.estimators.is_on("output_verification") else None
-        )
-
-
 class ModelStageSession:
-    """Judgements of the model on one answer. `used` is the cost so far."""
+    """The last stage of the cascade: judgements of the model on one answer. `used` is the cost so far."""
 
     def __init__(self, estimators: Estimators, policy: Policy, caller: Caller) -> None:
         self._estimators = estimators
@@ -199,10 +164,10 @@ class ModelStageSession:
             return []
         claims = [_cited(each.claim, context) for each in judgements]
         try:
-            opened = self._estimators.open("output_verification", self._caller)
-            self._meters.append(opened.meter)
+            estimator = self._estimators.open("output_verification", self._caller)
+            self._meters.append(estimator.meter)
             threshold = self._policy.model.flag_threshold_bits
-            return await budgets(claims, context.sources, opened.estimator, threshold)
+            return await budgets(claims, context.sources, estimator, threshold)
         except Exception as error:  # noqa: BLE001 - earlier verdicts must not be lost
             log.warning("model_stage.failed", error=type(error).__name__)
             return [measure(Unavailable("error"))] * len(judgements)
@@ -254,17 +219,13 @@ class LanguageJudges:
     is_own: bool = False
     waiting: Workers = field(default_factory=lambda: Workers(_WAITING, _WAITING_QUEUE))
 
-    def begin(self, caller: Caller) -> LanguageJudgeSession:
-        """Return the judge of one exchange."""
-        return LanguageJudgeSession(self, caller)
-
     def judge(self, fallback: Judge) -> Judge:
         """Return the judge whose questions are sent by a separate session."""
         return Judge(_RemoteModel(), max_chars=self.max_chars, fallback=fallback)
 
     def blocking(self, fallback: Judge, caller: Caller) -> Judge:
         """Return the judge for a thread of `waiting`, which waits while the event loop asks the model."""
-        loop, session = asyncio.get_running_loop(), self.begin(caller)
+        loop, session = asyncio.get_running_loop(), LanguageJudgeSession(self, caller)
         model = BlockingModel(lambda: session, lambda work: asyncio.run_coroutine_threadsafe(work, loop).result())
         return Judge(model, max_chars=self.max_chars, fallback=fallback)
 

@@ -12,14 +12,13 @@ from typing import Any
 import structlog
 
 from groundwire.backends.schema_process import SchemaProcess
-from groundwire.dialects.answer import Answer
-from groundwire.dialects.encoding import Decoder
+from groundwire.dialects.dialect import Answer
+from groundwire.dialects.framing import Decoder
 from groundwire.dialects.jsonbytes import dumps, loads_object
 from groundwire.dialects.request import Request
 from groundwire.errors import GroundwireError
 from groundwire.features.agreement import compare_answers
-from groundwire.gateway.bodies import read_answer
-from groundwire.gateway.forward import Forwarding, as_it_is, chunks_of, read
+from groundwire.gateway.forward import Forwarding, as_it_is, chunks_of, read, read_answer
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.offload import offloaded
@@ -28,7 +27,7 @@ from groundwire.policy import Policy
 from groundwire.report import Correction, Report, SampledClaim, SelfConsistency, Violation
 from groundwire.telemetry import Telemetry
 from groundwire.telemetry.names import Purpose
-from groundwire.upstream.headers import header
+from groundwire.upstream.http import header
 from groundwire.upstream.router import Route
 from groundwire.verifiers.schema import NO_JSON, read_evidence
 from groundwire.wire import Call
@@ -41,6 +40,7 @@ _STEP = 0.1  # difference of temperature between further samples
 _COMPARING_S = 0.02  # a comparison within this time is part of the immediate report
 _MAX_LISTED = 20  # violations in the message to the model
 _VALIDATING_S = 2.0
+_MAX_ANSWER = 4 * 2**20  # bytes
 _MESSAGE = (
     "Your answer does not have the form that was asked for:\n{violations}\n"
     "Reply with the whole answer once more in that form, and with nothing else. Do not change what it says."
@@ -64,13 +64,12 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A request that can be sent again: `call` is how it went out on its route. `max_answer` is in bytes."""
+    """A request that can be sent again: `call` is how it went out on its route."""
 
     telemetry: Telemetry
     request: Request
     route: Route
     call: Call
-    max_answer: int = 4 * 2**20
 
     async def body(self) -> Mapping[str, Any]:
         """Return the body of the call."""
@@ -100,12 +99,12 @@ class Repeat:
         answer = None
         try:
             async with aclosing(chunks_of(reply)) as chunks:
-                raw, end = await read(chunks, self.max_answer)
+                raw, end = await read(chunks, _MAX_ANSWER)
             if reply.status != 200:
                 return Repeated(reason=f"status {reply.status}")
             if end == "whole":
                 decoder = Decoder(header(reply.headers, b"content-encoding"))
-                answer = (await read_answer(raw, decoder, dialect, self.max_answer)).answer
+                answer = (await read_answer(raw, decoder, dialect, _MAX_ANSWER)).answer
         except BaseException as error:
             forwarding.broke_off(error)
             raise
@@ -122,42 +121,35 @@ def _repeated(answer: Answer) -> Repeated:
 
 
 @dataclass(frozen=True, slots=True)
-class SamplingSettings:
-    """Settings of sampling: `samples` for each answer when `enabled`, or as a request asks, if permitted.
+class Sampler:
+    """Samples answers, a bounded number at a time over all exchanges.
 
-    `timeout` (seconds) is for all samples of one answer, `max_answer` (bytes) for one of them.
+    `samples` are taken of each answer when `enabled`, or as a request asks, if permitted. `timeout` (seconds) is for
+    all samples of one answer.
     """
 
-    enabled: bool = False
-    samples: int = 3
-    temperatures: tuple[float, ...] = (0.0, 0.1, 0.2)
-    on_request: bool = True
-    timeout: float = 60.0
-    max_answer: int = 4 * 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class Sampler:
-    """Samples answers, a bounded number at a time over all exchanges."""
-
-    settings: SamplingSettings
     telemetry: Telemetry
     workers: Workers
     policy: Policy
-    judge: Judge = Judge()
+    judge: Judge
+    enabled: bool
+    samples: int
+    temperatures: tuple[float, ...]
+    on_request: bool
+    timeout: float
     at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT))
 
     def begin(self, request: Request, route: Route, call: Call) -> SamplingSession | None:
         """Start sampling for a request that is sent as `call`; None if no samples are wanted."""
-        settings, requested = self.settings, request.options.samples
-        default = settings.samples if settings.enabled else 0
-        count = (requested if settings.on_request else None) or default
+        requested = request.options.samples
+        count = (requested if self.on_request else None) or (self.samples if self.enabled else 0)
         if len(call.body) > MAX_REPEATED:
             count = 0
         if not count and requested is None:
             return None
-        repeat = Repeat(self.telemetry, request, route, call, settings.max_answer)
-        return SamplingSession(self, repeat, temperatures(settings.temperatures, count))
+        return SamplingSession(
+            self, Repeat(self.telemetry, request, route, call), temperatures(self.temperatures, count)
+        )
 
 
 def temperatures(given: Sequence[float], count: int) -> tuple[float, ...]:
@@ -232,7 +224,7 @@ class SamplingSession:
     async def _sample(self, body: Mapping[str, Any], temperature: float) -> Repeated:
         repeated = self._repeat.request.dialect.resampled(body, temperature)
         try:
-            async with asyncio.timeout(self._parts.settings.timeout), self._parts.at_once:
+            async with asyncio.timeout(self._parts.timeout), self._parts.at_once:
                 return await self._repeat.ask(repeated, "sample")
         except TimeoutError:
             return Repeated(reason="timeout")
@@ -245,35 +237,26 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class CorrectionSettings:
-    """Correction of every answer that violates its schema (`enabled`), or of those whose requests ask for it.
+class Corrector:
+    """Requests corrections of answers that violate their schema, a bounded number at a time.
 
-    `timeout` is in seconds.
+    All answers are corrected if `enabled`, else those whose requests ask for it, if permitted. `timeout` is in seconds.
     """
 
-    enabled: bool = False
-    on_request: bool = True
-    timeout: float = 60.0
-
-
-class Corrector:
-    """Requests corrections of answers that violate their schema, a bounded number at a time."""
-
-    def __init__(
-        self, settings: CorrectionSettings, telemetry: Telemetry, schemas: SchemaProcess, workers: Workers
-    ) -> None:
-        self.settings = settings
-        self.telemetry = telemetry
-        self.schemas = schemas
-        self.workers = workers
-        self.at_once = asyncio.Semaphore(_CONCURRENT)
+    telemetry: Telemetry
+    schemas: SchemaProcess
+    workers: Workers
+    enabled: bool
+    on_request: bool
+    timeout: float
+    at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT))
 
     def begin(self, request: Request, route: Route, call: Call) -> CorrectionSession | None:
         """Return the correction of the answer to a request sent as `call`; None if it is not wanted."""
         is_requested = request.options.corrective_retry
-        if not (is_requested or self.settings.enabled):
+        if not (is_requested or self.enabled):
             return None
-        is_allowed = self.settings.enabled or self.settings.on_request
+        is_allowed = self.enabled or self.on_request
         refusal = "not_allowed" if not is_allowed else "too_large" if len(call.body) > MAX_REPEATED else ""
         return CorrectionSession(self, Repeat(self.telemetry, request, route, call), refusal)
 
@@ -299,7 +282,7 @@ class CorrectionSession:
     async def complete(self, report: Report, answer: AnswerSnapshot) -> Correction:
         """Ask for the correction and validate it. Raises nothing but cancellation."""
         try:
-            async with asyncio.timeout(self._parts.settings.timeout), self._parts.at_once:
+            async with asyncio.timeout(self._parts.timeout), self._parts.at_once:
                 found = await self._corrected(_texts(answer)[0], report.violations or ())
             violations = None if found.reason else await self._violations(found.text)
         except TimeoutError:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import structlog
 
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.report import Utf16, render, summary
 from groundwire.dialects.request import Request
 from groundwire.domain import Choice, Exchange, Message, Status
 from groundwire.evidence.messages import question
@@ -20,6 +19,7 @@ from groundwire.evidence.requests import intent_of
 from groundwire.gateway.workers import Workers
 from groundwire.pipeline import OVERLOAD, AnswerSnapshot
 from groundwire.policy import QuotePolicy
+from groundwire.rendering import Utf16
 from groundwire.report import Report, Violation
 from groundwire.storage.history.exchange import Entry, PromptMessage
 from groundwire.telemetry import short_hash
@@ -33,6 +33,12 @@ _MAX_MESSAGE = 16_000
 _MAX_PROMPT = 64_000
 _MIN_MESSAGE = 200
 _LEFT_OUT = "\n[…]\n"
+
+
+def summary(wire: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a report in the wire format without its claims."""
+    choices = [{key: value for key, value in choice.items() if key != "claims"} for choice in wire.get("choices", ())]
+    return {**wire, "choices": choices} if choices else wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,7 @@ def annotate(report: Report, request: Request, choices: Sequence[Choice] = ()) -
     units = None
     if request.options.offset_unit == "utf16" and report.choices:
         units = Utf16(choices, request.exchange().messages, report.sources)
-    wire = render(report, units)
+    wire = report.to_dict(units)
     whole = dumps(wire)
     if request.options.detail == "none":
         return Annotation(report, None, whole)
@@ -97,25 +103,20 @@ def log_result(report: Report, answer: AnswerSnapshot, quotes: QuotePolicy | Non
 
     No event contains text of a request or an answer.
     """
-    log_report(report, answer.model)
-    log_violations(report.id, report.violations or (), [choice.text for choice in answer.choices if choice.text])
-    log_timeouts(report)
-    if quotes is not None:
-        log_rejections(report, quotes)
-
-
-def log_report(report: Report, model: str | None) -> None:
-    """Log the result of a report."""
     log.info(
         "grounding.report",
         grounding_id=report.id,
-        model=model,
+        model=answer.model,
         status=report.status,
         verdict=report.verdict,
         score=report.score,
         flags=list(report.flags),
         total_ms=round(dict(report.timing_ms).get("total", 0.0), 2),
     )
+    log_violations(report.id, report.violations or (), [choice.text for choice in answer.choices if choice.text])
+    _log_timeouts(report)
+    if quotes is not None:
+        _log_rejections(report, quotes)
 
 
 def log_violations(id_: str | None, violations: Sequence[Violation], answers: Sequence[str]) -> None:
@@ -130,7 +131,7 @@ def log_violations(id_: str | None, violations: Sequence[Violation], answers: Se
     )
 
 
-def log_timeouts(report: Report) -> None:
+def _log_timeouts(report: Report) -> None:
     """Log how many claims had numbers that were not checked in time or within the steps allowed, if any had."""
     causes = [
         verdict.method
@@ -143,7 +144,7 @@ def log_timeouts(report: Report) -> None:
         log.warning("grounding.numbers_not_checked", grounding_id=report.id, **Counter(causes))
 
 
-def log_rejections(report: Report, policy: QuotePolicy) -> None:
+def _log_rejections(report: Report, policy: QuotePolicy) -> None:
     """Log the numbers of rejected quotations, if any, and the lengths and digests of claims and sources."""
     counts = report.quotes
     if counts is None or not counts.rejected:

@@ -4,29 +4,118 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Hashable
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import structlog
 
 from groundwire.backends.schema_process import SchemaProcess
 from groundwire.bounded import BoundedCache
-from groundwire.dialects.request import Request
-from groundwire.domain import Exchange
-from groundwire.gateway.byte_budget import ByteBudget
+from groundwire.dialects.request import Options, Request
+from groundwire.domain import Exchange, Source
+from groundwire.errors import Overload
+from groundwire.features.consistency.compare import Earlier
 from groundwire.gateway.deferred import DeferredQueue
-from groundwire.gateway.external_context import ExternalContextLoader
-from groundwire.gateway.models import LanguageJudges, ModelStage
+from groundwire.gateway.models import Estimators, LanguageJudges
 from groundwire.gateway.reports import Annotation, Recorder, annotate, log_result, new_id, unverified_report
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
+from groundwire.limits import Capacity, ConcurrencyLimiter, Slot
 from groundwire.pipeline import AnswerSnapshot, Prepared, policy_digest, prepare
 from groundwire.policy import Policy
 from groundwire.report import Report
 from groundwire.storage.cache import VerdictCache
+from groundwire.storage.history.exchange import Query
 from groundwire.storage.memory import Reports
 from groundwire.telemetry import Telemetry
+
+if TYPE_CHECKING:  # these imports load SQLAlchemy, which is needed only with a database
+    from groundwire.backends.facts import FactsDatabase
+    from groundwire.gateway.claims import Memory
+    from groundwire.storage.history.exchanges import Exchanges
+
+history_log = structlog.get_logger("groundwire.consistency")
+
+_HISTORY_TIMEOUT_S = 0.5  # the report waits for it, the answer does not
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierAnswers:
+    """Look up the newest `limit` answers about a subject in the history."""
+
+    exchanges: Exchanges
+    limit: int = 50
+
+    async def load(self, subject: str, tenant: str = "") -> tuple[Earlier, ...] | None:
+        """Return the earlier answers to a tenant, the newest first; none where their texts are not stored.
+
+        None when the history fails or takes too long. Raises nothing but cancellation.
+        """
+        try:
+            async with asyncio.timeout(_HISTORY_TIMEOUT_S):
+                page = await self.exchanges.page(Query(subject=subject, tenant=tenant), limit=self.limit)
+        except Exception as error:  # noqa: BLE001 - any error of a store
+            history_log.warning("consistency.no_history", error=type(error).__name__)
+            return None
+        return tuple(
+            Earlier(each.id, each.at, each.answer, each.asked or each.question or "")
+            for each in page.items
+            if each.answer
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalContext:
+    """External context: evidence, earlier answers about the subject, and warnings about failures."""
+
+    sources: tuple[Source, ...] = ()
+    warnings: tuple[str, ...] = ()
+    earlier: tuple[Earlier, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalContextLoader:
+    """Load external context: facts of `memory` as evidence, values of the user's database from `facts`, and the earlier
+    answers about a subject from `history`, which are read only if answers are compared (`comparing`).
+    """
+
+    memory: Memory | None = None
+    facts: FactsDatabase | None = None
+    history: EarlierAnswers | None = None
+    comparing: bool = True
+
+    async def load(self, request: Request) -> ExternalContext:
+        """Load the external context of a request. Raises nothing but cancellation."""
+        options, tenant = request.options, request.tenant
+        context = ExternalContext()
+        if self.memory and options.memory and options.subject is not None:
+            context = ExternalContext(await self.memory.sources(options.subject, tenant))
+        if self.facts and options.facts is not None:
+            found = await self.facts.ask(options.facts, tenant)
+            unknown = (f"facts: no template takes {name!r}" for name in found.unknown)
+            context = ExternalContext((*context.sources, *found.sources), (*map(str, found.shortfalls), *unknown))
+        if self.history and self.comparing and options.subject is not None:
+            earlier = await self.history.load(options.subject, tenant)
+            unread = () if earlier is not None else ("consistency: earlier answers could not be read",)
+            context = ExternalContext(context.sources, (*context.warnings, *unread), earlier or ())
+        return context
+
+    def unmet(self, options: Options) -> Iterator[str]:
+        """Yield warnings about context that a request asks for and that is not configured."""
+        if options.facts is not None and self.facts is None:
+            yield "facts: no SQL templates are configured"
+        if options.memory and self.memory is None:
+            yield "memory: the memory gate is off"
+        elif options.memory and options.subject is None:
+            yield "memory: no subject is named"
+        for name in ("subject", "session") if self.history is None else ():
+            is_used = name == "subject" and options.memory
+            if getattr(options, name) is not None and not is_used:
+                yield f"{name}: nothing is stored, as store.url is not set"
+
 
 T = TypeVar("T")
 
@@ -56,9 +145,9 @@ class EvidenceCache:
 class GroundingService:
     """The components for verifying exchanges. `timeout` is the time in seconds for judging one answer without a model.
 
-    `model_stage` is queried about claims that the judge leaves open, and so is the model of `language_judges`, if one
-    judges; both have separate time limits. `queue` receives the work for jobs: all of mode async, and verification that
-    was cut short. `external_context` loads context that a request refers to, `recorder` stores exchanges, `budget`
+    A model of `estimators` is queried about claims that the judge leaves open, and so is that of `language_judges`, if
+    one judges; both have separate time limits. `queue` receives the work for jobs: all of mode async, and verification
+    that was cut short. `external_context` loads context that a request refers to, `recorder` stores exchanges, `budget`
     bounds the memory for requests and answers. `log_rejections` enables an event about rejected quotations.
     """
 
@@ -69,19 +158,26 @@ class GroundingService:
     telemetry: Telemetry
     timeout: float
     judge: Judge = Judge()
-    model_stage: ModelStage | None = None
+    estimators: Estimators | None = None
     language_judges: LanguageJudges | None = None
     schemas: SchemaProcess = field(default_factory=SchemaProcess)
     evidence: EvidenceCache = field(default_factory=EvidenceCache)
     queue: DeferredQueue | None = None
     external_context: ExternalContextLoader = field(default_factory=ExternalContextLoader)
     recorder: Recorder | None = None
-    budget: ByteBudget = field(default_factory=ByteBudget)
+    budget: ConcurrencyLimiter = field(default_factory=lambda: ConcurrencyLimiter(Capacity()))
     log_rejections: bool = True
     clock: Callable[[], float] = time.perf_counter
     now: Callable[[], float] = time.time
     _in_flight: dict[Hashable, asyncio.Future[None]] = field(default_factory=dict)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    def reserve(self, size: int) -> Slot:
+        """Reserve memory for one exchange, whose request has `size` bytes. Raises Overload when there is none."""
+        slot = self.budget.try_acquire(size)
+        if slot is None:
+            raise Overload("too much is being verified")
+        return slot
 
     def unread(self, request: Request, id_: str = "", reason: str | None = None) -> Annotation:
         """Return and store the report on an exchange that passes without verification.
@@ -91,8 +187,7 @@ class GroundingService:
         id_ = id_ or new_id()
         with self.telemetry.verification(id_) as span:
             report = unverified_report(id_, policy_digest(self.policy_of(request)), reason)
-            annotation = annotate(report, request)
-            self.store(annotation, request)
+            annotation = self.store(annotate(report, request), request)
             self.telemetry.evaluated(span, report, None)
             self.log(report, AnswerSnapshot(()))
             return annotation
@@ -104,9 +199,10 @@ class GroundingService:
             return self.policy
         return replace(self.policy, verifiers=tuple(name for name in self.policy.verifiers if name in wanted))
 
-    def store(self, annotation: Annotation, request: Request) -> None:
-        """Store a report, to be fetched by its id."""
+    def store(self, annotation: Annotation, request: Request) -> Annotation:
+        """Store a report, to be fetched by its id, and return it."""
         self.reports.put(annotation.report.id, annotation.whole, request.tenant)
+        return annotation
 
     def record(self, annotation: Annotation, request: Request, answer: AnswerSnapshot) -> None:
         """Record an exchange in the background, if there is a store."""

@@ -10,20 +10,19 @@ from typing import Any, Self, TypeVar, assert_never
 
 import structlog
 
-from groundwire.dialects.answer import Answer
-from groundwire.dialects.options import Mode
-from groundwire.dialects.request import Request
+from groundwire.dialects.dialect import Answer
+from groundwire.dialects.request import Mode, Request
 from groundwire.domain import Choice
 from groundwire.errors import Overload, TryLater
 from groundwire.evidence.messages import question
 from groundwire.features.consistency.compare import Past, compare
-from groundwire.gateway.byte_budget import ByteReservation
 from groundwire.gateway.deferred import DeferredQueue, is_unfinished, read, requested_wait
-from groundwire.gateway.external_context import ExternalContext
-from groundwire.gateway.models import Caller
+from groundwire.gateway.forward import Caller
+from groundwire.gateway.models import LanguageJudgeSession, ModelStageSession
 from groundwire.gateway.repeat import CorrectionSession, SamplingSession
 from groundwire.gateway.reports import Annotation, annotate, new_id, placeholder, unverified_report
-from groundwire.gateway.service import GroundingService
+from groundwire.gateway.service import ExternalContext, GroundingService
+from groundwire.limits import Slot
 from groundwire.pipeline import (
     IO,
     MAX_SEARCH,
@@ -64,7 +63,7 @@ class GroundingSession:
         request: Request,
         mode: Mode,
         caller: Caller,
-        reservation: ByteReservation,
+        memory: Slot,
         id_: str = "",
     ) -> None:
         self.id = id_ or new_id()
@@ -72,13 +71,14 @@ class GroundingSession:
         self._request = request
         self._mode = mode
         self._queue = service.queue if mode == "async" else None
-        self._reservation = reservation
+        self._memory = memory
         self._length = 0
         self._policy = service.policy_of(request)
         self._config = policy_digest(self._policy)
         self._ask = request.ask
-        self._model_stage = service.model_stage.begin(self._policy, caller) if service.model_stage else None
-        self._language_judge = service.language_judges.begin(caller) if service.language_judges else None
+        estimators, judges = service.estimators, service.language_judges
+        self._model_stage = ModelStageSession(estimators, self._policy, caller) if estimators else None
+        self._language_judge = LanguageJudgeSession(judges, caller) if judges else None
         self._external = ExternalContext()
         self._past: Past | None = None
         self._preparing: asyncio.Task[AnswerVerifier | Overload] | None = None
@@ -96,7 +96,7 @@ class GroundingSession:
     @classmethod
     def begin(cls, service: GroundingService, request: Request, mode: Mode, caller: Caller = Caller()) -> Self:
         """Begin to verify an exchange, before its model is queried. Raises Overload when there is no memory for it."""
-        return cls(service, request, mode, caller, service.budget.reserve(len(request.raw)))
+        return cls(service, request, mode, caller, service.reserve(len(request.raw)))
 
     # --- the request --------------------------------------------------------------------------------------------------
 
@@ -112,7 +112,6 @@ class GroundingSession:
         self._correction = None if self._queue is not None else correction
 
     def _prepared(self) -> asyncio.Task[AnswerVerifier | Overload]:
-        """Start preparing the evidence, if that has not begun."""
         if self._preparing is None:
             self._preparing = self._service.start(self._prepare())
         return self._preparing
@@ -121,15 +120,13 @@ class GroundingSession:
         """Prepare the evidence. Overload is returned, not raised: its traceback would refer to this object, which holds
         the task, and only the garbage collector would free them.
         """
-        load = self._service.external_context.loader(self._request)
-        self._external = await load() if load else ExternalContext()
+        self._external = await self._service.external_context.load(self._request)
         try:
             return await self._service.workers.run(self._build_verifier)
         except Overload as error:
             return error.with_traceback(None)
 
     async def _verifier(self) -> AnswerVerifier:
-        """Wait for the evidence. Raises Overload."""
         prepared = await asyncio.shield(self._prepared())
         if isinstance(prepared, Overload):
             raise Overload(str(prepared))
@@ -179,7 +176,7 @@ class GroundingSession:
 
     def reserve(self, size: int) -> bool:
         """Reserve memory for `size` more bytes of the answer, if available."""
-        return self._reservation.grow(size)
+        return self._memory.grow(size)
 
     def feed(self, answer: Answer) -> bool:
         """Judge the complete sentences of a growing answer; return False if there is no memory for it."""
@@ -214,7 +211,7 @@ class GroundingSession:
 
     def abandon(self) -> None:
         """Cancel all work: the client has disconnected, or there is no answer to check."""
-        self._reservation.release()
+        self._memory.release()
         for work in (self._preparing, self._model_stage, self._looking, self._concluding, self._sampling):
             if work is not None:
                 work.cancel()
@@ -243,7 +240,7 @@ class GroundingSession:
 
     def _concluded(self, task: asyncio.Task[Annotation]) -> None:
         if task is self._concluding:
-            self._reservation.release()
+            self._memory.release()
 
     @property
     def is_concluding(self) -> bool:
@@ -266,8 +263,7 @@ class GroundingSession:
         return self._stored(placeholder(self.id, self._request, self._config, "pending", *warnings))
 
     def _stored(self, annotation: Annotation) -> Annotation:
-        self._service.store(annotation, self._request)
-        return annotation
+        return self._service.store(annotation, self._request)
 
     async def _defer(self, queue: DeferredQueue, answer: AnswerSnapshot) -> Annotation:
         """Leave verification to a job; if none can be stored, do it here."""
@@ -341,7 +337,6 @@ class GroundingSession:
         validated: Mapping[int, SchemaResult],
         started: float,
     ) -> Steps[Annotation]:
-        """Make the report on an answer and render it."""
         service, request = self._service, self._request
         warnings = (*request.warnings, *service.external_context.unmet(request.options), *self._external.warnings)
         report = yield from verifier.report(
@@ -411,7 +406,6 @@ class GroundingSession:
         return await self._service.workers.run_steps(steps, self._perform)
 
     async def _perform(self, need: IO) -> object:
-        """Perform the I/O that a computation needs."""
         service = self._service
         match need:
             case AskJudge():
@@ -435,12 +429,11 @@ async def verify_deferred(service: GroundingService, id_: str, payload: bytes) -
     request, answer, origin = await asyncio.to_thread(read, payload)
     service.telemetry.link_origin(origin)
     service.telemetry.about(request.options.session, request.options.subject)
-    session = GroundingSession(service, request, "sync", Caller(request.model), service.budget.reserve(0), id_)
+    session = GroundingSession(service, request, "sync", Caller(request.model), service.reserve(0), id_)
     annotation = await session.verify(answer)
     service.record(annotation, request, answer)
     if is_unfinished(annotation.report):
         reasons = sorted({reason for _, reason in annotation.report.degraded})
         after = requested_wait(annotation.report)
         raise TryLater(f"cut short: {', '.join(reasons)}", after=after, so_far=annotation.whole)
-    service.store(annotation, request)
-    return annotation.whole
+    return service.store(annotation, request).whole

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from groundwire.dialects.answer import Answer
-from groundwire.dialects.encoding import Decoder
-from groundwire.dialects.error import Fault
-from groundwire.dialects.framing import Event, EventTooLarge
+from groundwire.dialects.dialect import Answer, Fault
+from groundwire.dialects.framing import Decoder, Event, EventTooLarge
 from groundwire.dialects.jsonbytes import dumps, loads_object, with_member
 from groundwire.dialects.request import Request
 from groundwire.errors import RequestError, UpstreamBroken
-from groundwire.gateway.bodies import parsed
+from groundwire.gateway.forward import parsed
 from groundwire.gateway.session import GroundingSession
 from groundwire.wire import Chunks
 

@@ -22,15 +22,14 @@ from groundwire.config import Admin, Settings
 from groundwire.container import Container, build_container
 from groundwire.dialects.chat import CHAT
 from groundwire.dialects.checks import AnswerCheck
-from groundwire.dialects.dialect import Dialect
-from groundwire.dialects.error import error_body, openai_error
-from groundwire.dialects.known import DIALECTS
+from groundwire.dialects.dialect import Dialect, error_body, openai_error
 from groundwire.dialects.messages import MESSAGES
 from groundwire.dialects.ollama import ollama_error
+from groundwire.dialects.request import DIALECTS
 from groundwire.dialects.request import Request as GroundedRequest
 from groundwire.errors import ConfigError, UnknownReview
 from groundwire.extras import require_extras
-from groundwire.gateway.models import Caller
+from groundwire.gateway.forward import Caller
 from groundwire.http.admin import Sessions, configured_keys
 from groundwire.http.admission import Admission, ProcessState, new_process_state
 from groundwire.http.endpoints import Endpoint, EndpointContext, Handler, MountedEndpoint, PathFilter

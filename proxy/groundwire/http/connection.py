@@ -21,7 +21,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from groundwire.config import Server
-from groundwire.dialects.error import error_body
+from groundwire.dialects.dialect import error_body
 
 _MIN_PROGRESS = 2**16  # bytes of a body that must arrive within `read_timeout`, unless it has ended
 _MAX_AHEAD = 16  # requests that may be sent ahead on one connection while an earlier one is answered

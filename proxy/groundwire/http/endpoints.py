@@ -15,12 +15,12 @@ from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
-from groundwire.dialects.error import error_body, openai_error
+from groundwire.dialects.dialect import error_body, openai_error
 from groundwire.errors import (
     BadRequest,
     RequestError,
 )
-from groundwire.gateway.bodies import parsed
+from groundwire.gateway.forward import parsed
 from groundwire.http.admission import Admission
 from groundwire.http.exchange import (
     JSON,
@@ -41,8 +41,7 @@ from groundwire.http.guard import Guard
 from groundwire.limits import Capacity
 from groundwire.telemetry import RequestRecord, Telemetry
 from groundwire.telemetry.requests import current_request
-from groundwire.upstream.headers import header
-from groundwire.upstream.paths import has_dot_segment, normalised
+from groundwire.upstream.http import has_dot_segment, header, normalised
 from groundwire.wire import Call, Reply
 
 log = structlog.get_logger("groundwire.server")

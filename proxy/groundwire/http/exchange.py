@@ -15,7 +15,7 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from groundwire import errors
-from groundwire.dialects.error import Fault, openai_error
+from groundwire.dialects.dialect import Fault, openai_error
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.errors import BodyTooLarge, RequestError, TooBusy, TooManyRequests, UpstreamBusy
 from groundwire.offload import joined

@@ -24,7 +24,7 @@ from groundwire.dialects.checks import (
 )
 from groundwire.dialects.dialect import Dialect
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.known import DIALECTS
+from groundwire.dialects.request import DIALECTS
 from groundwire.errors import (
     BadRequest,
     ConfigError,
@@ -33,15 +33,14 @@ from groundwire.errors import (
     StoreUnavailable,
     UnknownReport,
 )
-from groundwire.gateway.bodies import parsed
 from groundwire.gateway.checks import Checks
-from groundwire.gateway.models import Caller
+from groundwire.gateway.forward import Caller, parsed
 from groundwire.http.admin import configured_keys, require_admin
 from groundwire.http.admission import ProcessState
 from groundwire.http.endpoints import Handler
 from groundwire.http.exchange import JSON
 from groundwire.telemetry import INSTALL
-from groundwire.upstream.headers import header
+from groundwire.upstream.http import header
 from groundwire.wire import Call, Reply
 
 if TYPE_CHECKING:

@@ -22,12 +22,10 @@ from starlette.requests import Request
 from groundwire.config import Mcp
 from groundwire.dialects.checks import ClaimCheck, TraceCheck, read_answer_check, read_check
 from groundwire.dialects.jsonbytes import dumps, is_light, loads
-from groundwire.dialects.options import MAX_VALUES, has_over
-from groundwire.dialects.request import read_object
+from groundwire.dialects.request import MAX_VALUES, has_over, read_object
 from groundwire.errors import BodyTooLarge, RequestError
-from groundwire.gateway.bodies import parsed
 from groundwire.gateway.checks import Checks
-from groundwire.gateway.models import Caller
+from groundwire.gateway.forward import Caller, parsed
 from groundwire.http.exchange import TENANT
 
 PATH = "/mcp"

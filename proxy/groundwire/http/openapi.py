@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
+from groundwire.dialects import checks as s
 from groundwire.dialects import reviews as r
-from groundwire.dialects import schema as s
 from groundwire.dialects.checks import ClaimCheck, EvidenceCheck, MemoryCheck, TextCheck, TraceCheck
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.http.endpoints import Handler

@@ -44,7 +44,7 @@ from groundwire.dialects.reviews import (
     read_asked,
 )
 from groundwire.errors import BadRequest, ReportUnavailable, ReviewConflict, StoreUnavailable, UnknownReview
-from groundwire.gateway.bodies import parsed
+from groundwire.gateway.forward import parsed
 from groundwire.http.admin import AdminHandler, AdminKeys, require_admin
 from groundwire.http.audited_history import AuditedHistory
 from groundwire.http.endpoints import Handler

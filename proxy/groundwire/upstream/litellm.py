@@ -10,20 +10,109 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
-from groundwire.dialects.error import error_body
+from groundwire.dialects.dialect import error_body
 from groundwire.dialects.jsonbytes import dumps, loads
 from groundwire.dialects.request import read_object
 from groundwire.errors import BadRequest
-from groundwire.upstream.errors import upstream_error
-from groundwire.upstream.http import prime
-from groundwire.upstream.media import MediaHosts
+from groundwire.upstream.http import prime, upstream_error
 from groundwire.wire import Call, Chunks, Headers, Reply
+
+_MEDIA_FIELDS = ("messages", "input", "prediction")
+_TEXT_KEYS = frozenset(
+    "text thinking signature refusal title context citations annotations input arguments cache_control role name id "
+    "type tool_use_id tool_call_id tool_calls function_call reasoning_content provider_specific_fields "
+    "thinking_blocks".split()
+)
+_SCHEME = re.compile(r"[\s\x00-\x20]*(?:[A-Za-z][A-Za-z0-9+.-]*:|//|\\\\)")
+_DATA = re.compile(r"data:[^,]{0,200},", re.IGNORECASE)
+_STORED = re.compile(r"(?:gs|s3|file)://\S+")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class MediaHosts:
+    """The allowed hosts of media, by scheme, host and port; see `read_host`."""
+
+    allowed: frozenset[tuple[str, str, int | None]] = frozenset()
+
+    def check(self, body: Mapping[str, Any], upstream: str) -> None:
+        """Raise BadRequest, naming the field, when a request refers to media on a host that is not allowed."""
+        for path, url in remote_media(body):
+            if not self._allows(url):
+                message = (
+                    f"'{path}': upstream '{upstream}' fetches nothing from this address; send the data itself as a "
+                    "data: URL"
+                )
+                raise BadRequest(message, param=path, operator=f"a URL in {path} is not among allowed_media_hosts")
+
+    def _allows(self, url: str) -> bool:
+        if re.search(r"[\s\\\x00-\x20@]", url):
+            return False
+        try:
+            return read_host(url) in self.allowed
+        except ValueError:
+            return False
+
+    @property
+    def names(self) -> list[str]:
+        """The hosts as `host` or `host:port`."""
+        return sorted(host if port is None else f"{host}:{port}" for _, host, port in self.allowed)
+
+
+def read_host(text: str) -> tuple[str, str, int | None]:
+    """Return scheme, host and port of a URL, or of a host alone, which means https. Raises ValueError."""
+    parts = urlsplit(text if "://" in text else f"https://{text}")
+    if not parts.hostname:
+        raise ValueError("it names no host")
+    scheme = parts.scheme.lower()
+    return scheme, parts.hostname.lower().rstrip("."), parts.port or _DEFAULT_PORTS.get(scheme)
+
+
+def remote_media(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the path and value of every string in a request that litellm or a provider might fetch."""
+    for field in _MEDIA_FIELDS:
+        waiting: list[tuple[str, Any]] = [(field, body.get(field))]
+        while waiting:
+            path, value = waiting.pop()
+            if isinstance(value, list):
+                waiting += [(f"{path}[{at}]", each) for at, each in reversed([*enumerate(value)])]
+            elif isinstance(value, dict):
+                waiting += [(f"{path}.{key}", each) for key, each in reversed(_media(value))]
+            elif isinstance(value, str) and (_STORED.fullmatch(value.strip()) if _is_text(path) else _is_remote(value)):
+                yield path, value
+
+
+def _media(part: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the members of a part, or of a message, that are not text."""
+    skipped = _TEXT_KEYS
+    if part.get("type") == "text":
+        skipped |= {"data"}
+    if part.get("type") == "search_result":
+        skipped |= {"source"}
+    if isinstance(part.get("content"), str):
+        skipped |= {"content"}
+    return [(key, value) for key, value in part.items() if key not in skipped]
+
+
+def _is_text(path: str) -> bool:
+    """Return whether a bare string at this path is text: an input to embed, or a part of a message."""
+    return path == "input" or re.fullmatch(r"input\[\d+\]|.*content\[\d+\]", path) is not None
+
+
+def _is_remote(text: str) -> bool:
+    inline = _DATA.match(text)
+    if inline is not None:
+        return "://" in inline.group()
+    return _SCHEME.match(text) is not None or "://" in text
+
 
 _JSON = ((b"content-type", b"application/json"),)
 _EVENTS = ((b"content-type", b"text/event-stream; charset=utf-8"),)
@@ -144,8 +233,10 @@ class LitellmUpstream:
     async def _events(self, first: asyncio.Task[Any], answer: Any) -> Chunks:
         try:
             yield b""
-            async for chunk in _all_chunks(first, answer):
+            chunk = await first
+            while chunk is not None:
                 yield b"data: " + dumps(_openai_chunk(chunk)) + b"\n\n"
+                chunk = await anext(answer, None)
         except Exception as error:
             cause = next((each for each in _causes(error) if isinstance(each, httpx.TransportError)), None)
             raise upstream_error(cause or httpx.ReadError(str(error)), self.name, "its provider") from error
@@ -211,14 +302,6 @@ async def _first_chunk(answer: Any, max_wait: float) -> asyncio.Task[Any]:
     return first
 
 
-async def _all_chunks(first: asyncio.Task[Any], answer: Any) -> AsyncIterator[Any]:
-    """Yield all chunks of a stream whose first one has been requested already."""
-    chunk = await first
-    while chunk is not None:
-        yield chunk
-        chunk = await anext(answer, None)
-
-
 def _openai_chunk(chunk: Any) -> dict[str, Any]:
     """Convert a chunk to JSON values. OpenAI's chunk with the usage has no choices; litellm's has an empty one."""
     values: dict[str, Any] = chunk.model_dump(exclude_none=True)
@@ -238,8 +321,10 @@ def _error_reply(error: BaseException, name: str) -> Reply:
             raise upstream_error(each, name, "its provider") from error
     answers = (getattr(each, "response", None) for each in reversed(chain))
     answer = next((answer for answer in answers if isinstance(answer, httpx.Response)), None)
-    if answer is None:
-        return _unsent_reply(error, name)
+    if answer is None:  # litellm did not send the request
+        status = getattr(error, "status_code", None)
+        status = status if isinstance(status, int) and 400 <= status < 600 else 502
+        return Reply(status, _JSON, error_body(_message(error, name, shown=status < 500), _ERROR_TYPE))
     message, type_ = _provider_error(answer) or (_message(error, name), _ERROR_TYPE)
     headers = answer.headers
     forwarded = tuple(
@@ -251,13 +336,6 @@ def _error_reply(error: BaseException, name: str) -> Reply:
         forwarded = (*forwarded, (b"retry-after", wait))
     status = answer.status_code if 400 <= answer.status_code < 600 else 502
     return Reply(status, _JSON + forwarded, error_body(message, type_))
-
-
-def _unsent_reply(error: BaseException, name: str) -> Reply:
-    """Return the error of a request that litellm did not send."""
-    status = getattr(error, "status_code", None)
-    status = status if isinstance(status, int) and 400 <= status < 600 else 502
-    return Reply(status, _JSON, error_body(_message(error, name, shown=status < 500), _ERROR_TYPE))
 
 
 def _message(error: BaseException, name: str, *, shown: bool = True) -> str:

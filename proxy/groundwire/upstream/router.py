@@ -1,15 +1,134 @@
-"""Choose the upstream of a model, its name there, and its fallbacks. Pure: sends no requests."""
+"""Choose the upstream of a model, and make attempts at one answer: retries and fallbacks, as the route defines.
+
+All of this happens before the first byte of a reply: a reply that a client has begun to receive is never restarted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
 
-from groundwire.errors import UnknownModel
+import structlog
+
+from groundwire.dialects.dialect import error_body
+from groundwire.errors import (
+    RequestError,
+    UnknownModel,
+    UpstreamBroken,
+    UpstreamBusy,
+    UpstreamConnectTimeout,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
 from groundwire.memo import memo
-from groundwire.upstream.retries import ONCE, Outcome, Retries, is_no_answer
+from groundwire.report import Attempt
+from groundwire.upstream.http import header
 from groundwire.upstream.upstream import Upstream
+from groundwire.wire import Headers, Reply
+
+Outcome = Reply | RequestError
+"""The outcome of one attempt: a reply, whatever its status, or an error."""
+
+_NO_ANSWER = (UpstreamUnreachable, UpstreamTimeout, UpstreamBroken, UpstreamBusy)
+_NEVER_ARRIVED = (UpstreamUnreachable, UpstreamConnectTimeout)
+_NAMES: tuple[tuple[type[RequestError], str], ...] = (
+    (UpstreamUnreachable, "unreachable"),
+    (UpstreamConnectTimeout, "connect_timeout"),
+    (UpstreamTimeout, "timeout"),
+    (UpstreamBroken, "broken"),
+    (UpstreamBusy, "busy"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """The retry policy of an upstream before the first byte of an answer. Times are in seconds.
+
+    `statuses` are those of replies that are retried. No attempt begins later than `deadline` after the first. With
+    `after_timeout`, a request that arrived but timed out is retried too, although the completion may be in progress and
+    be billed twice.
+    """
+
+    count: int = 0
+    statuses: frozenset[int] = frozenset({429, 502, 503, 504})
+    initial_backoff: float = 0.5
+    max_backoff: float = 8.0
+    deadline: float = 30.0
+    after_timeout: bool = False
+
+    def wait(self, outcome: Outcome, attempts: int, elapsed: float, now: float, chance: float) -> float | None:
+        """Return the seconds until the next attempt, after so many attempts in `elapsed` seconds; None for no further
+        one.
+
+        The wait is a random share (`chance`, 0–1) of one that doubles each time, added to the server's Retry-After. If
+        that exceeds `max_backoff`, there is no further attempt, because an earlier one would be in vain. `now` is Unix
+        time.
+        """
+        if attempts > self.count or not self._is_retryable(outcome):
+            return None
+        requested = requested_wait(outcome.headers, now) if isinstance(outcome, Reply) else 0.0
+        wait = requested + chance * min(self.max_backoff, self.initial_backoff * 2.0 ** (attempts - 1))
+        return None if requested > self.max_backoff or elapsed + wait > self.deadline else wait
+
+    def _is_retryable(self, outcome: Outcome) -> bool:
+        if isinstance(outcome, Reply):
+            return outcome.status in self.statuses and header(outcome.headers, b"x-should-retry") != b"false"
+        if isinstance(outcome, UpstreamBusy):
+            return False  # the queue has been waited for already
+        return isinstance(outcome, (*_NEVER_ARRIVED, UpstreamBroken)) or (
+            self.after_timeout and isinstance(outcome, UpstreamTimeout)
+        )
+
+
+ONCE = Retries()
+"""No retries."""
+
+
+def never_arrived(outcome: Outcome) -> bool:
+    """Return whether the upstream certainly did not receive the request."""
+    return isinstance(outcome, _NEVER_ARRIVED)
+
+
+def is_no_answer(outcome: Outcome, statuses: frozenset[int]) -> bool:
+    """Return whether an upstream gave no answer: an error, or a reply with one of these statuses."""
+    return outcome.status in statuses if isinstance(outcome, Reply) else isinstance(outcome, _NO_ANSWER)
+
+
+def outcome_name(outcome: Outcome) -> str:
+    """Return a word for an outcome, for headers, reports, logs and traces."""
+    if isinstance(outcome, Reply):
+        return "answered" if outcome.status < 400 else f"status_{outcome.status}"
+    return next((name for kind, name in _NAMES if isinstance(outcome, kind)), "refused")
+
+
+def requested_wait(headers: Headers, now: float) -> float:
+    """Return the seconds that a reply asks to wait, by OpenAI's `retry-after-ms` or by Retry-After; 0 without either.
+
+    `now` is Unix time.
+    """
+    exact = (header(headers, b"retry-after-ms") or b"").strip()
+    if exact.isdigit():
+        return int(exact) / 1000
+    requested = header(headers, b"retry-after")
+    return (requested is not None and seconds_to_wait(requested.decode("latin-1"), now)) or 0.0
+
+
+def seconds_to_wait(retry_after: str | None, now: float) -> float | None:
+    """Parse a Retry-After header into seconds from `now` (since 1970); None when it is absent or invalid."""
+    if retry_after is None:
+        return None
+    if retry_after.strip().isdecimal():
+        return float(retry_after)
+    with suppress(ValueError):
+        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - now)
+    return None
+
 
 NO_ANSWER = frozenset({429, 500, 502, 503, 504, 529})
 """The default statuses that trigger a fallback; 529 is Anthropic's "overloaded"."""
@@ -71,14 +190,11 @@ class Router:
         """Return a router to the upstreams that take native calls; None if there are none."""
         models = [each for each in self._models if each.upstream.is_ollama]
         names = tuple(f"{each.upstream.name}/" for each in models)
-        fallbacks_of_each = [
-            {model: [target for target in targets if target.startswith(names)] for model, targets in fallbacks.items()}
-            for fallbacks in (each.fallbacks for each in models)
-        ]
-        reachable = [
-            replace(each, fallbacks=fallbacks) for each, fallbacks in zip(models, fallbacks_of_each, strict=True)
-        ]
-        return Router(reachable) if reachable else None
+
+        def reachable(fallbacks: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
+            return {model: [each for each in found if each.startswith(names)] for model, found in fallbacks.items()}
+
+        return Router([replace(each, fallbacks=reachable(each.fallbacks)) for each in models]) if models else None
 
     @property
     def default(self) -> Route:
@@ -134,3 +250,99 @@ class Router:
                 model = target.removeprefix(f"{each.upstream.name}/")
                 return Route(each.upstream, upstream_model if model == "*" else model, each.retries)
         raise LookupError(f"'{target}' names no upstream")  # the settings have been validated
+
+
+log = structlog.get_logger("groundwire.upstream")
+
+_MAX_BODY = 64 * 2**10  # bytes of a reply that is discarded: errors are short
+_READ_TIMEOUT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Tries a route and its fallbacks.
+
+    `send` makes one attempt; `failed` is called with the outcome of each unsuccessful one as soon as it is known.
+    `repeatable` is False if a request that may have arrived must not be sent again.
+    """
+
+    send: Callable[[Route], Awaitable[Reply]]
+    failed: Callable[[str], None]
+    repeatable: bool = True
+
+    async def answer(self, route: Route) -> tuple[Reply, tuple[Attempt, ...]]:
+        """Return the first reply that counts as an answer, and the outcomes of all attempts.
+
+        If no fallback answers, the result is that of the chosen upstream: its reply, or its RequestError.
+        """
+        attempts: list[Attempt] = []
+        outcome = await self._outcome(route, attempts, route.needs_fallback)
+        if route.needs_fallback(outcome):
+            for fallback in route.fallbacks:
+                alternative = await self._outcome(fallback, attempts, _is_error)
+                if isinstance(alternative, Reply) and not _is_error(alternative):
+                    return alternative, tuple(attempts)
+        if isinstance(outcome, RequestError):
+            raise outcome
+        return outcome, tuple(attempts)
+
+    async def _outcome(
+        self, route: Route, attempts: list[Attempt], needs_fallback: Callable[[Outcome], bool]
+    ) -> Outcome:
+        """Return the outcome of one upstream, including its retries; a reply to be discarded has been read."""
+        name, started, count = route.upstream.name, time.monotonic(), 0
+        while True:
+            outcome = await self._attempt(route)
+            count += 1
+            attempts.append(Attempt(name, route.model, outcome_name(outcome)))
+            wait = self._wait(route, outcome, count, time.monotonic() - started)
+            if wait is None and not needs_fallback(outcome):
+                return outcome
+            if isinstance(outcome, Reply):
+                outcome = await _read_body(outcome)
+            self.failed(attempts[-1].outcome)
+            log.warning(
+                "attempt.failed", upstream=name, outcome=attempts[-1].outcome, again_in_s=wait and round(wait, 3)
+            )
+            if wait is None:
+                return outcome
+            await asyncio.sleep(wait)
+
+    def _wait(self, route: Route, outcome: Outcome, count: int, elapsed: float) -> float | None:
+        if not (self.repeatable or never_arrived(outcome)):
+            return None
+        return route.retries.wait(outcome, count, elapsed, time.time(), random.random())  # noqa: S311 - spreads load
+
+    async def _attempt(self, route: Route) -> Outcome:
+        try:
+            return await self.send(route)
+        except RequestError as error:
+            return error
+
+
+def _is_error(outcome: Outcome) -> bool:
+    """Return whether a fallback failed too: the first upstream's error is then more informative."""
+    return not isinstance(outcome, Reply) or outcome.status >= 400
+
+
+async def _read_body(reply: Reply) -> Reply:
+    """Read the body of a reply, so that its connection can be reused; a body that is too long is replaced."""
+    if isinstance(reply.body, bytes):
+        return reply
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_READ_TIMEOUT_S), aclosing(reply.body) as chunks:
+            async for chunk in chunks:
+                body += chunk
+                if len(body) > _MAX_BODY:
+                    return _generic_reply(reply)
+    except (TimeoutError, RequestError):
+        return _generic_reply(reply)
+    return replace(reply, body=bytes(body))
+
+
+def _generic_reply(reply: Reply) -> Reply:
+    """Return the status and headers of a reply with a generic body."""
+    headers = tuple(pair for pair in reply.headers if not pair[0].startswith(b"content-"))
+    body = error_body(f"The model server answered with status {reply.status}.", "upstream_error")
+    return Reply(reply.status, (*headers, (b"content-type", b"application/json")), body)

@@ -18,7 +18,7 @@ import httpx
 from groundwire.errors import TryLater
 from groundwire.telemetry import Telemetry
 from groundwire.upstream.http import HttpClient, Timeouts
-from groundwire.upstream.retries import seconds_to_wait
+from groundwire.upstream.router import seconds_to_wait
 from groundwire.wire import Reply
 
 _RECEIPT = b'{"delivered":true}'

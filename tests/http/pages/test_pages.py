@@ -10,7 +10,6 @@ import pytest
 from servers.review_site import ANSWER, KEYS, QUESTION, Site, application, exchange, fields, post, visit
 
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.report import render
 from groundwire.report import Consistency, Contradiction
 from groundwire.storage.history.exchange import Content, PromptMessage
 from groundwire.storage.history.reviews import Wanted
@@ -315,7 +314,7 @@ def test_what_was_said_otherwise_before_is_shown_where_content_is_kept(tmp_path:
         0, "c2", "Profit rose <b>.", "Profit fell in Lima.", "gw-0", 0.0, "semantic", "high", "It fell, said the other."
     )
     report = replace(told.report, consistency=Consistency(0.5, (earlier,), 1))
-    contradicted = replace(told, report=report, kept=dumps(render(report)))
+    contradicted = replace(told, report=report, kept=dumps(report.to_dict()))
 
     async def work(site: Site) -> None:
         page = (await (await site.signed_in()).get("/exchanges/gw-1")).text
@@ -358,7 +357,7 @@ def test_a_contradicted_earlier_answer_is_shown_with_the_claim(tmp_path: Path) -
         assert "<p>Revenue was $9M.</p>" in card
         assert 'said in <a href="/exchanges/gw-0">an earlier answer</a>' in card
 
-    visit(tmp_path, work, replace(told, report=report, kept=dumps(render(report))))
+    visit(tmp_path, work, replace(told, report=report, kept=dumps(report.to_dict())))
 
 
 def test_what_is_not_there_is_told(tmp_path: Path) -> None:

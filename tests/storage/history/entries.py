@@ -9,7 +9,6 @@ from typing import Any
 from servers.databases import Database as Place
 
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.report import render
 from groundwire.domain import Choice, Citation, Claim, Judgement, Source, Verdict
 from groundwire.report import CacheUse, ChoiceReport, Confidence, Report
 from groundwire.storage.history.database import Database
@@ -70,7 +69,7 @@ def entry(
 ) -> Entry:
     """An exchange; `more` goes into its report."""
     made = report(id_, labels, answer, **more)
-    kept = dumps(render(made))
+    kept = dumps(made.to_dict())
     choices = (Choice(0, answer, "stop"),)
     return Entry(at, made, kept, model, question, choices, subject, session)
 

@@ -24,7 +24,7 @@ from groundwire.http.pages.rendering import Rendering, only_given, see_other
 from groundwire.http.reviews import export_reply, finding_id, parameters, wanted
 from groundwire.scoring.aggregate import FLAGS
 from groundwire.storage.history.reviews import Decided, Finding, Wanted
-from groundwire.upstream.headers import header
+from groundwire.upstream.http import header
 from groundwire.wire import Call, Reply
 
 STATES = ("open", "confirmed", "rejected", "decided", "any")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qs
 
 from groundwire.dialects.checks import AnswerCheck, read_answer_check
-from groundwire.dialects.error import openai_error
+from groundwire.dialects.dialect import openai_error
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.request import Request
 from groundwire.errors import RequestError
@@ -21,7 +21,7 @@ from groundwire.http.endpoints import Handler
 from groundwire.http.exchange import error_reply
 from groundwire.http.pages.highlight import Segment, Span, cut
 from groundwire.offload import offloaded
-from groundwire.upstream.headers import header
+from groundwire.upstream.http import header
 from groundwire.wire import Call, Headers, Reply
 
 if TYPE_CHECKING:
