@@ -164,11 +164,13 @@ def members(raw: bytes) -> Iterator[Member]:
 
 
 class _Reader:
-    """Read an object in steps; one that `is_known` was parsed before, so its nesting and numbers are not limited."""
+    """Read an object in steps; the numbers of one that `is_known`, parsed before, are not limited, nor is the nesting
+    of a light one.
+    """
 
     def __init__(self, raw: bytes, *, is_known: bool = False) -> None:
         self._raw = raw
-        self._max_nesting = len(raw) if is_known else _MAX_NESTING
+        self._max_nesting = len(raw) if is_known and is_light(raw) else _MAX_NESTING
         self._word = _ANY_WORD if is_known else _WORD
         self._at = 0
         self._memory = max(MIN_SIZE_LIMIT, 2 * len(raw))
