@@ -56,7 +56,8 @@ def test_so_many_may_run_at_once(clock: Clock) -> None:
     first, second = take(limits, may), take(limits, may)
     assert (first.granted, second.granted, take(limits, may).granted) == (True, True, False)
     limits.give_back(first)
-    assert take(limits, may).granted
+    third = take(limits, may)
+    assert third.granted
     assert not take(limits, may).granted
 
 
