@@ -12,26 +12,32 @@ from groundwire.evidence.index import Context, cite
 from groundwire.policy import Policy
 from groundwire.scoring.calibration import calibrated
 from groundwire.scoring.confidence import with_confidence
-from groundwire.verifiers import statement
-from groundwire.verifiers.entailment.combination import Combination
-from groundwire.verifiers.entailment.evidence import Evidence, plain_text, select_evidence, select_sources
-from groundwire.verifiers.entailment.model import Entailment, EntailmentModel, NoModel, Opinion, Question
-from groundwire.verifiers.entailment.opinion import Objection, language_verdict
-from groundwire.verifiers.entailment.signals import WordMatch
-from groundwire.verifiers.entailment.verdict import exact_verdict, model_verdict
-from groundwire.verifiers.lexical.initialisms import spell_out
-from groundwire.verifiers.lexical.model import shipped
+from groundwire.verifiers import quotes, statement
+from groundwire.verifiers.entailment import (
+    CERTAIN_SCORE,
+    Combination,
+    Entailment,
+    EntailmentModel,
+    NoModel,
+    Objection,
+    Opinion,
+    Question,
+    WordMatch,
+    exact_verdict,
+    is_certain,
+    language_verdict,
+    model_verdict,
+)
+from groundwire.verifiers.lexical import shipped
 from groundwire.verifiers.numbers import numeric
-from groundwire.verifiers.numbers.certainty import CERTAIN_SCORE, is_certain
-from groundwire.verifiers.numbers.facts import settle
-from groundwire.verifiers.numbers.periods import check_period
-from groundwire.verifiers.quotes import quote
-from groundwire.verifiers.quotes.verbatim import find_denial, find_verbatim
+from groundwire.verifiers.numbers.facts import check_period, settle
+from groundwire.verifiers.selection import Evidence, plain_text, select_evidence, select_sources, spell_out
+from groundwire.verifiers.verbatim import find_denial, find_verbatim
 
 Verifier = Callable[[Claim, Context, Policy], Verdict | None]
 
 VERIFIERS: tuple[tuple[str, Verifier], ...] = (
-    ("quote", quote.verify),
+    ("quote", quotes.verify),
     ("numeric", numeric.verify),
     ("statement", statement.verify),
 )
@@ -192,7 +198,7 @@ class Judge:
             return _Case(claim, [dated])
         case = _Case(claim, [])
         is_read = (
-            self.model.state == "ready" and "statement" in policy.verifiers and not quote.decides_alone(claim, policy)
+            self.model.state == "ready" and "statement" in policy.verifiers and not quotes.decides_alone(claim, policy)
         )
         if is_read:
             with timed("statement"):

@@ -46,13 +46,11 @@ from groundwire.features.trace import Audit, AuditedStep
 from groundwire.judge import Judge
 from groundwire.pipeline import Ask, verify
 from groundwire.policy import NumericPolicy, Policy, QuotePolicy
-from groundwire.rendering import render_claim, to_json
-from groundwire.report import NumericCounts, Report
+from groundwire.report import NumericCounts, Report, render_claim, to_json
 from groundwire.scoring.budget import TARGETS
 from groundwire.verifiers.numbers import numeric
-from groundwire.verifiers.quotes import quote
-from groundwire.verifiers.quotes.extraction import quoted_texts
-from groundwire.verifiers.quotes.quote import QuoteResult
+from groundwire.verifiers.quotes import QuoteResult, quoted_texts
+from groundwire.verifiers.quotes import check_quotes as _check_quotes
 from groundwire.verifiers.schema import read_evidence
 
 T = TypeVar("T")
@@ -243,9 +241,7 @@ def check_quotes(
     occurs there.
     """
     quotes = {"text": quoted_texts(answer)}
-    return quote.check_quotes(
-        quotes, _context(sources), policy, fail_on_all_rejected=_fails(fail_on_all_rejected, policy)
-    )
+    return _check_quotes(quotes, _context(sources), policy, fail_on_all_rejected=_fails(fail_on_all_rejected, policy))
 
 
 @renamed(context="sources")
@@ -265,9 +261,7 @@ def check_evidence(
     quotes, violations = read_evidence(json.loads(answer) if isinstance(answer, str) else answer, fields)
     if violations:
         raise EvidenceSchemaError(violations)
-    return quote.check_quotes(
-        quotes, _context(sources), policy, fail_on_all_rejected=_fails(fail_on_all_rejected, policy)
-    )
+    return _check_quotes(quotes, _context(sources), policy, fail_on_all_rejected=_fails(fail_on_all_rejected, policy))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ from groundwire.policy import Policy
 from groundwire.report import Attempt, CacheUse, Consistency, Report, StageUse
 from groundwire.scoring.aggregate import Examined, Reading, summarise
 from groundwire.text.jsontext import parse_object
-from groundwire.verifiers.entailment.model import Question
-from groundwire.verifiers.quotes.quote import check_quotes
+from groundwire.verifiers.entailment import Question
+from groundwire.verifiers.quotes import check_quotes
 from groundwire.verifiers.schema import NO_JSON, TOO_LONG_ANSWER, SchemaResult, read_evidence, validate_schema, value_at
 
 T = TypeVar("T")

@@ -22,8 +22,7 @@ from groundwire.dialects.options import (
 from groundwire.dialects.request import Request, read_object, read_request
 from groundwire.domain import Claim, Source
 from groundwire.errors import BadRequest
-from groundwire.rendering import render_found
-from groundwire.report import Violation
+from groundwire.report import Violation, render_found
 
 M = TypeVar("M", bound="Check")
 

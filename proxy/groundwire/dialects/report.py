@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from groundwire.rendering import Utf16 as Utf16
-from groundwire.rendering import render_budget as render_budget
-from groundwire.rendering import render_claim as render_claim
 from groundwire.report import Report
+from groundwire.report import Utf16 as Utf16
+from groundwire.report import render_budget as render_budget
+from groundwire.report import render_claim as render_claim
 
 
 def render(report: Report, units: Utf16 | None = None) -> dict[str, Any]:

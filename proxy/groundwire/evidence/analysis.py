@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-from groundwire.bounded import BoundedCache
+from groundwire.caches import BoundedCache
 from groundwire.evidence.cells import column_at, is_in_name
 from groundwire.evidence.passages import Piece, cut
 from groundwire.text.folding import Folded, fold

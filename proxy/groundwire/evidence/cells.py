@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 from groundwire.text.lexicon import CALENDAR, LIGHT_WORDS, UNIT_WORDS, concept
 from groundwire.text.words import content_stems, stem
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from groundwire.caches import memo
 from groundwire.domain import Exchange, Message, Part, Source, SourceKind
 from groundwire.evidence.index import MAX_CHARS
 from groundwire.evidence.passages import Piece, cut
 from groundwire.evidence.requests import is_cue, is_question, is_request
 from groundwire.evidence.templates import Block, take_apart
-from groundwire.memo import memo
 
 MAX_COST = MAX_CHARS
 _LINE_COST = 80

@@ -13,9 +13,9 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
+from groundwire.caches import memo
 from groundwire.domain import Citation, Match, Source
 from groundwire.evidence.analysis import Analysis, analyse, cut_source, fold_source
-from groundwire.memo import memo
 from groundwire.text.folding import Folded
 from groundwire.text.lexicon import root
 from groundwire.text.quantities.binding import Binding

@@ -23,8 +23,8 @@ from groundwire.report import StageUse
 from groundwire.scoring.budget import measure
 from groundwire.storage.cache import Cache, Further
 from groundwire.upstream.headers import KEYS
-from groundwire.verifiers.entailment.evidence import plain_text
-from groundwire.verifiers.entailment.model import NoModel, Opinion, Question, State
+from groundwire.verifiers.entailment import NoModel, Opinion, Question, State
+from groundwire.verifiers.selection import plain_text
 from groundwire.wire import Headers
 
 log = structlog.get_logger("groundwire.verification")

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 from groundwire.backends.schema_process import SchemaProcess
-from groundwire.bounded import BoundedCache
+from groundwire.caches import BoundedCache
 from groundwire.dialects.request import Request
 from groundwire.domain import Exchange
 from groundwire.gateway.byte_budget import ByteBudget

@@ -24,10 +24,8 @@ from groundwire.report import (
 )
 from groundwire.scoring.budget import lacks_bits
 from groundwire.scoring.confidence import extraction, of_answer, with_confidence
-from groundwire.scoring.quality import is_high_risk, missed, quality
-from groundwire.scoring.recommendation import recommend
-from groundwire.scoring.risk import assess_risk
-from groundwire.verifiers.quotes.quote import is_field_quote
+from groundwire.scoring.rating import assess_risk, is_high_risk, missed, quality, recommend
+from groundwire.verifiers.quotes import is_field_quote
 
 FLAGS: tuple[Flag, ...] = get_args(Flag)
 """Every flag that a report can have, in the order in which it lists them."""
@@ -301,3 +299,24 @@ def _degraded(judgements: Sequence[Judgement]) -> tuple[tuple[str, str], ...]:
 def _joined(found: Sequence[tuple[Violation, ...] | None]) -> tuple[Violation, ...] | None:
     given = [violations for violations in found if violations is not None]
     return tuple(violation for violations in given for violation in violations) if given else None
+
+
+def answer_support(judgements: Iterable[Judgement]) -> float | None:
+    """Return the support (0–1) of the weakest checked claim, or None if no claim was checked.
+
+    The minimum is used because one invented claim spoils an answer. The claims of one answer tend to fail together, so
+    the product of their probabilities would be too low for long answers.
+    """
+    return min(map(support, filter(_is_checked, judgements)), default=None)
+
+
+def support(judgement: Judgement) -> float:
+    """Return the lowest score (0–1) of the verifiers that checked the claim; if none did, the score of its verdict."""
+    return min(
+        (verdict.score for verdict in judgement.verdicts if verdict.label != "not_checked"),
+        default=judgement.verdict.score,
+    )
+
+
+def _is_checked(judgement: Judgement) -> bool:
+    return judgement.verdict.label != "not_checked"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groundwire.domain import Verdict
-from groundwire.verifiers.lexical.model import shipped
+from groundwire.verifiers.lexical import shipped
 
 
 def calibrated(verdict: Verdict) -> Verdict:

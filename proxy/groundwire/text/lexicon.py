@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import chain, permutations
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 from groundwire.text.words import LONGEST_WORD, stem
 
 # Each line: a base form and its irregular forms.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cached_property
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 from groundwire.text.lexicon import LINKING, NOT_NEGATED, TITLES, concept, root
 from groundwire.text.quantities.grammar import Quantity
 from groundwire.text.words import STOPWORDS, Word, words

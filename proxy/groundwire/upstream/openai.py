@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import httpx
 
+from groundwire.caches import memo
 from groundwire.errors import BadRequest, RequestError
-from groundwire.memo import memo
 from groundwire.upstream.errors import upstream_error
 from groundwire.upstream.headers import HeaderRules
 from groundwire.upstream.http import HttpClient, Timeouts

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
+from groundwire.caches import memo
 from groundwire.errors import UnknownModel
-from groundwire.memo import memo
 from groundwire.upstream.retries import ONCE, Outcome, Retries, is_no_answer
 from groundwire.upstream.upstream import Upstream
 

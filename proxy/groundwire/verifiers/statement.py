@@ -36,13 +36,12 @@ from groundwire.text.lexicon import (
 from groundwire.text.quantities.grammar import find_quantities
 from groundwire.text.reading import Reading, read_claim
 from groundwire.text.words import stem, words
-from groundwire.verifiers.lexical.features import Features, features
-from groundwire.verifiers.lexical.initialisms import spell_out
-from groundwire.verifiers.lexical.model import shipped
-from groundwire.verifiers.lexical.vetoes import Veto, find_vetoes
+from groundwire.verifiers.lexical import Features, features, shipped
 from groundwire.verifiers.numbers.numeric import is_enabled
-from groundwire.verifiers.quotes.quote import decides_alone
-from groundwire.verifiers.quotes.verbatim import find_denial, find_verbatim
+from groundwire.verifiers.quotes import decides_alone
+from groundwire.verifiers.selection import spell_out
+from groundwire.verifiers.verbatim import find_denial, find_verbatim
+from groundwire.verifiers.vetoes import Veto, find_vetoes
 
 _MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 from groundwire.text.quantities.clock import ClockReading, may_begin_clock, read_clock, read_duration, read_spoken_clock
 from groundwire.text.quantities.currencies import CENTS, CODES, CURRENCIES
 from groundwire.text.quantities.dates import DateReading, is_date_word, read_date, year_span

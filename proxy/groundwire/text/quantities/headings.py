@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 from groundwire.text.quantities.currencies import CODES, CURRENCIES
 from groundwire.text.quantities.grammar import Kind, Quantity
 from groundwire.text.quantities.scales import SCALES

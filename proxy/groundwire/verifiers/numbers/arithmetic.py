@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import NamedTuple
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 from groundwire.text.quantities.grammar import Quantity
 from groundwire.text.quantities.tolerance import Relation, compare
 

@@ -11,9 +11,9 @@ from groundwire.text.quantities.binding import main_dates
 from groundwire.text.quantities.nearby import search_before
 from groundwire.text.quantities.tolerance import fit_period
 from groundwire.text.words import content_stems, stem
-from groundwire.verifiers.lexical.vetoes import opposed
 from groundwire.verifiers.numbers.arithmetic import way_of
 from groundwire.verifiers.numbers.candidates import CHANGES, Stated, is_enumeration
+from groundwire.verifiers.vetoes import opposed
 
 
 class Objection(NamedTuple):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 from groundwire.text.quantities.rates import ADVERB_NAMES, ADVERBS, DAY, NOT_NOW, PERIOD_NAMES, SECONDS
 from groundwire.text.quantities.tolerance import compare
 from groundwire.text.words import content_stems

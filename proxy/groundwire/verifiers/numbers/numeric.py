@@ -17,14 +17,25 @@ from groundwire.text.quantities.nearby import search_before
 from groundwire.text.quantities.tolerance import Relation, compare
 from groundwire.text.reading import read_claim
 from groundwire.text.words import content_stems, words
-from groundwire.verifiers.lexical.initialisms import spell_out
 from groundwire.verifiers.numbers.arithmetic import cues
 from groundwire.verifiers.numbers.attribution import objection
-from groundwire.verifiers.numbers.candidates import Asked, Read, Stated, all_stated, is_enumeration, read, subject_of
+from groundwire.verifiers.numbers.candidates import (
+    MAX_STEPS,
+    Asked,
+    DeadlineExceeded,
+    Read,
+    Stated,
+    Work,
+    WorkLimitExceeded,
+    all_stated,
+    is_enumeration,
+    read,
+    subject_of,
+)
 from groundwire.verifiers.numbers.derivation import Following, follow, follow_lapse, follow_limit, follow_words
 from groundwire.verifiers.numbers.frequencies import Compared, Frequency, compare_frequencies, find_frequencies
-from groundwire.verifiers.numbers.work import MAX_STEPS, DeadlineExceeded, Work, WorkLimitExceeded
-from groundwire.verifiers.quotes.quote import decides_alone
+from groundwire.verifiers.quotes import decides_alone
+from groundwire.verifiers.selection import spell_out
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from itertools import islice, pairwise
 from typing import Literal
 from unicodedata import normalize
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 from groundwire.text.lexicon import (
     CALENDAR,
     LIGHT_WORDS,

@@ -1,15 +1,20 @@
-"""Features of a claim and its evidence: the input of the learned lexical model.
+"""The lexical model of the statement verifier: a logistic regression over features of a claim and its evidence.
 
-All are computed from the claim and the passages that share many of its words, never from the number or length of the
-sources, so that text about something else does not change them.
+`weights.json` holds its weights and, under "card", their training data, date and accuracy; `groundwire calibrate`
+writes it. All features are computed from the claim and the passages that share many of its words, never from the number
+or length of the sources, so that text about something else does not change them.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from groundwire.domain import Claim
 from groundwire.evidence.index import Context, Passage
@@ -135,3 +140,55 @@ def _together(reading: Reading, content: Sequence[int], text: _Text) -> float:
         any(0 < abs(here - there) <= _NEAR for here in one for there in other) for one, other in pairwise(places)
     )
     return kept / (len(content) - 1)
+
+
+FILE = "weights.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Thresholds on the probability of support at which the model overrules the rules.
+
+    From `cleared` on, a claim is supported although the rules do not find it stated, unless an essential part of it is
+    missing. Below `doubted`, a claim is unsupported although the rules do, unless a source states it word for word.
+    Neither overrules a veto.
+    """
+
+    cleared: float
+    doubted: float
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A logistic regression that estimates the probability that a claim is supported.
+
+    The probability assumes that half of all answers are grounded. `bars` holds the thresholds by policy. `contradicted`
+    is the maximum score of a claim with a veto. `alarms` maps the name of another verifier and the label it gives to
+    the probability of support of such a claim.
+    """
+
+    weights: Features
+    bias: float
+    bars: Mapping[str, Bar]
+    contradicted: float
+    alarms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def probability(self, features: Features) -> float:
+        """Return the probability (0–1) that a claim with these features is supported."""
+        told = self.bias + sum(weight * value for weight, value in zip(self.weights, features, strict=True))
+        return 1 / (1 + math.exp(-told))
+
+
+@cache
+def shipped() -> Model:
+    """Return the model shipped with the package, loaded once."""
+    return read(json.loads(files("groundwire.verifiers").joinpath(FILE).read_text(encoding="utf-8")))
+
+
+def read(stored: Mapping[str, Any]) -> Model:
+    """Parse a model in the format of `weights.json`.
+
+    Raises KeyError or TypeError if it is malformed or has other features.
+    """
+    bars = {policy: Bar(**bar) for policy, bar in stored["bars"].items()}
+    return Model(Features(**stored["weights"]), stored["bias"], bars, stored["contradicted"], stored["alarms"])
