@@ -42,7 +42,6 @@ from groundwire.verifiers.numbers import (
     candidates,
     derivation,
     durations,
-    frequencies,
     numeric,
     worded_arithmetic,
 )
@@ -160,7 +159,7 @@ FAMILIES = (
     Family(
         "frequencies",
         ((numeric, "compare_frequencies", _empty), (numeric, "find_frequencies", _empty)),
-        (frequencies,),
+        (durations.compare_frequencies, durations.find_frequencies),
     ),
 )
 

@@ -171,7 +171,8 @@ def _is_in_a_passage(stems: Set[str], verdict: Verdict, context: Context) -> boo
 
 
 _MODEL_ALONE = Signals(model=1.0)
-_BARS = {"strict": 0.6, "balanced": 0.5, "lenient": 0.35}
+BARS: Mapping[str, float] = {"strict": 0.6, "balanced": 0.5, "lenient": 0.35}
+"""Minimum probability of support at which a claim counts as supported, by policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,7 @@ class Combination:
 
     weights: Signals = _MODEL_ALONE
     bias: float = 0.0
-    bars: Mapping[str, float] = field(default_factory=lambda: dict(_BARS))
+    bars: Mapping[str, float] = field(default_factory=lambda: BARS)
     contradicted: float = 0.5
 
     def probability(self, signals: Signals) -> float:
@@ -204,7 +205,7 @@ def read_combination(text: str) -> Combination:
     try:
         stored: Mapping[str, Any] = json.loads(text)
         weights = Signals(**stored["weights"])
-        return Combination(weights, stored["bias"], {**_BARS, **stored["bars"]}, stored["contradicted"])
+        return Combination(weights, stored["bias"], {**BARS, **stored["bars"]}, stored["contradicted"])
     except (KeyError, TypeError) as error:
         raise ValueError("it holds no weights of a combination") from error
 
@@ -296,9 +297,6 @@ def _quoted(passage: Passage) -> str:
         text = text[:_QUOTED].rsplit(" ", 1)[0] + " …"
     return f'"{text.rstrip(".")}"'
 
-
-BARS: Mapping[str, float] = {"strict": 0.6, "balanced": 0.5, "lenient": 0.35}
-"""Minimum probability of support at which a claim counts as supported, by policy."""
 
 _DISAGREEMENT = 0.5  # factor on the distance of a score from the threshold if a rule disagrees
 

@@ -80,10 +80,13 @@ def _settled(claim: Claim, verdict: Verdict, values: set[str], missing: str) -> 
     reason = missing if verdict.label == "unsupported" else ""
     if verdict.label == "contradicted" and all(each.source in values for each in verdict.citations):
         reason = "" if any(_is_of(claim, each.text) for each in verdict.citations) else _NO_FACT
-    if not reason:
-        return verdict
+    return withhold(verdict, "no_fact", reason) if reason else verdict
+
+
+def withhold(verdict: Verdict, method: str, reason: str) -> Verdict:
+    """Return the verdict as `not_checked`, for a reason."""
     return replace(
-        verdict, label="not_checked", score=0.0, method="no_fact", reason=reason, citations=(), flags=(), validated=0
+        verdict, label="not_checked", score=0.0, method=method, reason=reason, citations=(), flags=(), validated=0
     )
 
 

@@ -33,7 +33,7 @@ from groundwire.verifiers.numbers.candidates import (
     subject_of,
 )
 from groundwire.verifiers.numbers.derivation import Following, follow, follow_lapse, follow_limit, follow_words
-from groundwire.verifiers.numbers.frequencies import Compared, Frequency, compare_frequencies, find_frequencies
+from groundwire.verifiers.numbers.durations import Compared, compare_frequencies, find_frequencies
 from groundwire.verifiers.quotes import decides_alone
 from groundwire.verifiers.selection import spell_out
 
@@ -79,7 +79,8 @@ def verify(
         asked, passages = _passages(asked, context, limits.max_source_checks)
         often = list(compare_frequencies(asked, passages))
         findings.extend(map(_of_frequency, often))
-        wanted = [each for each in wanted if not any(_lies_in(each, other.claimed) for other in often)]
+        spans = [(each.claimed.start, each.claimed.end) for each in often]
+        wanted = [each for each in wanted if not any(low <= each.start and each.end <= high for low, high in spans)]
         findings.extend(
             replace(
                 _judge(asked, claimed[quantity], passages, context, limits),
@@ -118,10 +119,6 @@ def _of_frequency(compared: Compared) -> _Finding:
 
 def _as_stated(written: str, cited: tuple[Citation, ...]) -> _Finding:
     return _Finding("supported", "exact", f"{written}: as stated.", 0.8, cited)
-
-
-def _lies_in(quantity: Quantity, frequency: Frequency) -> bool:
-    return frequency.start <= quantity.start and quantity.end <= frequency.end
 
 
 def is_enabled(quantity: Quantity, policy: NumericPolicy) -> bool:
