@@ -20,7 +20,6 @@ from groundwire.domain import (
     Citation,
     Claim,
     ConfidenceLevel,
-    ConfidenceParts,
     ContradictionKind,
     FlaggedNumber,
     Judgement,
@@ -68,6 +67,7 @@ def _wide(text: str) -> list[int]:
 def render_claim(judgement: Judgement, choice: int = 0, units: Utf16 | None = None) -> dict[str, Any]:
     """Render one claim of a choice as in a report; offsets are in code points, or converted by `units`."""
     claim, verdict = judgement.claim, judgement.verdict
+    flags = list(dict.fromkeys(flag for each in judgement.verdicts for flag in each.flags))
     start, end = claim.start, claim.end
     if units:
         start, end = (units.in_answer(choice, claim.pointer, offset) for offset in (start, end))
@@ -81,21 +81,16 @@ def render_claim(judgement: Judgement, choice: int = 0, units: Utf16 | None = No
         "label": verdict.label,
         "score": rounded(verdict.score) if verdict.label != "not_checked" else None,
         "confidence": rounded(judgement.confidence) if verdict.label != "not_checked" else None,
-        **({"confidence_parts": render_parts(judgement.parts)} if judgement.parts else {}),
+        **({"confidence_parts": _rounded(judgement.parts)} if judgement.parts else {}),
         "stated_confidence": rounded(claim.stated_confidence),
         "verifier": verdict.verifier or None,
         "method": verdict.method,
         "reason": verdict.reason,
         **({} if claim.skip_reason is None else {"skip_reason": claim.skip_reason}),
-        **({"flags": flags} if (flags := _flags(judgement)) else {}),
+        **({"flags": flags} if flags else {}),
         "citations": [render_citation(citation, units) for citation in verdict.citations],
         **({} if judgement.budget is None else {"budget": render_budget(judgement.budget)}),
     }
-
-
-def _flags(judgement: Judgement) -> list[str]:
-    """Return the flags that the verdicts on a claim raise in addition to its label."""
-    return list(dict.fromkeys(flag for verdict in judgement.verdicts for flag in verdict.flags))
 
 
 def render_budget(budget: Budget) -> dict[str, Any]:
@@ -139,9 +134,9 @@ def render_citation(citation: Citation, units: Utf16 | None = None) -> dict[str,
     }
 
 
-def render_parts(parts: ConfidenceParts) -> dict[str, Any]:
-    """Render the components of a confidence."""
-    return {name: rounded(getattr(parts, name)) for name in ("retrieval", "source", "extraction", "consistency")}
+def _rounded(value: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass with numbers of at most four digits after the point."""
+    return {name: rounded(each) if isinstance(each, float) else each for name, each in asdict(value).items()}
 
 
 def render_source(source: Source) -> dict[str, Any]:
@@ -178,15 +173,11 @@ def to_json(value: Any, indent: int | None = None) -> str:
     """Return JSON values as text: compact unless an indent is given; lone surrogates are escaped."""
     separators = None if indent else (",", ":")
     text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
-    return text if text.isascii() or _is_unicode(text) else json.dumps(value, indent=indent, separators=separators)
-
-
-def _is_unicode(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return json.dumps(value, indent=indent, separators=separators)
+    return text
 
 
 def rounded(value: float | None, digits: int = 4) -> float | None:
@@ -231,8 +222,7 @@ class Coverage:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts in the wire format."""
-        shares = {"answer_examined": rounded(self.answer_examined), "context_examined": rounded(self.context_examined)}
-        return asdict(self) | shares
+        return _rounded(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,13 +239,9 @@ class Confidence:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the confidence in the wire format."""
-        parts = ConfidenceParts(self.retrieval, self.source, self.extraction, self.consistency)
-        return {
-            "score": rounded(self.score),
-            "level": self.level,
-            "recommendation": self.recommendation,
-            "parts": render_parts(parts),
-        }
+        found = _rounded(self)
+        head = {name: found.pop(name) for name in ("score", "level", "recommendation")}
+        return head | {"parts": found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,12 +294,7 @@ class Risk:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the risk in the wire format."""
-        return {
-            "score": rounded(self.score),
-            "level": self.level,
-            "factors": list(self.factors),
-            "recommendation": self.recommendation,
-        }
+        return _rounded(self) | {"factors": list(self.factors)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,12 +308,7 @@ class Violation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the violation in the wire format."""
-        return {
-            "field": self.field,
-            **({} if self.index is None else {"index": self.index}),
-            "expected": self.expected,
-            "found": self.found,
-        }
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,12 +322,7 @@ class QuoteCounts:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts in the wire format."""
-        return {
-            "extracted": self.extracted,
-            "validated": self.validated,
-            "rejected": self.rejected,
-            "rejected_by_field": dict(self.rejected_by_field),
-        }
+        return asdict(self) | {"rejected_by_field": dict(self.rejected_by_field)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +361,7 @@ class CacheUse:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts in the wire format."""
-        return {"hits": self.hits, "misses": self.misses, "oldest_s": rounded(self.oldest_s)}
+        return _rounded(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,12 +394,8 @@ class SampledClaim:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the votes in the wire format."""
-        return {
-            "choice": self.choice,
-            "id": self.claim,
-            "votes": list(self.votes),
-            "variance": rounded(self.variance),
-        }
+        found = {"choice": self.choice, "id": self.claim, "votes": list(self.votes)}
+        return found | {"variance": rounded(self.variance)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -523,11 +490,8 @@ class PromptSize:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts in the wire format."""
-        return {
-            "reported_tokens": self.reported,
-            "at_least_tokens": self.at_least,
-            "truncated": self.is_truncated,
-        }
+        counts = {"reported_tokens": self.reported, "at_least_tokens": self.at_least}
+        return counts | {"truncated": self.is_truncated}
 
 
 @dataclass(frozen=True, slots=True)

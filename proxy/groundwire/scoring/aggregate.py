@@ -8,7 +8,7 @@ from typing import get_args
 
 from groundwire.domain import AnswerVerdict, Choice, Claim, ConfidenceParts, Flag, Judgement, Status, Verdict
 from groundwire.evidence.index import Context
-from groundwire.policy import Policy, Thresholds
+from groundwire.policy import NumericPolicy, Policy, Thresholds
 from groundwire.report import (
     CacheUse,
     ChoiceReport,
@@ -22,7 +22,7 @@ from groundwire.report import (
     StageUse,
     Violation,
 )
-from groundwire.scoring.budget import lacks_bits
+from groundwire.scoring.budget import is_flagged
 from groundwire.scoring.rating import assess_risk, is_high_risk, missed, quality, recommend
 from groundwire.verifiers.quotes import is_field_quote
 
@@ -164,6 +164,13 @@ def _with_confidence(
     return found
 
 
+def lacks_bits(judgement: Judgement, policy: Policy) -> bool:
+    """Return whether a claim that is not supported lacks more bits than the policy permits."""
+    if judgement.budget is None or judgement.verdict.label == "supported":
+        return False
+    return is_flagged(judgement.budget, policy.model.flag_threshold_bits)
+
+
 def score(judgements: Iterable[Judgement]) -> float | None:
     """Return the share (0–1) of supported claims among the checked ones, or None if none was checked."""
     labels = [judgement.verdict.label for judgement in judgements if judgement.verdict.label != "not_checked"]
@@ -272,13 +279,16 @@ def _numeric(examined: Sequence[Examined], policy: Policy) -> NumericCounts | No
         for verdict in judgement.verdicts
         if verdict.verifier == "numeric"
     ]
-    if not found:
-        return None
+    return count_numbers(found, policy.numeric) if found else None
+
+
+def count_numbers(found: Sequence[tuple[int, str, Verdict]], policy: NumericPolicy) -> NumericCounts:
+    """Return the counts of numbers, given the numeric verdicts with their choices and claim ids."""
     checked = [verdict for *_, verdict in found if verdict.label != "not_checked"]
     total = sum(verdict.extracted for *_, verdict in found)
     verified = sum(verdict.validated for verdict in checked)
     unverified = sum(verdict.extracted for verdict in checked) - verified
-    penalty = -policy.numeric.confidence_penalty if unverified else 0.0
+    penalty = -policy.confidence_penalty if unverified else 0.0
     flagged = tuple((choice, claim, number) for choice, claim, verdict in found for number in verdict.numbers)
     return NumericCounts(total, verified, unverified, penalty, total - verified - unverified, flagged)
 
@@ -306,7 +316,8 @@ def answer_support(judgements: Iterable[Judgement]) -> float | None:
     The minimum is used because one invented claim spoils an answer. The claims of one answer tend to fail together, so
     the product of their probabilities would be too low for long answers.
     """
-    return min(map(support, filter(_is_checked, judgements)), default=None)
+    checked = (judgement for judgement in judgements if judgement.verdict.label != "not_checked")
+    return min(map(support, checked), default=None)
 
 
 def support(judgement: Judgement) -> float:
@@ -315,10 +326,6 @@ def support(judgement: Judgement) -> float:
         (verdict.score for verdict in judgement.verdicts if verdict.label != "not_checked"),
         default=judgement.verdict.score,
     )
-
-
-def _is_checked(judgement: Judgement) -> bool:
-    return judgement.verdict.label != "not_checked"
 
 
 UNHEARD = 0.8

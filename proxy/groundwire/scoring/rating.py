@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from groundwire.domain import Label, Severity
 from groundwire.policy import Thresholds
@@ -17,12 +16,8 @@ _LEVELS: tuple[tuple[float, Severity], ...] = ((0.75, "critical"), (0.5, "high")
 _TOLD = 0.05  # smaller parts are not listed as factors
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """The contribution of one part to the risk (0–1), and its reason in words."""
-
-    amount: float
-    reason: str
+_Part = tuple[float, str]
+"""The contribution of one part to the risk (0–1), and its reason in words."""
 
 
 def assess_risk(report: Report) -> Risk | None:
@@ -35,10 +30,10 @@ def assess_risk(report: Report) -> Risk | None:
     parts = list(_parts(report))
     if not parts:
         return None
-    score = 1.0 - math.prod(1.0 - part.amount for part in parts)
+    score = 1.0 - math.prod(1.0 - amount for amount, _ in parts)
     level = next(level for least, level in _LEVELS if score >= least)
-    heaviest = sorted(parts, key=lambda part: -part.amount)
-    return Risk(score, level, tuple(part.reason for part in heaviest if part.amount >= _TOLD))
+    heaviest = sorted(parts, key=lambda part: -part[0])
+    return Risk(score, level, tuple(reason for amount, reason in heaviest if amount >= _TOLD))
 
 
 def _parts(report: Report) -> Iterator[_Part]:
@@ -50,17 +45,17 @@ def _parts(report: Report) -> Iterator[_Part]:
         reason = (
             f"It contradicts earlier answers in {count} places." if count > 1 else "It contradicts an earlier answer."
         )
-        yield _Part(_RISK_WEIGHTS["consistency"] * (1.0 - history.score), reason)
+        yield _RISK_WEIGHTS["consistency"] * (1.0 - history.score), reason
     if samples and samples.risk is not None:
         reason = f"Further answers to the same request differ from it (variance {samples.risk:.2f})."
-        yield _Part(_RISK_WEIGHTS["self_consistency"] * samples.risk, reason)
+        yield _RISK_WEIGHTS["self_consistency"] * samples.risk, reason
     if report.prompt and report.prompt.is_truncated and report.prompt.reported is not None:
         read = report.prompt.reported / report.prompt.at_least
         reason = f"The model read at most {read:.0%} of its prompt."
-        yield _Part(_RISK_WEIGHTS["prompt"] * (1.0 - read), reason)
+        yield _RISK_WEIGHTS["prompt"] * (1.0 - read), reason
     if report.confidence:
         reason = f"Confidence in it is {report.confidence.level.replace('_', ' ')} ({report.confidence.score:.2f})."
-        yield _Part(_RISK_WEIGHTS["confidence"] * (1.0 - report.confidence.score), reason)
+        yield _RISK_WEIGHTS["confidence"] * (1.0 - report.confidence.score), reason
 
 
 def _grounding(labels: Sequence[Label]) -> _Part | None:
@@ -72,7 +67,7 @@ def _grounding(labels: Sequence[Label]) -> _Part | None:
     counts = ((unsupported, "not supported"), (contradicted, "contradicted"))
     told = " and ".join(f"{count} {'is' if count == 1 else 'are'} {what}" for count, what in counts if count)
     reason = f"Of {checked} checked claim{'s' if checked > 1 else ''}, {told or 'none is in doubt'}."
-    return _Part(_RISK_WEIGHTS["grounding"] * min(1.0, (unsupported + 2 * contradicted) / checked), reason)
+    return (_RISK_WEIGHTS["grounding"] * min(1.0, (unsupported + 2 * contradicted) / checked), reason)
 
 
 _QUALITY_WEIGHTS = {"grounding": 0.5, "consistency": 0.2, "confidence": 0.3}

@@ -318,7 +318,8 @@ def language_verdict(
     mentioning it. Objections to a supported claim halve the distance of its score from the threshold.
     """
     bar, score = BARS[policy_name], found.supported
-    label: Label = "supported" if score >= bar else "contradicted" if _is_contradicted(found) else "unsupported"
+    silent = max(0.0, 1.0 - score - found.contradicted)
+    label: Label = "supported" if score >= bar else "contradicted" if found.contradicted > silent else "unsupported"
     objections = objections if label == "supported" else ()
     if objections:
         score = bar + (score - bar) * _DISAGREEMENT
@@ -326,8 +327,3 @@ def language_verdict(
     reason += "".join(f" The check of {each.rule} disagrees: {each.reason}" for each in objections)
     validated = int(label == "supported")
     return Verdict("statement", label, round(score, 4), "model", reason, citations, validated=validated)
-
-
-def _is_contradicted(found: Entailment) -> bool:
-    silent = max(0.0, 1.0 - found.supported - found.contradicted)
-    return found.contradicted > silent

@@ -158,14 +158,8 @@ def _look_up(text: str, context: Context, policy: QuotePolicy) -> tuple[Citation
             return tuple(cite(source, start, end, 1.0, "exact") for start, end in spans)
     if not policy.fuzzy:
         return ()
-    best = max(
-        (_fuzzy(text, source, context, policy.fuzzy_threshold) for source in context.sources), key=_score, default=None
-    )
-    return (best,) if best else ()
-
-
-def _score(citation: Citation | None) -> float:
-    return citation.score if citation else 0.0
+    near = [_fuzzy(text, source, context, policy.fuzzy_threshold) for source in context.sources]
+    return tuple(sorted(filter(None, near), key=lambda citation: -citation.score)[:1])
 
 
 def _segments(text: str) -> list[str]:
@@ -217,8 +211,10 @@ def _find(segment: str, text: str, position: int) -> int | None:
 def _cuts(needle: str, text: str, place: int) -> bool:
     """Return whether a match cuts off part of a number, a negating affix or, if it is short, any part of a word."""
     end = place + len(needle)
-    head = _tail_of(text[max(0, place - 16) : place]) if needle[0].isalnum() else ""
-    tail = _head_of(text[end : end + 16]) if needle[-1].isalnum() else ""
+    before, behind = _TAIL.search(text[max(0, place - 16) : place]), _HEAD.match(text[end : end + 16])
+    head = before.group() if before and needle[0].isalnum() else ""
+    head = "" if head.endswith("-") and head != "non-" else head
+    tail = behind.group() if behind and needle[-1].isalnum() else ""
     if not head and not tail:
         return False
     if (head and needle[0].isdigit() and head[-1:] in "0123456789.,-") or (tail and needle[-1].isdigit()):
@@ -229,16 +225,6 @@ def _cuts(needle: str, text: str, place: int) -> bool:
 
 _HEAD = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff]+(?:['-](?:free|t)\b)?|['-](?:free|t)\b|[.,]\d")
 _TAIL = re.compile(r"(?:[^\W\u3040-\u30ff\u3400-\u9fff]{1,16}-?|\d[.,])\Z")
-
-
-def _head_of(text: str) -> str:
-    match = _HEAD.match(text)
-    return match.group() if match else ""
-
-
-def _tail_of(text: str) -> str:
-    match = _TAIL.search(text)
-    return match.group() if match and (match.group()[-1] != "-" or match.group() == "non-") else ""
 
 
 def _elides_negation(gap: str) -> bool:
@@ -260,7 +246,7 @@ def _fuzzy(text: str, source: Source, context: Context, threshold: float) -> Cit
         return None
     start, end = folded.origin(found.dest_start, found.dest_end)
     start, end = _whole_words(source.text, start, end)
-    if changes_meaning(text, source.text[start:end]):
+    if any(map(_changes_meaning, changes(text, source.text[start:end]))):
         return None
     return cite(source, start, end, found.score / 100, "fuzzy")
 
@@ -373,7 +359,7 @@ def _pairs(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     places = [match.start() for match in _MARKS.finditer(text, start, end)]
     for index, place in enumerate(places):
         following = places[index + 1] if index + 1 < len(places) else None
-        opener = _opener_of(text, place, open_marks)
+        opener = next((mark for mark, count in open_marks.items() if count and text[place] in _CLOSES[mark]), None)
         if opener and _can_close(text, place, following):
             while text[popped := stack.pop()] != opener:
                 open_marks[text[popped]] -= 1
@@ -382,11 +368,6 @@ def _pairs(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         elif _can_open(text, place):
             stack.append(place)
             open_marks[text[place]] = open_marks.get(text[place], 0) + 1
-
-
-def _opener_of(text: str, place: int, open_marks: Mapping[str, int]) -> str | None:
-    mark = text[place]
-    return next((opener for opener, count in open_marks.items() if count and mark in _CLOSES[opener]), None)
 
 
 def _can_open(text: str, place: int) -> bool:
@@ -448,11 +429,6 @@ def is_term(text: str) -> bool:
     return titled and found[0].text[:1].isupper() and text.rstrip()[-1:] not in ".!;"
 
 
-def changes_meaning(quoted: str, found: str) -> bool:
-    """Return whether two nearly equal texts differ in a number, unit, negation, name, date or opposite."""
-    return any(matters(change) for change in changes(quoted, found))
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
     """Words of a quotation, and the words of the source in their place. `named` is set if either has a name."""
@@ -495,7 +471,7 @@ def _comparable(reading: Reading) -> list[str]:
     return compared
 
 
-def matters(change: Change) -> bool:
+def _changes_meaning(change: Change) -> bool:
     """Return whether a difference changes the meaning: a number, unit, negation, name, date or opposite."""
     both = change.quoted + change.found
     if change.named or any(word.is_number or word.is_negator or word.stem in CALENDAR for word in both):

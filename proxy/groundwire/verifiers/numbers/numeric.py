@@ -51,6 +51,9 @@ class _Finding:
     number: FlaggedNumber | None = None
 
 
+_NOTHING = _Finding(None, "", "", 0.0)
+
+
 def verify(
     claim: Claim, context: Context, policy: Policy, clock: Callable[[], float] = time.thread_time
 ) -> Verdict | None:
@@ -165,7 +168,7 @@ def _judge(asked: Asked, mine: Binding, passages: Sequence[Read], context: Conte
         return dated
     differing = [each for each in stated if _contests(each, mine)]
     if _is_aside(asked, quantity) and not any(_is_about_it(each) for each in differing):
-        return _Finding(None, "", "", 0.0)
+        return _NOTHING
     if verbatim := _verbatim(mine, passages) or _both_ends(quantity, stated, tolerance):
         return verbatim
     if followed := _followed(asked, mine, passages, context, tolerance):
@@ -174,7 +177,7 @@ def _judge(asked: Asked, mine: Binding, passages: Sequence[Read], context: Conte
     if found.method != "absent":
         return found
     if _is_aside(asked, quantity):
-        return _Finding(None, "", "", 0.0)
+        return _NOTHING
     return _absent(quantity, _BESIDE_OTHERS) if _stands_elsewhere(asked, quantity, context) else found
 
 
@@ -309,7 +312,7 @@ def _of_dates(claimed: Quantity, stated: Sequence[Stated]) -> _Finding | None:
         return _Finding("supported", "derived", reason, 0.8, (told.cite(),))
     is_relative = claimed.unit in ("month", "quarter", "half") or (claimed.unit and near)
     rivals = any(each.relation is Relation.DIFFERENT and each.quantity.unit == claimed.unit for each in stated)
-    return _Finding(None, "", "", 0.0) if is_relative and not rivals else None
+    return _NOTHING if is_relative and not rivals else None
 
 
 def _is_year_after(stated: Stated, claimed: Quantity) -> bool:
