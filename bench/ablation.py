@@ -34,17 +34,14 @@ from groundwire.evaluation.rows import Row, draw, read_rows
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
 from groundwire.policy import Policy
-from groundwire.verifiers import statement
-from groundwire.verifiers.entailment.model import Entailment, Question
-from groundwire.verifiers.lexical import initialisms, vetoes
+from groundwire.verifiers import selection, statement, vetoes
+from groundwire.verifiers.entailment import Entailment, Question
 from groundwire.verifiers.numbers import (
     arithmetic,
     attribution,
-    bounds,
     candidates,
     derivation,
     durations,
-    frequencies,
     numeric,
     worded_arithmetic,
 )
@@ -124,7 +121,9 @@ FAMILIES = (
     ),
     Family("subjects of records", ((statement, "_unsaid", lambda *_: 0),), (statement._unsaid,)),
     Family(
-        "initialisms", tuple((m, "spell_out", _as_it_is) for m in (statement, numeric, judge_module)), (initialisms,)
+        "initialisms",
+        tuple((m, "spell_out", _as_it_is) for m in (statement, numeric, judge_module)),
+        (selection.spell_out, selection._spellings, selection._pattern, selection._is_phrase),
     ),
     Family("attribution, all", ((numeric, "objection", _none),), (attribution,)),
     _attribution("opposite"),
@@ -136,7 +135,7 @@ FAMILIES = (
     Family(
         "derivations, all",
         tuple((numeric, name, _none) for name in ("follow", "follow_lapse", "follow_limit", "follow_words")),
-        (derivation, arithmetic, worded_arithmetic, durations, bounds),
+        (derivation, arithmetic, worded_arithmetic, durations),
     ),
     Family("derivations: change, sum, share", ((numeric, "follow", _none),), (derivation.follow, arithmetic)),
     *(_operation(name) for name in arithmetic._OPERATIONS),
@@ -148,7 +147,9 @@ FAMILIES = (
     Family("derivations: worded", ((numeric, "follow_words", _none),), (worded_arithmetic, derivation.follow_words)),
     *(_worded(operation) for operation in worded_arithmetic._OPERATIONS),
     Family("derivations: lapses", ((numeric, "follow_lapse", _none),), (durations, derivation.follow_lapse)),
-    Family("derivations: limits", ((numeric, "follow_limit", _none),), (bounds, derivation.follow_limit)),
+    Family(
+        "derivations: limits", ((numeric, "follow_limit", _none),), (durations.decided_case, derivation.follow_limit)
+    ),
     Family("money of a source", ((candidates, "in_money", _first),), (candidates.in_money, candidates._currencies_of)),
     Family("one as a count", ((candidates, "_with_ones", _second),), (candidates._with_ones,)),
     Family("rates of amounts", ((candidates, "_by_what", _first),), (candidates._by_what,)),
@@ -158,7 +159,7 @@ FAMILIES = (
     Family(
         "frequencies",
         ((numeric, "compare_frequencies", _empty), (numeric, "find_frequencies", _empty)),
-        (frequencies,),
+        (durations.compare_frequencies, durations.find_frequencies),
     ),
 )
 

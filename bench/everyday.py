@@ -25,7 +25,7 @@ from groundwire.config import JudgeSettings
 from groundwire.evaluation.figures import auroc
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
-from groundwire.scoring.support import answer_support
+from groundwire.scoring.aggregate import answer_support
 from groundwire.text.words import content_stems
 
 _ALARMS = ("unsupported", "contradicted")

@@ -25,7 +25,7 @@ from groundwire.evidence.messages import gather
 from groundwire.policy import Policy
 from groundwire.text.folding import fold
 from groundwire.text.quantities import find_quantities
-from groundwire.verifiers.quotes.extraction import find_quotes
+from groundwire.verifiers.quotes import find_quotes
 
 SIZE = 65_536
 UNITS = (

@@ -28,7 +28,7 @@ from groundwire.config import JudgeSettings, Settings
 from groundwire.container.models import open_judge
 from groundwire.evidence.index import Context
 from groundwire.judge import GRAVITY, Judge
-from groundwire.verifiers.entailment.evidence import plain_text
+from groundwire.verifiers.selection import plain_text
 
 _ANSWERS = {"supported": (0.98, 0.01), "contradicted": (0.01, 0.98), "unsupported": (0.01, 0.01)}
 """The probability and the contradiction that the service returns for a label."""

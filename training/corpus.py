@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from groundwire.domain import Source
 from groundwire.evidence.index import Context
-from groundwire.verifiers.entailment.evidence import plain_text, select_evidence
+from groundwire.verifiers.selection import plain_text, select_evidence
 from training.example import SUPPORTED, UNSUPPORTED, Example, difference
 from training.schemas import LABELS, Schema, fill
 

@@ -20,7 +20,7 @@ from groundwire.domain import Claim
 from groundwire.evaluation.outcome import context_of
 from groundwire.evaluation.rows import Row
 from groundwire.policy import Policy
-from groundwire.verifiers.entailment.evidence import plain_text, select_evidence
+from groundwire.verifiers.selection import plain_text, select_evidence
 from training.corpus import selected
 from training.data import SETS, context_key, rows_to_fit
 from training.example import NOT_SUPPORTED, SUPPORTED, Example, Span, difference

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from groundwire.policy import QuotePolicy as QuotePolicy
     from groundwire.report import Report as Report
     from groundwire.report_schema import GroundingReport as GroundingReport
-    from groundwire.verifiers.quotes.quote import QuoteResult as QuoteResult
+    from groundwire.verifiers.quotes import QuoteResult as QuoteResult
 
 _HOMES = {
     "groundwire.errors": ("EvidenceGroundingError", "EvidenceSchemaError", "GroundwireError"),
@@ -63,7 +63,7 @@ _HOMES = {
     "groundwire.policy": ("NumericPolicy", "Policy", "QuotePolicy"),
     "groundwire.report": ("Report",),
     "groundwire.report_schema": ("GroundingReport",),
-    "groundwire.verifiers.quotes.quote": ("QuoteResult",),
+    "groundwire.verifiers.quotes": ("QuoteResult",),
     "groundwire.features.trace": ("Audit",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

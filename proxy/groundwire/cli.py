@@ -217,7 +217,7 @@ def calibrate(
 
     With --model: the combination of the entailment model with words, names and numbers, and the thresholds of the
     policies, written as groundwire.json into the model's folder (or to --out). Without: the lexical model that is the
-    fallback, proxy/groundwire/verifiers/lexical/weights.json. Reviewed answers were all flagged: fit them together
+    fallback, proxy/groundwire/verifiers/weights.json. Reviewed answers were all flagged: fit them together
     with other labelled ones (--data), or the model learns only from flagged answers.
     """
     from groundwire.evaluation.calibrate import calibrate as refit

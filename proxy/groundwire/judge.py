@@ -10,28 +10,32 @@ from groundwire.claims.stance import SKIP_REASONS
 from groundwire.domain import Cause, Claim, Judgement, Label, Unavailable, Verdict
 from groundwire.evidence.index import Context, cite
 from groundwire.policy import Policy
-from groundwire.scoring.calibration import calibrated
-from groundwire.scoring.confidence import with_confidence
-from groundwire.verifiers import statement
-from groundwire.verifiers.entailment.combination import Combination
-from groundwire.verifiers.entailment.evidence import Evidence, plain_text, select_evidence, select_sources
-from groundwire.verifiers.entailment.model import Entailment, EntailmentModel, NoModel, Opinion, Question
-from groundwire.verifiers.entailment.opinion import Objection, language_verdict
-from groundwire.verifiers.entailment.signals import WordMatch
-from groundwire.verifiers.entailment.verdict import exact_verdict, model_verdict
-from groundwire.verifiers.lexical.initialisms import spell_out
-from groundwire.verifiers.lexical.model import shipped
+from groundwire.scoring.aggregate import with_confidence
+from groundwire.verifiers import quotes, statement
+from groundwire.verifiers.entailment import (
+    CERTAIN_SCORE,
+    Combination,
+    Entailment,
+    EntailmentModel,
+    NoModel,
+    Objection,
+    Opinion,
+    Question,
+    WordMatch,
+    exact_verdict,
+    is_certain,
+    language_verdict,
+    model_verdict,
+)
+from groundwire.verifiers.lexical import find_denial, find_verbatim, shipped
 from groundwire.verifiers.numbers import numeric
-from groundwire.verifiers.numbers.certainty import CERTAIN_SCORE, is_certain
-from groundwire.verifiers.numbers.facts import settle
-from groundwire.verifiers.numbers.periods import check_period
-from groundwire.verifiers.quotes import quote
-from groundwire.verifiers.quotes.verbatim import find_denial, find_verbatim
+from groundwire.verifiers.numbers.facts import check_period, settle, withhold
+from groundwire.verifiers.selection import Evidence, plain_text, select_evidence, select_sources, spell_out
 
 Verifier = Callable[[Claim, Context, Policy], Verdict | None]
 
 VERIFIERS: tuple[tuple[str, Verifier], ...] = (
-    ("quote", quote.verify),
+    ("quote", quotes.verify),
     ("numeric", numeric.verify),
     ("statement", statement.verify),
 )
@@ -65,14 +69,6 @@ UNANSWERED: Mapping[Cause, str] = {
 
 Timed = Callable[[str], AbstractContextManager[object]]
 """Return a context manager that measures the time of the verifier with this name."""
-
-
-def _never() -> bool:
-    return False
-
-
-def _untimed(_name: str) -> AbstractContextManager[object]:
-    return nullcontext()
 
 
 @dataclass(slots=True)
@@ -125,8 +121,8 @@ class Judge:
         claims: Sequence[Claim],
         context: Context,
         policy: Policy,
-        is_over: Callable[[], bool] = _never,
-        timed: Timed = _untimed,
+        is_over: Callable[[], bool] = bool,
+        timed: Timed = nullcontext,
     ) -> list[Judgement]:
         """Return a judgement for each claim, in order. Claims reached after `is_over` returns True are not checked."""
         judgements: list[Judgement] = []
@@ -146,8 +142,8 @@ class Judge:
         claims: Sequence[Claim],
         context: Context,
         policy: Policy,
-        is_over: Callable[[], bool] = _never,
-        timed: Timed = _untimed,
+        is_over: Callable[[], bool] = bool,
+        timed: Timed = nullcontext,
     ) -> Opened:
         """Run the exact checks on the claims and return the questions to the model about the undecided ones."""
         found: list[Judgement | _Case] = []
@@ -158,7 +154,7 @@ class Judge:
         return replace(opened, questions=tuple(self._question(case, context) for case in opened.open))
 
     def close(
-        self, opened: Opened, answers: Sequence[Opinion], context: Context, policy: Policy, timed: Timed = _untimed
+        self, opened: Opened, answers: Sequence[Opinion], context: Context, policy: Policy, timed: Timed = nullcontext
     ) -> list[Judgement]:
         """Return the judgements on opened claims, given the answers of the model to their questions."""
         with timed("statement"):
@@ -188,11 +184,12 @@ class Judge:
 
     def _begin(self, claim: Claim, context: Context, policy: Policy, timed: Timed) -> _Case:
         """Run the exact checks on a claim and, if they leave it to the model, select its evidence."""
-        if dated := _dated(claim, context, policy):
+        is_dated = "numeric" in policy.verifiers and policy.numeric.date
+        if is_dated and (dated := check_period(claim, context)):
             return _Case(claim, [dated])
         case = _Case(claim, [])
         is_read = (
-            self.model.state == "ready" and "statement" in policy.verifiers and not quote.decides_alone(claim, policy)
+            self.model.state == "ready" and "statement" in policy.verifiers and not quotes.decides_alone(claim, policy)
         )
         if is_read:
             with timed("statement"):
@@ -257,6 +254,16 @@ class Judge:
         return replace(verdict, degraded="error" if state == "failed" else "loading")  # it may be ready by now
 
 
+def calibrated(verdict: Verdict) -> Verdict:
+    """Return the verdict; a negative one on numbers with the measured probability (0–1) that the claim is supported.
+
+    The number may have been misread, or occur elsewhere. A supported verdict keeps the quality of the match as its
+    score.
+    """
+    alarms = shipped().alarms.get(verdict.verifier, {})
+    return replace(verdict, score=alarms[verdict.label]) if verdict.label in alarms else verdict
+
+
 def _by_words(claim: Claim, context: Context, policy: Policy) -> WordMatch:
     """Return the result of lexical matching for a claim; even odds if it does not apply."""
     try:
@@ -317,12 +324,6 @@ def _is_weighed(verdict: Verdict) -> bool:
     return verdict.label != "not_checked" and all(citation.match != "sql" for citation in verdict.citations)
 
 
-def _dated(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
-    """Return the verdict on the dates of a claim from a table of periods, if there is one."""
-    is_wanted = "numeric" in policy.verifiers and policy.numeric.date
-    return check_period(claim, context) if is_wanted else None
-
-
 def _exact(claim: Claim, context: Context, *, denials: bool) -> Verdict | None:
     """Return the verdict on a claim that a source states word for word or, with `denials`, denies."""
     for source in context.sources:
@@ -374,16 +375,7 @@ def _withheld(verdict: Verdict) -> Verdict:
     """Return the verdict, as `not_checked` if it is `unsupported`: part of the context was not read."""
     if verdict.label != "unsupported":
         return verdict
-    return replace(
-        verdict,
-        label="not_checked",
-        score=0.0,
-        method="context_limit",
-        reason=_UNREAD,
-        citations=(),
-        flags=(),
-        validated=0,
-    )
+    return withhold(verdict, "context_limit", _UNREAD)
 
 
 def _deciding(verdicts: Sequence[Verdict]) -> Verdict:

@@ -46,13 +46,12 @@ from groundwire.features.trace import Audit, AuditedStep
 from groundwire.judge import Judge
 from groundwire.pipeline import Ask, verify
 from groundwire.policy import NumericPolicy, Policy, QuotePolicy
-from groundwire.rendering import render_claim, to_json
-from groundwire.report import NumericCounts, Report
+from groundwire.report import NumericCounts, Report, render_claim, to_json
+from groundwire.scoring.aggregate import count_numbers
 from groundwire.scoring.budget import TARGETS
 from groundwire.verifiers.numbers import numeric
-from groundwire.verifiers.quotes import quote
-from groundwire.verifiers.quotes.extraction import quoted_texts
-from groundwire.verifiers.quotes.quote import QuoteResult
+from groundwire.verifiers.quotes import QuoteResult, quoted_texts
+from groundwire.verifiers.quotes import check_quotes as _check_quotes
 from groundwire.verifiers.schema import read_evidence
 
 T = TypeVar("T")
@@ -242,10 +241,7 @@ def check_quotes(
     Raises EvidenceGroundingError when `fail_on_all_rejected` (default: the policy's) is set and none of the quotations
     occurs there.
     """
-    quotes = {"text": quoted_texts(answer)}
-    return quote.check_quotes(
-        quotes, _context(sources), policy, fail_on_all_rejected=_fails(fail_on_all_rejected, policy)
-    )
+    return _looked_up({"text": quoted_texts(answer)}, sources, policy, fail_on_all_rejected)
 
 
 @renamed(context="sources")
@@ -265,9 +261,7 @@ def check_evidence(
     quotes, violations = read_evidence(json.loads(answer) if isinstance(answer, str) else answer, fields)
     if violations:
         raise EvidenceSchemaError(violations)
-    return quote.check_quotes(
-        quotes, _context(sources), policy, fail_on_all_rejected=_fails(fail_on_all_rejected, policy)
-    )
+    return _looked_up(quotes, sources, policy, fail_on_all_rejected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,34 +269,37 @@ class NumericResult:
     """The result of checking the numbers of an answer, counted number by number.
 
     `judged` pairs every claim that contains a number with its verdict; `flagged` are the unsupported ones, and
-    `flagged_numbers` their numbers. `confidence_adjustment` is the relative change of a stated confidence (−0.2 is −20
-    %); `ms` is the duration.
+    `flagged_numbers` their numbers; `ms` is the duration.
     """
 
     judged: tuple[tuple[Claim, Verdict], ...]
-    confidence_adjustment: float
+    counts: NumericCounts
     ms: float
+
+    @property
+    def confidence_adjustment(self) -> float:
+        """The relative change of a stated confidence: −0.2 is −20 %."""
+        return self.counts.confidence_adjustment
 
     @property
     def total_claims(self) -> int:
         """The count of all numbers."""
-        return sum(verdict.extracted for _, verdict in self.judged)
+        return self.counts.total_claims
 
     @property
     def verified_claims(self) -> int:
         """The count of numbers that the context states or implies."""
-        return sum(verdict.validated for _, verdict in self.judged if verdict.label != "not_checked")
+        return self.counts.verified_claims
 
     @property
     def unverified_claims(self) -> int:
         """The count of numbers that were checked and are not supported."""
-        checked = sum(verdict.extracted for _, verdict in self.judged if verdict.label != "not_checked")
-        return checked - self.verified_claims
+        return self.counts.unverified_claims
 
     @property
     def flagged_numbers(self) -> tuple[FlaggedNumber, ...]:
         """The numbers that were checked and are not supported, each with its type and value."""
-        return tuple(number for _, verdict in self.judged for number in verdict.numbers)
+        return tuple(number for *_, number in self.counts.flagged)
 
     @property
     def flagged(self) -> tuple[Claim, ...]:
@@ -311,15 +308,7 @@ class NumericResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts in the wire format, as in the member `numeric` of a report."""
-        counts = NumericCounts(
-            self.total_claims,
-            self.verified_claims,
-            self.unverified_claims,
-            self.confidence_adjustment,
-            sum(verdict.extracted for _, verdict in self.judged if verdict.label == "not_checked"),
-            tuple((0, claim.id, number) for claim, verdict in self.judged for number in verdict.numbers),
-        )
-        return counts.to_dict()
+        return self.counts.to_dict()
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the counts in the wire format, as JSON text."""
@@ -334,9 +323,8 @@ def check_numbers(answer: str, sources: Sources, *, policy: NumericPolicy = Nume
     claims = (claim for claim in find_claims(answer, whole) if claim.skip_reason is None)
     found = ((claim, numeric.verify(claim, given, whole)) for claim in claims)
     judged = tuple((claim, verdict) for claim, verdict in found if verdict is not None)
-    is_wrong = any(verdict.label in ("unsupported", "contradicted") for _, verdict in judged)
-    penalty = -policy.confidence_penalty if is_wrong else 0.0
-    return NumericResult(judged, penalty, (time.perf_counter() - start) * 1000)
+    counts = count_numbers([(0, claim.id, verdict) for claim, verdict in judged], policy)
+    return NumericResult(judged, counts, (time.perf_counter() - start) * 1000)
 
 
 def adjust_confidence(original: float, report: Report) -> float:
@@ -345,8 +333,11 @@ def adjust_confidence(original: float, report: Report) -> float:
     return max(0.0, min(1.0, original * (1.0 + adjustment)))
 
 
-def _fails(asked: bool | None, policy: QuotePolicy) -> bool:
-    return policy.fail_on_all_rejected if asked is None else asked
+def _looked_up(
+    quotes: Mapping[str, Sequence[str]], sources: Sources, policy: QuotePolicy, fails: bool | None
+) -> QuoteResult:
+    fails = policy.fail_on_all_rejected if fails is None else fails
+    return _check_quotes(quotes, _context(sources), policy, fail_on_all_rejected=fails)
 
 
 def _with_budgets(report: Report, context: Context, policy: Policy, judge: Judge) -> Report:

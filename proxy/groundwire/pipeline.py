@@ -28,8 +28,8 @@ from groundwire.policy import Policy
 from groundwire.report import Attempt, CacheUse, Consistency, Report, StageUse
 from groundwire.scoring.aggregate import Examined, Reading, summarise
 from groundwire.text.jsontext import parse_object
-from groundwire.verifiers.entailment.model import Question
-from groundwire.verifiers.quotes.quote import check_quotes
+from groundwire.verifiers.entailment import Question
+from groundwire.verifiers.quotes import check_quotes
 from groundwire.verifiers.schema import NO_JSON, TOO_LONG_ANSWER, SchemaResult, read_evidence, validate_schema, value_at
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ class Prepared:
         return replace(self, context=Context(gather(exchange)))
 
 
-def prepare(exchange: Exchange, is_over: Callable[[], bool] = lambda: False) -> Prepared:
+def prepare(exchange: Exchange, is_over: Callable[[], bool] = bool) -> Prepared:
     """Collect and index the evidence of a request, as far as it can be read until `is_over` returns True."""
     context = Context(gather(exchange), is_over)
     context.digest  # noqa: B018 - cached, and computed here
@@ -161,10 +161,6 @@ class VerdictStore(Protocol):
         """Store verdicts."""
 
 
-def _no_costs() -> Sequence[StageUse]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class VerifierSettings:
     """The judge and its limits; `timeout` is the time in seconds for judging one answer, `clock` measures it.
@@ -182,7 +178,7 @@ class VerifierSettings:
     asks: bool = False
     shares: bool = False
     refines: bool = False
-    costs: Callable[[], Sequence[StageUse]] = _no_costs
+    costs: Callable[[], Sequence[StageUse]] = tuple
     max_search: int | None = None
     timeout: float = math.inf
     clock: Callable[[], float] = time.perf_counter
@@ -286,8 +282,10 @@ class AnswerVerifier:
         found, use = settings.store.recent(list(fresh), settings.tenant) if settings.store else ({}, CacheUse())
         missing = {key: claim for key, claim in fresh.items() if key not in found}
         if missing and settings.shares:
-            judge = _judging_at(list(fresh.values()), lambda some: self._judge(some, context, deadline))
-            values, use = yield ShareVerdicts(list(fresh), judge)
+            new = list(fresh.values())
+            values, use = yield ShareVerdicts(
+                list(fresh), lambda positions: self._judge([new[at] for at in positions], context, deadline)
+            )
             found = dict(zip(fresh, values, strict=True))
         elif missing:
             values = yield from self._judge(list(missing.values()), context, deadline)
@@ -352,13 +350,6 @@ class AnswerVerifier:
             ("verify", (done - read_at) * 1000),
             ("total", (done - started) * 1000),
         )
-
-
-def _judging_at(
-    claims: Sequence[Claim], judge: Callable[[Sequence[Claim]], Steps[list[Judgement]]]
-) -> Callable[[Sequence[int]], Steps[list[Judgement]]]:
-    """Return a function that judges the claims at some positions."""
-    return lambda positions: judge([claims[position] for position in positions])
 
 
 def verify(

@@ -11,7 +11,7 @@ from groundwire.backends.loading import load_judge
 from groundwire.cli import app
 from groundwire.config import JudgeSettings
 from groundwire.evaluation.rows import SAMPLE
-from groundwire.verifiers.entailment.combination import read_combination
+from groundwire.verifiers.entailment import read_combination
 
 
 def run(*arguments: str) -> str:

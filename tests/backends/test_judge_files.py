@@ -12,9 +12,7 @@ from groundwire.backends.loading import LoadingModel, judge_identity, load_judge
 from groundwire.config import JudgeSettings
 from groundwire.errors import ConfigError
 from groundwire.judge import Judge
-from groundwire.verifiers.entailment.combination import Combination
-from groundwire.verifiers.entailment.model import NoModel, Question
-from groundwire.verifiers.entailment.signals import Signals
+from groundwire.verifiers.entailment import Combination, NoModel, Question, Signals
 
 
 def problem(model: Path | str, file: str | None = None) -> str:

@@ -18,7 +18,7 @@ from groundwire.backends.judge_prompts import PROMPT_PROFILES, find_prompt_profi
 from groundwire.backends.language import ChatJudge, ServiceJudge
 from groundwire.domain import Source, Unavailable
 from groundwire.errors import ConfigError
-from groundwire.verifiers.entailment.model import Entailment, Opinion, Question
+from groundwire.verifiers.entailment import Entailment, Opinion, Question
 
 DOCUMENT = "A group of students gather in the school library to study for their upcoming final exams."
 CLAIM = "The students are preparing for an examination."

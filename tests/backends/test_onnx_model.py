@@ -27,7 +27,7 @@ from groundwire.backends.files import find_files
 from groundwire.backends.onnx import Format, OnnxModel
 from groundwire.backends.pairs import claim_first_matched
 from groundwire.errors import ConfigError
-from groundwire.verifiers.entailment.model import Entailment, Question
+from groundwire.verifiers.entailment import Entailment, Question
 
 EVIDENCE, CLAIM = " ".join(CORPUS[:2]), CORPUS[2]
 PAIRS = [

@@ -15,7 +15,7 @@ from groundwire.backends.pairs import LAYOUTS, evidence_first, evidence_first_on
 from groundwire.backends.profiles import PROFILES, Profile, find_model
 from groundwire.config import JudgeSettings
 from groundwire.errors import ConfigError
-from groundwire.verifiers.entailment.model import Question
+from groundwire.verifiers.entailment import Question
 
 MODELS = (Path(__file__).parents[2] / "docs/models.md").read_text(encoding="utf-8")
 SUPPORTED = {"entailment", "supported", "1"}

@@ -4,7 +4,7 @@ import pytest
 
 from bench.everyday import by_judge, figures, measure
 from groundwire.backends.loading import load_judge
-from groundwire.verifiers.entailment.model import Question
+from groundwire.verifiers.entailment import Question
 
 LEAFLET = (
     "Adults take one tablet once daily with food. Do not take more than two tablets within 24 hours. Children under 12 "

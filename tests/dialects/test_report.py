@@ -31,7 +31,6 @@ from groundwire.http.openapi import openapi
 from groundwire.judge import Judge
 from groundwire.library import verify_claims
 from groundwire.pipeline import TOOL_CALL_POINTER
-from groundwire.rendering import Utf16, render_budget
 from groundwire.report import (
     Attempt,
     CacheUse,
@@ -49,7 +48,9 @@ from groundwire.report import (
     SampledClaim,
     SelfConsistency,
     StageUse,
+    Utf16,
     Violation,
+    render_budget,
 )
 from groundwire.scoring.budget import measure
 

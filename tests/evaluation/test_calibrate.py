@@ -11,7 +11,7 @@ from groundwire.errors import GroundwireError
 from groundwire.evaluation.calibrate import calibrate, see
 from groundwire.evaluation.logistic import Example, fit, sigmoid
 from groundwire.evaluation.rows import SAMPLE, Row, read_rows
-from groundwire.verifiers.lexical import model
+from groundwire.verifiers import lexical
 
 
 def drawn(weights, bias, n=3000):
@@ -81,7 +81,7 @@ def test_refit_weights_can_be_read_and_their_card_tells_the_figures(tmp_path: Pa
     (tmp_path / "mine.jsonl").write_text("\n".join(json.dumps(row) for row in copies))
     calibrate(tmp_path, tmp_path / "weights.json")
     stored = json.loads((tmp_path / "weights.json").read_text())
-    fitted = model.read(stored)
+    fitted = lexical.read(stored)
     assert set(fitted.bars) == {"strict", "balanced", "lenient"}
     assert stored["card"]["data"]["mine"]["n"] == len(copies)
     assert stored["card"]["data"]["mine"]["auroc"] > 0.7
@@ -94,7 +94,7 @@ def test_nothing_to_fit_on_is_an_error(tmp_path: Path):
 
 
 def test_shipped_card_names_data_licences_and_the_rates_of_each_policy():
-    card = json.loads(Path(model.__file__).with_name(model.FILE).read_text())["card"]
+    card = json.loads(Path(lexical.__file__).with_name(lexical.FILE).read_text())["card"]
     assert {"date", "split", "ece"} <= card.keys()
     assert all(each["licence"] for each in card["data"].values())
     assert set(card["policies"]) == {"strict", "balanced", "lenient"}

@@ -9,8 +9,7 @@ import pytest
 from groundwire.evaluation.calibrate import FOLDS, Answer
 from groundwire.evaluation.combine import JudgedClaim, fit_combination
 from groundwire.evaluation.rows import Row
-from groundwire.verifiers.entailment.combination import Combination, read_combination
-from groundwire.verifiers.entailment.signals import Signals
+from groundwire.verifiers.entailment import Combination, Signals, read_combination
 
 Chance = random.Random
 Draw = Callable[[Chance, int], Signals]

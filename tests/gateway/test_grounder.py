@@ -34,7 +34,7 @@ from groundwire.errors import RequestError, UpstreamBroken
 from groundwire.gateway.forward import Caller
 from groundwire.telemetry import short_hash
 from groundwire.verifiers.numbers import numeric
-from groundwire.verifiers.numbers.work import Work
+from groundwire.verifiers.numbers.candidates import Work
 from groundwire.wire import Chunks
 
 QUOTED = 'She said "the walrus has never flown at all". He said "the sky is blue on a clear day".'

@@ -23,7 +23,7 @@ from groundwire.pipeline import (
 )
 from groundwire.policy import Policy
 from groundwire.report import Report
-from groundwire.verifiers.entailment.model import Entailment, NoModel, State
+from groundwire.verifiers.entailment import Entailment, NoModel, State
 
 FACTS = "The sky is blue on a clear day. The committee approved the budget. Acme earned $4.2 million in 2023."
 ANSWER = "The sky is blue on a clear day. Acme earned $5.2 million in 2023. The board met in Oslo."

@@ -4,10 +4,9 @@ import pytest
 
 from groundwire.domain import Claim, Source, Verdict
 from groundwire.evidence.index import Context
-from groundwire.judge import Judge
+from groundwire.judge import Judge, calibrated
 from groundwire.policy import Policy
-from groundwire.scoring.calibration import calibrated
-from groundwire.verifiers.lexical.model import shipped
+from groundwire.verifiers.lexical import shipped
 
 
 def verdict(verifier: str, label: str, score: float) -> Verdict:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from groundwire.policy import Thresholds
 from groundwire.report import Confidence, Consistency, Contradiction, Report, Risk, SelfConsistency
 from groundwire.scoring.aggregate import rate
-from groundwire.scoring.quality import missed, quality
+from groundwire.scoring.rating import missed, quality
 
 shares = st.floats(0, 1)
 AGAINST = Contradiction(0, "c1", "Now.", "Then.", "gw-0", 1.0, "semantic", "high", "Denied.")

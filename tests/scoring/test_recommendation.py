@@ -12,7 +12,7 @@ from groundwire.pipeline import verify
 from groundwire.policy import Thresholds
 from groundwire.report import ChoiceReport, Confidence, Consistency, PromptSize, Report
 from groundwire.scoring.aggregate import FLAGS, answer_verdict, rate, score
-from groundwire.scoring.recommendation import recommend
+from groundwire.scoring.rating import recommend
 
 USE, CHECK, STOP = "This answer can be used", "Check this answer before you use it", "Do not use this answer as it is"
 

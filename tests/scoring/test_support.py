@@ -1,7 +1,7 @@
 """CF1, QM1: the support of an answer is that of its weakest claim."""
 
 from groundwire.domain import Claim, Judgement, Verdict
-from groundwire.scoring.support import answer_support, support
+from groundwire.scoring.aggregate import answer_support, support
 
 
 def judged(*verdicts: tuple[str, float]) -> Judgement:

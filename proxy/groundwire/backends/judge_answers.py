@@ -10,7 +10,7 @@ from itertools import accumulate
 from groundwire.backends.judge_prompts import Kind
 from groundwire.domain import Unavailable
 from groundwire.features.information_budget.logprobs import Reply, Token
-from groundwire.verifiers.entailment.model import Entailment, Opinion
+from groundwire.verifiers.entailment import Entailment, Opinion
 
 UNWEIGHED = 0.95
 """The probability of an answer where the server gives none: the share that chat models are right, roughly."""

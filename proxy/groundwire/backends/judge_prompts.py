@@ -16,7 +16,7 @@ from typing import Literal
 from groundwire.domain import Source
 from groundwire.errors import ConfigError
 from groundwire.features.information_budget.probe import CLAIM_HEADING, CONTEXT_HEADING, quote
-from groundwire.verifiers.entailment.model import Question
+from groundwire.verifiers.entailment import Question
 
 Kind = Literal["stated", "contradicted", "silent"]
 Message = Mapping[str, str]

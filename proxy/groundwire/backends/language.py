@@ -14,7 +14,7 @@ from groundwire.backends.judge_answers import read_answer
 from groundwire.backends.judge_prompts import PromptProfile
 from groundwire.domain import Claim, Probability, Unavailable
 from groundwire.features.information_budget.logprobs import Reply, from_openai
-from groundwire.verifiers.entailment.model import Entailment, Opinion, Question, State
+from groundwire.verifiers.entailment import Entailment, Opinion, Question, State
 
 T = TypeVar("T")
 

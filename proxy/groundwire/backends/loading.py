@@ -18,8 +18,7 @@ from groundwire.config import SHIPPED, JudgeSettings
 from groundwire.errors import ConfigError
 from groundwire.extras import require_extras
 from groundwire.judge import Judge
-from groundwire.verifiers.entailment.combination import Combination, read_combination
-from groundwire.verifiers.entailment.model import EntailmentModel, Opinion, Question, State
+from groundwire.verifiers.entailment import Combination, EntailmentModel, Opinion, Question, State, read_combination
 
 log = structlog.get_logger("groundwire.judge")
 

@@ -26,7 +26,7 @@ from groundwire.backends.pairs import LAYOUTS, Layout, Pair, claim_first_matched
 from groundwire.backends.wordpiece import WordPiece, is_wordpiece
 from groundwire.errors import ConfigError
 from groundwire.extras import require_extras
-from groundwire.verifiers.entailment.model import Entailment, Question, State
+from groundwire.verifiers.entailment import Entailment, Question, State
 
 log = structlog.get_logger("groundwire.judge")
 

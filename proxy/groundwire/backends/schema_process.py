@@ -20,7 +20,7 @@ from groundwire.dialects.jsonbytes import dumps
 from groundwire.report import Violation
 from groundwire.verifiers import json_schema
 from groundwire.verifiers.json_schema import HEADER
-from groundwire.verifiers.schema import TOO_LONG_ANSWER, SchemaResult, violations_of
+from groundwire.verifiers.schema import TOO_LONG_ANSWER, SchemaResult
 
 log = structlog.get_logger("groundwire.schema")
 
@@ -134,4 +134,4 @@ async def _asked(process: asyncio.subprocess.Process, schema: bytes, text: str) 
         rows = json.loads(await process.stdout.readline())
     except (OSError, ValueError):
         return _INVALID if outcome == "invalid" else _TOO_LONG
-    return SchemaResult(outcome, violations_of(rows), reason)
+    return SchemaResult(outcome, tuple(Violation(*row) for row in rows), reason)

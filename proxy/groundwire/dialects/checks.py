@@ -24,8 +24,7 @@ from groundwire.dialects.request import (
 )
 from groundwire.domain import Claim, ClaimKind, Source
 from groundwire.errors import BadRequest
-from groundwire.rendering import render_found
-from groundwire.report import Violation
+from groundwire.report import Violation, render_found
 from groundwire.report_schema import (
     ClaimBudget,
     GroundingReport,

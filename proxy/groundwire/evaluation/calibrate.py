@@ -32,11 +32,9 @@ from groundwire.evaluation.rows import Row, read_rows
 from groundwire.evidence.index import Context
 from groundwire.policy import Policy
 from groundwire.telemetry.reliability import ece
-from groundwire.verifiers import statement
-from groundwire.verifiers.lexical.features import SIGNS, Features
-from groundwire.verifiers.lexical.model import Bar
+from groundwire.verifiers import quotes, statement
+from groundwire.verifiers.lexical import SIGNS, Bar, Features
 from groundwire.verifiers.numbers import numeric
-from groundwire.verifiers.quotes import quote
 
 FOLDS, _ROUNDS, _WORKERS, _CHUNK = 5, 3, 2, 16
 _FEW = 150  # answers: a class with fewer has less weight than those of other sets
@@ -187,7 +185,7 @@ def see(row: Row) -> tuple[Seen, ...]:
 
 
 def _see(claim: Any, context: Context, row: Row) -> Seen:
-    said = [verdict for verify in (quote.verify, numeric.verify) if (verdict := verify(claim, context, _POLICY))]
+    said = [verdict for verify in (quotes.verify, numeric.verify) if (verdict := verify(claim, context, _POLICY))]
     checked = [verdict for verdict in said if verdict.label != "not_checked"]
     found = statement.assess(claim, context, _POLICY)
     contradicted = found is not None and statement.is_contradicted(found[0], _POLICY)

@@ -40,8 +40,7 @@ from groundwire.evaluation.outcome import Outcome, context_of, overlap
 from groundwire.evaluation.rows import Row
 from groundwire.judge import Judge
 from groundwire.policy import Policy
-from groundwire.verifiers.entailment.combination import Combination
-from groundwire.verifiers.entailment.signals import Signals
+from groundwire.verifiers.entailment import Combination, Signals
 
 _SIGNS = Signals(model=1.0, coverage=1.0, names=-1.0, derived=1.0, absent=-1.0, wrong=-1.0, words=1.0, vetoed=-1.0)
 _MISS_COSTS = {"strict": 1.5, "balanced": 1.0, "lenient": 0.67}

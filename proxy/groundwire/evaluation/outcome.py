@@ -14,7 +14,7 @@ from groundwire.evidence.index import Context
 from groundwire.evidence.messages import gather
 from groundwire.pipeline import Ask, verify
 from groundwire.policy import Policy
-from groundwire.scoring.support import answer_support
+from groundwire.scoring.aggregate import answer_support
 
 _ALARMS = ("unsupported", "contradicted")
 

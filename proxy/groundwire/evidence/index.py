@@ -16,11 +16,10 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from groundwire.bounded import BoundedCache
+from groundwire.caches import BoundedCache, memo
 from groundwire.domain import Citation, Match, Source
 from groundwire.evidence.passages import cut
 from groundwire.evidence.tables import Piece
-from groundwire.memo import memo
 from groundwire.text.binding import Binding, Given, bind, given_by, note_near
 from groundwire.text.folding import Folded, fold
 from groundwire.text.quantities import Quantity, find_quantities

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from string import punctuation
 
+from groundwire.caches import memo
 from groundwire.domain import Exchange, Message, Part, Source, SourceKind
 from groundwire.evidence.index import MAX_CHARS
 from groundwire.evidence.passages import cut
 from groundwire.evidence.requests import is_cue, is_question, is_request
 from groundwire.evidence.tables import Piece
 from groundwire.evidence.templates import Block, take_apart
-from groundwire.memo import memo
 from groundwire.report import PromptSize
 
 MAX_COST = MAX_CHARS

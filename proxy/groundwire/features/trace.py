@@ -19,7 +19,7 @@ from groundwire.features.information_budget.lexical_estimate import assertion, j
 from groundwire.features.information_budget.probe import quote
 from groundwire.judge import Judge
 from groundwire.policy import Policy
-from groundwire.rendering import render_budget, render_citation, to_json
+from groundwire.report import render_budget, render_citation, to_json
 from groundwire.text.words import concept, content_stems
 
 StepStatus = Literal["ENTAILED", "CONTRADICTED", "NOT_IN_CONTEXT", "UNVERIFIABLE"]

@@ -38,8 +38,8 @@ from groundwire.gateway.service import GroundingService
 from groundwire.gateway.session import GroundingSession
 from groundwire.library import find_claims
 from groundwire.pipeline import MAX_SEARCH, MAX_VIOLATIONS
-from groundwire.rendering import render_claim
-from groundwire.verifiers.quotes.quote import check_quotes
+from groundwire.report import render_claim
+from groundwire.verifiers.quotes import check_quotes
 from groundwire.verifiers.schema import read_evidence
 from groundwire.wire import Call
 

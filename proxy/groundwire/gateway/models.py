@@ -24,8 +24,8 @@ from groundwire.policy import Policy
 from groundwire.report import StageUse
 from groundwire.scoring.budget import measure
 from groundwire.storage.cache import Cache
-from groundwire.verifiers.entailment.evidence import plain_text
-from groundwire.verifiers.entailment.model import NoModel, Opinion, Question, State
+from groundwire.verifiers.entailment import NoModel, Opinion, Question, State
+from groundwire.verifiers.selection import plain_text
 
 if TYPE_CHECKING:
     from groundwire.storage.shared import SharedValues

@@ -19,8 +19,7 @@ from groundwire.evidence.requests import intent_of
 from groundwire.gateway.workers import Workers
 from groundwire.pipeline import OVERLOAD, AnswerSnapshot
 from groundwire.policy import QuotePolicy
-from groundwire.rendering import Utf16
-from groundwire.report import Report, Violation
+from groundwire.report import Report, Utf16, Violation
 from groundwire.storage.history.exchange import Entry, PromptMessage
 from groundwire.telemetry import short_hash
 from groundwire.wire import Headers

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import structlog
 
 from groundwire.backends.schema_process import SchemaProcess
-from groundwire.bounded import BoundedCache
+from groundwire.caches import BoundedCache
 from groundwire.dialects.request import Options, Request
 from groundwire.domain import Exchange, Source
 from groundwire.errors import Overload

@@ -1,14 +1,14 @@
-"""Summarise all judgements on an answer in one report."""
+"""Summarise all judgements on an answer in one report, with the confidence in each verdict and in the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from typing import get_args
 
-from groundwire.domain import AnswerVerdict, Choice, Claim, Flag, Judgement, Status, Verdict
+from groundwire.domain import AnswerVerdict, Choice, Claim, ConfidenceParts, Flag, Judgement, Status, Verdict
 from groundwire.evidence.index import Context
-from groundwire.policy import Policy, Thresholds
+from groundwire.policy import NumericPolicy, Policy, Thresholds
 from groundwire.report import (
     CacheUse,
     ChoiceReport,
@@ -22,12 +22,9 @@ from groundwire.report import (
     StageUse,
     Violation,
 )
-from groundwire.scoring.budget import lacks_bits
-from groundwire.scoring.confidence import extraction, of_answer, with_confidence
-from groundwire.scoring.quality import is_high_risk, missed, quality
-from groundwire.scoring.recommendation import recommend
-from groundwire.scoring.risk import assess_risk
-from groundwire.verifiers.quotes.quote import is_field_quote
+from groundwire.scoring.budget import is_flagged
+from groundwire.scoring.rating import assess_risk, is_high_risk, missed, quality, recommend
+from groundwire.verifiers.quotes import is_field_quote
 
 FLAGS: tuple[Flag, ...] = get_args(Flag)
 """Every flag that a report can have, in the order in which it lists them."""
@@ -87,7 +84,7 @@ def summarise(
     quotes = _quotes(examined)
     violations = _joined([reading.violations for reading in readings])
     agreement = consistency.score if consistency else None
-    certainty = extraction([each.choice for each in readings], temperature)
+    certainty = certainty_of([each.choice for each in readings], temperature)
     confidence = of_answer(judgements, context, policy, certainty, agreement)
     degraded = _degraded(judgements)
     report = Report(
@@ -158,13 +155,20 @@ def _with_confidence(
     found: list[Examined] = []
     for each in examined:
         choice = each.reading.choice
-        certainty = extraction([choice], temperature)
+        certainty = certainty_of([choice], temperature)
         judgements = (
             with_confidence(one, context, policy, certainty, agreement.get((choice.index, one.claim.id)))
             for one in each.judgements
         )
         found.append(replace(each, judgements=tuple(judgements)))
     return found
+
+
+def lacks_bits(judgement: Judgement, policy: Policy) -> bool:
+    """Return whether a claim that is not supported lacks more bits than the policy permits."""
+    if judgement.budget is None or judgement.verdict.label == "supported":
+        return False
+    return is_flagged(judgement.budget, policy.model.flag_threshold_bits)
 
 
 def score(judgements: Iterable[Judgement]) -> float | None:
@@ -275,13 +279,16 @@ def _numeric(examined: Sequence[Examined], policy: Policy) -> NumericCounts | No
         for verdict in judgement.verdicts
         if verdict.verifier == "numeric"
     ]
-    if not found:
-        return None
+    return count_numbers(found, policy.numeric) if found else None
+
+
+def count_numbers(found: Sequence[tuple[int, str, Verdict]], policy: NumericPolicy) -> NumericCounts:
+    """Return the counts of numbers, given the numeric verdicts with their choices and claim ids."""
     checked = [verdict for *_, verdict in found if verdict.label != "not_checked"]
     total = sum(verdict.extracted for *_, verdict in found)
     verified = sum(verdict.validated for verdict in checked)
     unverified = sum(verdict.extracted for verdict in checked) - verified
-    penalty = -policy.numeric.confidence_penalty if unverified else 0.0
+    penalty = -policy.confidence_penalty if unverified else 0.0
     flagged = tuple((choice, claim, number) for choice, claim, verdict in found for number in verdict.numbers)
     return NumericCounts(total, verified, unverified, penalty, total - verified - unverified, flagged)
 
@@ -301,3 +308,104 @@ def _degraded(judgements: Sequence[Judgement]) -> tuple[tuple[str, str], ...]:
 def _joined(found: Sequence[tuple[Violation, ...] | None]) -> tuple[Violation, ...] | None:
     given = [violations for violations in found if violations is not None]
     return tuple(violation for violations in given for violation in violations) if given else None
+
+
+def answer_support(judgements: Iterable[Judgement]) -> float | None:
+    """Return the support (0–1) of the weakest checked claim, or None if no claim was checked.
+
+    The minimum is used because one invented claim spoils an answer. The claims of one answer tend to fail together, so
+    the product of their probabilities would be too low for long answers.
+    """
+    checked = (judgement for judgement in judgements if judgement.verdict.label != "not_checked")
+    return min(map(support, checked), default=None)
+
+
+def support(judgement: Judgement) -> float:
+    """Return the lowest score (0–1) of the verifiers that checked the claim; if none did, the score of its verdict."""
+    return min(
+        (verdict.score for verdict in judgement.verdicts if verdict.label != "not_checked"),
+        default=judgement.verdict.score,
+    )
+
+
+UNHEARD = 0.8
+"""The factor on the confidence in a verdict if a model was queried and gave no answer."""
+
+_CONFIDENCE_LEVELS = ((0.9, "very_high"), (0.75, "high"), (0.6, "medium"), (0.4, "low"), (0.0, "very_low"))
+
+
+def with_confidence(
+    judgement: Judgement,
+    context: Context,
+    policy: Policy,
+    extraction: float | None = None,
+    consistency: float | None = None,
+) -> Judgement:
+    """Return a judgement with the confidence in its verdict, from the parts that are known.
+
+    `extraction` (0–1) is the certainty of the answering model, `consistency` (0–1) the agreement of the claim with
+    earlier answers. The confidence in an unchecked claim is 0, or None if the policy computes none.
+    """
+    verdict = judgement.verdict
+    if verdict.label == "not_checked" or not policy.has_confidence:
+        return replace(judgement, confidence=0.0 if policy.has_confidence else None, parts=None)
+    certainty = verdict.score if verdict.label == "supported" else 1.0 - verdict.score
+    source = source_weight(verdict, context, policy) if verdict.citations else None
+    parts = ConfidenceParts(certainty, source, extraction, consistency)
+    is_unheard = judgement.budget is not None and judgement.budget.missing is not None
+    return replace(judgement, confidence=_combined(parts, policy) * (UNHEARD if is_unheard else 1.0), parts=parts)
+
+
+def of_answer(
+    judgements: Sequence[Judgement],
+    context: Context,
+    policy: Policy,
+    extraction: float | None = None,
+    consistency: float | None = None,
+) -> Confidence | None:
+    """Return the confidence in an answer from the parts that are known, None if nothing was checked.
+
+    `extraction` (0–1) is the certainty of the answering model, `consistency` (0–1) the agreement of the answer with
+    earlier ones on its subject. The recommendation is left empty.
+    """
+    checked = [judgement.verdict for judgement in judgements if judgement.verdict.label != "not_checked"]
+    if not checked or not policy.has_confidence:
+        return None
+    parts = ConfidenceParts(
+        _mean([verdict.score for verdict in checked]),
+        _mean([source_weight(verdict, context, policy) for verdict in checked]),
+        extraction,
+        consistency,
+    )
+    value = _combined(parts, policy)
+    level = next(level for least, level in _CONFIDENCE_LEVELS if value >= least)
+    return Confidence(value, level, "", *astuple(parts))  # type: ignore[arg-type]
+
+
+def source_weight(verdict: Verdict, context: Context, policy: Policy) -> float:
+    """Return the weight of the most reliable source that a verdict cites, 1 if it cites none."""
+    weights = dict(policy.source_weights)
+    cited = {citation.source for citation in verdict.citations}
+    kinds = {source.id: source.kind for source in context.sources if source.id in cited} if cited else {}
+    return max((weights.get(kinds.get(id_, ""), 1.0) for id_ in cited), default=1.0)
+
+
+def certainty_of(choices: Sequence[Choice], temperature: float | None) -> float | None:
+    """Return the answering model's certainty: its mean token probability, else 1 − temperature/2, else None."""
+    certainties = [choice.certainty for choice in choices if choice.certainty is not None]
+    if certainties:
+        return _mean(certainties)
+    return None if temperature is None else max(0.0, 1.0 - temperature / 2)
+
+
+def _combined(parts: ConfidenceParts, policy: Policy) -> float:
+    """Return the weighted mean of the known parts, or the retrieval part if all weights are zero."""
+    weights = dict(policy.confidence_weights)
+    given = {field.name: getattr(parts, field.name) for field in fields(parts)}
+    known = [(weights.get(name, 0.0), value) for name, value in given.items() if value is not None]
+    total = sum(weight for weight, _ in known)
+    return sum(weight * part for weight, part in known) / total if total else parts.retrieval or 0.0
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

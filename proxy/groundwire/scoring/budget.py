@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
-from groundwire.domain import Budget, BudgetStatus, Estimate, Judgement, Label, Method, Probability, Unavailable
-from groundwire.policy import Policy
+from groundwire.domain import Budget, BudgetStatus, Estimate, Label, Method, Probability, Unavailable
 
 TARGET = 0.95
 """The belief that a claim must reach to count as entailed; its negation is entailed at `1 - TARGET`."""
@@ -184,13 +183,6 @@ def is_flagged(budget: Budget, threshold_bits: float = 0.0) -> bool:
     if budget.p1 is None or budget.p1.upper >= budget.target:
         return False
     return threshold_bits <= 0.0 or gap_bounds(budget.p0, budget.p1, budget.target)[0] > threshold_bits
-
-
-def lacks_bits(judgement: Judgement, policy: Policy) -> bool:
-    """Return whether a claim that is not supported lacks more bits than the policy permits."""
-    if judgement.budget is None or judgement.verdict.label == "supported":
-        return False
-    return is_flagged(judgement.budget, policy.model.flag_threshold_bits)
 
 
 def _status(p1: Probability, p0: Probability | None, target: float) -> BudgetStatus:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 from groundwire.text.quantities import Kind, Quantity
 from groundwire.text.units import CODES, CURRENCIES, SCALES, names_of_units, read_unit
 from groundwire.text.words import Word

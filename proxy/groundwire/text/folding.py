@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from unicodedata import category, is_normalized, normalize
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 
 _INVISIBLE = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
 _PIECE = re.compile(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 from groundwire.text.times import (
     TimeReading,
     is_date_word,

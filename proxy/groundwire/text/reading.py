@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 from groundwire.text.quantities import Quantity
 from groundwire.text.words import LINKING, NOT_NEGATED, STOPWORDS, TITLES, Word, concept, root, words
 

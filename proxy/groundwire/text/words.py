@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from itertools import chain, permutations
 from typing import NamedTuple
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 
 _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"  # scripts written without spaces: one character is one word

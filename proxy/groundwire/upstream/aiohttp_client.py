@@ -14,7 +14,7 @@ import aiohttp
 import httpx
 from yarl import URL
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 from groundwire.upstream.http import ErrorMapper, Timeouts, prime
 from groundwire.wire import Chunks, Headers, Reply
 

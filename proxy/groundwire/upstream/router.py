@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 
 import structlog
 
+from groundwire.caches import memo
 from groundwire.dialects.dialect import error_body
 from groundwire.errors import (
     RequestError,
@@ -26,7 +27,6 @@ from groundwire.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from groundwire.memo import memo
 from groundwire.report import Attempt
 from groundwire.upstream.http import header
 from groundwire.upstream.upstream import Upstream

@@ -11,9 +11,9 @@ from urllib.parse import quote
 import httpx
 import structlog
 
+from groundwire.caches import memo
 from groundwire.errors import BadRequest, RequestError, UpstreamBusy
 from groundwire.limits import Capacity, ConcurrencyLimiter, LimitReached, SlidingWindow, Slot
-from groundwire.memo import memo
 from groundwire.upstream.http import HeaderRules, HttpClient, Timeouts, has_dot_segment, prime, upstream_error
 from groundwire.wire import Call, Chunks, Reply
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from groundwire.report import Violation
-from groundwire.verifiers.json_schema import Outcome, Row, json_type, validate
+from groundwire.verifiers.json_schema import Outcome, json_type, validate
 
 NO_JSON = Violation("", None, "JSON", "text")
 
@@ -77,9 +77,4 @@ def validate_schema(text: str, json_schema: Mapping[str, Any]) -> SchemaResult:
     broken and the type found, never text of the answer. At most 100 violations are returned.
     """
     outcome, reason, rows = validate(json.dumps(json_schema), text)
-    return SchemaResult(outcome, violations_of(rows), reason)
-
-
-def violations_of(rows: Iterable[Row]) -> tuple[Violation, ...]:
-    """Return rows of `json_schema.validate` as violations."""
-    return tuple(Violation(*row) for row in rows)
+    return SchemaResult(outcome, tuple(Violation(*row) for row in rows), reason)

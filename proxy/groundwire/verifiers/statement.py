@@ -10,13 +10,12 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Literal
 
 from groundwire.domain import Citation, Claim, Match, Source, Verdict
-from groundwire.evidence.index import Context, Passage
-from groundwire.evidence.index import cite as cite_span
+from groundwire.evidence.index import Context, Passage, cite
 from groundwire.policy import Policy
 from groundwire.text.quantities import find_quantities
 from groundwire.text.reading import Reading, read_claim
@@ -37,13 +36,11 @@ from groundwire.text.words import (
     stem,
     words,
 )
-from groundwire.verifiers.lexical.features import Features, features
-from groundwire.verifiers.lexical.initialisms import spell_out
-from groundwire.verifiers.lexical.model import shipped
-from groundwire.verifiers.lexical.vetoes import Veto, find_vetoes
+from groundwire.verifiers.lexical import Features, features, find_denial, find_verbatim, shipped
 from groundwire.verifiers.numbers.numeric import is_enabled
-from groundwire.verifiers.quotes.quote import decides_alone
-from groundwire.verifiers.quotes.verbatim import find_denial, find_verbatim
+from groundwire.verifiers.quotes import decides_alone
+from groundwire.verifiers.selection import spell_out
+from groundwire.verifiers.vetoes import Veto, find_vetoes
 
 _MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
 
@@ -93,8 +90,8 @@ class Alignment:
     The following count words found in either: `gap` is the weight of the longest run of content words not found,
     `content` the share of the words other than names, `cause` that of the cause that the claim gives (each 1 if the
     claim has none). `missing` are the words not found, `core_missing` is the number of those with full weight. `size`
-    is the number of content words, `lead` the share of the lead's content in the window. `cited` is set if the window
-    is in a cited source (None: none is cited), `unknown` are labels that resolve to no source.
+    is the number of content words. `cited` is set if the window is in a cited source (None: none is cited), `unknown`
+    are labels that resolve to no source.
     """
 
     size: int
@@ -113,7 +110,6 @@ class Alignment:
     window: tuple[Passage, ...] = ()
     second: tuple[Passage, ...] = ()
     vetoes: tuple[Veto, ...] = ()
-    lead: float = 0.0
     cited: bool | None = None
     unknown: tuple[str, ...] = ()
 
@@ -209,7 +205,8 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
     units = _units(reading, numbers=not is_measured)
     if not units or (measured and all(unit.weight < 1 for unit in units)):
         return None  # "It lasts 30 minutes" has only a number to check
-    cited, unknown = _cited_sources(claim, context)
+    cited = [source for label in claim.cited if (source := context.resolve(label))]
+    unknown = tuple(label for label in claim.cited if context.resolve(label) is None)
     lead = frozenset(word.stem for word in words(claim.lead) if word.carries_meaning) if claim.lead else frozenset()
     windows = _windows(units, lead, context, None)
     if cited:
@@ -243,7 +240,6 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
         window=best.passages,
         second=tuple(passage for window in further for passage in window.passages),
         vetoes=vetoes,
-        lead=_lead_share(lead, best.passages),
         cited=best.passages[0].source in cited if cited else None,
         unknown=unknown,
     )
@@ -251,8 +247,7 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
 
 def decide(alignment: Alignment, read: Features, policy: Policy) -> Verdict:
     """Return the verdict of an alignment: by a veto, else by the rules, unless the model is sure of the contrary."""
-    model = shipped()
-    flags = ("unknown_citation",) if alignment.unknown else ()
+    model, flags = shipped(), ("unknown_citation",) if alignment.unknown else ()
     score, bar, stated = model.probability(read), model.bars[policy.name], _stated(alignment)
     if not alignment.window:
         nothing = "No source says anything of the kind."
@@ -264,7 +259,7 @@ def decide(alignment: Alignment, read: Features, policy: Policy) -> Verdict:
     elif alignment.verbatim or score >= (bar.doubted if stated else bar.cleared if is_open(alignment) else math.inf):
         label, method = "supported", stated or ("inference" if alignment.second else "semantic")
     match: Match = "semantic" if method == "none" else method
-    citations = cite(alignment, score, match) if label != "unsupported" or alignment.coverage >= _VETO_SHARE else ()
+    citations = _cite(alignment, score, match) if label != "unsupported" or alignment.coverage >= _VETO_SHARE else ()
     reason = _reason(alignment, label, method)
     return Verdict("statement", label, round(score, 4), method, reason, citations, flags, 1, int(label == "supported"))
 
@@ -367,12 +362,6 @@ def _acceptable(reading: Reading, place: int) -> frozenset[str]:
         return frozenset((stem, concept(stem)))
     alike = same_meaning(stem)
     return alike | opposites(stem) if place in reading.negated else alike
-
-
-def _cited_sources(claim: Claim, context: Context) -> tuple[list[Source], tuple[str, ...]]:
-    resolved = [(label, context.resolve(label)) for label in claim.cited]
-    sources = [source for _, source in resolved if source is not None]
-    return sources, tuple(label for label, source in resolved if source is None)
 
 
 def _windows(units: _Units, lead: frozenset[str], context: Context, among: Collection[str] | None) -> list[_Window]:
@@ -521,18 +510,14 @@ def _least_vetoed(
     """
     best = windows[0]
     vetoes = _vetoes(claim, units, best, context)
-    at_issue = {veto.place for veto in vetoes}
+    at_issue, taken = {veto.place for veto in vetoes}, {passage.place for passage in best.passages}
     wanted = sum(1 << bit for bit, unit in enumerate(units) if unit.place in at_issue)
     for other in windows[1:] if vetoes else ():
-        if other.share < best.share or other.found & wanted != wanted or not _is_apart(best, other):
-            continue
-        if not _vetoes(claim, units, other, context):
+        is_as_good = other.share >= best.share and other.found & wanted == wanted
+        is_apart = taken.isdisjoint(passage.place for passage in other.passages)
+        if is_as_good and is_apart and not _vetoes(claim, units, other, context):
             return other, ()
     return best, vetoes
-
-
-def _is_apart(one: _Window, other: _Window) -> bool:
-    return {each.place for each in one.passages}.isdisjoint(each.place for each in other.passages)
 
 
 def _vetoes(claim: Reading, units: _Units, window: _Window, context: Context) -> tuple[Veto, ...]:
@@ -624,21 +609,12 @@ def _order(units: _Units, window: _Window, context: Context) -> float:
     if len(units) < 2:
         return float(window.found != 0)
     places = context.reading(window.passages).places
-    standing = [[p for c in _concepts(unit.stems) if c in places for p in places[c]] for unit in units]
+    standing = [[p for c in sorted(set(map(concept, unit.stems))) for p in places.get(c, ())] for unit in units]
     kept = sum(
         any(0 < second - first <= _NEAR for first in one[:8] for second in other[:8])
         for one, other in pairwise(standing)
     )
     return kept / (len(units) - 1)
-
-
-def _concepts(stems: frozenset[str]) -> tuple[str, ...]:
-    return _few_concepts(stems) if sum(map(len, stems)) <= 512 else _few_concepts.__wrapped__(stems)
-
-
-@lru_cache(maxsize=4096)
-def _few_concepts(stems: frozenset[str]) -> tuple[str, ...]:
-    return tuple(sorted(set(map(concept, stems))))
 
 
 _Find = Callable[[str, Source, Context], tuple[int, int] | None]
@@ -649,23 +625,21 @@ def _exactly(find: _Find, texts: Sequence[str], windows: Sequence[_Window], cont
     for source in {window.passages[0].source.id: window.passages[0].source for window in windows}.values():
         for text in dict.fromkeys(texts):
             if found := find(text, source, context):
-                return cite_span(source, *found, 1.0, "exact")
+                return cite(source, *found, 1.0, "exact")
     return None
 
 
-def cite(alignment: Alignment, score: float, match: Match) -> tuple[Citation, ...]:
+def _cite(alignment: Alignment, score: float, match: Match) -> tuple[Citation, ...]:
     """Return citations of the best passages of an alignment, or for an exact match of the verbatim text."""
     if match == "exact" and alignment.verbatim:
         return (replace(alignment.verbatim, score=round(score, 4)),)
-    second = alignment.second if match in ("inference", "model") else ()
+    second = alignment.second if match == "inference" else ()
     return tuple(passage.cite(score, match) for passage in (*alignment.window, *second)[:_CITED])
 
 
 def _reason(alignment: Alignment, label: str, method: _Method) -> str:
-    source = alignment.window[0].source
-    title = source.name
-    if method == "exact" and alignment.verbatim and alignment.verbatim.source != source.id:
-        title = alignment.verbatim.source
+    source, verbatim = alignment.window[0].source, alignment.verbatim
+    title = verbatim.source if method == "exact" and verbatim and verbatim.source != source.id else source.name
     elsewhere = " (not in the source cited)" if alignment.cited is False else ""
     if label == "contradicted":
         veto = alignment.vetoes[0].reason

@@ -22,7 +22,8 @@ from groundwire.evidence.index import Context
 from groundwire.features.information_budget.cascade import cited_evidence, is_undecided, joined
 from groundwire.features.information_budget.probability import exactly
 from groundwire.policy import ModelPolicy, Policy
-from groundwire.scoring.budget import lacks_bits, measure
+from groundwire.scoring.aggregate import lacks_bits
+from groundwire.scoring.budget import measure
 
 POLICY = Policy(model=ModelPolicy(backend="haiku"))
 CONTEXT = Context([Source("s1", "source", "The board met in Oslo.", labels=("1",)), Source("s2", "user", "It rained.")])

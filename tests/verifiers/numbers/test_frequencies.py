@@ -7,7 +7,7 @@ from groundwire.evidence.index import Context
 from groundwire.policy import Policy
 from groundwire.text.units import read_rate
 from groundwire.verifiers.numbers import numeric
-from groundwire.verifiers.numbers.frequencies import find_frequencies
+from groundwire.verifiers.numbers.durations import find_frequencies
 
 CLAIMS = [
     ("Take one tablet twice daily.", "Take one tablet once daily.", "contradicted"),

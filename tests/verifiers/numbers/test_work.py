@@ -14,9 +14,9 @@ from groundwire.pipeline import verify
 from groundwire.policy import Policy
 from groundwire.report import Report
 from groundwire.text.reading import Reading
-from groundwire.verifiers.lexical import vetoes
+from groundwire.verifiers import vetoes
 from groundwire.verifiers.numbers import numeric
-from groundwire.verifiers.numbers.work import MAX_STEPS, DeadlineExceeded, Work, WorkLimitExceeded
+from groundwire.verifiers.numbers.candidates import MAX_STEPS, DeadlineExceeded, Work, WorkLimitExceeded
 
 
 def value(row: int, column: int) -> int:

@@ -19,8 +19,8 @@ from groundwire.features.consistency.temporal import is_superseded, returns
 from groundwire.text.quantities import Quantity
 from groundwire.text.tolerance import Relation, compare
 from groundwire.text.words import NAME_CONCEPTS, QUANTIFIERS, TITLES
-from groundwire.verifiers.lexical.vetoes import Veto, find_vetoes, may_be_one
 from groundwire.verifiers.numbers.candidates import CHANGES
+from groundwire.verifiers.vetoes import Veto, find_vetoes, may_be_one
 
 _QUALIFIED = (
     re.compile(r"\b(?:if|when|whenever|unless|provided|in case|except|otherwise|assuming)\b", re.IGNORECASE),

@@ -11,8 +11,8 @@ from dataclasses import replace
 from groundwire.domain import Budget, Cause, Citation, Claim, Judgement, Label, Probability, Source, Verdict
 from groundwire.evidence.index import Context
 from groundwire.policy import ModelPolicy, Policy
+from groundwire.scoring.aggregate import UNHEARD, with_confidence
 from groundwire.scoring.budget import LABELS
-from groundwire.scoring.confidence import UNHEARD, with_confidence
 
 VERIFIER = "model"
 _CONTRADICTED = 0.5

@@ -17,9 +17,9 @@ from groundwire.features.information_budget.probability import exactly
 from groundwire.features.information_budget.scrub import scrub_all
 from groundwire.judge import GRAVITY, Judge, unjudged
 from groundwire.policy import Policy
+from groundwire.scoring.aggregate import support
 from groundwire.scoring.budget import TARGET as HIGHEST_TARGET
 from groundwire.scoring.budget import TARGETS, measure, target_of, towards, unasked
-from groundwire.scoring.support import support
 
 TARGET = TARGETS["verifier"]
 _EVEN = 0.5

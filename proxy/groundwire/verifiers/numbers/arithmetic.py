@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import NamedTuple
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 from groundwire.text.quantities import Quantity
 from groundwire.text.tolerance import Relation, compare
 
@@ -58,7 +58,9 @@ def derive(claimed: Quantity, cue_text: str, operands: Sequence[Operand], tolera
     asked = cues(cue_text)
     if not asked:
         return None
-    way = _way_asked(cue_text) or (_lasting(cue_text) if claimed.unit == "time" else 0)
+    way = direction(_NOUNS_OF_CHANGE.sub("", cue_text)) or (
+        claimed.unit == "time" and bool(_LONGER.search(cue_text)) - bool(_SHORTER.search(cue_text))
+    )
     numbered = [
         (place, each._replace(quantity=_exact(each.quantity)))
         for place, each in enumerate(operands[:MAX_OPERANDS])
@@ -122,11 +124,6 @@ def agrees(claimed: Quantity, result: Quantity, tolerance: float | None) -> bool
     return relation.is_match or (relation is Relation.OPEN and result.slack <= 2 * claimed.slack)
 
 
-@memo(64, 2048, long_entries=16)
-def _way_asked(cue_text: str) -> int:
-    return direction(_NOUNS_OF_CHANGE.sub("", cue_text))
-
-
 def direction(cue_text: str) -> int:
     """Return 1 if the words express growth, −1 if they express decline, 0 for neither or both."""
     return bool(_UP.search(cue_text)) - bool(_DOWN.search(cue_text))
@@ -145,11 +142,6 @@ def way_of(text: str, start: int, end: int) -> int:
     if found is None:
         return 0
     return 1 if found["up"] else -1
-
-
-def _lasting(cue_text: str) -> int:
-    """Return 1 if the words express more time, −1 if they express less, 0 for neither or both."""
-    return bool(_LONGER.search(cue_text)) - bool(_SHORTER.search(cue_text))
 
 
 def _signs(claimed: Quantity, direction: int, value: float) -> float | None:

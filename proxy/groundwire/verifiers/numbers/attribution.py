@@ -9,9 +9,9 @@ from typing import NamedTuple
 from groundwire.text.binding import main_dates, search_before
 from groundwire.text.tolerance import fit_period
 from groundwire.text.words import CONVERSE, FRAME_WORDS, LIGHT_WORDS, REFERENTS, concept, content_stems, stem
-from groundwire.verifiers.lexical.vetoes import opposed
 from groundwire.verifiers.numbers.arithmetic import way_of
 from groundwire.verifiers.numbers.candidates import CHANGES, Stated, is_enumeration
+from groundwire.verifiers.vetoes import opposed
 
 
 class Objection(NamedTuple):

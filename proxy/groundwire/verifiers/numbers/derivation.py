@@ -14,9 +14,8 @@ from groundwire.text.tolerance import fit_period
 from groundwire.text.words import concept, content_stems, stem
 from groundwire.verifiers.numbers.arithmetic import MAX_OPERANDS, Derivation, Mention, Operand, derive, derive_whole
 from groundwire.verifiers.numbers.attribution import REFERENCE
-from groundwire.verifiers.numbers.bounds import decided_case, may_be_case, range_end
 from groundwire.verifiers.numbers.candidates import Asked, Read, in_money, read
-from groundwire.verifiers.numbers.durations import elapsed, is_moment
+from groundwire.verifiers.numbers.durations import decided_case, elapsed, is_moment, may_be_case, range_end
 from groundwire.verifiers.numbers.worded_arithmetic import Question, implied
 
 

@@ -1,4 +1,4 @@
-"""Derive lengths of time between two stated moments: dates, times of day, and durations before or after an event."""
+"""Compare lengths of time, frequencies and limits with those that sources state or imply."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import combinations
+from typing import NamedTuple
 
+from groundwire.caches import memo
 from groundwire.text.binding import search_before
 from groundwire.text.quantities import Quantity
+from groundwire.text.tolerance import compare
+from groundwire.text.units import ADVERB_NAMES, ADVERBS, DAY, NOT_NOW, PERIOD_NAMES, SECONDS
 from groundwire.text.words import content_stems
 from groundwire.verifiers.numbers.arithmetic import Derivation, Mention
+from groundwire.verifiers.numbers.candidates import Asked, Read
 
 
 def elapsed(claimed: Quantity, cue_text: str, moments: Sequence[Mention]) -> Derivation | None:
@@ -160,3 +165,204 @@ _JOINT = re.compile(
 )
 _BEFORE_AND = re.compile(r"\bbetween (?:the |about |[^\W\d_]+day,? )?$", re.I)
 _SIDE = re.compile(r" (?P<side>before|after|ahead of|prior to)\b", re.I)
+
+
+def decided_case(claim: str, claimed: Quantity, source: str, stated: Quantity, until: Quantity | None) -> str | None:
+    """Return the explanation of how a stated limit supports the claim about `claimed`, or None if it does not.
+
+    The limit is `stated`, a bound or a range, or the span from `stated` to `until`. A number within it is supported if
+    both texts affirm or both deny, a number outside if exactly one of them denies. A claimed bound is supported by the
+    opposite bound of the same value if exactly one text denies. `may_be_case` must be true for the number.
+    """
+    if claimed.bound:
+        is_line = claimed.low == stated.low and {claimed.bound, stated.bound} == {"least", "most"}
+        is_decided = is_line and _denies(claim, claimed) != _denies(source, stated)
+        return f"the limit is {_limit(source, stated)}" if is_decided else None
+    limits = _ends(claimed, stated, until)
+    if limits is None:
+        return None
+    is_inside = limits[0] <= claimed.low and claimed.high <= limits[1]
+    if is_inside is not (_denies(claim, claimed) == _denies(source, stated)):
+        return None
+    return f"{claimed.text} lies {'within' if is_inside else 'outside'} {_limit(source, stated, until)}"
+
+
+def range_end(text: str, first: Quantity, second: Quantity) -> Quantity | None:
+    """Return `second` if both are times of day and the text states a span from `first` to it, else None."""
+    return second if first.kind == second.kind == "time" and is_stretch(text, first, second) else None
+
+
+def _ends(claimed: Quantity, stated: Quantity, until: Quantity | None) -> tuple[float, float] | None:
+    """Return the ends of a limit in the unit of the claimed number; None if they are not comparable."""
+    is_age = claimed.unit == "time" and claimed.written.startswith("year") and stated.kind == "count"
+    if not is_age and (claimed.kind, claimed.unit) != (stated.kind, stated.unit):
+        return None
+    worth = claimed.worth if is_age else 1.0
+    if until is not None:
+        return stated.low, until.high
+    if stated.bound:
+        return (stated.low * worth, float("inf")) if stated.bound == "least" else (float("-inf"), stated.high * worth)
+    return (stated.low, stated.high) if stated.low < stated.high and not is_age else None
+
+
+def may_be_case(claim: str, claimed: Quantity) -> bool:
+    """Return whether the number is a bound or describes a case: "a drone of 200 grams", "if it starts in a week"."""
+    if claimed.bound:
+        return True
+    if claimed.kind == "currency" or claimed.kind == "count":
+        return search_before(_OF_SOME, claim, claimed.start) is not None
+    return claimed.kind in ("quantity", "time") and search_before(_SOME, claim, claimed.start) is not None
+
+
+def _denies(text: str, limit: Quantity) -> bool:
+    """Return whether a text has a negation that is not part of the limit, as in "not longer than 3 m"."""
+    bound = search_before(_OF_BOUND, text, limit.start)
+    around = text[: bound.start()] + text[limit.start :] if bound else text
+    return _NEGATION.search(around) is not None
+
+
+def _limit(source: str, stated: Quantity, until: Quantity | None = None) -> str:
+    start = max(source.rfind(" ", 0, max(0, stated.start - 1)) + 1, 0)
+    low = source.rfind(" ", 0, max(0, start - 1)) + 1
+    return f'"{source[low : until.end if until else stated.end]}"'
+
+
+_SOME = re.compile(
+    r"\b(?:an?|any|every(?! $)|each(?! $)|if|when|whoever|anyone|someone)\b[^.;:]{0,60}$|"
+    r"\b[^\W\d_]+s (?:of|weighing|aged) $",
+    re.I,
+)
+_OF_SOME = re.compile(r"(?:\b(?:an?|any|every|each)(?: [^\W\d_]+){1,3}|\b[^\W\d_]+s) of [$€£]?$", re.I)
+_OF_BOUND = re.compile(
+    r"\b(?:not|never|cannot|n['’]t) (?:[^\W\d_]+ ){0,2}(?:[^\W\d_]+ than|over|above|below|under|beyond|exceed(?:ing)?) "
+    r"[$€£]?$",
+    re.I,
+)
+_NEGATION = re.compile(r"\b(?:not|never|no|none|nobody|nothing|neither|nor|without|cannot|exempt)\b|n['’]t\b", re.I)
+
+
+class Frequency(NamedTuple):
+    """A frequency at `text[start:end]`: `low` to `high` times a day."""
+
+    start: int
+    end: int
+    text: str
+    low: float
+    high: float
+
+    def agrees(self, other: Frequency) -> bool:
+        """Return whether both may be equal, within 10 %, so that a month may be four weeks."""
+        return self.low <= other.high * _NEAR and other.low <= self.high * _NEAR
+
+
+class Compared(NamedTuple):
+    """A frequency of a claim, and the one that a source states for the same thing."""
+
+    claimed: Frequency
+    stated: Frequency
+    read: Read
+
+    @property
+    def agrees(self) -> bool:
+        """Return whether the source states the frequency of the claim."""
+        return self.claimed.agrees(self.stated)
+
+
+@memo(1024, 1024, long_entries=2)
+def find_frequencies(text: str) -> tuple[Frequency, ...]:
+    """Return the frequencies in `text`, in order and without overlaps, in linear time."""
+    return tuple(_frequencies(text))
+
+
+def _frequencies(text: str) -> Iterator[Frequency]:
+    for found in _FREQUENCIES.finditer(text):
+        low, high = _times(found)
+        if low > 0:
+            yield Frequency(found.start(), found.end(), found.group(), low, high)
+
+
+def _times(found: re.Match[str]) -> tuple[float, float]:
+    """Return the least and the greatest number of times a day."""
+    if adverb := found["adverb"]:
+        return (DAY / ADVERBS[adverb.lower()],) * 2
+    if code := found["code"]:
+        return (_CODES[code.replace(".", "").lower()],) * 2
+    if found["hours"]:
+        return (24.0 / max(1, int(found["hours"])),) * 2
+    if found["every"]:
+        least, most = (_number(found[name]) for name in ("gap", "gap_to"))
+        seconds = SECONDS[found["every"].lower()]
+        return DAY / (seconds * (most or least or 1.0)), DAY / (seconds * (least or 1.0))
+    least, most = (_number(found[name]) for name in ("times", "times_to"))
+    seconds = ADVERBS[found["by"].lower()] if found["by"] else SECONDS[found["period"].lower()]
+    return least * DAY / seconds, (most or least) * DAY / seconds
+
+
+def _number(written: str | None) -> float:
+    return 0.0 if not written else float(written) if written[0].isdigit() else _NUMBERS[written.lower()]
+
+
+def compare_frequencies(asked: Asked, passages: Sequence[Read]) -> Iterator[Compared]:
+    """Yield each frequency of a claim with the one that a passage states for the same thing, equal or not."""
+    text = asked.claim.text
+    for claimed in find_frequencies(text):
+        subject = _described(text, (claimed.start, claimed.end))
+        stated = ((read, _frequency_of(asked, subject, read)) for read in passages)
+        found = [Compared(claimed, each, read) for read, each in stated if each]
+        if found:
+            yield next((each for each in found if each.agrees), found[0])
+
+
+def _frequency_of(asked: Asked, subject: frozenset[str], read: Read) -> Frequency | None:
+    """Return the frequency that a passage states for a subject, or None.
+
+    The passage must have most of the subject's words, or some of them and a measure of the claim. Of several
+    frequencies, the last one is used that follows words of the subject not yet mentioned.
+    """
+    found, start = None, 0
+    known: frozenset[str] = frozenset()
+    frequencies = find_frequencies(read.passage.text)
+    asked.work.spend(len(frequencies))
+    for each in frequencies:
+        told = read.passage.stems if len(frequencies) == 1 else content_stems(read.passage.text[start : each.end])
+        if subject & told - known:
+            found, known = each, known | (subject & told)
+        start = each.end
+    if found is None or not read.is_named or len(known) < _SOME_SHARE * len(subject):
+        return None
+    return found if len(known) > _MOST_SHARE * len(subject) or _has_amount(asked, read) else None
+
+
+def _has_amount(asked: Asked, read: Read) -> bool:
+    """Return whether a passage has a measure of the claim, such as its dose."""
+    amounts = [each for each in asked.quantities if each.kind == "quantity" and each.unit != "time"]
+    asked.work.spend(len(amounts) * len(read.quantities))
+    return any(compare(mine, other).is_match for mine in amounts for other in read.quantities)
+
+
+def _described(text: str, span: tuple[int, int]) -> frozenset[str]:
+    """Return the stems of a claim without its frequency and its numbers."""
+    rest = text[: span[0]] + " " + text[span[1] :]
+    return frozenset(each for each in content_stems(rest) if not each[0].isdigit())
+
+
+_SOME_SHARE, _MOST_SHARE = 0.3, 0.6
+_NEAR = 1.1
+_NUMBERS = {"once": 1.0, "twice": 2.0, "thrice": 3.0, "other": 2.0, "second": 2.0, "third": 3.0, "fourth": 4.0}
+_NUMBERS |= {
+    name: float(number)
+    for number, name in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), start=1)
+}
+_CODES = {"bid": 2.0, "tid": 3.0, "qid": 4.0, "qd": 1.0, "qhs": 1.0, "qod": 0.5}
+_DIGITS = r"(?:\d{1,3}|" + "|".join(name for name in _NUMBERS if name not in ("once", "twice", "thrice")) + ")"
+_FREQUENCIES = re.compile(
+    rf"\b(?:(?P<times>once|twice|thrice|{_DIGITS}(?= times|(?: ?[-–] ?| to | or ){_DIGITS} times))"
+    rf"(?:(?: ?[-–] ?| to | or )(?P<times_to>{_DIGITS}|twice|thrice))?(?: times)?"
+    rf"(?:(?: an?| per| each| every|/) ?(?P<period>{PERIOD_NAMES})\b{NOT_NOW}| (?P<by>{ADVERB_NAMES})\b)"
+    rf"|(?:every|each) (?:(?P<gap>{_DIGITS})(?:(?: ?[-–] ?| to | or )(?P<gap_to>{_DIGITS}))? )?"
+    rf"(?P<every>{PERIOD_NAMES})s?\b"
+    rf"|(?P<adverb>{ADVERB_NAMES})(?=\s*(?:[.,;:)!?|\n]|$)"
+    r"| (?:at|on|in|by|with|before|after|from|until|between|without)\b)"
+    r"|(?<![\w.])(?P<code>(?-i:BID|TID|QID|QD|QHS|QOD)|[bt]\.i\.d\b|q\.i\.d\b)\b|q(?P<hours>\d{1,2})h\b)",
+    re.IGNORECASE,
+)

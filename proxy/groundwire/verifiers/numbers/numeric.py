@@ -15,14 +15,25 @@ from groundwire.text.quantities import Quantity, find_quantities
 from groundwire.text.reading import read_claim
 from groundwire.text.tolerance import Relation, compare
 from groundwire.text.words import concept, content_stems, same_meaning, words
-from groundwire.verifiers.lexical.initialisms import spell_out
 from groundwire.verifiers.numbers.arithmetic import cues
 from groundwire.verifiers.numbers.attribution import objection
-from groundwire.verifiers.numbers.candidates import Asked, Read, Stated, all_stated, is_enumeration, read, subject_of
+from groundwire.verifiers.numbers.candidates import (
+    MAX_STEPS,
+    Asked,
+    DeadlineExceeded,
+    Read,
+    Stated,
+    Work,
+    WorkLimitExceeded,
+    all_stated,
+    is_enumeration,
+    read,
+    subject_of,
+)
 from groundwire.verifiers.numbers.derivation import Following, follow, follow_lapse, follow_limit, follow_words
-from groundwire.verifiers.numbers.frequencies import Compared, Frequency, compare_frequencies, find_frequencies
-from groundwire.verifiers.numbers.work import MAX_STEPS, DeadlineExceeded, Work, WorkLimitExceeded
-from groundwire.verifiers.quotes.quote import decides_alone
+from groundwire.verifiers.numbers.durations import Compared, compare_frequencies, find_frequencies
+from groundwire.verifiers.quotes import decides_alone
+from groundwire.verifiers.selection import spell_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,9 @@ class _Finding:
     citations: tuple[Citation, ...] = ()
     flag: str = ""
     number: FlaggedNumber | None = None
+
+
+_NOTHING = _Finding(None, "", "", 0.0)
 
 
 def verify(
@@ -66,7 +80,8 @@ def verify(
         asked, passages = _passages(asked, context, limits.max_source_checks)
         often = list(compare_frequencies(asked, passages))
         findings.extend(map(_of_frequency, often))
-        wanted = [each for each in wanted if not any(_lies_in(each, other.claimed) for other in often)]
+        spans = [(each.claimed.start, each.claimed.end) for each in often]
+        wanted = [each for each in wanted if not any(low <= each.start and each.end <= high for low, high in spans)]
         findings.extend(
             replace(
                 _judge(asked, claimed[quantity], passages, context, limits),
@@ -105,10 +120,6 @@ def _of_frequency(compared: Compared) -> _Finding:
 
 def _as_stated(written: str, cited: tuple[Citation, ...]) -> _Finding:
     return _Finding("supported", "exact", f"{written}: as stated.", 0.8, cited)
-
-
-def _lies_in(quantity: Quantity, frequency: Frequency) -> bool:
-    return frequency.start <= quantity.start and quantity.end <= frequency.end
 
 
 def is_enabled(quantity: Quantity, policy: NumericPolicy) -> bool:
@@ -155,7 +166,7 @@ def _judge(asked: Asked, mine: Binding, passages: Sequence[Read], context: Conte
         return dated
     differing = [each for each in stated if _contests(each, mine)]
     if _is_aside(asked, quantity) and not any(_is_about_it(each) for each in differing):
-        return _Finding(None, "", "", 0.0)
+        return _NOTHING
     if verbatim := _verbatim(mine, passages) or _both_ends(quantity, stated, tolerance):
         return verbatim
     if followed := _followed(asked, mine, passages, context, tolerance):
@@ -164,7 +175,7 @@ def _judge(asked: Asked, mine: Binding, passages: Sequence[Read], context: Conte
     if found.method != "absent":
         return found
     if _is_aside(asked, quantity):
-        return _Finding(None, "", "", 0.0)
+        return _NOTHING
     return _absent(quantity, _BESIDE_OTHERS) if _stands_elsewhere(asked, quantity, context) else found
 
 
@@ -299,7 +310,7 @@ def _of_dates(claimed: Quantity, stated: Sequence[Stated]) -> _Finding | None:
         return _Finding("supported", "derived", reason, 0.8, (told.cite(),))
     is_relative = claimed.unit in ("month", "quarter", "half") or (claimed.unit and near)
     rivals = any(each.relation is Relation.DIFFERENT and each.quantity.unit == claimed.unit for each in stated)
-    return _Finding(None, "", "", 0.0) if is_relative and not rivals else None
+    return _NOTHING if is_relative and not rivals else None
 
 
 def _is_year_after(stated: Stated, claimed: Quantity) -> bool:

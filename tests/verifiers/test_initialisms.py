@@ -5,8 +5,8 @@ import pytest
 from groundwire.domain import Claim, Source
 from groundwire.evidence.index import Context
 from groundwire.policy import Policy
-from groundwire.verifiers.lexical.initialisms import spell_out
 from groundwire.verifiers.numbers import numeric
+from groundwire.verifiers.selection import spell_out
 
 
 def claim(text: str) -> Claim:

@@ -9,8 +9,7 @@ from groundwire.domain import Claim, Source
 from groundwire.errors import EvidenceGroundingError
 from groundwire.evidence.index import Context
 from groundwire.policy import Policy, QuotePolicy
-from groundwire.verifiers.quotes.extraction import find_quotes
-from groundwire.verifiers.quotes.quote import check_quotes, verify
+from groundwire.verifiers.quotes import check_quotes, find_quotes, verify
 
 REPORT = (
     "The committee said: “We are confident that revenue will reach $4.2 million in 2024.” Dr. Smith noted that the "

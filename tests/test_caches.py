@@ -5,9 +5,9 @@ import weakref
 
 import pytest
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 from groundwire.text.words import LONGEST_WORD, _form, stem, words
-from groundwire.verifiers.lexical.vetoes import may_be_one
+from groundwire.verifiers.vetoes import may_be_one
 
 
 class Text(str):

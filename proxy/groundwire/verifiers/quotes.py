@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,11 @@ from groundwire.errors import EvidenceGroundingError
 from groundwire.evidence.index import Context, cite
 from groundwire.extras import require_extras
 from groundwire.policy import Policy, QuotePolicy
-from groundwire.rendering import to_json
-from groundwire.report import QuoteCounts
+from groundwire.report import QuoteCounts, to_json
 from groundwire.text.folding import Folded, fold
-from groundwire.text.words import Word, words
-from groundwire.verifiers.lexical.differences import changes, changes_meaning
-from groundwire.verifiers.quotes.extraction import block_text, find_quotes, is_term
+from groundwire.text.reading import Reading
+from groundwire.text.words import CALENDAR, STOPWORDS, UNIT_WORDS, Word, words
+from groundwire.verifiers.vetoes import opposed
 
 _LETTER_IN_BRACKETS = re.compile(r"\[(\w)\](?=\w)")
 _ELISION = re.compile(r"\[[^\[\]\n]{0,80}\]|…|\.{3,}|(?:\. ){2,}\.")
@@ -158,14 +157,8 @@ def _look_up(text: str, context: Context, policy: QuotePolicy) -> tuple[Citation
             return tuple(cite(source, start, end, 1.0, "exact") for start, end in spans)
     if not policy.fuzzy:
         return ()
-    best = max(
-        (_fuzzy(text, source, context, policy.fuzzy_threshold) for source in context.sources), key=_score, default=None
-    )
-    return (best,) if best else ()
-
-
-def _score(citation: Citation | None) -> float:
-    return citation.score if citation else 0.0
+    near = [_fuzzy(text, source, context, policy.fuzzy_threshold) for source in context.sources]
+    return tuple(sorted(filter(None, near), key=lambda citation: -citation.score)[:1])
 
 
 def _segments(text: str) -> list[str]:
@@ -217,8 +210,10 @@ def _find(segment: str, text: str, position: int) -> int | None:
 def _cuts(needle: str, text: str, place: int) -> bool:
     """Return whether a match cuts off part of a number, a negating affix or, if it is short, any part of a word."""
     end = place + len(needle)
-    head = _tail_of(text[max(0, place - 16) : place]) if needle[0].isalnum() else ""
-    tail = _head_of(text[end : end + 16]) if needle[-1].isalnum() else ""
+    before, behind = _TAIL.search(text[max(0, place - 16) : place]), _HEAD.match(text[end : end + 16])
+    head = before.group() if before and needle[0].isalnum() else ""
+    head = "" if head.endswith("-") and head != "non-" else head
+    tail = behind.group() if behind and needle[-1].isalnum() else ""
     if not head and not tail:
         return False
     if (head and needle[0].isdigit() and head[-1:] in "0123456789.,-") or (tail and needle[-1].isdigit()):
@@ -229,16 +224,6 @@ def _cuts(needle: str, text: str, place: int) -> bool:
 
 _HEAD = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff]+(?:['-](?:free|t)\b)?|['-](?:free|t)\b|[.,]\d")
 _TAIL = re.compile(r"(?:[^\W\u3040-\u30ff\u3400-\u9fff]{1,16}-?|\d[.,])\Z")
-
-
-def _head_of(text: str) -> str:
-    match = _HEAD.match(text)
-    return match.group() if match else ""
-
-
-def _tail_of(text: str) -> str:
-    match = _TAIL.search(text)
-    return match.group() if match and (match.group()[-1] != "-" or match.group() == "non-") else ""
 
 
 def _elides_negation(gap: str) -> bool:
@@ -260,7 +245,7 @@ def _fuzzy(text: str, source: Source, context: Context, threshold: float) -> Cit
         return None
     start, end = folded.origin(found.dest_start, found.dest_end)
     start, end = _whole_words(source.text, start, end)
-    if changes_meaning(text, source.text[start:end]):
+    if any(map(_changes_meaning, changes(text, source.text[start:end]))):
         return None
     return cite(source, start, end, found.score / 100, "fuzzy")
 
@@ -297,3 +282,201 @@ def _said(side: Sequence[Word]) -> str:
 def _shorten(text: str, limit: int = 80) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+
+
+_MARKS = re.compile("[\"'“”„‟«»‹›「」『』‘’‚]")
+_CLOSES = {
+    '"': '"',
+    "'": "'",
+    "“": "”",
+    "”": "”",
+    "„": "“”‟",
+    "‟": "”",
+    "«": "»",
+    "»": "«»",
+    "‹": "›",
+    "›": "‹›",
+    "「": "」",
+    "『": "』",
+    "‘": "’",
+    "‚": "‘’",
+}
+_SINGLE = "'‘‚"
+_DIRECTED = "「『„«‹"
+_PARAGRAPH = re.compile(r"\n[ \t]*\n")
+_APHAERESIS = re.compile(r"\d|(?:tis|twas|em|til|cause|n|bout|round)\b", re.IGNORECASE)
+
+_BLOCK_MARK = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
+_BLOCK = re.compile(r"(?:^[ \t]{0,3}>[^\n]*(?:\n|\Z))+", re.MULTILINE)
+_DASHES = "—–-"
+_BYLINE_CHARS = 120
+_TERM_WORDS = 2
+_ASKS = re.compile(
+    r"\s*(?:how (?:to|do|does|can|much|many)|wh(?:at|ere|en|y|o) (?:is|are|do|does|to))\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A quotation of an answer: the text between its marks, and the span of that text."""
+
+    text: str
+    start: int
+    end: int
+
+
+def find_quotes(text: str) -> tuple[Quote, ...]:
+    """Return the outermost quotations of `text`, in order, in any of the usual marks, in linear time.
+
+    A quotation stays within its paragraph. Unpaired marks, apostrophes and marks for feet or inches quote nothing.
+    Single marks must be where a quotation can begin and end.
+    """
+    pairs: list[tuple[int, int]] = []
+    for start, end in _paragraphs(text):
+        pairs.extend(_pairs(text, start, end))
+    quotes: list[Quote] = []
+    reach = -1
+    for opened, closed in sorted(pairs):
+        if opened > reach and (inner := text[opened + 1 : closed]).strip():
+            quotes.append(Quote(inner, opened + 1, closed))
+            reach = closed
+    return tuple(quotes)
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for match in _PARAGRAPH.finditer(text):
+        yield start, match.start()
+        start = match.end()
+    yield start, len(text)
+
+
+def _pairs(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the positions of paired marks, matched with a stack. A mark left open inside a closed pair is dropped."""
+    stack: list[int] = []
+    open_marks: dict[str, int] = {}
+    places = [match.start() for match in _MARKS.finditer(text, start, end)]
+    for index, place in enumerate(places):
+        following = places[index + 1] if index + 1 < len(places) else None
+        opener = next((mark for mark, count in open_marks.items() if count and text[place] in _CLOSES[mark]), None)
+        if opener and _can_close(text, place, following):
+            while text[popped := stack.pop()] != opener:
+                open_marks[text[popped]] -= 1
+            open_marks[opener] -= 1
+            yield popped, place
+        elif _can_open(text, place):
+            stack.append(place)
+            open_marks[text[place]] = open_marks.get(text[place], 0) + 1
+
+
+def _can_open(text: str, place: int) -> bool:
+    mark, before, after = text[place], text[place - 1 : place], text[place + 1 : place + 2]
+    if mark not in _CLOSES or not after or (after.isspace() and mark not in "«‹"):
+        return False
+    if mark in _DIRECTED:
+        return True
+    if before.isalnum() and (before.isascii() or mark in _SINGLE):
+        return False
+    return not (mark in _SINGLE and _APHAERESIS.match(text, place + 1))
+
+
+def _can_close(text: str, place: int, following: int | None) -> bool:
+    mark, before, after = text[place], text[place - 1 : place], text[place + 1 : place + 2]
+    if mark in "」』»›«‹":
+        return True
+    if before.isspace() or (after.isalnum() and (after.isascii() or mark in "'’‘")):
+        return False
+    closes_later = following is not None and text[following] == mark and not text[following - 1].isspace()
+    if mark == '"' and before.isdigit() and closes_later:
+        return False  # 5'10" inside a quotation
+    return not (mark in "'’" and before in "sS" and after == " " and closes_later)  # the dogs' bowls
+
+
+def block_text(text: str) -> str:
+    """Return the text of a block quote.
+
+    Its marks, a last line with its author and enclosing quotation marks are removed.
+    """
+    said = _BLOCK_MARK.sub("", text).strip()
+    body, _, last = said.rpartition("\n")
+    if body and len(last) <= _BYLINE_CHARS and last.lstrip().startswith(tuple(_DASHES)):
+        said = body.rstrip()
+    inner = find_quotes(said)
+    return inner[0].text if len(inner) == 1 and len(inner[0].text) >= len(said) - 3 else said
+
+
+def quoted_texts(text: str) -> list[str]:
+    """Return the quoted texts, in order: runs between quotation marks, and block quotes whole."""
+    found: list[str] = []
+    end = 0
+    for block in _BLOCK.finditer(text):
+        found += [quote.text for quote in find_quotes(text[end : block.start()])]
+        found.append(block_text(block.group()))
+        end = block.end()
+    return [each for each in found + [quote.text for quote in find_quotes(text[end:])] if each.strip()]
+
+
+def is_term(text: str) -> bool:
+    """Return whether a quoted run is a term, a name, a title or a question rather than somebody's words."""
+    found = words(text)
+    if len(found) <= _TERM_WORDS:
+        return True
+    if text.rstrip()[-1:] == "?" or _ASKS.match(text):
+        return True
+    content = [word for word in found if word.stem not in STOPWORDS]
+    titled = all(word.text[:1].isupper() or word.is_number for word in content)
+    return titled and found[0].text[:1].isupper() and text.rstrip()[-1:] not in ".!;"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Words of a quotation, and the words of the source in their place. `named` is set if either has a name."""
+
+    quoted: tuple[Word, ...]
+    found: tuple[Word, ...]
+    named: bool
+
+
+def changes(quoted: str, found: str) -> list[Change]:
+    """Return the differences between a quotation and the text around its place in a source, word by word.
+
+    Text of `found` before or after the quotation is no difference.
+    """
+    from difflib import SequenceMatcher
+
+    one, other = Reading(quoted), Reading(found)
+    matcher = SequenceMatcher(None, _comparable(one), _comparable(other), autojunk=False)
+    differing: list[Change] = []
+    for tag, i, j, k, m in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        if k == 0:
+            k = max(k, m - (j - i))
+        elif m == len(other.words):
+            m = min(m, k + (j - i))
+        if i < j or k < m:
+            named = any(map(one.is_name, range(i, j))) or any(map(other.is_name, range(k, m)))
+            differing.append(Change(tuple(one.words[i:j]), tuple(other.words[k:m]), named))
+    return differing
+
+
+def _comparable(reading: Reading) -> list[str]:
+    """Return the words as they are compared: case-folded, and numbers with their sign or symbol."""
+    compared: list[str] = []
+    for word in reading.words:
+        sign = reading.text[max(0, word.start - 1) : word.start] if word.is_number else ""
+        unit = reading.text[word.end : word.end + 1] if word.is_number else ""
+        compared.append((sign if sign in "$€£¥₹-" else "") + word.text.casefold() + (unit if unit in "%°" else ""))
+    return compared
+
+
+def _changes_meaning(change: Change) -> bool:
+    """Return whether a difference changes the meaning: a number, unit, negation, name, date or opposite."""
+    both = change.quoted + change.found
+    if change.named or any(word.is_number or word.is_negator or word.stem in CALENDAR for word in both):
+        return True
+    if any(word.lower in UNIT_WORDS for word in both):
+        return True
+    if any(one.text[0].isupper() and other.text[0].isupper() for one in change.quoted for other in change.found):
+        return True
+    return any(opposed(one.stem, other.stem) for one in change.quoted for other in change.found)

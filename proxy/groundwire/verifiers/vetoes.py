@@ -16,7 +16,7 @@ from itertools import islice, pairwise
 from typing import Literal
 from unicodedata import normalize
 
-from groundwire.memo import memo
+from groundwire.caches import memo
 from groundwire.text.reading import Reading
 from groundwire.text.words import (
     CALENDAR,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from groundwire.domain import Claim, Judgement, Label, Verdict
 from groundwire.report import ChoiceReport, Confidence, Consistency, Report, SelfConsistency
-from groundwire.scoring.risk import assess_risk
+from groundwire.scoring.rating import assess_risk
 
 shares = st.floats(0, 1)
 counts = st.integers(0, 20)

@@ -14,7 +14,7 @@ from groundwire.domain import Claim, Judgement, Label, Source, Unavailable
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
 from groundwire.policy import Policy
-from groundwire.verifiers.entailment.model import Entailment, Opinion, Question, State
+from groundwire.verifiers.entailment import Entailment, Opinion, Question, State
 
 TEXT = "Norrin Energy paid 4 million euros for the harbour in 2019. No injuries have been reported so far."
 CONTEXT = Context([Source("farm", "source", TEXT, title="the report")])

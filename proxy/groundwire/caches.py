@@ -1,13 +1,14 @@
-"""A cache of results of functions of a text, bounded by what it holds and not only by how many entries it has.
-
-`functools.lru_cache` keeps its arguments, so that a few thousand texts of half a million characters stay for good.
-"""
+"""Caches that are bounded by the size of what they hold."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from functools import lru_cache, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from threading import Lock
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+
+from cachetools import LRUCache
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,3 +62,36 @@ def memo(
         return cast(Callable[Concatenate[str, P], T], cached)
 
     return decorate
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+_ENTRY_BYTES = 2_000  # overhead of an entry, added to the size that the caller gives
+
+
+class BoundedCache(Generic[K, V]):
+    """A thread-safe LRU cache, bounded by the total size of its entries in bytes as estimated by the callers.
+
+    Two threads that miss the same key both compute its value, so the value must depend on the key alone.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._entries: LRUCache[K, tuple[V, int]] = LRUCache(max_bytes, getsizeof=lambda entry: _ENTRY_BYTES + entry[1])
+        self._lock = Lock()
+
+    @property
+    def size(self) -> int:
+        """The estimated size of all entries in bytes."""
+        return int(self._entries.currsize)
+
+    def get(self, key: K) -> V | None:
+        """Return the value of a key, or None."""
+        with self._lock:
+            entry = self._entries.get(key)
+        return None if entry is None else entry[0]
+
+    def put(self, key: K, value: V, size: int) -> None:
+        """Store a value of about `size` bytes, evicting the least recently used. One too large to fit is dropped."""
+        with self._lock, suppress(ValueError):  # too large
+            self._entries[key] = (value, size)

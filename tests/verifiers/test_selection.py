@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from groundwire.domain import Source
 from groundwire.evidence.index import Context
 from groundwire.text.words import words
-from groundwire.verifiers.entailment.evidence import MAX_WORDS, plain_text, select_evidence
+from groundwire.verifiers.selection import MAX_WORDS, plain_text, select_evidence
 
 FILLER = " ".join(f"Visitor {number} enjoyed the quiet museum of the town." for number in range(60))
 FACT = "The Harwick wind farm came into service in May 2019."

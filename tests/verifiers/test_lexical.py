@@ -10,8 +10,7 @@ from steps import steps
 from groundwire.domain import Claim, Source
 from groundwire.evidence.index import Context
 from groundwire.policy import Policy
-from groundwire.verifiers.lexical.features import SIGNS, Features
-from groundwire.verifiers.lexical.model import Bar, read, shipped
+from groundwire.verifiers.lexical import SIGNS, Bar, Features, read, shipped
 from groundwire.verifiers.statement import assess
 
 TEXT = (

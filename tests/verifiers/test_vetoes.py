@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from groundwire.text.reading import Reading
 from groundwire.text.words import stem
-from groundwire.verifiers.lexical.vetoes import find_vetoes, opposed
+from groundwire.verifiers.vetoes import find_vetoes, opposed
 
 
 def kinds(claim: str, evidence: str) -> list[str]:

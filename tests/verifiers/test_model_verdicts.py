@@ -12,9 +12,7 @@ from groundwire.domain import Claim, Label, Source, Verdict
 from groundwire.evidence.index import Context
 from groundwire.judge import BATCH, Judge
 from groundwire.policy import Policy
-from groundwire.verifiers.entailment.combination import Combination, read_combination
-from groundwire.verifiers.entailment.model import Entailment, Question, State
-from groundwire.verifiers.entailment.signals import Signals
+from groundwire.verifiers.entailment import Combination, Entailment, Question, Signals, State, read_combination
 
 TEXT = (
     "The Harwick wind farm stands off the coast and came into service in May 2019. The wind farm is not profitable. "
@@ -198,7 +196,7 @@ SHARES = st.floats(0, 1)
 
 @given(SHARES, SHARES, SHARES)
 def test_more_support_by_the_model_never_lowers_the_score(one: float, other: float, coverage: float):
-    from groundwire.verifiers.entailment.signals import log_odds
+    from groundwire.verifiers.entailment import log_odds
 
     low, high = sorted((one, other))
     combination = Combination(Signals(0.7, 0.4, -0.5, 0.3, -0.2, -1.0), 0.1)

@@ -1,1 +1,0 @@
-"""Entailment: a model judges whether evidence supports, contradicts or does not mention a claim."""

@@ -1,1 +1,0 @@
-"""Alignment of statements with their evidence: vetoes, features and the learned lexical model."""
