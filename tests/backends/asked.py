@@ -8,10 +8,8 @@ from typing import Any, TypeVar
 
 from servers.believer import Believer
 
-from groundwire.backends.asking import Asking
-from groundwire.backends.chat import ChatEstimator
-from groundwire.backends.estimator import Limits, Meter
-from groundwire.backends.service import ServiceEstimator
+from groundwire.backends.estimators import ChatEstimator, ServiceEstimator
+from groundwire.backends.model_client import Asking, Limits, Meter
 from groundwire.domain import Claim, Source
 from groundwire.upstream.aiohttp_client import AiohttpClient
 from groundwire.upstream.openai import OpenAIUpstream

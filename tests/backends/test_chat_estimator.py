@@ -10,7 +10,7 @@ from edge.upstream import Received, Reply, error_reply
 from servers.believer import DENIED, STATED, UNSTATED, Believer, Manner, understand
 from structlog.testing import capture_logs
 
-from groundwire.backends.chat import SAMPLES, THINKING_TOKENS, ChatEstimator
+from groundwire.backends.estimators import SAMPLES, THINKING_TOKENS, ChatEstimator
 from groundwire.domain import Claim, Estimate, Probability, Unavailable
 
 BELIEFS = [STATED, DENIED, UNSTATED]

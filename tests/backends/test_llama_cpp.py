@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from asked import CLAIMS, CONTEXT, STATED_CLAIM, asking
 
-from groundwire.backends.chat import ChatEstimator
+from groundwire.backends.estimators import ChatEstimator
 from groundwire.domain import Estimate, Probability
 
 pytestmark = pytest.mark.skipif(

@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from groundwire.cli import app
-from groundwire.evaluation.markdown import markdown_table
+from groundwire.evaluation.figures import Limit, check_baseline, group_means, measure
 from groundwire.evaluation.outcome import Outcome, examine
-from groundwire.evaluation.result import Limit, check_baseline, group_means, measure
 from groundwire.evaluation.rows import SAMPLE, Row, read_rows
+from groundwire.evaluation.run import markdown_table
 from groundwire.policy import Policy
 
 

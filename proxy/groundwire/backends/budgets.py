@@ -1,4 +1,4 @@
-"""Estimate the probabilities from which the information budgets of claims are computed (see `groundwire.types.Budget`).
+"""Estimate the probabilities from which the information budgets of claims are computed (`groundwire.domain.Budget`).
 
 p1 is estimated for every claim, p0 only where it can affect the result. For a supported claim with several citations,
 the effect of each citation is estimated as well.
@@ -7,11 +7,12 @@ the effect of each citation is estimated as well.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from groundwire.backends.estimator import Estimator
-from groundwire.domain import Budget, Citation, Claim, Estimate, Probability, Source
+from groundwire.domain import Budget, Citation, Claim, Estimate, Method, Probability, Source, Unavailable
+from groundwire.features.information_budget.estimates import unknown_citations
 from groundwire.features.information_budget.scrub import leave_one_out, scrub, scrub_all
 from groundwire.scoring.budget import (
     TARGET,
@@ -22,6 +23,19 @@ from groundwire.scoring.budget import (
     needs_p0,
     unasked,
 )
+
+
+class Estimator(Protocol):
+    """Estimates for one operation, such as the verification of one answer.
+
+    Raises nothing but cancellation: a missing probability is returned with its cause.
+    """
+
+    async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
+        """Return the probability that a claim is true, given these sources and nothing else."""
+
+    async def batch_estimate(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
+        """Return the probabilities of several claims on one context, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +113,21 @@ async def _ablated(cited: Cited, sources: Sequence[Source], p1: Estimate, estima
         return Ablation(left, await estimator.estimate_probability(cited.claim, alone))
 
     return tuple(await asyncio.gather(*(one(each.without, each.alone) for each in contexts)))
+
+
+TargetOf = Callable[[Method], float]
+"""The probability that a claim must reach, by the method of its estimate."""
+
+
+async def measured(
+    claim: Claim, sources: Sequence[Source], estimator: Estimator, target_of: TargetOf = TARGETS.__getitem__
+) -> Budget:
+    """Return the budget of a claim that cites all of its evidence: for p0 the evidence is reduced to its structure."""
+    unknown = await asyncio.to_thread(unknown_citations, claim, sources) if claim.cited else ()
+    if nothing := unasked(has_context=any(source.text.strip() for source in sources), unknown=unknown):
+        return nothing
+    p1 = await estimator.estimate_probability(claim, sources)
+    if isinstance(p1, Unavailable):
+        return measure(p1)
+    p0 = await estimator.estimate_probability(claim, await asyncio.to_thread(scrub_all, sources))
+    return measure(p1, p0, target=target_of(p1.method))

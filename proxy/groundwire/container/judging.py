@@ -11,11 +11,10 @@ from threading import Thread
 import httpx
 from cachetools import LRUCache
 
-from groundwire.backends.asking import Asking
-from groundwire.backends.estimator import Limits, Meter
 from groundwire.backends.judge_prompts import find_prompt_profile
-from groundwire.backends.language import ChatJudge, LanguageJudge, ServiceJudge
+from groundwire.backends.language_judge import ChatJudge, LanguageJudge, ServiceJudge
 from groundwire.backends.loading import load_judge
+from groundwire.backends.model_client import Asking, Limits, Meter
 from groundwire.config import Settings
 from groundwire.container.context import BuildContext
 from groundwire.container.upstreams import build_router

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from groundwire.backends.asking import Asking
-from groundwire.backends.chat import ChatEstimator
-from groundwire.backends.embedded import EmbeddedEstimator
-from groundwire.backends.estimator import Limits, Meter
-from groundwire.backends.executor import ChatExecutor
-from groundwire.backends.service import ServiceEstimator
+from groundwire.backends.estimators import ChatEstimator, ChatExecutor, EmbeddedEstimator, ServiceEstimator
+from groundwire.backends.model_client import Asking, Limits, Meter
 from groundwire.container.context import BuildContext
 from groundwire.domain import Estimate
 from groundwire.features.memory import GatePolicy

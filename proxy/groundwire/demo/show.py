@@ -23,8 +23,7 @@ from starlette.applications import Starlette
 from groundwire.backends.loading import load_judge
 from groundwire.config import Settings, Upstream
 from groundwire.container.build import build_container
-from groundwire.demo.model import MODEL, build_model
-from groundwire.demo.scenarios import SCENARIOS, Scenario
+from groundwire.demo.model import MODEL, SCENARIOS, Scenario, build_model
 from groundwire.http.app import build_app
 from groundwire.telemetry import configure_logs
 from groundwire.terminal import view

@@ -27,8 +27,8 @@ from groundwire.errors import GroundwireError
 from groundwire.evaluation.figures import figures, stated
 from groundwire.evaluation.logistic import Example, Line, fit, sigmoid
 from groundwire.evaluation.outcome import Outcome, context_of, overlap
-from groundwire.evaluation.progress import progress
 from groundwire.evaluation.rows import Row, read_rows
+from groundwire.evaluation.run import progress
 from groundwire.evidence.index import Context
 from groundwire.policy import Policy
 from groundwire.telemetry.reliability import ece

@@ -16,8 +16,8 @@ from typing import Any
 
 from rich.console import Console
 
-from groundwire.backends.files import COMBINATION
 from groundwire.backends.loading import load_judge
+from groundwire.backends.models import COMBINATION
 from groundwire.claims.answer import find_claims
 from groundwire.config import JudgeSettings
 from groundwire.domain import Judgement

@@ -9,13 +9,11 @@ from typing import Protocol
 
 import structlog
 
-from groundwire.backends.estimator import Estimator
-from groundwire.backends.measuring import TargetOf, measured
+from groundwire.backends.budgets import Estimator, TargetOf, measured
 from groundwire.domain import Budget, Cause, Claim, Judgement, Operation, Source, Unavailable
 from groundwire.errors import BadRequest, Overload
 from groundwire.evidence.index import Context
-from groundwire.features.information_budget.cascade import joined
-from groundwire.features.information_budget.lexical_estimate import prove
+from groundwire.features.information_budget.estimates import joined, prove
 from groundwire.features.trace import (
     Audit,
     AuditedStep,

@@ -12,7 +12,7 @@ import structlog
 
 from groundwire.domain import Claim, Judgement, Source
 from groundwire.errors import MemoryUnavailable
-from groundwire.features.information_budget.lexical_estimate import assertion
+from groundwire.features.information_budget.estimates import assertion
 from groundwire.features.memory import Admission, GatePolicy, admit
 from groundwire.gateway.claim_checker import CheckSession, ClaimChecker, unchecked
 from groundwire.gateway.models import Caller

@@ -10,12 +10,12 @@ from hashlib import blake2b
 
 import structlog
 
-from groundwire.backends.budgets import Cited, budgets
-from groundwire.backends.estimator import Estimator, Limits, Meter
-from groundwire.backends.language import BlockingModel, LanguageJudge
+from groundwire.backends.budgets import Cited, Estimator, budgets
+from groundwire.backends.language_judge import BlockingModel, LanguageJudge
+from groundwire.backends.model_client import Limits, Meter
 from groundwire.domain import Budget, Claim, Estimate, Judgement, Operation, Probability, Source, Unavailable
 from groundwire.evidence.index import Context
-from groundwire.features.information_budget.cascade import cited_evidence, is_undecided, joined
+from groundwire.features.information_budget.estimates import cited_evidence, is_undecided, joined
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
 from groundwire.policy import Policy

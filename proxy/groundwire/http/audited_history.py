@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from datetime import date
 
-from groundwire.features.consistency.compare import Earlier
-from groundwire.features.consistency.entities import Entity, entity_history
+from groundwire.features.consistency.compare import Earlier, Entity, entity_history
 from groundwire.storage.facts import FactStore
 from groundwire.storage.history.audit import Action
 from groundwire.storage.history.exchange import Page, Query, Similar, Stored, Summary

@@ -9,8 +9,7 @@ import pytest
 from servers.believer import DENIED, SCRUBBED, STATED, UNSTATED, Believer, Manner
 
 from groundwire.domain import Citation, Claim, Estimate, Probability, Source, Unavailable
-from groundwire.features.information_budget.logprobs import from_openai, read, read_all, sampled, says
-from groundwire.features.information_budget.probe import Probe, ask, ask_all
+from groundwire.features.information_budget.probe import Probe, ask, ask_all, from_openai, read, read_all, sampled, says
 from groundwire.features.information_budget.scrub import leave_one_out, scrub
 from groundwire.scoring.budget import Ablation, measure, needs_p0
 

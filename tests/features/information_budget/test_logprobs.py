@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.domain import Estimate, Probability, Unavailable
-from groundwire.features.information_budget.logprobs import Reply, from_openai, read, read_all, sampled, says, says_all
+from groundwire.features.information_budget.probe import Reply, from_openai, read, read_all, sampled, says, says_all
 
 Shown = tuple[str, Mapping[str, float]]
 

@@ -1,21 +1,18 @@
-"""Send one question to a server over HTTP, within limits, and return the JSON answer or the reason why there is
-none.
-"""
+"""Query a server over HTTP, within limits: return its JSON answer, or the reason why there is none."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import structlog
 
-from groundwire.backends.estimator import Limits, Meter
 from groundwire.dialects.encoding import Decoder
 from groundwire.dialects.jsonbytes import dumps, loads
-from groundwire.domain import Unavailable
+from groundwire.domain import Claim, Unavailable
 from groundwire.errors import UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
 from groundwire.telemetry import Telemetry
 from groundwire.wire import Call, Headers, Reply
@@ -146,3 +143,29 @@ def _word(answer: Body, name: str) -> str | None:
 def _tokens(usage: object, name: str) -> int:
     count = usage.get(name) if isinstance(usage, Mapping) else None
     return count if isinstance(count, int) and not isinstance(count, bool) and count > 0 else 0
+
+
+class Meter:
+    """Counts the cost of estimates: calls sent, and tokens as far as the servers report them."""
+
+    def __init__(self) -> None:
+        self.calls = self.prompt_tokens = self.completion_tokens = 0
+
+    def count(self, prompt_tokens: int, completion_tokens: int) -> None:
+        """Add the tokens of one answer."""
+        self.prompt_tokens += prompt_tokens
+        self.completion_tokens += completion_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of an operation: claims per call, concurrent calls (shared by all), and deadline (loop time)."""
+
+    batch_size: int
+    at_once: asyncio.Semaphore
+    until: float
+
+
+def groups(claims: Sequence[Claim], size: int) -> list[Sequence[Claim]]:
+    """Split the claims, in their order, into groups of `size`."""
+    return [claims[at : at + size] for at in range(0, len(claims), size)]

@@ -1,17 +1,38 @@
-"""Estimate probabilities with chat models, from token probabilities or else from repeated answers."""
+"""Estimate the probabilities of claims with chat models, with an HTTP service, or with the embedded verifier.
+
+Chat models are read by token probabilities or else by repeated answers; docs/information-budget.md describes the
+contract of a service.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from groundwire.backends.asking import Asking, Body, Refused
-from groundwire.backends.estimator import groups
-from groundwire.domain import Claim, Estimate, Source, Unavailable
-from groundwire.features.information_budget.logprobs import Reply, from_openai, read, read_all, sampled, says, says_all
-from groundwire.features.information_budget.probability import unanimous_samples
-from groundwire.features.information_budget.probe import Probe, ask, ask_all
+from groundwire.backends.model_client import Asking, Body, Refused, groups
+from groundwire.dialects.answer import Answer
+from groundwire.dialects.chat import CHAT
+from groundwire.domain import Claim, Estimate, Probability, Source, Unavailable
+from groundwire.errors import Overload
+from groundwire.evidence.index import Context
+from groundwire.features.information_budget.estimates import believed
+from groundwire.features.information_budget.probe import (
+    Probe,
+    Reply,
+    ask,
+    ask_all,
+    from_openai,
+    read,
+    read_all,
+    sampled,
+    says,
+    says_all,
+    unanimous_samples,
+)
+from groundwire.judge import Judge
+from groundwire.policy import Policy
 from groundwire.scoring.budget import TARGETS, is_settled
 
 _TOP = 20  # the most that OpenAI's API, Ollama and vLLM return for one token
@@ -157,3 +178,137 @@ def _is_doubtful(estimate: Estimate) -> bool:
 def _is_open(answers: Sequence[_Said]) -> bool:
     """Return whether the answers on any claim are still unanimous, so that more of them may decide it."""
     return not answers or any(not {True, False} <= set(column) for column in zip(*answers, strict=True))
+
+
+Run = Callable[[Callable[[], Sequence[Estimate]]], Awaitable[Sequence[Estimate]]]
+"""Run a CPU-bound job off the event loop; raises Overload when there is no capacity."""
+
+
+class EmbeddedEstimator:
+    """An `Estimator` that runs in this process. `until` is the deadline on the clock of the event loop."""
+
+    def __init__(self, run: Run, policy: Policy, until: float, judge: Judge = Judge()) -> None:
+        self._run = run
+        self._policy = policy
+        self._until = until
+        self._judge = judge
+
+    async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
+        """Return the probability that the sources support one claim."""
+        (estimate,) = await self.batch_estimate([claim], context)
+        return estimate
+
+    async def batch_estimate(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
+        """Return the probabilities that the sources support several claims."""
+        try:
+            async with asyncio.timeout_at(self._until):
+                return await self._run(lambda: probabilities(claims, context, self._policy, self._judge))
+        except TimeoutError:
+            return [Unavailable("timeout")] * len(claims)
+        except Overload:
+            return [Unavailable("overload")] * len(claims)
+
+
+def probabilities(
+    claims: Sequence[Claim],
+    sources: Sequence[Source],
+    policy: Policy,
+    judge: Judge = Judge(),
+) -> list[Estimate]:
+    """Judge each claim by the sources, and return its probability as defined by `believed`."""
+    context = Context(sources)
+    return [believed(judge.one(claim, context, policy)) for claim in claims]
+
+
+VERSION = 1
+
+
+class ServiceEstimator:
+    """Query a service that returns probabilities; see `Estimator`."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+
+    async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
+        """Return the service's probability of one claim."""
+        (estimate,) = await self._group([claim], context)
+        return estimate
+
+    async def batch_estimate(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
+        """Return the service's probabilities of several claims on one context, one call for each group, all
+        concurrently.
+        """
+        asked = groups(claims, self._asking.limits.batch_size)
+        found = await asyncio.gather(*(self._group(group, context) for group in asked))
+        return [estimate for group in found for estimate in group]
+
+    async def _group(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
+        answer = await self._asking.ask(await asyncio.to_thread(service_question, claims, context))
+        if isinstance(answer, Unavailable):
+            return [answer] * len(claims)
+        if isinstance(answer, Refused):
+            return [self._asking.failed(f"status {answer.status}")] * len(claims)
+        return read_service_answer(answer, len(claims))
+
+
+def service_question(claims: Sequence[Claim], context: Sequence[Source]) -> Mapping[str, Any]:
+    """Return the question to the service: the sources, and the claims with ids counted from "1"."""
+    numbered = [_claim(claim, str(place)) for place, claim in enumerate(claims, start=1)]
+    return {"version": VERSION, "context": [_source(each) for each in context], "claims": numbered}
+
+
+def read_service_answer(answer: Mapping[str, Any], count: int) -> tuple[Estimate, ...]:
+    """Return the probabilities in an answer about `count` claims; an entry that is missing, repeated or invalid is
+    unavailable.
+    """
+    listed = answer.get("estimates")
+    entries = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+    return tuple(_estimate([each for each in entries if each.get("id") == str(n)]) for n in range(1, count + 1))
+
+
+def _estimate(entries: Sequence[Mapping[str, Any]]) -> Estimate:
+    if len(entries) != 1:
+        return Unavailable("no_verdict" if not entries else "misaligned")
+    value = entries[0].get("probability")
+    bounds = (entries[0].get("lower", value), value, entries[0].get("upper", value))
+    if any(isinstance(bound, bool) or not isinstance(bound, int | float) for bound in bounds):
+        return Unavailable("no_verdict")
+    lower, value, upper = map(float, bounds)
+    contradiction = entries[0].get("contradiction")
+    is_number = isinstance(contradiction, int | float) and not isinstance(contradiction, bool)
+    is_sound = contradiction is None or (is_number and 0.0 <= contradiction <= 1.0)
+    if not (is_sound and 0.0 <= lower <= value <= upper <= 1.0):
+        return Unavailable("no_verdict")
+    return Probability(
+        value, lower, upper, "service", contradiction=None if contradiction is None else float(contradiction)
+    )
+
+
+def _source(source: Source) -> Mapping[str, str]:
+    return {"id": source.id, **({"title": source.title} if source.title else {}), "text": source.text}
+
+
+def _claim(claim: Claim, id_: str) -> Mapping[str, str]:
+    return {"id": id_, "claim": claim.text, **({"said_before": claim.lead} if claim.lead else {})}
+
+
+_MAX_TOKENS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ChatExecutor:
+    """A model behind OpenAI's dialect."""
+
+    asking: Asking
+    model: str
+
+    async def complete(self, system: str, user: str) -> str | Unavailable:
+        """Return the reply to a prompt, at temperature 0; raises nothing but cancellation."""
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        question = {"model": self.model, "messages": messages, "temperature": 0.0, "max_tokens": _MAX_TOKENS}
+        answer = await self.asking.ask(question)
+        if isinstance(answer, Refused):
+            return Unavailable("error")
+        if isinstance(answer, Unavailable):
+            return answer
+        return next((choice.text for choice in Answer.whole(CHAT, answer).choices()), "")
