@@ -26,9 +26,6 @@ TEXT_NOT_YET_HELD = frozenset[str]()
 
 NAMES_NOT_YET_HELD = frozenset(
     {
-        "proxy/groundwire/backends",
-        "proxy/groundwire/demo",
-        "proxy/groundwire/features",
         "proxy/groundwire/storage",
         "proxy/groundwire/verifiers",
     }

@@ -51,14 +51,14 @@ class Cited:
 
 
 async def budgets(
-    asked: Sequence[Cited], sources: Sequence[Source], estimator: Estimator, threshold_bits: float = 0.0
+    cited_claims: Sequence[Cited], sources: Sequence[Source], estimator: Estimator, threshold_bits: float = 0.0
 ) -> list[Budget]:
     """Return the budget of each claim, in order. For p0, claims with the same citations are estimated together.
 
     A gap over `threshold_bits` raises a flag. p0 is estimated only if the status or the flag depends on it.
     """
-    found = {place: unasked(has_context=bool(sources), unknown=each.unknown) for place, each in enumerate(asked)}
-    to_ask = {place: asked[place] for place, budget in found.items() if budget is None}
+    found = {place: unasked(has_context=bool(sources), unknown=each.unknown) for place, each in enumerate(cited_claims)}
+    to_ask = {place: cited_claims[place] for place, budget in found.items() if budget is None}
     p1 = await _p1(to_ask, sources, estimator)
     wanting = {
         place: each for place, each in to_ask.items() if needs_p0(p1[place], target_of(p1[place]), threshold_bits)
@@ -78,20 +78,24 @@ def target_of(estimate: Estimate) -> float:
     return TARGETS[estimate.method] if isinstance(estimate, Probability) else TARGET
 
 
-async def _p1(asked: Mapping[int, Cited], sources: Sequence[Source], estimator: Estimator) -> Mapping[int, Estimate]:
-    claims = [each.claim for each in asked.values()]
-    return dict(zip(asked, await estimator.batch_estimate(claims, sources), strict=True)) if claims else {}
+async def _p1(
+    cited_claims: Mapping[int, Cited], sources: Sequence[Source], estimator: Estimator
+) -> Mapping[int, Estimate]:
+    claims = [each.claim for each in cited_claims.values()]
+    return dict(zip(cited_claims, await estimator.batch_estimate(claims, sources), strict=True)) if claims else {}
 
 
-async def _p0(asked: Mapping[int, Cited], sources: Sequence[Source], estimator: Estimator) -> Mapping[int, Estimate]:
+async def _p0(
+    cited_claims: Mapping[int, Cited], sources: Sequence[Source], estimator: Estimator
+) -> Mapping[int, Estimate]:
     """Estimate probabilities without the cited evidence, or without any evidence if nothing is cited."""
     alike: dict[tuple[Citation, ...], list[int]] = {}
-    for place, each in asked.items():
+    for place, each in cited_claims.items():
         alike.setdefault(each.citations, []).append(place)
 
     async def together(citations: tuple[Citation, ...], places: Sequence[int]) -> Mapping[int, Estimate]:
         scrubbed = await asyncio.to_thread(_scrubbed, sources, citations)
-        claims = [asked[place].claim for place in places]
+        claims = [cited_claims[place].claim for place in places]
         return dict(zip(places, await estimator.batch_estimate(claims, scrubbed), strict=True))
 
     found = await asyncio.gather(*(together(*each) for each in alike.items()))

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from groundwire.backends.model_client import Asking, Body, Refused, groups
+from groundwire.backends.model_client import Body, ModelClient, Refused, groups
 from groundwire.dialects.answer import Answer
 from groundwire.dialects.chat import CHAT
 from groundwire.domain import Claim, Estimate, Probability, Source, Unavailable
@@ -24,18 +24,20 @@ from groundwire.features.information_budget.probe import (
     ask,
     ask_all,
     from_openai,
+    parse_verdict,
+    parse_verdicts,
     read,
     read_all,
     sampled,
-    says,
-    says_all,
     unanimous_samples,
 )
 from groundwire.judge import Judge
 from groundwire.policy import Policy
 from groundwire.scoring.budget import TARGETS, is_settled
 
-_TOP = 20  # the most that OpenAI's API, Ollama and vLLM return for one token
+TOP_LOGPROBS = 20
+"""The most alternatives that the API of OpenAI, Ollama and vLLM return for one token."""
+
 THINKING_TOKENS = 2048
 """The budget of a model that thinks before it answers."""
 
@@ -45,7 +47,7 @@ _UNREADABLE = ("no_verdict", "misaligned", "no_samples")  # in a group; asked al
 SAMPLES = unanimous_samples(TARGETS["samples"])
 """The number of answers requested from servers without token probabilities: enough to decide when all agree."""
 
-_Said = tuple[bool | None, ...]
+_Verdicts = tuple[bool | None, ...]
 
 
 class ChatEstimator:
@@ -55,21 +57,21 @@ class ChatEstimator:
     threshold is asked about again, alone. With `tells_logprobs` False the model is sampled from the start.
     """
 
-    def __init__(self, asking: Asking, model: str, *, tells_logprobs: bool = True) -> None:
-        self._asking = asking
+    def __init__(self, client: ModelClient, model: str, *, has_logprobs: bool = True) -> None:
+        self._client = client
         self._model = model
-        self._tells_logprobs = tells_logprobs
+        self._has_logprobs = has_logprobs
         self._thinks = False
 
     async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
         """Return the probability of YES to one claim."""
         probe = await asyncio.to_thread(ask, claim, context)
-        if self._tells_logprobs:
-            reply = await self._told(probe)
+        if self._has_logprobs:
+            reply = await self._most_likely_reply(probe)
             if isinstance(reply, Unavailable):
                 return reply
             found = read(reply) if reply else Unavailable("no_logprobs")
-            if not _is_untold(found):
+            if not _needs_sampling(found):
                 return found
         (estimate,) = await self._sampled(probe)
         return estimate
@@ -82,7 +84,7 @@ class ChatEstimator:
         return [estimate for group in found for estimate in group]
 
     def _groups(self, claims: Sequence[Claim]) -> list[Sequence[Claim]]:
-        return groups(claims, self._asking.limits.batch_size)
+        return groups(claims, self._client.limits.batch_size)
 
     async def _group(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
         if len(claims) == 1:
@@ -94,19 +96,19 @@ class ChatEstimator:
         return [again.get(place, estimate) for place, estimate in enumerate(found)]
 
     async def _together(self, probe: Probe) -> Sequence[Estimate]:
-        if not self._tells_logprobs:
+        if not self._has_logprobs:
             return await self._sampled(probe)
-        reply = await self._told(probe)
+        reply = await self._most_likely_reply(probe)
         if isinstance(reply, Unavailable):
             return [reply] * probe.count
         found = read_all(reply, probe.count) if reply else [Unavailable("no_logprobs")] * probe.count
         return await self._sampled(probe) if any(map(_has_no_logprobs, found)) else found
 
-    async def _told(self, probe: Probe) -> Reply | Unavailable | None:
+    async def _most_likely_reply(self, probe: Probe) -> Reply | Unavailable | None:
         """Return the most likely answer with its probabilities; None when the server refuses to provide them."""
         if self._thinks:
             return None
-        answer = await self._asking.ask(_question(self._model, probe, 0.0, logprobs=True, top_logprobs=_TOP))
+        answer = await self._client.ask(_question(self._model, probe, 0.0, logprobs=True, top_logprobs=TOP_LOGPROBS))
         if isinstance(answer, Refused):
             self._thinks = _wants_budget(answer)
             return None
@@ -114,23 +116,23 @@ class ChatEstimator:
 
     async def _sampled(self, probe: Probe) -> Sequence[Estimate]:
         """Return the probabilities from repeated answers. Stops early when no claim can reach its target any more."""
-        answers: list[_Said] = []
+        answers: list[_Verdicts] = []
         while len(answers) < SAMPLES and _is_open(answers):
             count = min(SAMPLES - len(answers), _ROUND) if answers else 1
             replies = await asyncio.gather(*(self._sample(probe) for _ in range(count)))
             for reply in replies:
                 if isinstance(reply, Unavailable):
                     return [reply] * probe.count
-                answers.append(says_all(reply, probe.count) if probe.count > 1 else (says(reply),))
+                answers.append(parse_verdicts(reply, probe.count) if probe.count > 1 else (parse_verdict(reply),))
         return [sampled(column) for column in zip(*answers, strict=True)]
 
     async def _sample(self, probe: Probe) -> Reply | Unavailable:
         question = _thinking_question if self._thinks else _sampling_question
-        answer = await self._asking.ask(question(self._model, probe))
+        answer = await self._client.ask(question(self._model, probe))
         if not self._thinks and isinstance(answer, Refused) and _wants_budget(answer):
             self._thinks = True
-            answer = await self._asking.ask(_thinking_question(self._model, probe))
-        return self._asking.failed(f"status {answer.status}") if isinstance(answer, Refused) else _reply(answer)
+            answer = await self._client.ask(_thinking_question(self._model, probe))
+        return self._client.failed(f"status {answer.status}") if isinstance(answer, Refused) else _reply(answer)
 
 
 def _question(model: str, probe: Probe, temperature: float, **fields: Any) -> Mapping[str, Any]:
@@ -145,8 +147,8 @@ def _sampling_question(model: str, probe: Probe) -> Mapping[str, Any]:
 
 def _thinking_question(model: str, probe: Probe) -> Mapping[str, Any]:
     """Return the question to a reasoning model, which takes neither `max_tokens` nor a temperature."""
-    asked = {key: value for key, value in _question(model, probe, 1.0).items() if key in ("model", "messages")}
-    return {**asked, "max_completion_tokens": THINKING_TOKENS}
+    common = {key: value for key, value in _question(model, probe, 1.0).items() if key in ("model", "messages")}
+    return {**common, "max_completion_tokens": THINKING_TOKENS}
 
 
 def _wants_budget(refused: Refused) -> bool:
@@ -160,7 +162,7 @@ def _reply(answer: Body | Unavailable) -> Reply | Unavailable:
     return next(iter(from_openai(answer)), Reply(""))
 
 
-def _is_untold(estimate: Estimate) -> bool:
+def _needs_sampling(estimate: Estimate) -> bool:
     return isinstance(estimate, Unavailable) and estimate.cause in ("no_logprobs", "misaligned")
 
 
@@ -175,7 +177,7 @@ def _is_doubtful(estimate: Estimate) -> bool:
     return estimate.method == "logprobs" and not is_settled(estimate, TARGETS["logprobs"])
 
 
-def _is_open(answers: Sequence[_Said]) -> bool:
+def _is_open(answers: Sequence[_Verdicts]) -> bool:
     """Return whether the answers on any claim are still unanimous, so that more of them may decide it."""
     return not answers or any(not {True, False} <= set(column) for column in zip(*answers, strict=True))
 
@@ -202,22 +204,15 @@ class EmbeddedEstimator:
         """Return the probabilities that the sources support several claims."""
         try:
             async with asyncio.timeout_at(self._until):
-                return await self._run(lambda: probabilities(claims, context, self._policy, self._judge))
+                return await self._run(lambda: self._probabilities(claims, context))
         except TimeoutError:
             return [Unavailable("timeout")] * len(claims)
         except Overload:
             return [Unavailable("overload")] * len(claims)
 
-
-def probabilities(
-    claims: Sequence[Claim],
-    sources: Sequence[Source],
-    policy: Policy,
-    judge: Judge = Judge(),
-) -> list[Estimate]:
-    """Judge each claim by the sources, and return its probability as defined by `believed`."""
-    context = Context(sources)
-    return [believed(judge.one(claim, context, policy)) for claim in claims]
+    def _probabilities(self, claims: Sequence[Claim], sources: Sequence[Source]) -> list[Estimate]:
+        context = Context(sources)
+        return [believed(self._judge.one(claim, context, self._policy)) for claim in claims]
 
 
 VERSION = 1
@@ -226,38 +221,38 @@ VERSION = 1
 class ServiceEstimator:
     """Query a service that returns probabilities; see `Estimator`."""
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking = asking
+    def __init__(self, client: ModelClient) -> None:
+        self._client = client
 
     async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
         """Return the service's probability of one claim."""
-        (estimate,) = await self._group([claim], context)
+        (estimate,) = await query_service(self._client, [claim], context)
         return estimate
 
     async def batch_estimate(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
-        """Return the service's probabilities of several claims on one context, one call for each group, all
-        concurrently.
-        """
-        asked = groups(claims, self._asking.limits.batch_size)
-        found = await asyncio.gather(*(self._group(group, context) for group in asked))
+        """Return the service's probabilities of several claims on one context, all groups concurrently."""
+        batches = groups(claims, self._client.limits.batch_size)
+        found = await asyncio.gather(*(query_service(self._client, group, context) for group in batches))
         return [estimate for group in found for estimate in group]
 
-    async def _group(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
-        answer = await self._asking.ask(await asyncio.to_thread(service_question, claims, context))
-        if isinstance(answer, Unavailable):
-            return [answer] * len(claims)
-        if isinstance(answer, Refused):
-            return [self._asking.failed(f"status {answer.status}")] * len(claims)
-        return read_service_answer(answer, len(claims))
+
+async def query_service(client: ModelClient, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
+    """Return a service's probabilities of a group of claims, by one call."""
+    answer = await client.ask(await asyncio.to_thread(_service_question, claims, context))
+    if isinstance(answer, Unavailable):
+        return [answer] * len(claims)
+    if isinstance(answer, Refused):
+        return [client.failed(f"status {answer.status}")] * len(claims)
+    return _read_service_answer(answer, len(claims))
 
 
-def service_question(claims: Sequence[Claim], context: Sequence[Source]) -> Mapping[str, Any]:
+def _service_question(claims: Sequence[Claim], context: Sequence[Source]) -> Mapping[str, Any]:
     """Return the question to the service: the sources, and the claims with ids counted from "1"."""
     numbered = [_claim(claim, str(place)) for place, claim in enumerate(claims, start=1)]
     return {"version": VERSION, "context": [_source(each) for each in context], "claims": numbered}
 
 
-def read_service_answer(answer: Mapping[str, Any], count: int) -> tuple[Estimate, ...]:
+def _read_service_answer(answer: Mapping[str, Any], count: int) -> tuple[Estimate, ...]:
     """Return the probabilities in an answer about `count` claims; an entry that is missing, repeated or invalid is
     unavailable.
     """
@@ -299,14 +294,14 @@ _MAX_TOKENS = 200
 class ChatExecutor:
     """A model behind OpenAI's dialect."""
 
-    asking: Asking
+    client: ModelClient
     model: str
 
     async def complete(self, system: str, user: str) -> str | Unavailable:
         """Return the reply to a prompt, at temperature 0; raises nothing but cancellation."""
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         question = {"model": self.model, "messages": messages, "temperature": 0.0, "max_tokens": _MAX_TOKENS}
-        answer = await self.asking.ask(question)
+        answer = await self.client.ask(question)
         if isinstance(answer, Refused):
             return Unavailable("error")
         if isinstance(answer, Unavailable):

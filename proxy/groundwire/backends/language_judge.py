@@ -13,16 +13,14 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Protocol, TypeVar
 
-from groundwire.backends.estimators import THINKING_TOKENS, read_service_answer, service_question
+from groundwire.backends.estimators import THINKING_TOKENS, TOP_LOGPROBS, query_service
 from groundwire.backends.judge_prompts import Kind, PromptProfile
-from groundwire.backends.model_client import Asking, Body, Refused
+from groundwire.backends.model_client import Body, ModelClient, Refused
 from groundwire.domain import Claim, Probability, Unavailable
 from groundwire.features.information_budget.probe import Reply, Token, from_openai, plain_token
 from groundwire.verifiers.entailment.model import Entailment, Opinion, Question, State
 
 T = TypeVar("T")
-
-_TOP = 20  # the most that OpenAI's API, Ollama and vLLM give of one token
 
 
 class LanguageJudge(Protocol):
@@ -62,18 +60,18 @@ class ChatJudge:
 
     def __init__(
         self,
-        asking: Asking,
+        client: ModelClient,
         model: str,
         profile: PromptProfile,
         forms: MutableMapping[str, int],
         *,
-        tells_logprobs: bool = True,
+        has_logprobs: bool = True,
     ) -> None:
-        self._asking = asking
+        self._client = client
         self._model = model
         self._profile = profile
         self._forms = forms
-        self._first = 0 if tells_logprobs else _PLAIN
+        self._first = 0 if has_logprobs else _PLAIN
 
     async def judge(self, questions: Sequence[Question]) -> Sequence[Opinion]:
         """See `LanguageJudge`."""
@@ -83,7 +81,7 @@ class ChatJudge:
         messages = await asyncio.to_thread(self._profile.messages, question)
         at = max(self._first, self._forms.get(self._model, 0))
         while at < len(FORMS):
-            answer = await self._asking.ask(self._body(messages, FORMS[at]))
+            answer = await self._client.ask(self._body(messages, FORMS[at]))
             if isinstance(answer, Unavailable):
                 return answer
             if isinstance(answer, Refused):
@@ -95,7 +93,7 @@ class ChatJudge:
             if isinstance(opinion, Entailment) or FORMS[at].thinks or not _is_cut(answer, reply):
                 return opinion
             at = _THINKING
-        return self._asking.failed("it refuses the question in every form")
+        return self._client.failed("it refuses the question in every form")
 
     def _body(self, messages: Sequence[Mapping[str, str]], form: Form) -> Mapping[str, Any]:
         body: dict[str, Any] = {"model": self._model, "messages": list(messages)}
@@ -103,7 +101,7 @@ class ChatJudge:
         if form.limit == "max_tokens":
             body["temperature"] = 0.0  # which reasoning models refuse along with max_tokens
         if form.has_logprobs:
-            body |= {"logprobs": True, "top_logprobs": _TOP}
+            body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
         if form.is_structured and self._profile.is_structured:
             body["response_format"] = _response_format(self._profile)
         return body
@@ -140,15 +138,15 @@ class ServiceJudge:
     Claims that are checked against the same sources go in one call, as many as its limits allow.
     """
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking = asking
+    def __init__(self, client: ModelClient) -> None:
+        self._client = client
 
     async def judge(self, questions: Sequence[Question]) -> Sequence[Opinion]:
         """See `LanguageJudge`."""
         alike: dict[tuple[int, ...], list[int]] = {}
         for at, question in enumerate(questions):
             alike.setdefault(tuple(map(id, question.sources)), []).append(at)
-        size = self._asking.limits.batch_size
+        size = self._client.limits.batch_size
         groups = [places[at : at + size] for places in alike.values() for at in range(0, len(places), size)]
         answers = await asyncio.gather(*(self._group([questions[at] for at in group]) for group in groups))
         found = {
@@ -160,12 +158,7 @@ class ServiceJudge:
 
     async def _group(self, questions: Sequence[Question]) -> Sequence[Opinion]:
         claims = [Claim("", each.claim, 0, len(each.claim), lead=each.lead) for each in questions]
-        answer = await self._asking.ask(await asyncio.to_thread(service_question, claims, questions[0].sources))
-        if isinstance(answer, Unavailable):
-            return [answer] * len(claims)
-        if isinstance(answer, Refused):
-            return [self._asking.failed(f"status {answer.status}")] * len(claims)
-        return [_opinion(each) for each in read_service_answer(answer, len(claims))]
+        return [_opinion(each) for each in await query_service(self._client, claims, questions[0].sources)]
 
 
 def _opinion(estimate: Probability | Unavailable) -> Opinion:

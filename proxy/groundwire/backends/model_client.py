@@ -37,7 +37,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ModelClient:
     """A server to query: `send` performs a call. `headers` are sent with every question.
 
     `provider` and `operation` are its names in the GenAI conventions, under which each question is recorded.
@@ -59,7 +59,7 @@ class Asking:
         try:
             async with asyncio.timeout_at(self.limits.until), self.limits.at_once:
                 self.meter.calls += 1
-                return await self._asked(call, question)
+                return await self._exchange(call, question)
         except (TimeoutError, UpstreamTimeout):
             return Unavailable("timeout")
         except (UpstreamUnreachable, UpstreamBroken) as error:
@@ -67,21 +67,21 @@ class Asking:
         except Exception as error:  # noqa: BLE001 - no fault of a backend may reach an answer
             return self.failed(type(error).__name__)
 
-    async def _asked(self, call: Call, question: Mapping[str, Any]) -> Body | Refused | Unavailable:
+    async def _exchange(self, call: Call, question: Mapping[str, Any]) -> Body | Refused | Unavailable:
         """Send one question, recorded as a separate call with its tokens."""
-        told = self.telemetry.upstream_call(self.operation, self.provider, self.name, question, "probe")
+        recorded = self.telemetry.upstream_call(self.operation, self.provider, self.name, question, "probe")
         try:
-            reply = await self.send(replace(call, headers=told.propagated(call.headers)))
-            told.replied(reply.status)
+            reply = await self.send(replace(call, headers=recorded.propagated(call.headers)))
+            recorded.replied(reply.status)
             answer = self._read(reply, await _body(reply))
             if isinstance(answer, Mapping):
-                told.answered(_word(answer, "id"), _word(answer, "model"), (), _usage(answer))
+                recorded.answered(_word(answer, "id"), _word(answer, "model"), (), _usage(answer))
             return answer
         except BaseException as error:
-            told.failed(error)
+            recorded.failed(error)
             raise
         finally:
-            told.end()
+            recorded.end()
 
     def _read(self, reply: Reply, body: bytes) -> Body | Refused | Unavailable:
         if reply.status in _BUSY:

@@ -162,10 +162,10 @@ def _session(path: Path) -> onnxruntime.InferenceSession:
 
 def _inputs(session: onnxruntime.InferenceSession) -> dict[str, np.dtype[Any]]:
     """Return the graph's inputs with their types. Raises ValueError for one that a pair of texts does not have."""
-    asked = {each.name: each.type for each in session.get_inputs()}
-    if strange := [name for name, kind in asked.items() if name not in _INPUTS or kind not in _TYPES]:
+    required = {each.name: each.type for each in session.get_inputs()}
+    if strange := [name for name, kind in required.items() if name not in _INPUTS or kind not in _TYPES]:
         raise ValueError(f"its graph asks for {', '.join(strange)}")
-    return {name: _TYPES[kind] for name, kind in asked.items()}
+    return {name: _TYPES[kind] for name, kind in required.items()}
 
 
 def _length(session: onnxruntime.InferenceSession) -> int | None:
@@ -181,10 +181,10 @@ def _outputs(session: onnxruntime.InferenceSession) -> list[str]:
 
 def _labels(config: Mapping[str, Any], count: int) -> dict[int, str]:
     """Return the names of the labels by index. Raises ValueError when the config has another number of labels."""
-    told = config.get("id2label") or {}
-    if told and len(told) != count:
-        raise ValueError(f"its graph has {count} labels, and its config.json names {len(told)}")
-    return {place: str(told.get(str(place), f"LABEL_{place}")) for place in range(count)}
+    names = config.get("id2label") or {}
+    if names and len(names) != count:
+        raise ValueError(f"its graph has {count} labels, and its config.json names {len(names)}")
+    return {place: str(names.get(str(place), f"LABEL_{place}")) for place in range(count)}
 
 
 def _positions(config: Mapping[str, Any]) -> int:

@@ -172,8 +172,8 @@ def evidence_first(tokenizer: Tokenizer, claim: str, lead: str, evidence: str, l
     found = tokenizer.encode(evidence, hypothesis)
     if (excess := len(found.ids) - limit) > 0:
         cut = tokenizer.encode(evidence, add_special_tokens=False)
-        kept = max(0, len(cut.ids) - excess)
-        found = tokenizer.encode(evidence[: cut.offsets[kept - 1][1]] if kept else "", hypothesis)
+        remaining = max(0, len(cut.ids) - excess)
+        found = tokenizer.encode(evidence[: cut.offsets[remaining - 1][1]] if remaining else "", hypothesis)
     before = len(hypothesis) - len(claim)
     places = [
         (span[0] - before, span[1] - before) if sequence == 1 and span[0] >= before else None
@@ -192,8 +192,10 @@ def evidence_first_one_separator(tokenizer: Tokenizer, claim: str, lead: str, ev
     if len(around) < 4 or around[1] != around[2]:
         return pair
     doubled = next((at for at in range(1, len(pair.ids)) if pair.ids[at - 1] == pair.ids[at] == around[1]), None)
-    kept = [at for at in range(len(pair.ids)) if at != doubled]
-    return Pair([pair.ids[at] for at in kept], [pair.types[at] for at in kept], [pair.places[at] for at in kept])
+    remaining = [at for at in range(len(pair.ids)) if at != doubled]
+    return Pair(
+        [pair.ids[at] for at in remaining], [pair.types[at] for at in remaining], [pair.places[at] for at in remaining]
+    )
 
 
 def claim_first_matched(tokenizer: Tokenizer | WordPiece, claim: str, lead: str, evidence: str, limit: int) -> Pair:
@@ -201,9 +203,9 @@ def claim_first_matched(tokenizer: Tokenizer | WordPiece, claim: str, lead: str,
     begin, end = tokenizer.token_to_id("[CLS]") or 0, tokenizer.token_to_id("[SEP]") or 0
     first, second, third = (_encode(tokenizer, text) for text in (claim, lead, evidence))
     mine, theirs = words(claim), words(evidence)
-    said, given = set(map(_key, mine)), set(map(_key, theirs))
+    claimed, given = set(map(_key, mine)), set(map(_key, theirs))
     missing = _touching(first.offsets, [word for word in mine if _key(word) not in given])
-    matched = _touching(third.offsets, [word for word in theirs if word.is_content and _key(word) in said])
+    matched = _touching(third.offsets, [word for word in theirs if word.is_content and _key(word) in claimed])
     ids = [begin, *first.ids, end, *second.ids, end, *third.ids]
     types = [CLAIM, *(CLAIM + each for each in missing), CLAIM, *[LEAD] * len(second.ids), LEAD]
     types += [EVIDENCE + each for each in matched]

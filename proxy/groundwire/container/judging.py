@@ -14,7 +14,7 @@ from cachetools import LRUCache
 from groundwire.backends.judge_prompts import find_prompt_profile
 from groundwire.backends.language_judge import ChatJudge, LanguageJudge, ServiceJudge
 from groundwire.backends.loading import load_judge
-from groundwire.backends.model_client import Asking, Limits, Meter
+from groundwire.backends.model_client import Limits, Meter, ModelClient
 from groundwire.config import Settings
 from groundwire.container.context import BuildContext
 from groundwire.container.upstreams import build_router
@@ -56,7 +56,7 @@ def _chat(context: BuildContext, router: Router) -> OpenJudge:
         profile = find_prompt_profile(route.model, judge.profile)
         client = _model_client(route, limits, meter, _credentials(route, caller, router), context.telemetry)
         has_logprobs = isinstance(route.upstream, OpenAIUpstream)
-        return ChatJudge(client, route.model, profile, forms, tells_logprobs=has_logprobs)
+        return ChatJudge(client, route.model, profile, forms, has_logprobs=has_logprobs)
 
     return open_
 
@@ -77,9 +77,9 @@ def _credentials(route: Route, caller: Caller, router: Router) -> Headers:
     return caller.credentials if is_same else ()
 
 
-def _model_client(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> Asking:
+def _model_client(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> ModelClient:
     upstream = route.upstream
-    return Asking(
+    return ModelClient(
         upstream.name, upstream.send, "/chat/completions", limits, meter, headers, telemetry, upstream.provider
     )
 
@@ -91,7 +91,7 @@ def _service(context: BuildContext) -> OpenJudge:
 
     def open_(_: Caller, limits: Limits, meter: Meter) -> LanguageJudge:
         return ServiceJudge(
-            Asking("judge", upstream.send, "", limits, meter, (), context.telemetry, "custom", "estimate")
+            ModelClient("judge", upstream.send, "", limits, meter, (), context.telemetry, "custom", "estimate")
         )
 
     return open_

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from groundwire.backends.estimators import ChatEstimator, ChatExecutor, EmbeddedEstimator, ServiceEstimator
-from groundwire.backends.model_client import Asking, Limits, Meter
+from groundwire.backends.model_client import Limits, Meter, ModelClient
 from groundwire.container.context import BuildContext
 from groundwire.domain import Estimate
 from groundwire.features.memory import GatePolicy
@@ -37,7 +37,7 @@ def build_estimators(
 
     def chat(route: Route, limits: Limits, meter: Meter, headers: Headers = ()) -> Backend:
         client = _model_client(route, limits, meter, headers, context.telemetry)
-        estimator = ChatEstimator(client, route.model, tells_logprobs=isinstance(route.upstream, OpenAIUpstream))
+        estimator = ChatEstimator(client, route.model, has_logprobs=isinstance(route.upstream, OpenAIUpstream))
         return Backend(estimator, f"{route.upstream.name}/{route.model}")
 
     def own(caller: Caller, limits: Limits, meter: Meter) -> Backend:
@@ -62,7 +62,7 @@ def _external(context: BuildContext, url: str) -> OpenBackend:
     service = OpenAIUpstream("external", url, context.transport, key=key)
 
     def external(_: Caller, limits: Limits, meter: Meter) -> Backend:
-        client = Asking("external", service.send, "", limits, meter, (), context.telemetry, "custom", "estimate")
+        client = ModelClient("external", service.send, "", limits, meter, (), context.telemetry, "custom", "estimate")
         return Backend(ServiceEstimator(client), "external")
 
     return external
@@ -93,9 +93,9 @@ def build_auditor(context: BuildContext, checker: ClaimChecker, router: Router) 
     return Auditor(checker, hallucination.timeout, checks_post_hoc, executor if can_derive else None)
 
 
-def _model_client(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> Asking:
+def _model_client(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> ModelClient:
     """Return the parameters of calls to a model at its upstream."""
     upstream = route.upstream
-    return Asking(
+    return ModelClient(
         upstream.name, upstream.send, "/chat/completions", limits, meter, headers, telemetry, upstream.provider
     )

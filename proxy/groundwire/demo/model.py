@@ -126,9 +126,9 @@ def build_model(pace: float = 0.01) -> Starlette:
     """Build the demo model server; `pace` is the delay in seconds after each word of a stream."""
 
     async def complete(request: Request) -> Response:
-        asked = await request.json()
-        answer = _answer(asked.get("messages", []))
-        if asked.get("stream"):
+        body = await request.json()
+        answer = _answer(body.get("messages", []))
+        if body.get("stream"):
             return StreamingResponse(_events(answer, pace), media_type="text/event-stream")
         message = {"role": "assistant", "content": answer}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -141,8 +141,8 @@ def build_model(pace: float = 0.01) -> Starlette:
 
 
 def _answer(messages: list[dict[str, Any]]) -> str:
-    asked = [message for message in messages if message.get("role") == "user"]
-    last = asked[-1].get("content") if asked else None
+    questions = [message for message in messages if message.get("role") == "user"]
+    last = questions[-1].get("content") if questions else None
     for scenario in SCENARIOS:
         if any(message["role"] == "user" and message["content"] == last for message in scenario.messages):
             return scenario.answer

@@ -61,7 +61,7 @@ def figures(outcomes: Sequence[Outcome]) -> Figures:
         f1=f1(outcomes),
         false_alarms=_share(alarms - hits, len(outcomes) - positives),
         balanced_accuracy=balanced_accuracy(outcomes),
-        auroc=auroc([(outcome.risk, outcome.label) for outcome in outcomes]),
+        auroc=risk_auroc(outcomes),
         auroc_length=auroc([(outcome.length, outcome.label) for outcome in outcomes]),
         span_f1=span_f1(outcomes),
         ece=ece(stated(outcomes)),
@@ -216,7 +216,7 @@ class Limit:
     most: float | None
 
     @property
-    def is_kept(self) -> bool:
+    def is_met(self) -> bool:
         """True if the figure was measured and is within its bounds."""
         if self.measured is None:
             return False

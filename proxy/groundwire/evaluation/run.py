@@ -95,9 +95,9 @@ def evaluate(options: Options) -> int:
     _write(run, results, options)
     limits = check_baseline(run, baseline)
     for limit in limits:
-        if not limit.is_kept:
+        if not limit.is_met:
             console.print(_missed(limit), style="red")
-    return int(not all(limit.is_kept for limit in limits))
+    return int(not all(limit.is_met for limit in limits))
 
 
 def _read(path: Path, notes: Console) -> list[Row]:

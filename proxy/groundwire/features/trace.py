@@ -43,7 +43,9 @@ _COPULA_WORDS = frozenset(
     "is are was were be been being equal equals total totals amount amounts amounted come comes came add adds added "
     "up isn't aren't wasn't weren't".split()
 )
-_ASKING = frozenset("what which who whom whose where when why how much many do does did has have had can".split())
+_QUESTION_WORDS = frozenset(
+    "what which who whom whose where when why how much many do does did has have had can".split()
+)
 _YES = {"true": "yes", "correct": "yes", "false": "no", "incorrect": "no"}
 _NEGATORS = frozenset("not cannot never neither nor".split())
 _MAX_SPLITS = 6
@@ -117,11 +119,11 @@ class _Answer:
     def stems(self) -> list[str]:
         """The stems of the content words, in order, without those inside quantities."""
         spans = [(each.start, each.end) for each in self.quantities]
-        kept = (word for word in self.words if not any(low <= word.start < high for low, high in spans))
-        told = ((self._said(word), word.stem) for word in kept)
-        return [_YES.get(word, stem) for word, stem in told if word not in _FILLERS | _COPULA_WORDS | _NEGATORS]
+        outside = (word for word in self.words if not any(low <= word.start < high for low, high in spans))
+        content = ((self._normalised(word), word.stem) for word in outside)
+        return [_YES.get(word, stem) for word, stem in content if word not in _FILLERS | _COPULA_WORDS | _NEGATORS]
 
-    def _said(self, word: Word) -> str:
+    def _normalised(self, word: Word) -> str:
         """Return a word in lower case, but keep a lone "A" or one not at the start: it is a name or a choice."""
         is_letter = word.text == "A" and (word.start > 0 or word.end >= len(self.text.rstrip(".")))
         return word.text if is_letter else word.text.casefold().replace("\u2019", "'")
@@ -145,8 +147,8 @@ class _Answer:
     @property
     def is_bare(self) -> bool:
         """Return whether it is a name, a single word or a value."""
-        told = [word for word in self.words if word.lower not in _FILLERS]
-        return not self.splits and (len(self.stems) < 2 or all(word.text[0].isupper() for word in told))
+        content = [word for word in self.words if word.lower not in _FILLERS]
+        return not self.splits and (len(self.stems) < 2 or all(word.text[0].isupper() for word in content))
 
     @cached_property
     def splits(self) -> tuple[_Split, ...]:
@@ -204,17 +206,17 @@ def _completes(phrase: _Answer, sentence: _Answer, question: str) -> bool:
             if (
                 _same_words(phrase, side)
                 and _same_quantities(phrase.quantities, (*dates, *side.quantities))
-                and _is_asked(rest, question)
+                and _matches_question(rest, question)
             ):
                 return True
     return _same_words(phrase, sentence) and _same_quantities(phrase.quantities, sentence.quantities)
 
 
-def _is_asked(rest: _Answer, question: str) -> bool:
+def _matches_question(rest: _Answer, question: str) -> bool:
     """Return whether a question asks about the rest of a sentence; without a question, any rest matches."""
-    asked = {stem for stem in _Answer(question).stems if stem not in _ASKING}
-    told = set(rest.stems)
-    return not asked or not told or told <= asked or asked <= told
+    question_stems = {stem for stem in _Answer(question).stems if stem not in _QUESTION_WORDS}
+    content = set(rest.stems)
+    return not question_stems or not content or content <= question_stems or question_stems <= content
 
 
 def _same_words(one: _Answer, other: _Answer) -> bool:
@@ -429,9 +431,9 @@ def _supported(answer: str, judgement: Judgement, question: str = "") -> PostHoc
 
 def _answers(question: str, judgement: Judgement) -> PostHoc:
     """Return the result for a name or value that the steps mention: they must mention the question's subject too."""
-    asked = set(map(concept, content_stems(question)))
+    question_stems = set(map(concept, content_stems(question)))
     cited = [citation.text for citation in judgement.verdict.citations]
-    if asked and cited and all(asked.isdisjoint(map(concept, content_stems(text))) for text in cited):
+    if question_stems and cited and all(question_stems.isdisjoint(map(concept, content_stems(text))) for text in cited):
         return PostHoc("not_derived", f"The steps mention it for something else: “{shorten(cited[0], 200)}”")
     return PostHoc("derived", judgement.verdict.reason)
 

@@ -13,7 +13,7 @@ import structlog
 from groundwire.dialects.options import Options
 from groundwire.dialects.request import Request
 from groundwire.domain import Source
-from groundwire.features.consistency.compare import Earlier
+from groundwire.features.consistency.compare import EarlierAnswer
 from groundwire.storage.history.exchange import Query
 
 if TYPE_CHECKING:  # these imports load SQLAlchemy, which is needed only with a database
@@ -33,7 +33,7 @@ class EarlierAnswers:
     exchanges: Exchanges
     limit: int = 50
 
-    async def load(self, subject: str, tenant: str = "") -> tuple[Earlier, ...] | None:
+    async def load(self, subject: str, tenant: str = "") -> tuple[EarlierAnswer, ...] | None:
         """Return the earlier answers to a tenant, the newest first; none where their texts are not stored.
 
         None when the history fails or takes too long. Raises nothing but cancellation.
@@ -45,7 +45,7 @@ class EarlierAnswers:
             log.warning("consistency.no_history", error=type(error).__name__)
             return None
         return tuple(
-            Earlier(each.id, each.at, each.answer, each.asked or each.question or "")
+            EarlierAnswer(each.id, each.at, each.answer, each.asked or each.question or "")
             for each in page.items
             if each.answer
         )
@@ -57,7 +57,7 @@ class ExternalContext:
 
     sources: tuple[Source, ...] = ()
     warnings: tuple[str, ...] = ()
-    earlier: tuple[Earlier, ...] = ()
+    earlier: tuple[EarlierAnswer, ...] = ()
 
 
 Load = Callable[[], Awaitable[ExternalContext]]

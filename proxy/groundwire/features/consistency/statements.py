@@ -185,7 +185,7 @@ _PERFECT = re.compile(r"\b(?:had|has|have) (?=(?:\w+ )?\w+(?:ed|en|t)\b)", re.IG
 
 
 @dataclass(frozen=True)
-class Said:
+class Statement:
     """A claim made in an exchange at time `at` (Unix seconds), in answer to `question`.
 
     Its scope is the words that carry its meaning, without those that another wording may exchange freely.
@@ -217,7 +217,7 @@ class Said:
         return Reading(self.text, self.quantities)
 
     @cached_property
-    def leans(self) -> bool:
+    def needs_lead(self) -> bool:
         """Return whether its subject is named before it: it begins with "it", has a lead-in, or is a row or a field."""
         lead = self.claim.lead.rstrip()
         return bool(_LEANING.match(self.text)) or lead.endswith(":") or self.claim.kind in ("table_row", "field")
@@ -225,7 +225,7 @@ class Said:
     @cached_property
     def background(self) -> Reading:
         """The text before it: the lead, if the statement needs it, and the question."""
-        return Reading(f"{self.claim.lead if self.leans else ''}\n{self.question}")
+        return Reading(f"{self.claim.lead if self.needs_lead else ''}\n{self.question}")
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -244,7 +244,7 @@ class Said:
         words = self.reading.words
         return tuple(
             place
-            for place in _telling(self.reading)
+            for place in _meaningful(self.reading)
             if not (words[place].lower in UNIT_WORDS and any(0 <= words[place].start - end < 16 for end in ends))
         )
 
@@ -295,18 +295,18 @@ class Said:
         """Return whether no comma or conjunction separates two offsets."""
         return _PIECE.search(self.text, *sorted((one, other))) is None
 
-    def tells(self, other: Said, place: int) -> bool:
+    def has_word(self, other: Statement, place: int) -> bool:
         """Return whether it has the word of `other` at `place` in any wording; for a name, any part of it is enough."""
         run = other.reading.name_run(place) if other.reading.is_name(place) else range(place, place + 1)
         return any(_has(self.reading, other.reading, at) or self._knows(other.reading, at) for at in run)
 
     def _knows(self, other: Reading, place: int) -> bool:
-        return self.leans and _has(self.background, other, place)
+        return self.needs_lead and _has(self.background, other, place)
 
 
 def lacks(one: Reading, other: Reading) -> Iterator[int]:
     """Yield the places of the content words of `other` that `one` does not have."""
-    return (place for place in _telling(other) if not _has(one, other, place))
+    return (place for place in _meaningful(other) if not _has(one, other, place))
 
 
 def _has(one: Reading, other: Reading, place: int) -> bool:
@@ -320,15 +320,19 @@ def _has(one: Reading, other: Reading, place: int) -> bool:
     return root(stem) in {root(each) for each in one.stems}
 
 
-def _telling(reading: Reading) -> Iterator[int]:
+def _meaningful(reading: Reading) -> Iterator[int]:
     for place, word in enumerate(reading.words):
         if not word.carries_meaning or place in reading.measured or word.stem in FRAME_WORDS:
             continue
         lower = word.lower
         if lower == "longer" and place and reading.words[place - 1].lower in ("no", "any"):
             continue
-        is_named = reading.is_name(place) and lower not in _UNTELLING
-        if is_named or word.is_number or not (word.stem in LIGHT_WORDS | REFERENTS | STOPWORDS or lower in _UNTELLING):
+        is_named = reading.is_name(place) and lower not in _UNINFORMATIVE
+        if (
+            is_named
+            or word.is_number
+            or not (word.stem in LIGHT_WORDS | REFERENTS | STOPWORDS or lower in _UNINFORMATIVE)
+        ):
             yield place
 
 
@@ -339,7 +343,7 @@ def _names(reading: Reading) -> frozenset[str]:
 
 
 _ROLES = frozenset("ceo cfo coo chairman president mayor captain king queen pope prince princess".split())
-_UNTELLING = frozenset(QUANTIFIERS) | TITLES - _ROLES
+_UNINFORMATIVE = frozenset(QUANTIFIERS) | TITLES - _ROLES
 _MOST_NAMES = 50
 
 
@@ -347,18 +351,18 @@ MANY, _NEARLY_ALL = 6, 0.8
 """Two statements that share at least `MANY` words are the same if these are `_NEARLY_ALL` of each one's scope."""
 
 
-def may_be_of_one(new: Said, old: Said) -> bool:
+def may_be_of_one(new: Statement, old: Statement) -> bool:
     """Return whether the backgrounds of two statements (lead and question) may be about one thing.
 
     Their names and the words of the questions decide. Two statements with a common name that need no lead are always
     about one thing.
     """
-    if new.names & old.names and not (new.leans or old.leans):
+    if new.names & old.names and not (new.needs_lead or old.needs_lead):
         return True
     mine, theirs = new.background_names, old.background_names
     if mine and theirs and not mine & theirs:
         return False
-    if (new.leans or old.leans) and bool(mine | new.names) != bool(theirs | old.names):
+    if (new.needs_lead or old.needs_lead) and bool(mine | new.names) != bool(theirs | old.names):
         return False
     if not (new.question and old.question):
         return True
@@ -368,7 +372,7 @@ def may_be_of_one(new: Said, old: Said) -> bool:
     return not (ours and yours)
 
 
-def are_of_one_time(new: Said, old: Said, near: tuple[int, int] | None = None) -> bool:
+def are_of_one_time(new: Statement, old: Statement, near: tuple[int, int] | None = None) -> bool:
     """Return whether both have no date, or dates that overlap; `near` as for `is_same`."""
     here, there = near or (None, None)
     return overlap(new.dates(position=here), old.dates(position=there))
@@ -382,8 +386,8 @@ def overlap(mine: Sequence[Quantity], theirs: Sequence[Quantity]) -> bool:
 
 
 def is_same(
-    new: Said,
-    old: Said,
+    new: Statement,
+    old: Statement,
     at_issue: tuple[Collection[int], Collection[int]] = ((), ()),
     near: tuple[int, int] | None = None,
 ) -> bool:
@@ -394,12 +398,12 @@ def is_same(
     mine = new.scope if near is None else new.around(near[0])
     theirs = old.scope if near is None else old.around(near[1])
     mine, theirs = _without(mine, at_issue[0]), _without(theirs, at_issue[1])
-    shared = [place for place in mine if old.tells(new, place)]
-    told = [place for place in theirs if new.tells(old, place)]
-    if len(shared) == len(mine) and len(told) == len(theirs):
-        return bool(shared) or (new.leans and old.leans)
-    is_long = min(len(shared), len(told)) >= MANY
-    return is_long and len(shared) >= _NEARLY_ALL * len(mine) and len(told) >= _NEARLY_ALL * len(theirs)
+    shared = [place for place in mine if old.has_word(new, place)]
+    known = [place for place in theirs if new.has_word(old, place)]
+    if len(shared) == len(mine) and len(known) == len(theirs):
+        return bool(shared) or (new.needs_lead and old.needs_lead)
+    is_long = min(len(shared), len(known)) >= MANY
+    return is_long and len(shared) >= _NEARLY_ALL * len(mine) and len(known) >= _NEARLY_ALL * len(theirs)
 
 
 def _without(places: Sequence[int], left_out: Collection[int]) -> tuple[int, ...]:

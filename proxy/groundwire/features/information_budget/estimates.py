@@ -45,7 +45,7 @@ _METHODS: Mapping[Cause, str] = {
     "unreachable": "unavailable",
     "error": "error",
 }
-_TOLD: Mapping[Cause, str] = {
+_REASONS: Mapping[Cause, str] = {
     "timeout": "No model answered in time.",
     "rate_limited": "The model's server asked for fewer questions.",
     "overload": "There was no room to ask under the present load.",
@@ -59,11 +59,11 @@ def is_undecided(judgement: Judgement, policy: ModelPolicy) -> bool:
     """Return whether no exact check decides a claim, and its probability of support is in the policy's band."""
     if judgement.verdict.label not in ("supported", "unsupported"):
         return False
-    worded = next((each for each in judgement.verdicts if each.verifier == "statement"), None)
-    if worded is None or worded.method == "exact" or worded.label not in ("supported", "unsupported"):
+    lexical = next((each for each in judgement.verdicts if each.verifier == "statement"), None)
+    if lexical is None or lexical.method == "exact" or lexical.label not in ("supported", "unsupported"):
         return False
-    others = (each.label for each in judgement.verdicts if each is not worded)
-    return all(label == "supported" for label in others) and policy.asked_from <= worded.score < policy.asked_below
+    others = (each.label for each in judgement.verdicts if each is not lexical)
+    return all(label == "supported" for label in others) and policy.asked_from <= lexical.score < policy.asked_below
 
 
 def cited_evidence(claim: Claim, context: Context) -> tuple[tuple[Citation, ...], tuple[str, ...]]:
@@ -123,7 +123,7 @@ def _verdict(before: Verdict, budget: Budget) -> Verdict:
     label = label_of(budget)
     if budget.missing is not None:
         cause = budget.missing.cause
-        return Verdict(VERIFIER, label, 0.0, _METHODS.get(cause, "no_verdict"), _TOLD.get(cause, _UNCLEAR))
+        return Verdict(VERIFIER, label, 0.0, _METHODS.get(cause, "no_verdict"), _REASONS.get(cause, _UNCLEAR))
     score = budget.p1.value if budget.p1 and label != "not_checked" else 0.0
     citations = tuple(replace(each, match="model") for each in before.citations) if label != "not_checked" else ()
     is_supported = int(label == "supported")

@@ -155,14 +155,14 @@ def quote_sources(sources: Iterable[Source]) -> str:
     return quote([{key: value for key, value in each.items() if value} for each in fields])
 
 
-def _laid_out(sources: Iterable[Source], heading: str, asked: object, question: str) -> str:
+def _laid_out(sources: Iterable[Source], heading: str, quoted: object, question: str) -> str:
     """Return the prompt, context first, so that servers with prefix caches process it once for all claims."""
-    return "\n".join((CONTEXT_HEADING, quote_sources(sources), "", heading, quote(asked), "", question))
+    return "\n".join((CONTEXT_HEADING, quote_sources(sources), "", heading, quote(quoted), "", question))
 
 
 def _claim(claim: Claim) -> dict[str, str]:
-    said_before = {"said_before": claim.lead} if claim.lead else {}
-    return {**said_before, "claim": claim.text}
+    lead = {"said_before": claim.lead} if claim.lead else {}
+    return {**lead, "claim": claim.text}
 
 
 _MARKUP = " \t\r\n*_`\"'“”‘’.,:;!()[]{}-"
@@ -222,21 +222,21 @@ def read_all(reply: Reply, count: int) -> tuple[Estimate, ...]:
     )
 
 
-def says(reply: Reply) -> bool | None:
+def parse_verdict(reply: Reply) -> bool | None:
     """Return whether the answer about one claim is YES (True), NO (False) or neither (None); for sampling."""
     found = _VERDICT.match(reply.text)
     return found["word"].lower() == "yes" if found and _ENDS.match(found["rest"]) else None
 
 
-def says_all(reply: Reply, count: int) -> tuple[bool | None, ...]:
+def parse_verdicts(reply: Reply, count: int) -> tuple[bool | None, ...]:
     """Return the answer on each claim of a group: YES (True), NO (False), or None where `read_all` has no span."""
     places = _places(reply.text, count)
     return tuple(None if place is None else reply.text[slice(*place)].lower() == "yes" for place in places)
 
 
-def sampled(said: Sequence[bool | None]) -> Estimate:
+def sampled(verdicts: Sequence[bool | None]) -> Estimate:
     """Return the probability of YES from repeated answers about one claim."""
-    return from_samples(said.count(True), said.count(False), said.count(None))
+    return from_samples(verdicts.count(True), verdicts.count(False), verdicts.count(None))
 
 
 def _places(text: str, count: int) -> tuple[tuple[int, int] | None, ...]:
