@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from groundwire.backends.estimator import Estimator as Estimator
+    from groundwire.backends.budgets import Estimator as Estimator
     from groundwire.domain import Claim as Claim
     from groundwire.domain import Source as Source
     from groundwire.errors import EvidenceGroundingError as EvidenceGroundingError
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "groundwire.errors": ("EvidenceGroundingError", "EvidenceSchemaError", "GroundwireError"),
-    "groundwire.backends.estimator": ("Estimator",),
+    "groundwire.backends.budgets": ("Estimator",),
     "groundwire.library": (
         "ClaimResult",
         "NumericResult",

@@ -158,7 +158,7 @@ def batch(
 
     Exits with 0, or with 1 if a row could not be read; its line in the output has the reason.
     """
-    from groundwire.bulk.rows import Columns
+    from groundwire.bulk.files import Columns
     from groundwire.bulk.run import Options, timed_batch
 
     columns = Columns(answer, sources, question, messages, id_)

@@ -17,8 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from groundwire.backends.estimator import Estimator
-from groundwire.backends.measuring import TargetOf, measured
+from groundwire.backends.budgets import Estimator, TargetOf, measured
 from groundwire.claims.answer import find_claims as _find_claims
 from groundwire.deprecation import renamed
 from groundwire.domain import (
@@ -39,8 +38,7 @@ from groundwire.evidence.index import Context
 from groundwire.evidence.messages import gather
 from groundwire.evidence.messages import question as asked
 from groundwire.features import trace
-from groundwire.features.information_budget.cascade import joined
-from groundwire.features.information_budget.lexical_estimate import assertion, prove, targets_of, with_budget
+from groundwire.features.information_budget.estimates import assertion, joined, prove, targets_of, with_budget
 from groundwire.features.information_budget.scrub import scrub_all
 from groundwire.features.trace import Audit, AuditedStep
 from groundwire.judge import Judge

@@ -8,10 +8,8 @@ from typing import Any, TypeVar
 
 from servers.believer import Believer
 
-from groundwire.backends.asking import Asking
-from groundwire.backends.chat import ChatEstimator
-from groundwire.backends.estimator import Limits, Meter
-from groundwire.backends.service import ServiceEstimator
+from groundwire.backends.estimators import ChatEstimator, ServiceEstimator
+from groundwire.backends.model_client import Limits, Meter, ModelClient
 from groundwire.domain import Claim, Source
 from groundwire.upstream.aiohttp_client import AiohttpClient
 from groundwire.upstream.upstream import OpenAIUpstream
@@ -32,7 +30,7 @@ SILENT_CLAIM = claim("Costs doubled in 2023.")
 CLAIMS = (STATED_CLAIM, DENIED_CLAIM, SILENT_CLAIM)
 
 
-def asking(base_url: str, work: Callable[[Asking], Awaitable[T]], target: str, **limits: Any) -> tuple[T, Meter]:
+def asking(base_url: str, work: Callable[[ModelClient], Awaitable[T]], target: str, **limits: Any) -> tuple[T, Meter]:
     """What `work` comes to with a server to ask, and what it cost. Limits: batch_size, at_once, timeout (seconds)."""
 
     async def run() -> tuple[T, Meter]:
@@ -41,7 +39,7 @@ def asking(base_url: str, work: Callable[[Asking], Awaitable[T]], target: str, *
         at_once = asyncio.Semaphore(limits.get("at_once", 8))
         bounds = Limits(limits.get("batch_size", 8), at_once, until)
         try:
-            return await work(Asking("up", upstream.send, target, bounds, meter)), meter
+            return await work(ModelClient("up", upstream.send, target, bounds, meter)), meter
         finally:
             await upstream.aclose()
 
@@ -49,12 +47,12 @@ def asking(base_url: str, work: Callable[[Asking], Awaitable[T]], target: str, *
 
 
 def chatting(
-    believer: Believer, work: Callable[[ChatEstimator], Awaitable[T]], *, tells_logprobs: bool = True, **limits: Any
+    believer: Believer, work: Callable[[ChatEstimator], Awaitable[T]], *, has_logprobs: bool = True, **limits: Any
 ) -> tuple[T, Meter]:
     """What `work` comes to with a chat estimator over a server of known beliefs, and what it cost."""
     return asking(
         believer.base_url,
-        lambda ask: work(ChatEstimator(ask, "m", tells_logprobs=tells_logprobs)),
+        lambda ask: work(ChatEstimator(ask, "m", has_logprobs=has_logprobs)),
         "/chat/completions",
         **limits,
     )

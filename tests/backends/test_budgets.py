@@ -102,7 +102,7 @@ def test_two_sources_that_say_the_same_are_both_needed_for_nothing_and_neither_i
 
 def test_samples_have_a_target_of_their_own(believer: Believer) -> None:
     believer.manner = Manner(logprobs=False, known={STATED_CLAIM.text: 0.0})
-    (budget,) = measured(believer, Cited(SILENT_CLAIM), tells_logprobs=False)
+    (budget,) = measured(believer, Cited(SILENT_CLAIM), has_logprobs=False)
     assert (budget.target, budget.status) == (0.7, "ambiguous")
 
 

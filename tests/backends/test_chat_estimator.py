@@ -10,7 +10,7 @@ from edge.upstream import Received, Reply, error_reply
 from servers.believer import DENIED, STATED, UNSTATED, Believer, Manner, understand
 from structlog.testing import capture_logs
 
-from groundwire.backends.chat import SAMPLES, THINKING_TOKENS, ChatEstimator
+from groundwire.backends.estimators import SAMPLES, THINKING_TOKENS, ChatEstimator
 from groundwire.domain import Claim, Estimate, Probability, Unavailable
 
 BELIEFS = [STATED, DENIED, UNSTATED]
@@ -115,7 +115,7 @@ def test_a_garbled_group_gives_every_claim_its_own_probability_all_the_same(beli
 @pytest.mark.parametrize("tells", [True, False], ids=["none are told", "none are asked for"])
 def test_without_logprobs_a_claim_is_sampled(believer: Believer, tells: bool) -> None:
     believer.manner = Manner(logprobs=False, known={SILENT_CLAIM.text: 0.999})
-    found = alone(believer, SILENT_CLAIM, tells_logprobs=tells)
+    found = alone(believer, SILENT_CLAIM, has_logprobs=tells)
     assert isinstance(found, Probability)
     assert (found.method, found.value, found.upper) == ("samples", 1.0, 1.0)
     assert 0.7 <= found.lower < 0.8
@@ -124,7 +124,7 @@ def test_without_logprobs_a_claim_is_sampled(believer: Believer, tells: bool) ->
 
 def test_sampling_ends_when_the_answers_differ(believer: Believer) -> None:
     believer.manner = Manner(logprobs=False)
-    found = alone(believer, SILENT_CLAIM, tells_logprobs=False)
+    found = alone(believer, SILENT_CLAIM, has_logprobs=False)
     assert isinstance(found, Probability)
     assert found.lower < UNSTATED < found.upper
     assert believer.calls < SAMPLES
@@ -132,14 +132,14 @@ def test_sampling_ends_when_the_answers_differ(believer: Believer) -> None:
 
 def test_a_group_is_sampled_as_one(believer: Believer) -> None:
     believer.manner = Manner(logprobs=False, known={SILENT_CLAIM.text: 0.999, STATED_CLAIM.text: 1.0})
-    found = together(believer, [SILENT_CLAIM, DENIED_CLAIM], tells_logprobs=False)
+    found = together(believer, [SILENT_CLAIM, DENIED_CLAIM], has_logprobs=False)
     assert values(found) == [1.0, 0.0]
     assert believer.calls == SAMPLES
 
 
 def test_questions_of_a_sample_ask_for_no_logprobs(believer: Believer) -> None:
     believer.manner = Manner(logprobs=False)
-    alone(believer, STATED_CLAIM, tells_logprobs=False)
+    alone(believer, STATED_CLAIM, has_logprobs=False)
     asked = [exchange.received.json() for exchange in believer.upstream.exchanges]
     assert all("logprobs" not in each and each["temperature"] == 1.0 for each in asked)
 

@@ -10,7 +10,7 @@ import pytest
 from asked import CONTEXT, DENIED_CLAIM, SILENT_CLAIM, STATED_CLAIM
 
 from groundwire.backends.budgets import Cited, budgets
-from groundwire.backends.embedded import EmbeddedEstimator
+from groundwire.backends.estimators import EmbeddedEstimator
 from groundwire.domain import Estimate, Probability, Unavailable
 from groundwire.errors import Overload
 from groundwire.gateway.workers import Workers

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tiny_models import CORPUS, bert_folder
 
-from groundwire.backends.files import find_files
 from groundwire.backends.loading import LoadingModel, judge_identity, load_judge, start_judge
+from groundwire.backends.models import find_files
 from groundwire.config import JudgeSettings
 from groundwire.errors import ConfigError
 from groundwire.judge import Judge

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groundwire.backends.labels import supporting
+from groundwire.backends.onnx import supporting
 
 
 def places(*labels: str, per_token: bool = False, named: str | None = None) -> set[str]:

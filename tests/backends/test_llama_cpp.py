@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from asked import CLAIMS, CONTEXT, STATED_CLAIM, asking
 
-from groundwire.backends.chat import ChatEstimator
+from groundwire.backends.estimators import ChatEstimator
 from groundwire.domain import Estimate, Probability
 
 pytestmark = pytest.mark.skipif(
@@ -67,7 +67,7 @@ def test_a_group_that_it_answers_with_one_word_is_asked_claim_by_claim(llama: st
 
 
 def test_its_samples_agree_with_its_logprobs(llama: str) -> None:
-    found = ask(llama, lambda each: each.estimate_probability(STATED_CLAIM, CONTEXT), tells_logprobs=False)
+    found = ask(llama, lambda each: each.estimate_probability(STATED_CLAIM, CONTEXT), has_logprobs=False)
     assert isinstance(found, Probability), found
     assert found.method == "samples"
     assert found.lower <= expected() <= found.upper

@@ -23,7 +23,7 @@ from tiny_models import (
 )
 from tokenizers import Tokenizer
 
-from groundwire.backends.files import find_files
+from groundwire.backends.models import find_files
 from groundwire.backends.onnx import Format, OnnxModel
 from groundwire.backends.pairs import claim_first_matched
 from groundwire.errors import ConfigError

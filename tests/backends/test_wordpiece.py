@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from groundwire.backends.wordpiece import WordPiece, is_wordpiece
+from groundwire.backends.pairs import WordPiece, is_wordpiece
 
 SHIPPED = Path(str(files("groundwire.backends"))) / "shipped" / "tokenizer.json"
 DESCRIBED = json.loads(SHIPPED.read_text(encoding="utf-8"))

@@ -21,8 +21,7 @@ import openai
 import pytest
 
 from groundwire.config import Settings
-from groundwire.demo.model import MODEL, build_model
-from groundwire.demo.scenarios import SCENARIOS
+from groundwire.demo.model import MODEL, SCENARIOS, build_model
 from groundwire.demo.show import serving
 from groundwire.http.app import build_app
 

@@ -148,7 +148,7 @@ def test_an_output_of_another_input_is_not_continued(tmp_path: Path) -> None:
 def test_a_row_that_kills_its_worker_costs_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "deadly.py").write_text(
         "import os\n"
-        "from groundwire.bulk import worker\n"
+        "from groundwire.bulk import run as worker\n"
         "verify = worker._verify\n"
         "def fatal(number, row, job, judge):\n"
         "    if row['answer'] == 'kill': os._exit(1)\n"

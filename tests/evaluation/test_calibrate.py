@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.errors import GroundwireError
-from groundwire.evaluation.calibrate import calibrate, see
+from groundwire.evaluation.calibrate import calibrate, check_row
 from groundwire.evaluation.logistic import Example, fit, sigmoid
 from groundwire.evaluation.rows import SAMPLE, Row, read_rows
 from groundwire.verifiers import lexical
@@ -60,17 +60,17 @@ CONTEXT = ("The mill opened in 1904. Its owner was Ada Holt.",)
 
 def test_marked_spans_say_which_claim_is_not_supported():
     answer = "The mill opened in 1904. Its owner was Bertha Stone."
-    seen = see(Row("a", CONTEXT, answer, 1, ((25, len(answer)),)))
+    seen = check_row(Row("a", CONTEXT, answer, 1, ((25, len(answer)),)))
     assert [claim.truth for claim in seen] == [1, 0]
 
 
 def test_ungrounded_answer_without_spans_leaves_its_claims_open():
-    seen = see(Row("a", CONTEXT, "The mill opened in 1904. It burned down.", 1))
+    seen = check_row(Row("a", CONTEXT, "The mill opened in 1904. It burned down.", 1))
     assert [claim.truth for claim in seen] == [None, None]
 
 
 def test_wrong_number_is_an_alarm_without_the_model():
-    (claim,) = see(Row("a", CONTEXT, "The mill opened in 1907.", 1))
+    (claim,) = check_row(Row("a", CONTEXT, "The mill opened in 1907.", 1))
     assert claim.alarm
     assert [said[:2] for said in claim.others] == [("numeric", "contradicted")]
 
@@ -105,5 +105,5 @@ def test_shipped_card_names_data_licences_and_the_rates_of_each_policy():
 
 def test_sample_gives_claims_to_learn_from():
     rows, _ = read_rows(SAMPLE.read_text(encoding="utf-8").splitlines())
-    seen = [claim for row in rows for claim in see(row)]
+    seen = [claim for row in rows for claim in check_row(row)]
     assert {claim.truth for claim in seen} == {0, 1}

@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from groundwire.cli import app
-from groundwire.evaluation.markdown import markdown_table
+from groundwire.evaluation.figures import Limit, check_baseline, group_means, measure
 from groundwire.evaluation.outcome import Outcome, examine
-from groundwire.evaluation.result import Limit, check_baseline, group_means, measure
 from groundwire.evaluation.rows import SAMPLE, Row, read_rows
+from groundwire.evaluation.run import markdown_table
 from groundwire.policy import Policy
 
 
@@ -85,7 +85,7 @@ def test_figure_outside_the_baseline_fails_the_run(tmp_path: Path, baseline, exi
 def test_bound_at_the_measured_figure_is_kept():
     (limit,) = check_baseline({"datasets": {"a": {"f1": 0.5}}, "groups": {}}, {"a.f1": 0.5})
     assert limit == Limit("a.f1", 0.5, 0.5, None)
-    assert limit.is_kept
+    assert limit.is_met
 
 
 def test_group_means_take_each_set_once_whatever_its_size():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.features.equality import same_answer
+from groundwire.features.trace import same_answer
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from storage.history.entries import entry, opened, stored
 
 from groundwire.dialects.chat import CHAT
 from groundwire.dialects.request import Request, read_options
-from groundwire.features.consistency.compare import Earlier
+from groundwire.features.consistency.compare import EarlierAnswer
 from groundwire.gateway.forward import Caller
 from groundwire.gateway.service import EarlierAnswers, ExternalContext, ExternalContextLoader
 from groundwire.gateway.session import GroundingSession
@@ -21,11 +21,13 @@ from groundwire.storage.history.database import Database
 from groundwire.storage.history.exchanges import Exchanges
 
 THEN = 1_750_000_000.0
-SAID = Earlier("gw-then", THEN, "The Pro plan costs $20 per month. Tickets are refundable.", "What does Pro cost?")
+SAID = EarlierAnswer(
+    "gw-then", THEN, "The Pro plan costs $20 per month. Tickets are refundable.", "What does Pro cost?"
+)
 CONTEXT = "The Pro plan costs $35 per month."
 
 
-def report(answer: str, *earlier: Earlier, **options: Any) -> Report:
+def report(answer: str, *earlier: EarlierAnswer, **options: Any) -> Report:
     """The report on an answer to a request about CONTEXT, with these earlier answers."""
 
     class EarlierOnly(ExternalContextLoader):
@@ -66,9 +68,10 @@ def test_an_answer_that_agrees_with_history_is_not_flagged() -> None:
 
 
 @pytest.mark.parametrize(
-    "earlier", [pytest.param((), id="none"), pytest.param((Earlier("gw-now", THEN, CONTEXT),), id="only this one")]
+    "earlier",
+    [pytest.param((), id="none"), pytest.param((EarlierAnswer("gw-now", THEN, CONTEXT),), id="only this one")],
 )
-def test_without_history_nothing_is_said_of_consistency(earlier: tuple[Earlier, ...]) -> None:
+def test_without_history_nothing_is_said_of_consistency(earlier: tuple[EarlierAnswer, ...]) -> None:
     found = report(CONTEXT, *earlier)
     assert found.consistency is None
     assert found.confidence is not None
@@ -76,7 +79,7 @@ def test_without_history_nothing_is_said_of_consistency(earlier: tuple[Earlier, 
 
 
 def test_the_newest_answers_of_a_subject_are_compared_and_no_others(tmp_path: Path) -> None:
-    async def work() -> tuple[Earlier, ...] | None:
+    async def work() -> tuple[EarlierAnswer, ...] | None:
         async with opened(Place(f"sqlite:///{tmp_path}/history.db")) as history:
             said = [entry(f"gw-{day}", at=THEN + day, answer=f"Answer {day}.", subject="acme") for day in range(4)]
             await stored(history, *said, entry("gw-other", answer="Another.", subject="beta"))

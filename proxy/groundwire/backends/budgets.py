@@ -1,4 +1,4 @@
-"""Estimate the probabilities from which the information budgets of claims are computed (see `groundwire.types.Budget`).
+"""Estimate the probabilities from which the information budgets of claims are computed (`groundwire.domain.Budget`).
 
 p1 is estimated for every claim, p0 only where it can affect the result. For a supported claim with several citations,
 the effect of each citation is estimated as well.
@@ -7,11 +7,12 @@ the effect of each citation is estimated as well.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from groundwire.backends.estimator import Estimator
-from groundwire.domain import Budget, Citation, Claim, Estimate, Probability, Source
+from groundwire.domain import Budget, Citation, Claim, Estimate, Method, Probability, Source, Unavailable
+from groundwire.features.information_budget.estimates import unknown_citations
 from groundwire.features.information_budget.scrub import leave_one_out, scrub, scrub_all
 from groundwire.scoring.budget import (
     TARGET,
@@ -22,6 +23,19 @@ from groundwire.scoring.budget import (
     needs_p0,
     unasked,
 )
+
+
+class Estimator(Protocol):
+    """Estimates for one operation, such as the verification of one answer.
+
+    Raises nothing but cancellation: a missing probability is returned with its cause.
+    """
+
+    async def estimate_probability(self, claim: Claim, context: Sequence[Source]) -> Estimate:
+        """Return the probability that a claim is true, given these sources and nothing else."""
+
+    async def batch_estimate(self, claims: Sequence[Claim], context: Sequence[Source]) -> Sequence[Estimate]:
+        """Return the probabilities of several claims on one context, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +51,14 @@ class Cited:
 
 
 async def budgets(
-    asked: Sequence[Cited], sources: Sequence[Source], estimator: Estimator, threshold_bits: float = 0.0
+    cited_claims: Sequence[Cited], sources: Sequence[Source], estimator: Estimator, threshold_bits: float = 0.0
 ) -> list[Budget]:
     """Return the budget of each claim, in order. For p0, claims with the same citations are estimated together.
 
     A gap over `threshold_bits` raises a flag. p0 is estimated only if the status or the flag depends on it.
     """
-    found = {place: unasked(has_context=bool(sources), unknown=each.unknown) for place, each in enumerate(asked)}
-    to_ask = {place: asked[place] for place, budget in found.items() if budget is None}
+    found = {place: unasked(has_context=bool(sources), unknown=each.unknown) for place, each in enumerate(cited_claims)}
+    to_ask = {place: cited_claims[place] for place, budget in found.items() if budget is None}
     p1 = await _p1(to_ask, sources, estimator)
     wanting = {
         place: each for place, each in to_ask.items() if needs_p0(p1[place], target_of(p1[place]), threshold_bits)
@@ -64,20 +78,24 @@ def target_of(estimate: Estimate) -> float:
     return TARGETS[estimate.method] if isinstance(estimate, Probability) else TARGET
 
 
-async def _p1(asked: Mapping[int, Cited], sources: Sequence[Source], estimator: Estimator) -> Mapping[int, Estimate]:
-    claims = [each.claim for each in asked.values()]
-    return dict(zip(asked, await estimator.batch_estimate(claims, sources), strict=True)) if claims else {}
+async def _p1(
+    cited_claims: Mapping[int, Cited], sources: Sequence[Source], estimator: Estimator
+) -> Mapping[int, Estimate]:
+    claims = [each.claim for each in cited_claims.values()]
+    return dict(zip(cited_claims, await estimator.batch_estimate(claims, sources), strict=True)) if claims else {}
 
 
-async def _p0(asked: Mapping[int, Cited], sources: Sequence[Source], estimator: Estimator) -> Mapping[int, Estimate]:
+async def _p0(
+    cited_claims: Mapping[int, Cited], sources: Sequence[Source], estimator: Estimator
+) -> Mapping[int, Estimate]:
     """Estimate probabilities without the cited evidence, or without any evidence if nothing is cited."""
     alike: dict[tuple[Citation, ...], list[int]] = {}
-    for place, each in asked.items():
+    for place, each in cited_claims.items():
         alike.setdefault(each.citations, []).append(place)
 
     async def together(citations: tuple[Citation, ...], places: Sequence[int]) -> Mapping[int, Estimate]:
         scrubbed = await asyncio.to_thread(_scrubbed, sources, citations)
-        claims = [asked[place].claim for place in places]
+        claims = [cited_claims[place].claim for place in places]
         return dict(zip(places, await estimator.batch_estimate(claims, scrubbed), strict=True))
 
     found = await asyncio.gather(*(together(*each) for each in alike.items()))
@@ -99,3 +117,21 @@ async def _ablated(cited: Cited, sources: Sequence[Source], p1: Estimate, estima
         return Ablation(left, await estimator.estimate_probability(cited.claim, alone))
 
     return tuple(await asyncio.gather(*(one(each.without, each.alone) for each in contexts)))
+
+
+TargetOf = Callable[[Method], float]
+"""The probability that a claim must reach, by the method of its estimate."""
+
+
+async def measured(
+    claim: Claim, sources: Sequence[Source], estimator: Estimator, target_of: TargetOf = TARGETS.__getitem__
+) -> Budget:
+    """Return the budget of a claim that cites all of its evidence: for p0 the evidence is reduced to its structure."""
+    unknown = await asyncio.to_thread(unknown_citations, claim, sources) if claim.cited else ()
+    if nothing := unasked(has_context=any(source.text.strip() for source in sources), unknown=unknown):
+        return nothing
+    p1 = await estimator.estimate_probability(claim, sources)
+    if isinstance(p1, Unavailable):
+        return measure(p1)
+    p0 = await estimator.estimate_probability(claim, await asyncio.to_thread(scrub_all, sources))
+    return measure(p1, p0, target=target_of(p1.method))

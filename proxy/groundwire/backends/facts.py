@@ -101,7 +101,7 @@ class FactsDatabase:
         taken = {each for query in self._queries.values() for each in _parameters(query)} - {TENANT}
         return Facts(
             sources,
-            tuple(told for _, _, shortfalls in found for told in shortfalls),
+            tuple(each for _, _, shortfalls in found for each in shortfalls),
             tuple(each for each in parameters if each not in taken),
         )
 
@@ -201,12 +201,12 @@ def _read(name: str, rows: Sequence[RowMapping], is_cut: bool) -> tuple[list[Val
     """Return the values of rows, and the parts that could not be read."""
     if not rows:
         return [], [Shortfall(name, "no_row")]
-    told = [Shortfall(name, "row_limit", f"only {len(rows)} rows were read")] if is_cut else []
+    shortfalls = [Shortfall(name, "row_limit", f"only {len(rows)} rows were read")] if is_cut else []
     columns = set(rows[0])
     if {"label", "start", "end"} <= columns:
-        return [period for row in rows if (period := _row_period(row))], told
+        return [period for row in rows if (period := _row_period(row))], shortfalls
     if not {"label", "value"} <= columns:
-        return [], [*told, Shortfall(name, "bad_columns", ", ".join(map(str, rows[0])))]
+        return [], [*shortfalls, Shortfall(name, "bad_columns", ", ".join(map(str, rows[0])))]
     values: list[Value | Period] = []
     odd = 0
     for row in rows:
@@ -215,7 +215,7 @@ def _read(name: str, rows: Sequence[RowMapping], is_cut: bool) -> tuple[list[Val
         written = None if row["value"] is None else _written(row["value"])
         odd += written is None and row["value"] is not None
         values.append(Value(str(row["label"]), written, str(row.get("unit") or ""), _period(row.get("period"))))
-    return values, [*told, *([Shortfall(name, "not_a_number", f"{odd} rows")] if odd else [])]
+    return values, [*shortfalls, *([Shortfall(name, "not_a_number", f"{odd} rows")] if odd else [])]
 
 
 def _row_period(row: RowMapping) -> Period | None:

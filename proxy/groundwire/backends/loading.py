@@ -11,9 +11,8 @@ from pathlib import Path
 
 import structlog
 
-from groundwire.backends.files import Files, find_files
-from groundwire.backends.profiles import ModelSource, find_model
-from groundwire.backends.wordpiece import reads
+from groundwire.backends.models import Files, ModelSource, find_files, find_model
+from groundwire.backends.pairs import reads
 from groundwire.config import SHIPPED, JudgeSettings
 from groundwire.errors import ConfigError
 from groundwire.extras import require_extras

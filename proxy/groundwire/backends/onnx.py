@@ -20,10 +20,16 @@ import onnxruntime
 import structlog
 from numpy.typing import NDArray
 
-from groundwire.backends.files import Files
-from groundwire.backends.labels import contradicting, supporting
-from groundwire.backends.pairs import LAYOUTS, Layout, Pair, claim_first_matched, evidence_first
-from groundwire.backends.wordpiece import WordPiece, is_wordpiece
+from groundwire.backends.models import Files
+from groundwire.backends.pairs import (
+    LAYOUTS,
+    Layout,
+    Pair,
+    WordPiece,
+    claim_first_matched,
+    evidence_first,
+    is_wordpiece,
+)
 from groundwire.errors import ConfigError
 from groundwire.extras import require_extras
 from groundwire.verifiers.entailment import Entailment, Question, State
@@ -156,10 +162,10 @@ def _session(path: Path) -> onnxruntime.InferenceSession:
 
 def _inputs(session: onnxruntime.InferenceSession) -> dict[str, np.dtype[Any]]:
     """Return the graph's inputs with their types. Raises ValueError for one that a pair of texts does not have."""
-    asked = {each.name: each.type for each in session.get_inputs()}
-    if strange := [name for name, kind in asked.items() if name not in _INPUTS or kind not in _TYPES]:
+    required = {each.name: each.type for each in session.get_inputs()}
+    if strange := [name for name, kind in required.items() if name not in _INPUTS or kind not in _TYPES]:
         raise ValueError(f"its graph asks for {', '.join(strange)}")
-    return {name: _TYPES[kind] for name, kind in asked.items()}
+    return {name: _TYPES[kind] for name, kind in required.items()}
 
 
 def _length(session: onnxruntime.InferenceSession) -> int | None:
@@ -175,10 +181,10 @@ def _outputs(session: onnxruntime.InferenceSession) -> list[str]:
 
 def _labels(config: Mapping[str, Any], count: int) -> dict[int, str]:
     """Return the names of the labels by index. Raises ValueError when the config has another number of labels."""
-    told = config.get("id2label") or {}
-    if told and len(told) != count:
-        raise ValueError(f"its graph has {count} labels, and its config.json names {len(told)}")
-    return {place: str(told.get(str(place), f"LABEL_{place}")) for place in range(count)}
+    names = config.get("id2label") or {}
+    if names and len(names) != count:
+        raise ValueError(f"its graph has {count} labels, and its config.json names {len(names)}")
+    return {place: str(names.get(str(place), f"LABEL_{place}")) for place in range(count)}
 
 
 def _positions(config: Mapping[str, Any]) -> int:
@@ -224,3 +230,60 @@ def _doubted(claim: str, pair: Pair, wrong: Row) -> tuple[str, ...]:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+_SUPPORTED = frozenset(
+    "entailment entailed entails entail supported supports support supporting faithful grounded consistent factual "
+    "nothallucinated nothallucination nonhallucinated".split()
+)
+_AGAINST = frozenset(
+    "contradiction contradicted contradicts contradict neutral notentailment nonentailment notentailed refuted refutes "
+    "refute notenoughinfo nei unsupported notsupported hallucination hallucinated inconsistent unfaithful ungrounded "
+    "nonfactual baseless fabricated".split()
+)
+_GENERIC = re.compile(r"(?:label)?\d+")
+_BEGINS_OR_CONTINUES = re.compile(r"[bi][-_](?=\w{2})")
+_OUTSIDE = "o"  # outside any span that a token classifier marks
+
+
+_CONTRADICTING = frozenset("contradiction contradicted contradicts contradict refuted refutes refute".split())
+
+
+def contradicting(labels: Mapping[int, str]) -> frozenset[int]:
+    """Return the indices of the labels that mean "contradicted"; none if a model has no such label."""
+    return frozenset(place for place, label in labels.items() if _plain(label) in _CONTRADICTING)
+
+
+def supporting(labels: Mapping[int, str], *, per_token: bool, named: str | None = None) -> frozenset[int]:
+    """Return the indices of the labels that mean "supported"; their probabilities add up.
+
+    `named` overrides the meaning of names. Two unnamed labels of a token classifier are read as in LettuceDetect: 0
+    supported, 1 hallucinated. Raises ValueError when the meaning cannot be determined.
+    """
+    if named is not None:
+        places = frozenset(place for place, label in labels.items() if _plain(label) == _plain(named))
+    else:
+        places = _by_name({place: _plain(label) for place, label in labels.items()}, per_token)
+    if not places or len(places) == len(labels) > 1:
+        listed = ", ".join(labels.values())
+        raise ValueError(f"which of its labels ({listed}) means supported is for judge.supported_label to say")
+    return places
+
+
+def _by_name(labels: Mapping[int, str], per_token: bool) -> frozenset[int]:
+    known = _SUPPORTED | {_OUTSIDE} if per_token else _SUPPORTED
+    places = frozenset(place for place, label in labels.items() if label in known)
+    if places or len(labels) != 2:
+        return places
+    if any(label in _AGAINST for label in labels.values()):
+        return frozenset(place for place, label in labels.items() if label not in _AGAINST)
+    if per_token and all(_GENERIC.fullmatch(label) for label in labels.values()):
+        return frozenset({min(labels)})
+    return frozenset()
+
+
+def _plain(label: str) -> str:
+    """Return a label in lower-case letters and digits only, without the prefix for the beginning or inside of a
+    span.
+    """
+    return re.sub(r"[\W_]+", "", _BEGINS_OR_CONTINUES.sub("", label.strip().lower(), count=1))

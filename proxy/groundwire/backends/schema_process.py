@@ -49,21 +49,21 @@ class SchemaProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
 
-    async def validate(self, texts: Sequence[str], schema: Mapping[str, Any], within: float) -> list[SchemaResult]:
-        """Validate JSON texts against a schema, all of them `within` so many seconds.
+    async def validate(self, texts: Sequence[str], schema: Mapping[str, Any], seconds: float) -> list[SchemaResult]:
+        """Validate JSON texts against a schema, all of them within so many `seconds`.
 
         The texts after one that took too long are not checked either. Raises nothing but cancellation.
         """
-        written = await asyncio.to_thread(_written, schema)
-        if written is None:
+        encoded_schema = await asyncio.to_thread(_encode_schema, schema)
+        if encoded_schema is None:
             return [_TOO_LARGE] * len(texts)
         results: list[SchemaResult] = []
         unchecked = _BUSY
         try:
-            async with asyncio.timeout(within), self._turn:
+            async with asyncio.timeout(seconds), self._turn:
                 unchecked = _TOO_LONG
                 while len(results) < len(texts) and results[-1:] != [_TOO_LONG]:
-                    results.append(await self._validated(written, texts[len(results)]))
+                    results.append(await self._validated(encoded_schema, texts[len(results)]))
         except TimeoutError:
             pass
         return [*results, *[unchecked] * (len(texts) - len(results))]
@@ -75,7 +75,7 @@ class SchemaProcess:
         try:
             if self._process is None or self._process.returncode is not None:
                 self._process = await self._start()
-            result = await _asked(self._process, schema, text)
+            result = await _validate_text(self._process, schema, text)
         except OSError as error:
             log.warning("schema.no_process", error=type(error).__name__)
             return _NO_PROCESS
@@ -112,16 +112,16 @@ class SchemaProcess:
         await self._end()
 
 
-def _written(schema: Mapping[str, Any]) -> bytes | None:
+def _encode_schema(schema: Mapping[str, Any]) -> bytes | None:
     """Return a schema as JSON, or None when it is too large or too deep."""
     try:
-        written = dumps(schema)
+        encoded_schema = dumps(schema)
     except RecursionError:
         return None
-    return written if len(written) <= MAX_SCHEMA_BYTES else None
+    return encoded_schema if len(encoded_schema) <= MAX_SCHEMA_BYTES else None
 
 
-async def _asked(process: asyncio.subprocess.Process, schema: bytes, text: str) -> SchemaResult:
+async def _validate_text(process: asyncio.subprocess.Process, schema: bytes, text: str) -> SchemaResult:
     """Validate one text in the process, which ends when the answer takes too long."""
     assert process.stdin is not None  # noqa: S101 - both are pipes
     assert process.stdout is not None  # noqa: S101

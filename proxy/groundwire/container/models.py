@@ -11,15 +11,11 @@ from threading import Thread
 import httpx
 from cachetools import LRUCache
 
-from groundwire.backends.asking import Asking
-from groundwire.backends.chat import ChatEstimator
-from groundwire.backends.embedded import EmbeddedEstimator
-from groundwire.backends.estimator import Limits, Meter
-from groundwire.backends.executor import ChatExecutor
+from groundwire.backends.estimators import ChatEstimator, ChatExecutor, EmbeddedEstimator, ServiceEstimator
 from groundwire.backends.judge_prompts import find_prompt_profile
-from groundwire.backends.language import ChatJudge, LanguageJudge, ServiceJudge
+from groundwire.backends.language_judge import ChatJudge, LanguageJudge, ServiceJudge
 from groundwire.backends.loading import load_judge
-from groundwire.backends.service import ServiceEstimator
+from groundwire.backends.model_client import Limits, Meter, ModelClient
 from groundwire.config import Settings
 from groundwire.container.upstreams import BuildContext, build_router
 from groundwire.domain import Estimate
@@ -67,7 +63,7 @@ def _chat(context: BuildContext, router: Router) -> OpenJudge:
         profile = find_prompt_profile(route.model, judge.profile)
         client = _model_client(route, limits, meter, _credentials(route, caller, router), context.telemetry)
         has_logprobs = isinstance(route.upstream, OpenAIUpstream)
-        return ChatJudge(client, route.model, profile, forms, tells_logprobs=has_logprobs)
+        return ChatJudge(client, route.model, profile, forms, has_logprobs=has_logprobs)
 
     return open_
 
@@ -88,10 +84,10 @@ def _credentials(route: Route, caller: Caller, router: Router) -> Headers:
     return caller.credentials if is_same else ()
 
 
-def _model_client(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> Asking:
+def _model_client(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> ModelClient:
     """Return the parameters of calls to a model at its upstream."""
     upstream = route.upstream
-    return Asking(
+    return ModelClient(
         upstream.name, upstream.send, "/chat/completions", limits, meter, headers, telemetry, upstream.provider
     )
 
@@ -111,10 +107,10 @@ class _Service:
         self._upstream = OpenAIUpstream(name, url, context.transport, key=key)
         self._telemetry = context.telemetry
 
-    def client(self, limits: Limits, meter: Meter) -> Asking:
+    def client(self, limits: Limits, meter: Meter) -> ModelClient:
         """Return the parameters of calls to the service."""
         send, telemetry = self._upstream.send, self._telemetry
-        return Asking(self._name, send, "", limits, meter, (), telemetry, "custom", "estimate")
+        return ModelClient(self._name, send, "", limits, meter, (), telemetry, "custom", "estimate")
 
 
 @contextmanager
@@ -174,7 +170,7 @@ def build_estimators(
 
     def chat(route: Route, limits: Limits, meter: Meter, headers: Headers = ()) -> Backend:
         client = _model_client(route, limits, meter, headers, context.telemetry)
-        estimator = ChatEstimator(client, route.model, tells_logprobs=isinstance(route.upstream, OpenAIUpstream))
+        estimator = ChatEstimator(client, route.model, has_logprobs=isinstance(route.upstream, OpenAIUpstream))
         return Backend(estimator, f"{route.upstream.name}/{route.model}")
 
     def own(caller: Caller, limits: Limits, meter: Meter) -> Backend:

@@ -23,13 +23,12 @@ from starlette.applications import Starlette
 from groundwire.backends.loading import load_judge
 from groundwire.config import Settings, Upstream
 from groundwire.container.build import build_container
-from groundwire.demo.model import MODEL, build_model
-from groundwire.demo.scenarios import SCENARIOS, Scenario
+from groundwire.demo.model import MODEL, SCENARIOS, Scenario, build_model
 from groundwire.http.app import build_app
 from groundwire.telemetry import configure_logs
 from groundwire.terminal import view
 
-_STARTS_WITHIN_S = 20.0
+_START_TIMEOUT_S = 20.0
 
 
 def show(pace: float, *, stay: bool = False) -> int:
@@ -118,7 +117,7 @@ def serving(app: Starlette) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, log_level="critical", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
-    deadline = time.monotonic() + _STARTS_WITHIN_S
+    deadline = time.monotonic() + _START_TIMEOUT_S
     while not server.started and thread.is_alive() and time.monotonic() < deadline:
         time.sleep(0.01)
     try:

@@ -27,8 +27,8 @@ from groundwire.errors import GroundwireError
 from groundwire.evaluation.figures import figures, stated
 from groundwire.evaluation.logistic import Example, Line, fit, sigmoid
 from groundwire.evaluation.outcome import Outcome, context_of, overlap
-from groundwire.evaluation.progress import progress
 from groundwire.evaluation.rows import Row, read_rows
+from groundwire.evaluation.run import progress
 from groundwire.evidence.index import Context
 from groundwire.policy import Policy
 from groundwire.telemetry.reliability import ece
@@ -73,7 +73,7 @@ transfer, so it is used only for probabilities and thresholds.
 """
 
 
-class Said(NamedTuple):
+class OtherVerdict(NamedTuple):
     """A verifier's verdict on a claim: its name, its label, and its score before calibration (0–1)."""
 
     verifier: str
@@ -82,7 +82,7 @@ class Said(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CheckedClaim:
     """One checked claim: its features (None: no content), its truth, and the decisions made without a model.
 
     `truth` is 1 for supported, 0 for not, None if not labelled. `others` are the verdicts of the other verifiers that
@@ -94,13 +94,13 @@ class Seen:
     end: int
     features: Features | None
     truth: int | None
-    others: tuple[Said, ...]
+    others: tuple[OtherVerdict, ...]
     alarm: bool
     contradicted: bool
     is_open: bool
 
 
-class Claimed(Protocol):
+class ClaimInput(Protocol):
     """The inputs of fitting for one claim: features (None: not applicable), truth, and other alarms."""
 
     @property
@@ -111,7 +111,7 @@ class Claimed(Protocol):
     def alarm(self) -> bool: ...  # noqa: D102
 
 
-C = TypeVar("C", bound=Claimed, covariant=True)
+C = TypeVar("C", bound=ClaimInput, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def calibrate(folder: Path, out: Path | None, more: Sequence[Path] = ()) -> None
     Writes weights and card to `out`. Raises GroundwireError when there is nothing to fit on.
     """
     console = Console()
-    answers = collect([*files_of(folder), *more], see, Console(stderr=True))
+    answers = collect([*files_of(folder), *more], check_row, Console(stderr=True))
     if len({answer.row.label for answer in answers if answer.claims}) < 2:
         raise GroundwireError(f"{folder} holds no labelled answers of both classes.")
     lines = [fit_weights([answer for answer in answers if answer.fold != fold]) for fold in range(FOLDS)]
@@ -162,7 +162,7 @@ def files_of(folder: Path) -> list[Path]:
     return [path for path in found if path.stem in DATA_SETS] or found
 
 
-def collect(files: Sequence[Path], see: Callable[[Row], tuple[C, ...]], notes: Console) -> list[Answer[C]]:
+def collect(files: Sequence[Path], check_row: Callable[[Row], tuple[C, ...]], notes: Console) -> list[Answer[C]]:
     """Return every labelled answer of the files with the claims found by `see`, which runs in other processes."""
     answers: list[Answer[C]] = []
     with ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool, progress(notes) as shown:
@@ -170,31 +170,31 @@ def collect(files: Sequence[Path], see: Callable[[Row], tuple[C, ...]], notes: C
             with path.open(encoding="utf-8-sig", newline="\n") as lines:
                 rows, _ = read_rows(lines)
             task = shown.add_task(path.stem, total=len(rows))
-            for row, claims in zip(rows, pool.map(see, rows, chunksize=_CHUNK), strict=True):
+            for row, claims in zip(rows, pool.map(check_row, rows, chunksize=_CHUNK), strict=True):
                 fold = zlib.crc32("".join(row.context).encode("utf-8", "surrogatepass")) // FOLDS % FOLDS
                 answers.append(Answer(row, path.stem, fold, claims))
                 shown.advance(task)
     return answers
 
 
-def see(row: Row) -> tuple[Seen, ...]:
+def check_row(row: Row) -> tuple[CheckedClaim, ...]:
     """Return every checked claim of a labelled answer, with the inputs of fitting."""
     context = context_of(row)
     claims = (claim for claim in find_claims(row.answer, _POLICY).claims if claim.skip_reason is None)
-    return tuple(_see(claim, context, row) for claim in claims) if context.passages else ()
+    return tuple(_check_claim(claim, context, row) for claim in claims) if context.passages else ()
 
 
-def _see(claim: Any, context: Context, row: Row) -> Seen:
-    said = [verdict for verify in (quotes.verify, numeric.verify) if (verdict := verify(claim, context, _POLICY))]
-    checked = [verdict for verdict in said if verdict.label != "not_checked"]
+def _check_claim(claim: Any, context: Context, row: Row) -> CheckedClaim:
+    verdicts = [verdict for verify in (quotes.verify, numeric.verify) if (verdict := verify(claim, context, _POLICY))]
+    checked = [verdict for verdict in verdicts if verdict.label != "not_checked"]
     found = statement.assess(claim, context, _POLICY)
     contradicted = found is not None and statement.is_contradicted(found[0], _POLICY)
-    return Seen(
+    return CheckedClaim(
         claim.start,
         claim.end,
         found[1] if found else None,
         truth_of(claim.start, claim.end, row),
-        tuple(Said(verdict.verifier, verdict.label, verdict.score) for verdict in checked),
+        tuple(OtherVerdict(verdict.verifier, verdict.label, verdict.score) for verdict in checked),
         contradicted or any(verdict.label != "supported" for verdict in checked),
         contradicted,
         found is not None and statement.is_open(found[0]),
@@ -210,7 +210,7 @@ def truth_of(start: int, end: int, row: Row) -> int | None:
     return int(not any(low < end and start < high for low, high in row.spans))
 
 
-def fit_weights(answers: Sequence[Answer[Claimed]], signs: Sequence[float] = SIGNS) -> Line:
+def fit_weights(answers: Sequence[Answer[ClaimInput]], signs: Sequence[float] = SIGNS) -> Line:
     """Fit the weights, under their signs, on the sets that may provide them; on all sets if none is known."""
     chosen = [answer for answer in answers if answer.data_set not in DATA_SETS or DATA_SETS[answer.data_set].weights]
     usable = [answer for answer in chosen if any(claim.features for claim in answer.claims)]
@@ -222,14 +222,16 @@ def fit_weights(answers: Sequence[Answer[Claimed]], signs: Sequence[float] = SIG
     return line
 
 
-def _shares(answers: Sequence[Answer[Claimed]]) -> dict[tuple[str, int], float]:
+def _shares(answers: Sequence[Answer[ClaimInput]]) -> dict[tuple[str, int], float]:
     """Return the weight of one answer by set and class: sets have equal weights, and so do both classes in total."""
     counts = Counter((answer.data_set, answer.row.label) for answer in answers)
     totals = {label: sum(min(1.0, n / _FEW) for (_, y), n in counts.items() if y == label) for label in (0, 1)}
     return {key: min(1.0, n / _FEW) / n / totals[key[1]] for key, n in counts.items()}
 
 
-def _examples(answer: Answer[Claimed], shares: Mapping[tuple[str, int], float], line: Line | None) -> Iterable[Example]:
+def _examples(
+    answer: Answer[ClaimInput], shares: Mapping[tuple[str, int], float], line: Line | None
+) -> Iterable[Example]:
     """Return the claims of an answer as weighted examples.
 
     In a grounded answer the worst claim has as much weight as all claims together; in an ungrounded one the marked
@@ -253,12 +255,12 @@ def _examples(answer: Answer[Claimed], shares: Mapping[tuple[str, int], float], 
     return [example for example in weighed if example.weight]
 
 
-def worst_odds(answer: Answer[Claimed], line: Line) -> float | None:
+def worst_odds(answer: Answer[ClaimInput], line: Line) -> float | None:
     """Return the log-odds of an answer's worst claim; None when no claim has features."""
     return min((line(claim.features) for claim in answer.claims if claim.features), default=None)
 
 
-def platt(answers: Sequence[Answer[Claimed]], odds: Sequence[float | None]) -> Line:
+def platt(answers: Sequence[Answer[ClaimInput]], odds: Sequence[float | None]) -> Line:
     """Fit the map from the log-odds of an answer's worst claim to those of the whole answer being grounded."""
     known = [
         (answer, worst)
@@ -284,26 +286,26 @@ class Alarms(NamedTuple):
     vetoed: float
     others: Mapping[str, Mapping[Label, float]]
 
-    def probability(self, claim: Seen, score: float) -> float:
+    def probability(self, claim: CheckedClaim, score: float) -> float:
         """Return the least probability that any check gives a claim with the model's `score`."""
-        said = (self.others.get(name, {}).get(label, own) for name, label, own in claim.others)
-        return min(score, self.vetoed if claim.contradicted else 1.0, *said)
+        verdicts = (self.others.get(name, {}).get(label, own) for name, label, own in claim.others)
+        return min(score, self.vetoed if claim.contradicted else 1.0, *verdicts)
 
 
-def _alarms(answers: Sequence[Answer[Seen]]) -> Alarms:
+def _alarms(answers: Sequence[Answer[CheckedClaim]]) -> Alarms:
     kinds = {each[:2] for answer in answers for claim in answer.claims for each in claim.others}
     others: dict[str, dict[Label, float]] = {}
     for verifier, label in sorted(kinds):
         if label != "supported" and verifier != "quote":  # exact matching of words is certain
-            others.setdefault(verifier, {})[label] = _truth_where(answers, partial(_says, (verifier, label)))
+            others.setdefault(verifier, {})[label] = _truth_where(answers, partial(_has_verdict, (verifier, label)))
     return Alarms(_truth_where(answers, lambda claim: claim.contradicted), others)
 
 
-def _says(kind: tuple[str, Label], claim: Seen) -> bool:
+def _has_verdict(kind: tuple[str, Label], claim: CheckedClaim) -> bool:
     return any(each[:2] == kind for each in claim.others)
 
 
-def _truth_where(answers: Sequence[Answer[Seen]], is_so: Callable[[Seen], bool]) -> float:
+def _truth_where(answers: Sequence[Answer[CheckedClaim]], is_so: Callable[[CheckedClaim], bool]) -> float:
     """Return the share of grounded answers among those with such a claim, at equal classes, smoothed by a
     pseudo-count.
     """
@@ -317,7 +319,7 @@ def _truth_where(answers: Sequence[Answer[Seen]], is_so: Callable[[Seen], bool])
     return round(weight[0] / (weight[0] + weight[1]), 3)
 
 
-def _outcome(answer: Answer[Seen], line: Line, kinds: Alarms, bar: Bar) -> Outcome:
+def _outcome(answer: Answer[CheckedClaim], line: Line, kinds: Alarms, bar: Bar) -> Outcome:
     """Apply the rules of the whole pipeline to stored features of an answer with this model."""
     alarms, supports = [], []
     for claim in answer.claims:
@@ -331,7 +333,7 @@ def _outcome(answer: Answer[Seen], line: Line, kinds: Alarms, bar: Bar) -> Outco
     return Outcome(row.id, row.label, bool(alarms), support, float(bool(supports)), len(row.answer), 0.0, spans)
 
 
-def _passes(claim: Seen, score: float, bar: Bar) -> bool:
+def _passes(claim: CheckedClaim, score: float, bar: Bar) -> bool:
     if claim.features is None or claim.features.verbatim:
         return True
     if claim.features.by_rule:
@@ -340,7 +342,7 @@ def _passes(claim: Seen, score: float, bar: Bar) -> bool:
 
 
 def _by_set(
-    answers: Sequence[Answer[Seen]], lines: Sequence[Line], kinds: Alarms, bar: Bar
+    answers: Sequence[Answer[CheckedClaim]], lines: Sequence[Line], kinds: Alarms, bar: Bar
 ) -> dict[str, list[Outcome]]:
     return by_set(answers, lambda answer: _outcome(answer, lines[answer.fold], kinds, bar))
 
@@ -370,7 +372,7 @@ def _mean(values: Iterable[float]) -> float:
     return sum(every) / len(every)
 
 
-def _bar(answers: Sequence[Answer[Seen]], lines: Sequence[Line], kinds: Alarms, policy: str) -> Bar:
+def _bar(answers: Sequence[Answer[CheckedClaim]], lines: Sequence[Line], kinds: Alarms, policy: str) -> Bar:
     """Return the bar of least cost.
 
     A strict one only rejects claims that the rules support, the others only clear the rest, and only the lenient one
@@ -397,7 +399,7 @@ def least(cost: Callable[[B], float], bars: Sequence[B]) -> B:
 
 
 def _card(
-    answers: Sequence[Answer[Seen]], lines: Sequence[Line], kinds: Alarms, bars: Mapping[str, Bar]
+    answers: Sequence[Answer[CheckedClaim]], lines: Sequence[Line], kinds: Alarms, bars: Mapping[str, Bar]
 ) -> dict[str, Any]:
     return card_of(
         "Logistic regression with given signs over claim and evidence; probability of being supported, "
@@ -406,13 +408,13 @@ def _card(
     )
 
 
-def card_of(what: str, told: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> dict[str, Any]:
+def card_of(what: str, by_policy: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> dict[str, Any]:
     """Return the card of a fit: description, method, date, the rates of each policy, and accuracy.
 
     `told` has the outcomes of every data set, by policy; accuracy is that of `balanced`.
     """
-    chosen = told["balanced"]
-    measured = {policy: rates(outcomes) for policy, outcomes in told.items()}
+    chosen = by_policy["balanced"]
+    measured = {policy: rates(outcomes) for policy, outcomes in by_policy.items()}
     return {
         "what": what,
         "date": date.today().isoformat(),

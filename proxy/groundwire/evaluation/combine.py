@@ -16,8 +16,8 @@ from typing import Any
 
 from rich.console import Console
 
-from groundwire.backends.files import COMBINATION
 from groundwire.backends.loading import load_judge
+from groundwire.backends.models import COMBINATION
 from groundwire.claims.answer import find_claims
 from groundwire.config import JudgeSettings
 from groundwire.domain import Judgement
@@ -83,12 +83,12 @@ def calibrate_model(folder: Path, settings: JudgeSettings, out: Path | None) -> 
 
 def fit_combination(answers: Sequence[Answer[JudgedClaim]]) -> dict[str, Any]:
     """Return the combination of least loss as `read_combination` reads it, with a card of its data and its figures."""
-    asked = _open(answers)
-    lines = [fit_weights([answer for answer in asked if answer.fold != fold], _SIGNS) for fold in range(FOLDS)]
-    scale = platt(asked, [worst_odds(answer, lines[answer.fold]) for answer in asked])
+    open_answers = _open(answers)
+    lines = [fit_weights([answer for answer in open_answers if answer.fold != fold], _SIGNS) for fold in range(FOLDS)]
+    scale = platt(open_answers, [worst_odds(answer, lines[answer.fold]) for answer in open_answers])
     crossed = [scaled(line, scale) for line in lines]
     bars = {name: _bar(answers, crossed, cost) for name, cost in _MISS_COSTS.items()}
-    final = scaled(fit_weights(asked, _SIGNS), scale)
+    final = scaled(fit_weights(open_answers, _SIGNS), scale)
     weights = {name: round(weight, 5) for name, weight in zip(Signals._fields, final.weights, strict=True)}
     bias = round(final.bias, 5)
     return {"card": _card(answers, crossed, bars), "weights": weights, "bias": bias, "bars": bars, "contradicted": 0.5}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from html import escape
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
@@ -14,17 +15,13 @@ from typing import Any
 
 from rich.box import SIMPLE
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from groundwire.backends.loading import load_judge
 from groundwire.config import JudgeSettings
 from groundwire.errors import GroundwireError
-from groundwire.evaluation.figures import stated
-from groundwire.evaluation.markdown import markdown_table
-from groundwire.evaluation.outcome import Outcome, examine
-from groundwire.evaluation.plot import reliability_svg
-from groundwire.evaluation.progress import progress
-from groundwire.evaluation.result import (
+from groundwire.evaluation.figures import (
     Limit,
     Result,
     as_json,
@@ -33,10 +30,12 @@ from groundwire.evaluation.result import (
     group_means,
     measure,
     outcomes_of,
+    stated,
 )
+from groundwire.evaluation.outcome import Outcome, examine
 from groundwire.evaluation.rows import Problem, Row, draw, read_rows
 from groundwire.policy import Policy
-from groundwire.telemetry.reliability import reliability
+from groundwire.telemetry.reliability import Bin, reliability
 
 _WORKERS, _CHUNK = 2, 8
 _MOST_SHOWN = 5
@@ -96,9 +95,9 @@ def evaluate(options: Options) -> int:
     _write(run, results, options)
     limits = check_baseline(run, baseline)
     for limit in limits:
-        if not limit.is_kept:
+        if not limit.is_met:
             console.print(_missed(limit), style="red")
-    return int(not all(limit.is_kept for limit in limits))
+    return int(not all(limit.is_met for limit in limits))
 
 
 def _read(path: Path, notes: Console) -> list[Row]:
@@ -215,3 +214,92 @@ def _missed(limit: Limit) -> str:
     ]
     measured = "was not measured" if limit.measured is None else f"is {limit.measured:.4f}"
     return f"{limit.figure} {measured}; the baseline asks for {' and '.join(filter(None, bounds))}."
+
+
+_MARKDOWN_COLUMNS: tuple[tuple[str, str], ...] = (
+    ("precision", "precision"),
+    ("recall", "recall"),
+    ("F1", "f1"),
+    ("false alarms", "false_alarms"),
+    ("balanced accuracy", "balanced_accuracy"),
+    ("AUROC", "auroc"),
+    ("span F1", "span_f1"),
+    ("ECE", "ece"),
+    ("coverage", "coverage"),
+)
+
+
+def markdown_table(results: Sequence[Result]) -> str:
+    """Format one row for each set, and one for the means of each group; shares are 0–1, milliseconds p50 / p95 of an
+    answer.
+    """
+    names = ["set", "n", *(heading for heading, _ in _MARKDOWN_COLUMNS), "ms"]
+    return "\n".join(_line(cells) for cells in (names, ["---"] * len(names), *_rows(results))) + "\n"
+
+
+def _rows(results: Sequence[Result]) -> Iterator[list[str]]:
+    for result in results:
+        found = result.figures
+        shares = [_share(getattr(found, name)) for _, name in _MARKDOWN_COLUMNS]
+        yield [result.name, str(found.n), *shares, f"{found.ms_p50:.0f} / {found.ms_p95:.0f}"]
+    for group, means in group_means(results).items():
+        yield [f"**{group}, mean**", "", *_means(means), ""]
+
+
+def _means(means: Mapping[str, float | None]) -> list[str]:
+    shown = [_share(means.get(name)) for _, name in _MARKDOWN_COLUMNS]
+    return [f"**{each}**" if each != "–" else each for each in shown]
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}".removeprefix("0")
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+_SIDE, _EDGE = 300, 40
+
+
+def reliability_svg(title: str, bins: Sequence[Bin]) -> str:
+    """Return an SVG: one dot per tenth, its area the share of answers; the dashed line marks perfect calibration."""
+    total = sum(each.n for each in bins) or 1
+    dots = "\n".join(
+        f'<circle cx="{_x(each.stated):.1f}" cy="{_y(each.true):.1f}" r="{3 + 20 * (each.n / total) ** 0.5:.1f}" '
+        f'fill="#2b6cb0" fill-opacity="0.6"><title>{each.n} answers: stated {each.stated:.2f}, '
+        f"true {each.true:.2f}</title></circle>"
+        for each in bins
+    )
+    ticks = "\n".join(
+        f'<text x="{_x(tick):.0f}" y="{_SIDE + _EDGE + 15}" text-anchor="middle">{tick:g}</text>'
+        f'<text x="{_EDGE - 6}" y="{_y(tick) + 4:.0f}" text-anchor="end">{tick:g}</text>'
+        for tick in (0, 0.5, 1)
+    )
+    size, middle = _SIDE + 2 * _EDGE, _EDGE + _SIDE / 2
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}">
+<style>text {{ font: 12px sans-serif }}</style>
+<rect width="{size}" height="{size}" fill="white"/>
+<text x="{middle}" y="22" text-anchor="middle">{escape(title)}</text>
+<rect x="{_EDGE}" y="{_EDGE}" width="{_SIDE}" height="{_SIDE}" fill="none" stroke="#999"/>
+<path d="M{_x(0)} {_y(0)}L{_x(1)} {_y(1)}" stroke="#999" stroke-dasharray="4"/>
+{ticks}
+{dots}
+<text x="{middle}" y="{size - 6}" text-anchor="middle">stated probability of being grounded</text>
+<text transform="translate(12 {middle}) rotate(-90)" text-anchor="middle">share that is grounded</text>
+</svg>
+"""
+
+
+def _x(value: float) -> float:
+    return _EDGE + _SIDE * value
+
+
+def _y(value: float) -> float:
+    return _EDGE + _SIDE * (1 - value)
+
+
+def progress(notes: Console) -> Progress:
+    """Return progress bars by data set; nothing is shown if `notes` is not a terminal."""
+    columns = TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    return Progress(*columns, console=notes, disable=not notes.is_terminal, transient=True)

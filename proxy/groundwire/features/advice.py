@@ -76,8 +76,8 @@ def _cut(decided: list[Decision]) -> Advice | None:
 
 
 def _is_better(advice: Advice) -> bool:
-    kept = advice.right + advice.wrong - advice.right_lost - advice.wrong_saved
-    return _lower_bound(advice.right - advice.right_lost, kept) > advice.precision
+    remaining = advice.right + advice.wrong - advice.right_lost - advice.wrong_saved
+    return _lower_bound(advice.right - advice.right_lost, remaining) > advice.precision
 
 
 def _gain(advice: Advice) -> float:

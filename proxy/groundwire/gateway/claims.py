@@ -11,14 +11,12 @@ from typing import Protocol
 
 import structlog
 
-from groundwire.backends.estimator import Estimator
-from groundwire.backends.measuring import TargetOf, measured
+from groundwire.backends.budgets import Estimator, TargetOf, measured
 from groundwire.dialects.checks import TraceCheck, sources_of
 from groundwire.domain import Budget, Cause, Claim, Judgement, Operation, Source, Unavailable
 from groundwire.errors import BadRequest, MemoryUnavailable, Overload
 from groundwire.evidence.index import Context
-from groundwire.features.information_budget.cascade import joined
-from groundwire.features.information_budget.lexical_estimate import assertion, prove
+from groundwire.features.information_budget.estimates import assertion, joined, prove
 from groundwire.features.memory import Admission, GatePolicy, admit
 from groundwire.features.trace import (
     Audit,

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from groundwire.backends.budgets import Cited, budgets
-from groundwire.backends.estimator import Estimator, Limits, Meter
-from groundwire.backends.language import BlockingModel, LanguageJudge
+from groundwire.backends.budgets import Cited, Estimator, budgets
+from groundwire.backends.language_judge import BlockingModel, LanguageJudge
+from groundwire.backends.model_client import Limits, Meter
 from groundwire.domain import Budget, Claim, Estimate, Judgement, Operation, Probability, Source, Unavailable
 from groundwire.evidence.index import Context
-from groundwire.features.information_budget.cascade import cited_evidence, is_undecided, joined
+from groundwire.features.information_budget.estimates import cited_evidence, is_undecided, joined
 from groundwire.gateway.forward import Caller
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge

@@ -17,7 +17,7 @@ from groundwire.caches import BoundedCache
 from groundwire.dialects.request import Options, Request
 from groundwire.domain import Exchange, Source
 from groundwire.errors import Overload
-from groundwire.features.consistency.compare import Earlier
+from groundwire.features.consistency.compare import EarlierAnswer
 from groundwire.gateway.deferred import DeferredQueue
 from groundwire.gateway.models import Estimators, LanguageJudges
 from groundwire.gateway.reports import Annotation, Recorder, annotate, log_result, new_id, unverified_report
@@ -49,7 +49,7 @@ class EarlierAnswers:
     exchanges: Exchanges
     limit: int = 50
 
-    async def load(self, subject: str, tenant: str = "") -> tuple[Earlier, ...] | None:
+    async def load(self, subject: str, tenant: str = "") -> tuple[EarlierAnswer, ...] | None:
         """Return the earlier answers to a tenant, the newest first; none where their texts are not stored.
 
         None when the history fails or takes too long. Raises nothing but cancellation.
@@ -61,7 +61,7 @@ class EarlierAnswers:
             history_log.warning("consistency.no_history", error=type(error).__name__)
             return None
         return tuple(
-            Earlier(each.id, each.at, each.answer, each.asked or each.question or "")
+            EarlierAnswer(each.id, each.at, each.answer, each.asked or each.question or "")
             for each in page.items
             if each.answer
         )
@@ -73,7 +73,7 @@ class ExternalContext:
 
     sources: tuple[Source, ...] = ()
     warnings: tuple[str, ...] = ()
-    earlier: tuple[Earlier, ...] = ()
+    earlier: tuple[EarlierAnswer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

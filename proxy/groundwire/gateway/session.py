@@ -15,7 +15,7 @@ from groundwire.dialects.request import Mode, Request
 from groundwire.domain import Choice
 from groundwire.errors import Overload, TryLater
 from groundwire.evidence.messages import question
-from groundwire.features.consistency.compare import Past, compare
+from groundwire.features.consistency.compare import EarlierAnswers, compare
 from groundwire.gateway.deferred import DeferredQueue, is_unfinished, read, requested_wait
 from groundwire.gateway.forward import Caller
 from groundwire.gateway.models import LanguageJudgeSession, ModelStageSession
@@ -80,7 +80,7 @@ class GroundingSession:
         self._model_stage = ModelStageSession(estimators, self._policy, caller) if estimators else None
         self._language_judge = LanguageJudgeSession(judges, caller) if judges else None
         self._external = ExternalContext()
-        self._past: Past | None = None
+        self._past: EarlierAnswers | None = None
         self._preparing: asyncio.Task[AnswerVerifier | Overload] | None = None
         self._looking: asyncio.Task[None] | None = None
         self._next_look = _LOOK_EVERY
@@ -137,7 +137,7 @@ class GroundingSession:
         service, external = self._service, self._external
         start = service.clock()
         if earlier := [each for each in external.earlier if each.exchange != self.id]:
-            self._past = Past(earlier, self._policy)
+            self._past = EarlierAnswers(earlier, self._policy)
         exchange = self._request.exchange()
         if external.sources:
             exchange = replace(exchange, sources=(*exchange.sources, *external.sources))

@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
-from groundwire.features.consistency.compare import Earlier
-from groundwire.features.consistency.entities import Entity, entity_history
+from groundwire.features.consistency.compare import EarlierAnswer, Entity, entity_history
 from groundwire.storage.history.audit import Action
 from groundwire.storage.history.exchange import Page, Query, Similar, Stored, Summary
 from groundwire.storage.history.history import History
@@ -75,7 +74,7 @@ class AuditedHistory:
         await self._note(who, "list", "entities", subject)
         page = await self.history.exchanges.page(Query(subject=subject, tenant=tenant), limit=_ANSWERS)
         answers = [
-            Earlier(each.id, each.at, each.answer, each.asked or each.question or "")
+            EarlierAnswer(each.id, each.at, each.answer, each.asked or each.question or "")
             for each in page.items
             if each.answer
         ]

@@ -2,7 +2,7 @@
 
 from groundwire.claims.answer import find_claims
 from groundwire.domain import Claim, Judgement, Label, Verdict
-from groundwire.features.consistency.compare import Ask, Earlier, Past, compare
+from groundwire.features.consistency.compare import Ask, EarlierAnswer, EarlierAnswers, compare
 from groundwire.policy import Policy
 from groundwire.report import Consistency
 
@@ -16,7 +16,7 @@ def judged(claim: Claim, label: Label = "unsupported") -> Judgement:
 
 
 def beside(
-    history: list[Earlier],
+    history: list[EarlierAnswer],
     answer: str,
     *,
     question: str = "",
@@ -27,11 +27,11 @@ def beside(
     """The answer, given so many days after THEN, beside the history; every claim of it judged `label`."""
     judgements = [judged(claim, label) for claim in find_claims(answer, Policy(), question).claims]
     at = THEN + days * DAY
-    return compare([(0, judgements)], Past(history), Policy(), at=at, question=question, ask=ask)
+    return compare([(0, judgements)], EarlierAnswers(history), Policy(), at=at, question=question, ask=ask)
 
 
 def after(
     earlier: str, answer: str, *, asked: str = "", question: str = "", days: float = 1.0, label: Label = "unsupported"
 ) -> Consistency:
     """The answer beside one earlier answer."""
-    return beside([Earlier("x1", THEN, earlier, asked)], answer, question=question, days=days, label=label)
+    return beside([EarlierAnswer("x1", THEN, earlier, asked)], answer, question=question, days=days, label=label)

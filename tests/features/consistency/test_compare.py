@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from steps import growth
 
 from groundwire.domain import Claim, Estimate, Probability, Unavailable
-from groundwire.features.consistency.compare import Earlier, Past, compare
-from groundwire.features.consistency.entities import entity_history
-from groundwire.features.consistency.times import relative_dates
+from groundwire.features.consistency.compare import EarlierAnswer, EarlierAnswers, compare, entity_history
+from groundwire.features.consistency.statements import relative_dates
 from groundwire.policy import Policy
 
 PRICE_20, PRICE_35 = "The Pro plan costs $20 per month.", "The Pro plan costs $35 per month."
@@ -27,8 +26,8 @@ FACTS = (
 )
 
 
-def earlier(name: str, day: int, answer: str) -> Earlier:
-    return Earlier(name, THEN + day * DAY, answer)
+def earlier(name: str, day: int, answer: str) -> EarlierAnswer:
+    return EarlierAnswer(name, THEN + day * DAY, answer)
 
 
 def test_a_contradiction_names_both_statements_the_exchange_and_its_time() -> None:
@@ -226,9 +225,9 @@ def test_a_long_history_is_compared_in_linear_time() -> None:
     said = [f"The {site} site of Company 7 has {at + 50} employees." for at, site in enumerate(sites)]
     judgements = [judged(Claim(f"c{at}", text, 0, len(text))) for at, text in enumerate(said)]
 
-    def work(past: Past) -> object:
+    def work(past: EarlierAnswers) -> object:
         return compare([(0, judgements)], past, Policy(), at=THEN + 200 * DAY)
 
-    assert growth(work, Past(days[:25]), Past(days)) < 6
-    found = compare([(0, judgements)], Past(days), Policy(), at=THEN + 200 * DAY)
+    assert growth(work, EarlierAnswers(days[:25]), EarlierAnswers(days)) < 6
+    found = compare([(0, judgements)], EarlierAnswers(days), Policy(), at=THEN + 200 * DAY)
     assert [each.exchange for each in found.contradictions] == ["7"] * len(sites)

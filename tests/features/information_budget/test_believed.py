@@ -9,8 +9,16 @@ import pytest
 from servers.believer import DENIED, SCRUBBED, STATED, UNSTATED, Believer, Manner
 
 from groundwire.domain import Citation, Claim, Estimate, Probability, Source, Unavailable
-from groundwire.features.information_budget.logprobs import from_openai, read, read_all, sampled, says
-from groundwire.features.information_budget.probe import Probe, ask, ask_all
+from groundwire.features.information_budget.probe import (
+    Probe,
+    ask,
+    ask_all,
+    from_openai,
+    parse_verdict,
+    read,
+    read_all,
+    sampled,
+)
 from groundwire.features.information_budget.scrub import leave_one_out, scrub
 from groundwire.scoring.budget import Ablation, measure, needs_p0
 
@@ -155,7 +163,7 @@ def test_without_logprobs_samples_enclose_the_belief(believer: Believer) -> None
     believer.manner = Manner(logprobs=False)
     assert estimate(believer, COSTS, CONTEXT) == Unavailable("no_logprobs")
     replies = from_openai(post(believer, ask(COSTS, CONTEXT), temperature=1, n=10, logprobs=False))
-    found = sampled([says(reply) for reply in replies])
+    found = sampled([parse_verdict(reply) for reply in replies])
     assert isinstance(found, Probability)
     assert (found.value, found.method) == (UNSTATED, "samples")
     assert found.lower < UNSTATED < found.upper

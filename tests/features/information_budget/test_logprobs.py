@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.domain import Estimate, Probability, Unavailable
-from groundwire.features.information_budget.logprobs import Reply, from_openai, read, read_all, sampled, says, says_all
+from groundwire.features.information_budget.probe import (
+    Reply,
+    from_openai,
+    parse_verdict,
+    parse_verdicts,
+    read,
+    read_all,
+    sampled,
+)
 
 Shown = tuple[str, Mapping[str, float]]
 
@@ -107,7 +115,7 @@ def test_what_came_before_the_verdict_makes_it_less_certain() -> None:
 def test_what_is_neither_yes_nor_no_is_unavailable(text: str) -> None:
     shown = [(piece, {piece: 0.9}) for piece in text.split(" ")]
     assert single(*shown, text=text) == Unavailable("no_verdict")
-    assert says(Reply(text)) is None
+    assert parse_verdict(Reply(text)) is None
 
 
 @pytest.mark.parametrize(
@@ -122,7 +130,7 @@ def test_what_is_neither_yes_nor_no_is_unavailable(text: str) -> None:
     ],
 )
 def test_a_sample_says_yes_or_no(text: str, verdict: bool) -> None:
-    assert says(Reply(text)) is verdict
+    assert parse_verdict(Reply(text)) is verdict
 
 
 def test_an_unlikely_yes_amid_something_else_is_unavailable() -> None:
@@ -140,7 +148,7 @@ def test_samples_make_an_interval() -> None:
 
 def test_every_choice_is_read() -> None:
     choices = body(("YES", {"YES": 0.9}))["choices"] + body(("NO", {"NO": 0.9}))["choices"]
-    assert [says(reply) for reply in from_openai({"choices": choices})] == [True, False]
+    assert [parse_verdict(reply) for reply in from_openai({"choices": choices})] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +174,7 @@ def test_every_choice_is_read() -> None:
 def test_logprobs_that_are_none_or_unsound_are_not_used(logprobs: object) -> None:
     (reply,) = from_openai({"choices": [{"message": {"content": "YES"}, "logprobs": logprobs}]})
     assert read(reply) == Unavailable("no_logprobs")
-    assert says(reply) is True
+    assert parse_verdict(reply) is True
 
 
 def test_a_logprob_out_of_reach_is_no_mass() -> None:
@@ -245,18 +253,18 @@ def test_claims_that_were_not_plainly_answered_are_asked_again(lines: list[tuple
     unavailable = {place for place, each in enumerate(found, 1) if isinstance(each, Unavailable)}
     assert unavailable >= again
     text = "\n".join(f"{claim}: {verdict}" for claim, verdict in lines)
-    assert {place for place, each in enumerate(says_all(Reply(text), 3), 1) if each is None} == again
+    assert {place for place, each in enumerate(parse_verdicts(Reply(text), 3), 1) if each is None} == again
 
 
 @pytest.mark.parametrize(
     "written", ["1. YES\n2. NO", "1) Yes\n2) No", "[1]: yes\n[2]: no", "**1: YES**\n**2: NO**", "- 1: YES\n- 2: NO."]
 )
 def test_lists_are_written_in_many_ways(written: str) -> None:
-    assert says_all(Reply(written), 2) == (True, False)
+    assert parse_verdicts(Reply(written), 2) == (True, False)
 
 
 def test_prose_around_the_list_is_passed_over() -> None:
-    assert says_all(Reply("Here they are:\n\n1: YES\n2: NO\n\nI hope this helps."), 2) == (True, False)
+    assert parse_verdicts(Reply("Here they are:\n\n1: YES\n2: NO\n\nI hope this helps."), 2) == (True, False)
 
 
 def test_a_token_that_holds_more_than_the_verdict_is_not_compared() -> None:

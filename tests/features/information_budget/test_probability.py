@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.domain import Probability, Unavailable
-from groundwire.features.information_budget.probability import (
+from groundwire.features.information_budget.probe import (
     Masses,
     exactly,
     from_masses,

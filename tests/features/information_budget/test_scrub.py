@@ -185,11 +185,11 @@ def test_nothing_that_is_not_cited_is_lost(drawn: tuple[list[Source], list[Citat
     sources, citations = drawn
     for source, found in zip(sources, scrub(sources, citations), strict=True):
         spans = [(c.start - source.offset, c.end - source.offset) for c in citations if c.source == source.id]
-        kept = "".join(
+        protected = "".join(
             char for at, char in enumerate(source.text) if not any(start <= at < end for start, end in spans)
         )
         left = iter(found.text.replace(MARKER, ""))
-        words = [char for char in kept if char.isalnum()]
+        words = [char for char in protected if char.isalnum()]
         if not any(_is_long(citation) for citation in citations):
             assert all(char in left for char in words), "in the same order"
         assert found.text.count("\n") == source.text.count("\n") or any(map(_is_long, citations))

@@ -5,22 +5,169 @@ Only the newest earlier answer that has a statement on a claim counts: it supers
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from groundwire.claims.answer import find_claims
-from groundwire.domain import Estimate, Judgement, Probability, Severity, Source
+from groundwire.domain import Claim, Estimate, Judgement, Probability, Severity, Source
 from groundwire.evidence.index import Context
-from groundwire.features.consistency.contradiction import Opposition, opposition
-from groundwire.features.consistency.lists import Listing, listings, only_in
-from groundwire.features.consistency.same_topic import are_of_one_time, is_same, may_be_of_one
-from groundwire.features.consistency.statement_context import Said
-from groundwire.features.consistency.temporal import is_superseded
+from groundwire.features.consistency.contradiction import Opposition, is_superseded, opposition
+from groundwire.features.consistency.statements import Statement, are_of_one_time, is_same, may_be_of_one
 from groundwire.judge import Judge
 from groundwire.policy import Policy
 from groundwire.report import Consistency, Contradiction
-from groundwire.text.words import content_stems
+from groundwire.text.quantities import find_quantities
+from groundwire.text.words import CALENDAR, REFERENTS, TITLES, concept, content_stems, stem, words
+
+_INLINE = re.compile(
+    r"(?P<subject>[^,;:]{2,120}?)(?:(?P<copula> are| were)|(?P<closed> consists? of| comprises?| is made (?:up )?of|"
+    r" are made (?:up )?of)|(?P<taken> (?:(?:is |are )?(?:currently |still )?(?:takes?|taking|receives?|receiving|on|"
+    r"prescribed|treated with|allergic to))(?= \w))|:)(?: the following:?)?(?: both)? (?P<items>[^;:]{3,600})$",
+    re.IGNORECASE | re.DOTALL,
+)
+_OPEN = re.compile(
+    r"\b(?:includ\w+|such as|for example|e\.g|some|among|like|etc|and (?:more|others|so on)|at least|mainly|mostly|"
+    r"several|examples?|many|also|additionally|in addition|besides|as well|other|others|further|additional)\b",
+    re.IGNORECASE,
+)
+_DOSING = frozenset(
+    "daily twice once thrice weekly monthly nightly day night morning evening bedtime needed every hour hours week per "
+    "tablet tablets capsule capsules dose doses times time mg mcg g ml units iu prn bid tid qd".split()
+)
+_NOT_TAKEN = frozenset(
+    map(
+        stem,
+        "note notes minutes picture pictures photo photos photograph photographs care part place time break breaks "
+        "class classes course courses step steps action turn turns risk risks responsibility holiday train bus taxi "
+        "call calls payment payments order orders booking bookings instruction instructions feedback email emails "
+        "leave site board duty track course schedule strike monday tuesday wednesday thursday friday saturday sunday "
+        "card cards cash mail letters visitors guests walk walks nap naps bath baths shower showers".split(),
+    )
+)
+_TAKING = re.compile(
+    r"\b(?:tak(?:es?|ing)|receiv(?:es?|ing)|prescri\w+|medicat\w+|medicines?|drugs?|supplements?|allerg\w+|on)\b",
+    re.IGNORECASE,
+)
+_PERSON = re.compile(
+    r"\b(?:patient|client|resident|he|she|they|i|you|who|mother|father|wife|husband|son|daughter|mr|mrs|ms|dr|child|"
+    r"baby|woman|man|boy|girl|user|person)\b|^\W*[A-Z][a-z]",
+)
+_JOINT = re.compile(r"\s*(?:,\s*(?:and|or)\b|,|\band\b|\s&\s)\s*")
+_COLLECTIVE = frozenset(
+    map(
+        concept,
+        (
+            word.stem
+            for word in words(
+                "members ingredients parts components options categories types languages requirements colours colors "
+                "steps stages phases plans sizes flavours founders authors winners countries cities sites offices "
+                "branches products subjects symptoms formats methods currencies partners shareholders days planets "
+                "medications medicines drugs prescriptions supplements allergies diagnoses attendees participants "
+                "speakers directors owners subsidiaries allergens beneficiaries signatories"
+            )
+        ),
+    )
+)
+_LONGEST_ITEM = 3  # content words; a longer item is a statement
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item of a list: the concepts that name it, and its text."""
+
+    meanings: frozenset[str]
+    text: str
+
+    def is_like(self, other: Item) -> bool:
+        """Return whether one of two items names the other, perhaps with more words."""
+        return self.meanings <= other.meanings or other.meanings <= self.meanings
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list that is presented as complete: its subject as a statement, the claim that contains it, and its items.
+
+    `taken` means that it lists medicines that a person takes, or substances that a person does not tolerate.
+    """
+
+    subject: Statement
+    claim: Claim
+    items: tuple[Item, ...]
+    text: str
+    taken: bool = False
+
+
+def listings(statements: Sequence[Statement]) -> Iterator[Listing]:
+    """Yield the complete lists of one answer: within a sentence, or as items under a lead-in that ends in a colon."""
+    for statement in statements:
+        if statement.claim.skip_reason is None and (found := _inline(statement)):
+            yield found
+    for lead, group in groupby(statements, key=lambda statement: statement.claim.lead):
+        items = [statement for statement in group if statement.claim.skip_reason is None]
+        if lead.rstrip().endswith(":") and len(items) > 1 and not _OPEN.search(lead):
+            subject = Statement(Claim("", lead, 0, len(lead)), items[0].at, items[0].question, items[0].exchange)
+            text = f"{lead.strip()} {', '.join(item.text.strip() for item in items)}"
+            if found := _listing(subject, items[0].claim, [item.text for item in items], text):
+                yield found
+
+
+def only_in(one: Listing, other: Listing) -> tuple[str, ...]:
+    """Return the texts of the items in one list that the other does not have."""
+    return tuple(item.text for item in one.items if not any(map(item.is_like, other.items)))
+
+
+def _inline(statement: Statement) -> Listing | None:
+    found = _INLINE.match(statement.text.strip().rstrip("."))
+    if found is None or _OPEN.search(statement.text):
+        return None
+    items = [item for item in _JOINT.split(found["items"]) if item.strip()]
+    if not _is_complete(statement, found, items):
+        return None
+    subject = found["subject"] + (found["taken"] or "")
+    claim = Claim("", subject, 0, len(subject), lead=statement.claim.lead)
+    return _listing(
+        Statement(claim, statement.at, statement.question, statement.exchange),
+        statement.claim,
+        items,
+        statement.text.strip(),
+    )
+
+
+def _is_complete(statement: Statement, found: re.Match[str], items: Sequence[str]) -> bool:
+    """Return whether a sentence gives a complete list of things; "the rooms are clean and quiet" does not.
+
+    The medicines that a person takes, and the substances that a person does not tolerate, form a complete list.
+    """
+    if found["closed"]:
+        return True
+    if found["taken"]:
+        taken = {word.stem for item in items for word in words(item)}
+        return bool(_PERSON.search(found["subject"])) and taken.isdisjoint(_NOT_TAKEN)
+    heads = {concept(word.stem) for word in words(found["subject"])}
+    names = sum(item.strip()[:1].isupper() for item in items)
+    return not heads.isdisjoint(_COLLECTIVE) or (found["copula"] is not None and names == len(items))
+
+
+def _listing(subject: Statement, claim: Claim, items: Sequence[str], text: str) -> Listing | None:
+    read = [Item(frozenset(map(concept, _named(item))), item.strip(" .*_")) for item in items]
+    if len(read) < 2 or any(not 0 < len(item.meanings) <= _LONGEST_ITEM for item in read):
+        return None
+    taken = bool(_TAKING.search(subject.text))
+    return Listing(subject, claim, tuple(read), text, taken)
+
+
+def _named(item: str) -> frozenset[str]:
+    """Return the stems that name an item, without its dose and frequency."""
+    spans = [(each.start, each.end) for each in find_quantities(item)]
+    naming = [
+        word.stem
+        for word in words(item)
+        if word.is_content and word.lower not in _DOSING and not any(low <= word.start < high for low, high in spans)
+    ]
+    return frozenset(naming or content_stems(item)) - REFERENTS
+
 
 Ask = Callable[[str, str], Estimate]
 """Query a model for the probability of a claim, given a context."""
@@ -28,15 +175,15 @@ Ask = Callable[[str, str], Estimate]
 _SEVERITIES: tuple[Severity, ...] = ("low", "medium", "high", "critical")
 _COSTS: dict[Severity, float] = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}
 _CANDIDATES = 12  # earlier statements that a claim is compared with, the most similar ones
-_ASKED = 8  # maximum questions to a model for one answer
+_MAX_QUESTIONS = 8  # maximum questions to a model for one answer
 _ALIKE = 0.4  # minimum share of a claim's words in an earlier statement for a question to a model
 _DISBELIEVED = 0.1
-_MAX_ITEMS_TOLD = 5
+_MAX_ITEMS_LISTED = 5
 _UNSURE = 0.7  # below this stated confidence, a contradiction is less severe
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierAnswer:
     """An earlier answer about the subject: the id of its exchange, its time (Unix seconds), and the question."""
 
     exchange: str
@@ -45,26 +192,30 @@ class Earlier:
     question: str = ""
 
 
-class Past:
+class EarlierAnswers:
     """The earlier answers about a subject, parsed into statements and indexed. Linear in their text."""
 
-    def __init__(self, history: Sequence[Earlier], policy: Policy = Policy()) -> None:
+    def __init__(self, history: Sequence[EarlierAnswer], policy: Policy = Policy()) -> None:
         newest_first = sorted(history, key=lambda each: -each.at)
-        answers = [_read(each, policy) for each in newest_first]
+        answers = [_statements_of(each, policy) for each in newest_first]
         self.listings: tuple[Listing, ...] = tuple(found for answer in answers for found in listings(answer))
-        self.statements = [said for answer in answers for said in answer if said.claim.skip_reason is None]
-        self._context = Context(Source(str(at), "source", said.text) for at, said in enumerate(self.statements))
+        self.statements = [
+            statement for answer in answers for statement in answer if statement.claim.skip_reason is None
+        ]
+        self._context = Context(
+            Source(str(at), "source", statement.text) for at, statement in enumerate(self.statements)
+        )
 
-    def near(self, said: Said) -> list[Said]:
+    def near(self, statement: Statement) -> list[Statement]:
         """Return the earlier statements that share most with this one, newest first."""
-        found = self._context.nearest(content_stems(said.text), _CANDIDATES)
+        found = self._context.nearest(content_stems(statement.text), _CANDIDATES)
         places = sorted({int(passage.source.id) for passage in found})
         return [self.statements[place] for place in places]
 
 
 def compare(
     choices: Sequence[tuple[int, Sequence[Judgement]]],
-    history: Past,
+    history: EarlierAnswers,
     policy: Policy,
     *,
     at: float,
@@ -78,65 +229,67 @@ def compare(
     """
     found: list[Contradiction] = []
     compared: list[tuple[int, str]] = []
-    questions = _ASKED
+    questions = _MAX_QUESTIONS
     for index, judgements in choices:
-        said = [Said(judgement.claim, at, question) for judgement in judgements]
-        of_lists = list(_lists(index, said, judgements, history))
+        statements = [Statement(judgement.claim, at, question) for judgement in judgements]
+        of_lists = list(_lists(index, statements, judgements, history))
         found += of_lists
         listed = {each.claim for each in of_lists}
         compared += [(index, each.claim) for each in of_lists]
-        for judgement, new in zip(judgements, said, strict=True):
+        for judgement, new in zip(judgements, statements, strict=True):
             if new.claim.skip_reason is not None or new.claim.id in listed:
                 continue
             near = history.near(new)
-            heard, old = _heard(new, near, policy)
-            if heard is None and ask and questions and (doubtful := _doubtful(new, near)):
+            result, old = _compare_with_newest(new, near, policy)
+            if result is None and ask and questions and (doubtful := _doubtful(new, near)):
                 questions -= 1
-                heard, old = _asked(new, doubtful, ask), doubtful
-            compared += [(index, new.claim.id)] if heard is not None else []
-            if isinstance(heard, Opposition) and old:
-                found.append(_contradiction(index, judgement, old.claim.text, old, heard))
+                result, old = _ask_model(new, doubtful, ask), doubtful
+            compared += [(index, new.claim.id)] if result is not None else []
+            if isinstance(result, Opposition) and old:
+                found.append(_contradiction(index, judgement, old.claim.text, old, result))
     return Consistency(_score(found, len(compared)), tuple(found), len(compared), tuple(_agreement(compared, found)))
 
 
-def _read(earlier: Earlier, policy: Policy) -> list[Said]:
+def _statements_of(earlier: EarlierAnswer, policy: Policy) -> list[Statement]:
     claims = find_claims(earlier.answer, policy, earlier.question).claims
-    return [Said(claim, earlier.at, earlier.question, earlier.exchange) for claim in claims]
+    return [Statement(claim, earlier.at, earlier.question, earlier.exchange) for claim in claims]
 
 
-def _heard(new: Said, near: Sequence[Said], policy: Policy) -> tuple[Opposition | bool | None, Said | None]:
+def _compare_with_newest(
+    new: Statement, near: Sequence[Statement], policy: Policy
+) -> tuple[Opposition | bool | None, Statement | None]:
     """Compare a claim with the newest earlier exchange that has a statement on it.
 
     Returns the opposition and the earlier statement, `(True, None)` if the exchange agrees, or `(None, None)` if there
     is none.
     """
-    for _, group in groupby(near, key=lambda said: said.exchange):
+    for _, group in groupby(near, key=lambda statement: statement.exchange):
         statements = list(group)
-        opposed = {place: told for place, old in enumerate(statements) if (told := opposition(new, old))}
+        opposed = {place: difference for place, old in enumerate(statements) if (difference := opposition(new, old))}
         if any(place not in opposed and _agrees(new, old, policy) for place, old in enumerate(statements)):
             return True, None
-        for place, told in opposed.items():
-            return told, statements[place]
+        for place, difference in opposed.items():
+            return difference, statements[place]
     return None, None
 
 
-def _agrees(new: Said, old: Said, policy: Policy) -> bool:
+def _agrees(new: Statement, old: Statement, policy: Policy) -> bool:
     if not may_be_of_one(new, old) or (new.dates() and old.dates() and not are_of_one_time(new, old)):
         return False
     return Judge().one(new.claim, Context([Source("earlier", "source", old.text)]), policy).verdict.label == "supported"
 
 
-def _doubtful(new: Said, near: Sequence[Said]) -> Said | None:
+def _doubtful(new: Statement, near: Sequence[Statement]) -> Statement | None:
     """Return the newest earlier statement that shares enough words with the claim to be about the same thing."""
     for old in near:
-        told = sum(old.tells(new, place) for place in new.scope)
+        shared = sum(old.has_word(new, place) for place in new.scope)
         is_open = may_be_of_one(new, old) and not is_superseded(new, old) and new.names <= old.names
-        if is_open and told >= max(2, _ALIKE * len(new.scope)):
+        if is_open and shared >= max(2, _ALIKE * len(new.scope)):
             return old
     return None
 
 
-def _asked(new: Said, old: Said, ask: Ask) -> Opposition | bool | None:
+def _ask_model(new: Statement, old: Statement, ask: Ask) -> Opposition | bool | None:
     """Return the result of a model: a contradiction only if it disbelieves each statement given the other."""
     beliefs = [ask(one.text, other.text) for one, other in ((new, old), (old, new))]
     known = [each for each in beliefs if isinstance(each, Probability)]
@@ -148,15 +301,15 @@ def _asked(new: Said, old: Said, ask: Ask) -> Opposition | bool | None:
 
 
 def _lists(
-    choice: int, said: Sequence[Said], judgements: Sequence[Judgement], history: Past
+    choice: int, statements: Sequence[Statement], judgements: Sequence[Judgement], history: EarlierAnswers
 ) -> Iterator[Contradiction]:
     """Yield a contradiction for each complete list that differs from the newest earlier list of the same things."""
     judged = {judgement.claim.id: judgement for judgement in judgements}
-    for mine in listings(said):
+    for mine in listings(statements):
         old = next((each for each in history.listings if _are_of_same(mine, each)), None)
-        if old is None or not (told := _difference(mine, old)):
+        if old is None or not (difference := _difference(mine, old)):
             continue
-        yield _contradiction(choice, judged[mine.claim.id], old.text, old.subject, told, mine.text)
+        yield _contradiction(choice, judged[mine.claim.id], old.text, old.subject, difference, mine.text)
 
 
 def _difference(mine: Listing, old: Listing) -> Opposition | None:
@@ -169,7 +322,7 @@ def _difference(mine: Listing, old: Listing) -> Opposition | None:
     if mine.taken and old.taken:
         gravity = max(gravity, 1)
     reasons = [
-        f"{which} {', '.join(items[:_MAX_ITEMS_TOLD])}."
+        f"{which} {', '.join(items[:_MAX_ITEMS_LISTED])}."
         for which, items in (
             ("Listed now and not before:", added),
             ("Listed before and not now:", missing),
@@ -187,18 +340,23 @@ def _are_of_same(mine: Listing, other: Listing) -> bool:
 
 
 def _contradiction(
-    choice: int, judgement: Judgement, earlier: str, old: Said, told: Opposition, statement: str | None = None
+    choice: int,
+    judgement: Judgement,
+    earlier: str,
+    old: Statement,
+    difference: Opposition,
+    statement: str | None = None,
 ) -> Contradiction:
-    severity, why = _severity(judgement, old, told)
+    severity, why = _severity(judgement, old, difference)
     claim = judgement.claim
     return Contradiction(
-        choice, claim.id, statement or claim.text, earlier, old.exchange, old.at, told.kind, severity, why
+        choice, claim.id, statement or claim.text, earlier, old.exchange, old.at, difference.kind, severity, why
     )
 
 
-def _severity(judgement: Judgement, old: Said, told: Opposition) -> tuple[Severity, str]:
+def _severity(judgement: Judgement, old: Statement, difference: Opposition) -> tuple[Severity, str]:
     """Return the severity and its reasons: higher if the sources contradict the claim too, lower if they support it."""
-    label, why, step = judgement.verdict.label, [told.reason], told.gravity
+    label, why, step = judgement.verdict.label, [difference.reason], difference.gravity
     if label == "contradicted":
         step += 1
         why.append("The sources of this answer contradict it too.")
@@ -222,3 +380,48 @@ def _score(found: Sequence[Contradiction], compared: int) -> float | None:
     if not compared:
         return None
     return max(0.0, 1.0 - sum(_COSTS[each.severity] for each in found) / compared)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One statement about an entity: the id of its exchange, the time (Unix seconds), and the text."""
+
+    exchange: str
+    at: float
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A name as last written, with all statements that mention it, oldest first."""
+
+    name: str
+    mentions: tuple[Mention, ...]
+
+
+def entity_history(history: Sequence[EarlierAnswer], policy: Policy = Policy()) -> tuple[Entity, ...]:
+    """Return every name in the earlier answers, most mentioned first. A short and a full name are separate entities."""
+    written: dict[str, str] = {}
+    mentions: dict[str, dict[Mention, None]] = {}
+    for statement in EarlierAnswers(history, policy).statements:
+        for name in _names_in(statement):
+            written.setdefault(name.casefold(), name)
+            mentions.setdefault(name.casefold(), {})[
+                Mention(statement.exchange, statement.at, statement.claim.text)
+            ] = None
+    entities = (
+        Entity(written[key], tuple(sorted(found, key=lambda mention: mention.at))) for key, found in mentions.items()
+    )
+    return tuple(sorted(entities, key=lambda entity: (-len(entity.mentions), entity.name)))
+
+
+def _names_in(statement: Statement) -> dict[str, None]:
+    """Return the names in a statement, each as a whole."""
+    reading = statement.reading
+    names: dict[str, None] = {}
+    for place, word in enumerate(reading.words):
+        is_telling = word.lower not in TITLES and word.stem not in CALENDAR
+        if reading.is_name(place) and is_telling and place not in reading.measured:
+            run = reading.name_run(place)
+            names[reading.text[reading.words[run[0]].start : reading.words[run[-1]].end]] = None
+    return names

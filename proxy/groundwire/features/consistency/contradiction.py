@@ -1,7 +1,7 @@
 """Decide whether two statements contradict each other, and in what they differ.
 
 A contradiction is mutual: each statement excludes the other. Statements about another thing, another time or under
-another condition do not contradict, nor does a newer fact.
+another condition do not contradict, nor does a newer fact. What has ended does not return by itself.
 """
 
 from __future__ import annotations
@@ -13,14 +13,193 @@ from itertools import product
 from textwrap import shorten
 
 from groundwire.domain import ContradictionKind
-from groundwire.features.consistency.same_topic import MANY, are_of_one_time, is_same, may_be_of_one, overlap
-from groundwire.features.consistency.statement_context import Said
-from groundwire.features.consistency.temporal import is_superseded, returns
+from groundwire.features.consistency.statements import (
+    MANY,
+    Statement,
+    are_of_one_time,
+    is_same,
+    may_be_of_one,
+    overlap,
+)
 from groundwire.text.quantities import Quantity
 from groundwire.text.tolerance import Relation, compare
-from groundwire.text.words import NAME_CONCEPTS, QUANTIFIERS, TITLES
+from groundwire.text.words import NAME_CONCEPTS, QUANTIFIERS, TITLES, stem
 from groundwire.verifiers.numbers.candidates import CHANGES
 from groundwire.verifiers.vetoes import Veto, find_vetoes, may_be_one
+
+_CHANGE = re.compile(
+    r"\b(?:now|no longer|not any ?more|any longer|new(?:ly)?|became|becomes?|become|replaced|replaces|successor|"
+    r"succeeded|succeeds|appointed|took over|takes over|changed|changes|updated|revised|amended|corrected|moved|"
+    r"relocated|renamed|switched|formerly|previously|former|used to|until|again|re-?opened|reopens|resumed|resumes|"
+    r"restored|renewed|returned|returns|relaunched|reinstated|revived|latest|as of|effective (?:from|immediately)|"
+    r"from now on|has been|have been|recently|meanwhile|since)\b",
+    re.IGNORECASE,
+)
+_ENDED = re.compile(
+    r"\b(?P<state>no longer|not any ?more|until|till|ended|used to|former(?:ly)?|ex)\b"
+    r"|\b(?P<whole>closed(?: down)?|shut down|discontinued|died|is dead|dissolved|abolished|cancell?ed|expired|retired|"
+    r"resigned|terminated|ceased|stepped down|left|defunct|bankrupt|demolished|withdrawn|revoked|decommissioned)\b",
+    re.IGNORECASE,
+)
+_ENDED_ACTIVITY = re.compile(
+    r"\b(?:stopped|stops|quit|quits|ceased|discontinued|finished|gave up|given up|gives up|no longer|"
+    r"(?:was|were|is|been) taken off)\b"
+    r"(?: (?:his|her|their|the))? (?P<activity>[^\W\d_]+)",
+    re.IGNORECASE,
+)
+_ENDED_USE = re.compile(
+    r"\b(?:was|were|has been|have been|is|are) (?:discontinued|stopped|ceased|withdrawn)\b", re.IGNORECASE
+)
+_TAKEN = re.compile(
+    r"\b(?:takes|take|is taking|are taking|receives|is receiving|is on|is prescribed)\b(?! off)", re.IGNORECASE
+)
+_CIRCUMSTANCE = re.compile(
+    r"\b(?:due to|owing to|because|last (?:year|month|week|spring|summer|autumn|fall|winter)|"
+    r"(?:on|at) (?:\w+ )?(?:advice|request))\b",
+    re.IGNORECASE,
+)
+_RESUMED = re.compile(
+    r"\b(?:start(?:s|ed|ing)?|beg[aiu]n(?:s|ning)?|resum(?:e|es|ed|ing)|restart(?:s|ed|ing)?|again|back|once more|"
+    r"re-?introduced)\b",
+    re.IGNORECASE,
+)
+_FOR_A_WHILE = re.compile(
+    r"\b(?:for (?:an?|one|two|three|\d+|some|several|a few) (?:\w+ )?(?:minutes?|hours?|days?|weeks?|months?|while|"
+    r"time)|briefly|temporarily|until|during|while|whenever|when|if)\b",
+    re.IGNORECASE,
+)
+_USING = frozenset(map(stem, "take use receive have need get".split()))
+_ANYBODY = frozenset(map(stem, "patient client customer user".split()))
+_RECURRING = re.compile(
+    r"\b(?:on (?:sun|mon|tues|wednes|thurs|fri|satur)days?|at (?:night|noon|\d)|every|for (?:the )?(?:day|season|"
+    r"winter|lunch|holidays?)|temporarily|\d ?[ap]\.?m|will|would)\b",
+    re.IGNORECASE,
+)
+_ONGOING = frozenset(
+    map(
+        stem,
+        "open available active alive valid run running sell sold offer operate operating exist live continue serve "
+        "work working remain still sale force place effect going produce producing manufacture employed".split(),
+    )
+)
+_ENDINGS = frozenset(
+    map(
+        stem,
+        "closed shut down discontinued died dead dissolved abolished cancelled canceled expired retired resigned "
+        "terminated ceased stepped left defunct bankrupt demolished withdrawn revoked decommissioned ended former "
+        "formerly permanently".split(),
+    )
+)
+
+
+def is_superseded(new: Statement, old: Statement) -> bool:
+    """Return whether the new statement mentions a change or an end that the old one does not mention."""
+    now = {found.group().lower() for found in _CHANGE.finditer(new.text)}
+    before = {found.group().lower() for found in _CHANGE.finditer(old.text)}
+    if now - before:
+        return True
+    has_ended = [bool(_ended(statement) or _ENDED_ACTIVITY.search(statement.text)) for statement in (new, old)]
+    return has_ended == [True, False]
+
+
+def returns(new: Statement, old: Statement) -> str:
+    """Return the words by which the old statement ended a thing that the new one presents as ongoing, else ""."""
+    if _RESUMED.search(new.text):
+        return ""
+    return _activity_returns(new, old) or _medicine_returns(new, old) or _state_returns(new, old)
+
+
+def _activity_returns(new: Statement, old: Statement) -> str:
+    """Return the words that ended an activity which the new statement asserts, such as "stopped taking aspirin".
+
+    The new statement must have every word of the old one, and may add words only after the verb: words before it would
+    make it about somebody else.
+    """
+    ended = _ENDED_ACTIVITY.search(old.text)
+    if ended is None or _is_for_a_while(old) or _ENDED_ACTIVITY.search(new.text):
+        return ""
+    if new.is_past is True or any(word.is_negator for word in new.reading.words) or _is_before(new, old):
+        return ""
+    verb = _activity(new, stem(ended["activity"]))
+    if verb is None:
+        return ""
+    dropped = {place for place, word in enumerate(old.reading.words) if word.start < ended.end("activity")}
+    subject = {place for place in dropped if old.reading.words[place].end <= ended.start()}
+    circumstance = _CIRCUMSTANCE.search(old.text, ended.end())
+    end = circumstance.start() if circumstance else len(old.text)
+    dropped |= {place for place, word in enumerate(old.reading.words) if word.start >= end}
+    theirs = [place for place in old.scope if place not in dropped or place in subject]
+    if not all(new.has_word(old, place) or _is_anybody(old, place) for place in theirs):
+        return ""
+    mine = [place for place in new.scope if place < verb]
+    is_of_same = all(old.has_word(new, place) or _is_anybody(new, place) for place in mine)
+    return ended.group() if is_of_same else ""
+
+
+def _medicine_returns(new: Statement, old: Statement) -> str:
+    """Return the words that ended the use of a thing that, by the new statement, somebody takes."""
+    ended, taken = _ENDED_USE.search(old.text), _TAKEN.search(new.text)
+    if ended is None or taken is None or _is_for_a_while(old) or _is_before(new, old):
+        return ""
+    words = old.reading.words
+    things = [place for place in old.scope if words[place].end <= ended.start()]
+    are_taken = all(new.has_word(old, place) for place in things)
+    takers = [place for place in new.scope if new.reading.words[place].end <= taken.start()]
+    return ended.group() if things and are_taken and all(_is_anybody(new, place) for place in takers) else ""
+
+
+def _activity(statement: Statement, activity: str) -> int | None:
+    """Return the place of an activity's verb in the present tense; "take", "use" and the like are interchangeable."""
+    for place, word in enumerate(statement.reading.words):
+        is_same_verb = word.stem == activity or (word.stem in _USING and activity in _USING)
+        if is_same_verb and not word.lower.endswith(("ed", "en")):
+            return place
+    return None
+
+
+def _is_anybody(statement: Statement, place: int) -> bool:
+    return statement.reading.words[place].stem in _ANYBODY
+
+
+def _is_for_a_while(statement: Statement) -> bool:
+    is_timed = any(each.kind == "time" for each in statement.quantities)
+    return is_timed or bool(_FOR_A_WHILE.search(statement.text) or _RECURRING.search(statement.text))
+
+
+def _is_before(new: Statement, old: Statement) -> bool:
+    """Return whether the new statement is dated before the old one, or only the new one is dated."""
+    mine, theirs = new.dates(), old.dates()
+    return bool(mine) and (not theirs or min(each.low for each in mine) < min(each.low for each in theirs))
+
+
+def _state_returns(new: Statement, old: Statement) -> str:
+    ended = _ended(old)
+    if ended is None or _ended(new) or new.is_past is True or any(word.is_negator for word in new.reading.words):
+        return ""
+    if new.dates() and not old.dates():
+        return ""
+    ongoing = [place for place in new.scope if new.reading.words[place].stem in _ONGOING]
+    is_going_on = bool(ongoing) or new.is_past is False
+    if ended["whole"] and not ongoing and not _names_what_ended(new, old):
+        return ""
+    ends = [place for place in old.scope if old.reading.words[place].stem in _ENDINGS | _ONGOING]
+    return ended.group() if is_going_on and is_same(new, old, (ongoing, ends)) else ""
+
+
+def _names_what_ended(new: Statement, old: Statement) -> bool:
+    """Return whether both name the office or the membership that ended: "resigned as CEO"."""
+    return any(old.has_word(new, place) and not new.reading.is_name(place) for place in new.scope)
+
+
+def _ended(statement: Statement) -> re.Match[str] | None:
+    """Return the match by which a statement declares a definite end, unless it is about hours or seasons."""
+    if _RECURRING.search(statement.text) or any(each.kind == "time" for each in statement.quantities):
+        return None
+    found = _ENDED.search(statement.text)
+    if found and found["state"] and found["state"].lower() in ("until", "till") and statement.is_past is not True:
+        return None
+    return found
+
 
 _QUALIFIED = (
     re.compile(r"\b(?:if|when|whenever|unless|provided|in case|except|otherwise|assuming)\b", re.IGNORECASE),
@@ -78,7 +257,7 @@ class Opposition:
     reason: str
 
 
-def opposition(new: Said, old: Said) -> Opposition | None:
+def opposition(new: Statement, old: Statement) -> Opposition | None:
     """Return how the new statement contradicts the old one, None if both can be true."""
     if any(bool(mark.search(new.text)) != bool(mark.search(old.text)) for mark in _QUALIFIED):
         return None
@@ -91,7 +270,7 @@ def opposition(new: Said, old: Said) -> Opposition | None:
     return _numbers(new, old) or _dates(new, old) or _names(new, old) or _words(new, old) or _presence(new, old)
 
 
-def _numbers(new: Said, old: Said) -> Opposition | None:
+def _numbers(new: Statement, old: Statement) -> Opposition | None:
     """Compare two values of one attribute, unless either statement also has the other's value."""
     theirs = list(_values(old))
     for mine in _values(new):
@@ -99,15 +278,15 @@ def _numbers(new: Said, old: Said) -> Opposition | None:
             continue
         rival = next((each for each in theirs if _differ(mine, each) and _is_of_same(new, mine, old, each)), None)
         if rival:
-            return Opposition("entity", _gravity(mine, rival), _told(mine.text, rival.text))
+            return Opposition("entity", _gravity(mine, rival), _difference(mine.text, rival.text))
     return None
 
 
-def _values(said: Said) -> Iterator[Quantity]:
-    return (each for each in said.quantities if each.kind != "date")
+def _values(statement: Statement) -> Iterator[Quantity]:
+    return (each for each in statement.quantities if each.kind != "date")
 
 
-def _is_of_same(new: Said, mine: Quantity, old: Said, theirs: Quantity) -> bool:
+def _is_of_same(new: Statement, mine: Quantity, old: Statement, theirs: Quantity) -> bool:
     """Return whether two quantities have one dimension, one attribute and one time."""
     pair = ((new, mine), (old, theirs))
     if compare(mine, theirs) is Relation.APART or bool(mine.per) != bool(theirs.per):
@@ -115,9 +294,12 @@ def _is_of_same(new: Said, mine: Quantity, old: Said, theirs: Quantity) -> bool:
     is_countable = (mine.is_bare, mine.written) == (theirs.is_bare, theirs.written) or mine.kind != "count"
     if not is_countable or not are_of_one_time(new, old, (mine.start, theirs.start)):
         return False
-    if any(len([each for each in _values(said) if said.in_piece(at.start, each.start)]) > 1 for said, at in pair):
+    if any(
+        len([each for each in _values(statement) if statement.in_piece(at.start, each.start)]) > 1
+        for statement, at in pair
+    ):
         return False  # each may be selected by the other number: "six players earn over a million"
-    ways = [[at for at in said.scope if said.reading.words[at].stem in CHANGES] for said in (new, old)]
+    ways = [[at for at in statement.scope if statement.reading.words[at].stem in CHANGES] for statement in (new, old)]
     return is_same(new, old, (ways[0], ways[1]), (mine.start, theirs.start))
 
 
@@ -131,45 +313,53 @@ def _gravity(mine: Quantity, theirs: Quantity) -> int:
     return sum(share >= step for step in (_SLIGHT, _GREAT, _OTHER_SCALE))
 
 
-def _dates(new: Said, old: Said) -> Opposition | None:
+def _dates(new: Statement, old: Statement) -> Opposition | None:
     """Compare two dates of a unique event, or two days in long statements that are otherwise the same."""
-    for mine, theirs in product(*([each for each in said.quantities if each.kind == "date"] for said in (new, old))):
+    for mine, theirs in product(
+        *([each for each in statement.quantities if each.kind == "date"] for statement in (new, old))
+    ):
         if not _differ(mine, theirs) or not _happens_once(new, old, mine, theirs):
             continue
         if is_same(new, old) and overlap(new.dates(mine), old.dates(theirs)) and _rest(new, mine) == _rest(old, theirs):
-            return Opposition("temporal", 1, _told(mine.text, theirs.text))
+            return Opposition("temporal", 1, _difference(mine.text, theirs.text))
     return None
 
 
-def _happens_once(new: Said, old: Said, mine: Quantity, theirs: Quantity) -> bool:
+def _happens_once(new: Statement, old: Statement, mine: Quantity, theirs: Quantity) -> bool:
     if mine.low == mine.high and theirs.low == theirs.high and min(len(new.scope), len(old.scope)) >= MANY:
         return True
-    return all(_ONCE.search(said.text) and not _INDEFINITE.search(said.text) for said in (new, old))
+    return all(_ONCE.search(statement.text) and not _INDEFINITE.search(statement.text) for statement in (new, old))
 
 
-def _rest(said: Said, stated: Quantity) -> list[tuple[str, float, float]]:
+def _rest(statement: Statement, stated: Quantity) -> list[tuple[str, float, float]]:
     """Return the kinds and values of the other quantities of a statement."""
-    return [(each.kind, each.low, each.high) for each in said.quantities if each != stated]
+    return [(each.kind, each.low, each.high) for each in statement.quantities if each != stated]
 
 
-def _names(new: Said, old: Said) -> Opposition | None:
+def _names(new: Statement, old: Statement) -> Opposition | None:
     """Compare two names where only one is possible: of an office, a seat, a founder."""
     mine, theirs = _sole_name(new), _sole_name(old)
     if not mine or not theirs or _are_one(new, mine, old, theirs):
         return None
     if (
-        len({said.reading.concepts[at] in NAME_CONCEPTS for said, run in ((new, mine), (old, theirs)) for at in run})
+        len(
+            {
+                statement.reading.concepts[at] in NAME_CONCEPTS
+                for statement, run in ((new, mine), (old, theirs))
+                for at in run
+            }
+        )
         > 1
     ):
         return None  # one is a country, in which the other may be located
     if not are_of_one_time(new, old) or not is_same(new, old, (mine, theirs)):
         return None
-    return Opposition("entity", 2, _told(f'"{_text(new, mine)}"', f'"{_text(old, theirs)}"'))
+    return Opposition("entity", 2, _difference(f'"{_text(new, mine)}"', f'"{_text(old, theirs)}"'))
 
 
-def _sole_name(said: Said) -> range | None:
+def _sole_name(statement: Statement) -> range | None:
     """Return the last name in a position where only one is possible."""
-    reading = said.reading
+    reading = statement.reading
     for place in reversed(range(len(reading.words))):
         if not reading.words[place].is_capital or place in reading.measured or (place and not reading.is_name(place)):
             continue
@@ -177,55 +367,59 @@ def _sole_name(said: Said) -> range | None:
             continue
         run = reading.name_run(place)
         start, end = reading.words[run[0]].start, reading.words[run[-1]].end
-        before = said.text[:start].rstrip()
+        before = statement.text[:start].rstrip()
         is_definite = run[0] > 0 and not _INDEFINITE.search(before)
-        if _SOLE.search(before) or (is_definite and _IS.search(before)) or _IS_THE.match(said.text, end):
+        if _SOLE.search(before) or (is_definite and _IS.search(before)) or _IS_THE.match(statement.text, end):
             return run
     return None
 
 
-def _are_one(new: Said, mine: range, old: Said, theirs: range) -> bool:
-    here, there = ([said.reading.words[at].text for at in run] for said, run in ((new, mine), (old, theirs)))
+def _are_one(new: Statement, mine: range, old: Statement, theirs: range) -> bool:
+    here, there = ([statement.reading.words[at].text for at in run] for statement, run in ((new, mine), (old, theirs)))
     return any(may_be_one(one, other) for one in here for other in there)
 
 
-def _told(now: str, before: str) -> str:
+def _difference(now: str, before: str) -> str:
     return f"This answer says {now}, an earlier one said {before}."
 
 
-def _text(said: Said, run: range) -> str:
-    return said.claim.text[said.reading.words[run[0]].start : said.reading.words[run[-1]].end]
+def _text(statement: Statement, run: range) -> str:
+    return statement.claim.text[statement.reading.words[run[0]].start : statement.reading.words[run[-1]].end]
 
 
-def _words(new: Said, old: Said) -> Opposition | None:
+def _words(new: Statement, old: Statement) -> Opposition | None:
     """Compare words that deny each other: a negation, an opposite, a quantifier, exchanged subject and object."""
-    said, heard = (
+    forward, backward = (
         [veto for veto in find_vetoes(one.reading, other.reading) if veto.kind != "name"]
         for one, other in ((new, old), (old, new))
     )
-    mutual = {veto.kind for veto in said} & {veto.kind for veto in heard}
-    every = sorted((*said, *heard), key=lambda veto: veto.kind != "quantifier")
-    told = next((veto for veto in every if veto.kind in mutual or veto.kind == "negation"), None)
-    if told is None or not are_of_one_time(new, old) or (told.kind != "quantifier" and _is_of_some(new, old)):
+    mutual = {veto.kind for veto in forward} & {veto.kind for veto in backward}
+    every = sorted((*forward, *backward), key=lambda veto: veto.kind != "quantifier")
+    veto = next((veto for veto in every if veto.kind in mutual or veto.kind == "negation"), None)
+    if veto is None or not are_of_one_time(new, old) or (veto.kind != "quantifier" and _is_of_some(new, old)):
         return None
-    if told.kind == "negation" and (_is_of_the_rest(new, old) or _was_so_once(new, old, told, is_of_new=told in said)):
+    if veto.kind == "negation" and (
+        _is_of_the_rest(new, old) or _was_so_once(new, old, veto, is_of_new=veto in forward)
+    ):
         return None
-    if told.kind == "direction" and _are_two_times_of_day(new, old):
+    if veto.kind == "direction" and _are_two_times_of_day(new, old):
         return None
-    if not is_same(new, old, ({veto.place for veto in said}, {veto.place for veto in heard})):
+    if not is_same(new, old, ({veto.place for veto in forward}, {veto.place for veto in backward})):
         return None
-    return Opposition("semantic", 1 if told.kind == "quantifier" else 2, _sides_named(told, is_of_new=told in said))
+    return Opposition("semantic", 1 if veto.kind == "quantifier" else 2, _sides_named(veto, is_of_new=veto in forward))
 
 
-def _is_of_the_rest(new: Said, old: Said) -> bool:
+def _is_of_the_rest(new: Statement, old: Statement) -> bool:
     """Return whether either denies only a further one: "no other pool"."""
-    return any(_NO_OTHER.search(said.text) for said in (new, old))
+    return any(_NO_OTHER.search(statement.text) for statement in (new, old))
 
 
-def _was_so_once(new: Said, old: Said, told: Veto, *, is_of_new: bool) -> bool:
+def _was_so_once(new: Statement, old: Statement, veto: Veto, *, is_of_new: bool) -> bool:
     """Return whether one is in the past tense and the other has "no longer": "worked", "no longer works"."""
     words = (new if is_of_new else old).reading.words
-    return words[told.place].lower.endswith("ed") and any("no longer" in said.text.lower() for said in (new, old))
+    return words[veto.place].lower.endswith("ed") and any(
+        "no longer" in statement.text.lower() for statement in (new, old)
+    )
 
 
 def _sides_named(veto: Veto, *, is_of_new: bool) -> str:
@@ -238,7 +432,7 @@ def _sides_named(veto: Veto, *, is_of_new: bool) -> str:
     return f"{reason[0].upper()}{reason[1:]}."
 
 
-def _presence(new: Said, old: Said) -> Opposition | None:
+def _presence(new: Statement, old: Statement) -> Opposition | None:
     """Compare a statement that there is none of a thing with one that there is some.
 
     "Has no allergies" denies every allergy, so the other statement may add words after its verb; words before the verb
@@ -254,34 +448,36 @@ def _presence(new: Said, old: Said) -> Opposition | None:
         holder, _ = _divided(some, asserted)
         if (
             thing
-            and all(some.tells(none, place) for place in (*owner, *thing))
-            and all(none.tells(some, place) for place in holder)
+            and all(some.has_word(none, place) for place in (*owner, *thing))
+            and all(none.has_word(some, place) for place in holder)
             and bool(owner) == bool(holder)
         ):
-            here, there = (f'"{_clause(said, found)}"' for said, found in ((none, denied), (some, asserted)))
-            return Opposition("semantic", 2, _told(here, there) if none is new else _told(there, here))
+            here, there = (f'"{_clause(statement, found)}"' for statement, found in ((none, denied), (some, asserted)))
+            return Opposition("semantic", 2, _difference(here, there) if none is new else _difference(there, here))
     return None
 
 
-def _divided(said: Said, verb: re.Match[str]) -> tuple[list[int], list[int]]:
+def _divided(statement: Statement, verb: re.Match[str]) -> tuple[list[int], list[int]]:
     """Return the places of the content words before and after a verb."""
-    words = said.reading.words
+    words = statement.reading.words
     return (
-        [place for place in said.scope if words[place].end <= verb.start()],
-        [place for place in said.scope if words[place].start >= verb.end() and words[place].lower not in _VAGUE],
+        [place for place in statement.scope if words[place].end <= verb.start()],
+        [place for place in statement.scope if words[place].start >= verb.end() and words[place].lower not in _VAGUE],
     )
 
 
-def _clause(said: Said, verb: re.Match[str]) -> str:
+def _clause(statement: Statement, verb: re.Match[str]) -> str:
     """Return the statement from its verb on, shortened."""
-    return shorten(said.claim.text[verb.start() :].rstrip(" .!"), _MAX_CLAUSE, placeholder=" …")
+    return shorten(statement.claim.text[verb.start() :].rstrip(" .!"), _MAX_CLAUSE, placeholder=" …")
 
 
-def _is_of_some(new: Said, old: Said) -> bool:
+def _is_of_some(new: Statement, old: Statement) -> bool:
     """Return whether either is only about some or a few: both may then be true."""
-    return any(QUANTIFIERS.get(word.lower) in ("some", "few") for said in (new, old) for word in said.reading.words)
+    return any(
+        QUANTIFIERS.get(word.lower) in ("some", "few") for statement in (new, old) for word in statement.reading.words
+    )
 
 
-def _are_two_times_of_day(new: Said, old: Said) -> bool:
+def _are_two_times_of_day(new: Statement, old: Statement) -> bool:
     """Return whether each contains a time of day: it opens at nine and closes at five."""
-    return all(any(each.kind == "time" for each in said.quantities) for said in (new, old))
+    return all(any(each.kind == "time" for each in statement.quantities) for statement in (new, old))

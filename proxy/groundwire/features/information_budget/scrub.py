@@ -31,7 +31,7 @@ class LeftOut:
 
 
 def scrub(
-    sources: Sequence[Source], citations: Sequence[Citation], kept: Sequence[Citation] = ()
+    sources: Sequence[Source], citations: Sequence[Citation], protected: Sequence[Citation] = ()
 ) -> tuple[Source, ...]:
     """Return the sources with every cited span replaced by `MARKER`, and everything else unchanged.
 
@@ -42,7 +42,7 @@ def scrub(
     spans = [_cited(source, citations) for source in sources]
     evidence = [piece for source, own in zip(sources, spans, strict=True) for piece in _pieces(source, own)]
     return tuple(
-        _without(source, [*own, *_repetitions(fold(source.text), evidence)], _cited(source, kept))
+        _without(source, [*own, *_repetitions(fold(source.text), evidence)], _cited(source, protected))
         for source, own in zip(sources, spans, strict=True)
     )
 
@@ -56,11 +56,12 @@ def leave_one_out(sources: Sequence[Source], citations: Sequence[Citation]) -> t
     """Return the sources without each citation, and with it alone, in the order of the citations."""
     apart = [(each, [other for other in citations if other != each]) for each in citations]
     return tuple(
-        LeftOut(scrub(sources, [each], kept=others), scrub(sources, others, kept=[each])) for each, others in apart
+        LeftOut(scrub(sources, [each], protected=others), scrub(sources, others, protected=[each]))
+        for each, others in apart
     )
 
 
-def _stands(citation: Citation, source: Source) -> bool:
+def _matches(citation: Citation, source: Source) -> bool:
     start, end = citation.start - source.offset, citation.end - source.offset
     return 0 <= start < end <= len(source.text) and source.text[start:end] == citation.text
 
@@ -70,7 +71,7 @@ def _cited(source: Source, citations: Iterable[Citation]) -> list[_Span]:
     return [
         (each.start - source.offset, each.end - source.offset)
         for each in citations
-        if each.source == source.id and _stands(each, source)
+        if each.source == source.id and _matches(each, source)
     ]
 
 
@@ -90,9 +91,9 @@ def _repetitions(text: Folded, evidence: Iterable[str]) -> Iterator[_Span]:
             yield text.origin(*found.span())
 
 
-def _without(source: Source, spans: Iterable[_Span], kept: Iterable[_Span]) -> Source:
+def _without(source: Source, spans: Iterable[_Span], protected: Iterable[_Span]) -> Source:
     parts, position = [], 0
-    for start, end in _less(_merged(source.text, spans), sorted(kept)):
+    for start, end in _less(_merged(source.text, spans), sorted(protected)):
         parts += [source.text[position:start], _CELL.sub(_marked, source.text[start:end])]
         position = end
     return replace(source, text="".join([*parts, source.text[position:]])) if parts else source
@@ -117,14 +118,14 @@ def _merged(text: str, spans: Iterable[_Span]) -> list[_Span]:
     return merged
 
 
-def _less(spans: Iterable[_Span], kept: Sequence[_Span]) -> Iterator[_Span]:
+def _less(spans: Iterable[_Span], protected: Sequence[_Span]) -> Iterator[_Span]:
     """Yield the parts of the spans that lie in no kept span."""
     for start, end in spans:
         position = start
-        for kept_start, kept_end in kept:
-            if kept_start < end and kept_end > position:
-                if kept_start > position:
-                    yield position, kept_start
-                position = max(position, kept_end)
+        for protected_start, protected_end in protected:
+            if protected_start < end and protected_end > position:
+                if protected_start > position:
+                    yield position, protected_start
+                position = max(position, protected_end)
         if position < end:
             yield position, end

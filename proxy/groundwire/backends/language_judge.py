@@ -1,24 +1,26 @@
-"""Language models and services as judges: asked about each open claim, with all that they need to decide it."""
+"""Ask language models and services as judges about open claims, and read their answers.
+
+The probabilities of the tokens of an answer are used where they are known.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Callable, Coroutine, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, Protocol, TypeVar
 
-from groundwire.backends import service
-from groundwire.backends.asking import Asking, Body, Refused
-from groundwire.backends.chat import THINKING_TOKENS
-from groundwire.backends.judge_answers import read_answer
-from groundwire.backends.judge_prompts import PromptProfile
+from groundwire.backends.estimators import THINKING_TOKENS, TOP_LOGPROBS, query_service
+from groundwire.backends.judge_prompts import Kind, PromptProfile
+from groundwire.backends.model_client import Body, ModelClient, Refused
 from groundwire.domain import Claim, Probability, Unavailable
-from groundwire.features.information_budget.logprobs import Reply, from_openai
+from groundwire.features.information_budget.probe import Reply, Token, from_openai, plain_token
 from groundwire.verifiers.entailment import Entailment, Opinion, Question, State
 
 T = TypeVar("T")
-
-_TOP = 20  # the most that OpenAI's API, Ollama and vLLM give of one token
 
 
 class LanguageJudge(Protocol):
@@ -58,18 +60,18 @@ class ChatJudge:
 
     def __init__(
         self,
-        asking: Asking,
+        client: ModelClient,
         model: str,
         profile: PromptProfile,
         forms: MutableMapping[str, int],
         *,
-        tells_logprobs: bool = True,
+        has_logprobs: bool = True,
     ) -> None:
-        self._asking = asking
+        self._client = client
         self._model = model
         self._profile = profile
         self._forms = forms
-        self._first = 0 if tells_logprobs else _PLAIN
+        self._first = 0 if has_logprobs else _PLAIN
 
     async def judge(self, questions: Sequence[Question]) -> Sequence[Opinion]:
         """See `LanguageJudge`."""
@@ -79,7 +81,7 @@ class ChatJudge:
         messages = await asyncio.to_thread(self._profile.messages, question)
         at = max(self._first, self._forms.get(self._model, 0))
         while at < len(FORMS):
-            answer = await self._asking.ask(self._body(messages, FORMS[at]))
+            answer = await self._client.ask(self._body(messages, FORMS[at]))
             if isinstance(answer, Unavailable):
                 return answer
             if isinstance(answer, Refused):
@@ -91,7 +93,7 @@ class ChatJudge:
             if isinstance(opinion, Entailment) or FORMS[at].thinks or not _is_cut(answer, reply):
                 return opinion
             at = _THINKING
-        return self._asking.failed("it refuses the question in every form")
+        return self._client.failed("it refuses the question in every form")
 
     def _body(self, messages: Sequence[Mapping[str, str]], form: Form) -> Mapping[str, Any]:
         body: dict[str, Any] = {"model": self._model, "messages": list(messages)}
@@ -99,7 +101,7 @@ class ChatJudge:
         if form.limit == "max_tokens":
             body["temperature"] = 0.0  # which reasoning models refuse along with max_tokens
         if form.has_logprobs:
-            body |= {"logprobs": True, "top_logprobs": _TOP}
+            body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
         if form.is_structured and self._profile.is_structured:
             body["response_format"] = _response_format(self._profile)
         return body
@@ -136,15 +138,15 @@ class ServiceJudge:
     Claims that are checked against the same sources go in one call, as many as its limits allow.
     """
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking = asking
+    def __init__(self, client: ModelClient) -> None:
+        self._client = client
 
     async def judge(self, questions: Sequence[Question]) -> Sequence[Opinion]:
         """See `LanguageJudge`."""
         alike: dict[tuple[int, ...], list[int]] = {}
         for at, question in enumerate(questions):
             alike.setdefault(tuple(map(id, question.sources)), []).append(at)
-        size = self._asking.limits.batch_size
+        size = self._client.limits.batch_size
         groups = [places[at : at + size] for places in alike.values() for at in range(0, len(places), size)]
         answers = await asyncio.gather(*(self._group([questions[at] for at in group]) for group in groups))
         found = {
@@ -156,12 +158,7 @@ class ServiceJudge:
 
     async def _group(self, questions: Sequence[Question]) -> Sequence[Opinion]:
         claims = [Claim("", each.claim, 0, len(each.claim), lead=each.lead) for each in questions]
-        answer = await self._asking.ask(await asyncio.to_thread(service.question, claims, questions[0].sources))
-        if isinstance(answer, Unavailable):
-            return [answer] * len(claims)
-        if isinstance(answer, Refused):
-            return [self._asking.failed(f"status {answer.status}")] * len(claims)
-        return [_opinion(each) for each in service.read(answer, len(claims))]
+        return [_opinion(each) for each in await query_service(self._client, claims, questions[0].sources)]
 
 
 def _opinion(estimate: Probability | Unavailable) -> Opinion:
@@ -187,3 +184,98 @@ class BlockingModel:
 
     async def _judge(self, questions: Sequence[Question]) -> Sequence[Opinion]:
         return await self.open().judge(questions)
+
+
+UNWEIGHED = 0.95
+"""The probability of an answer where the server gives none: the share that chat models are right, roughly."""
+
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(r"</?\w+>")
+_MARKUP = " \t\r\n*_`\"'“”‘’.,:;!?()[]{}<>-"
+_LEAST_SEEN = 0.5  # the mass on known answers, below which token probabilities mean nothing
+
+Words = Mapping[Kind, tuple[str, ...]]
+
+
+def read_answer(reply: Reply, words: Words) -> Opinion:
+    """Return the opinion in an answer; unavailable where it gives none, or more than one."""
+    text = _THOUGHT.sub("", reply.text)
+    found = _structured(text, words) or _find(text, words)
+    if found is None:
+        return Unavailable("no_verdict")
+    kind, _, word = found
+    masses = _masses(reply.tokens, word, words) if reply.tokens else None
+    return _weighed(masses) if masses else _weighed(_unweighed(kind, words))
+
+
+def _structured(text: str, words: Words) -> tuple[Kind, int, str] | None:
+    """Return the verdict of an answer in JSON, under whatever key."""
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or end < start:
+        return None
+    try:
+        answer = json.loads(text[start : end + 1])
+    except ValueError:
+        return None
+    values = [value for value in answer.values() if isinstance(value, str)] if isinstance(answer, dict) else []
+    found = [each for value in values if (each := _exactly(value, words))]
+    return found[0] if len(found) == 1 else None
+
+
+def _exactly(value: str, words: Words) -> tuple[Kind, int, str] | None:
+    plain = value.strip(_MARKUP).lower().replace("_", " ")
+    return next(((kind, 0, plain) for kind, known in words.items() if plain in known), None)
+
+
+def _find(text: str, words: Words) -> tuple[Kind, int, str] | None:
+    """Return the verdict that an answer begins with, else the only one that it holds: kind, place and word."""
+    plain = _TAG.sub(lambda tag: " " * len(tag.group()), text).lower().replace("_", " ")
+    names = {word: kind for kind, known in words.items() for word in known}
+    pattern = re.compile("|".join(rf"\b{re.escape(word)}\b" for word in sorted(names, key=len, reverse=True)))
+    found = [(names[each.group()], each.start(), each.group()) for each in pattern.finditer(plain)]
+    if not found:
+        return None
+    if not plain[: found[0][1]].strip(_MARKUP):
+        return found[0]
+    return found[0] if len({kind for kind, *_ in found}) == 1 else None
+
+
+def _unweighed(kind: Kind, words: Words) -> dict[Kind, float]:
+    rest = (1.0 - UNWEIGHED) / max(1, len(words) - 1)
+    return {each: UNWEIGHED if each == kind else rest for each in words}
+
+
+def _weighed(masses: Mapping[Kind, float]) -> Entailment:
+    total = sum(masses.values())
+    return Entailment(masses.get("stated", 0.0) / total, masses.get("contradicted", 0.0) / total)
+
+
+def _masses(tokens: Sequence[Token], word: str, words: Words) -> dict[Kind, float] | None:
+    """Return the probabilities of the answers at the token with which the verdict begins; None where they are lost."""
+    joined = "".join(plain_token(token.text) for token in tokens).lower().replace("_", " ")
+    thought = max((each.end() for each in _THOUGHT.finditer(joined)), default=0)
+    place = joined.find(word, thought)
+    if place < 0:
+        return None
+    ends = list(accumulate(len(plain_token(token.text)) for token in tokens))
+    at = next((index for index, end in enumerate(ends) if end > place), None)
+    if at is None or plain_token(tokens[at].text)[: place - (ends[at - 1] if at else 0)].strip(_MARKUP):
+        return None
+    masses = dict.fromkeys(words, 0.0)
+    for text, probability in ((tokens[at].text, tokens[at].probability), *tokens[at].others):
+        kind = _kind(text, words)
+        if kind is not None:
+            masses[kind] += probability
+    return masses if sum(masses.values()) >= _LEAST_SEEN else None
+
+
+def _kind(token: str, words: Words) -> Kind | None:
+    """Return the only kind whose words a token can begin."""
+    plain = plain_token(token).strip(_MARKUP).lower()
+    if not plain:
+        return None
+    kinds = {
+        kind for kind, known in words.items() for word in known if word.startswith(plain) or plain.startswith(word)
+    }
+    first = {kind for kind, known in words.items() if known[0].startswith(plain)}
+    return kinds.pop() if len(kinds) == 1 else first.pop() if len(first) == 1 else None

@@ -1,21 +1,18 @@
-"""Send one question to a server over HTTP, within limits, and return the JSON answer or the reason why there is
-none.
-"""
+"""Query a server over HTTP, within limits: return its JSON answer, or the reason why there is none."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import structlog
 
-from groundwire.backends.estimator import Limits, Meter
 from groundwire.dialects.framing import Decoder
 from groundwire.dialects.jsonbytes import dumps, loads
-from groundwire.domain import Unavailable
+from groundwire.domain import Claim, Unavailable
 from groundwire.errors import UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
 from groundwire.telemetry import Telemetry
 from groundwire.wire import Call, Headers, Reply
@@ -40,7 +37,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ModelClient:
     """A server to query: `send` performs a call. `headers` are sent with every question.
 
     `provider` and `operation` are its names in the GenAI conventions, under which each question is recorded.
@@ -62,7 +59,7 @@ class Asking:
         try:
             async with asyncio.timeout_at(self.limits.until), self.limits.at_once:
                 self.meter.calls += 1
-                return await self._asked(call, question)
+                return await self._exchange(call, question)
         except (TimeoutError, UpstreamTimeout):
             return Unavailable("timeout")
         except (UpstreamUnreachable, UpstreamBroken) as error:
@@ -70,21 +67,21 @@ class Asking:
         except Exception as error:  # noqa: BLE001 - no fault of a backend may reach an answer
             return self.failed(type(error).__name__)
 
-    async def _asked(self, call: Call, question: Mapping[str, Any]) -> Body | Refused | Unavailable:
+    async def _exchange(self, call: Call, question: Mapping[str, Any]) -> Body | Refused | Unavailable:
         """Send one question, recorded as a separate call with its tokens."""
-        told = self.telemetry.upstream_call(self.operation, self.provider, self.name, question, "probe")
+        recorded = self.telemetry.upstream_call(self.operation, self.provider, self.name, question, "probe")
         try:
-            reply = await self.send(replace(call, headers=told.propagated(call.headers)))
-            told.replied(reply.status)
+            reply = await self.send(replace(call, headers=recorded.propagated(call.headers)))
+            recorded.replied(reply.status)
             answer = self._read(reply, await _body(reply))
             if isinstance(answer, Mapping):
-                told.answered(_word(answer, "id"), _word(answer, "model"), (), _usage(answer))
+                recorded.answered(_word(answer, "id"), _word(answer, "model"), (), _usage(answer))
             return answer
         except BaseException as error:
-            told.failed(error)
+            recorded.failed(error)
             raise
         finally:
-            told.end()
+            recorded.end()
 
     def _read(self, reply: Reply, body: bytes) -> Body | Refused | Unavailable:
         if reply.status in _BUSY:
@@ -146,3 +143,29 @@ def _word(answer: Body, name: str) -> str | None:
 def _tokens(usage: object, name: str) -> int:
     count = usage.get(name) if isinstance(usage, Mapping) else None
     return count if isinstance(count, int) and not isinstance(count, bool) and count > 0 else 0
+
+
+class Meter:
+    """Counts the cost of estimates: calls sent, and tokens as far as the servers report them."""
+
+    def __init__(self) -> None:
+        self.calls = self.prompt_tokens = self.completion_tokens = 0
+
+    def count(self, prompt_tokens: int, completion_tokens: int) -> None:
+        """Add the tokens of one answer."""
+        self.prompt_tokens += prompt_tokens
+        self.completion_tokens += completion_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of an operation: claims per call, concurrent calls (shared by all), and deadline (loop time)."""
+
+    batch_size: int
+    at_once: asyncio.Semaphore
+    until: float
+
+
+def groups(claims: Sequence[Claim], size: int) -> list[Sequence[Claim]]:
+    """Split the claims, in their order, into groups of `size`."""
+    return [claims[at : at + size] for at in range(0, len(claims), size)]
