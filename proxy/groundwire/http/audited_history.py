@@ -7,13 +7,15 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from datetime import date
 
+from groundwire.dialects.reviews import ClaimDecisionIn
+from groundwire.errors import UnknownReview
 from groundwire.features.consistency.compare import Earlier
 from groundwire.features.consistency.entities import Entity, entity_history
 from groundwire.storage.facts import FactStore
 from groundwire.storage.history.audit import Action
 from groundwire.storage.history.exchange import Page, Query, Similar, Stored, Summary
 from groundwire.storage.history.history import History
-from groundwire.storage.history.reviews import Decided, Decision, Finding, Precision, Wanted
+from groundwire.storage.history.reviews import Accuracy, Decided, Decision, Finding, Precision, Ratio, Wanted
 from groundwire.storage.history.trends import By, Figures, Trend
 from groundwire.storage.reports import Reports
 from groundwire.telemetry.metrics import Metrics
@@ -82,10 +84,24 @@ class AuditedHistory:
         """Decide on a finding as it was at `version`; None if there is none. Raises ReviewConflict."""
         found = await self.history.reviews.decide(id_, version, decision, who, note)
         if found is not None:
-            await self._note(who, "decide", f"{id_} {decision}", found.subject)
-            if self.metrics is not None and found.score is not None:
-                self.metrics.reviewed(found.verifier or "", found.score, is_right=decision == "confirmed")
+            await self._decided(who, found, decision)
         return found
+
+    async def decide_on_claim(self, who: str, given: ClaimDecisionIn) -> Finding:
+        """Decide on any claim of an exchange. Raises ReviewConflict, and UnknownReview if there is no such claim."""
+        stored = await self.history.exchanges.get(given.exchange)
+        found = stored and await self.history.reviews.decide_on_claim(
+            stored, given.choice, given.claim, given.version, given.decision, who, given.note
+        )
+        if not found:
+            raise UnknownReview("There is no such claim in an exchange that is stored.", param="claim")
+        await self._decided(who, found, given.decision)
+        return found
+
+    async def _decided(self, who: str, found: Finding, decision: Decision) -> None:
+        await self._note(who, "decide", f"{found.id} {decision}", found.subject)
+        if self.metrics is not None and found.score is not None and found.flags:
+            self.metrics.reviewed(found.verifier or "", found.score, is_right=decision == "confirmed")
 
     async def export(self, who: str, wanted: Wanted) -> AsyncIterator[Finding]:
         """Iterate over the findings that match, newest first; they are read lazily."""
@@ -118,11 +134,19 @@ class AuditedHistory:
         """Return the precision of each flag of each verifier, over decisions since then."""
         return await self.history.reviews.precision(since)
 
+    async def accuracy(self, since: float | None = None) -> tuple[Accuracy, ...]:
+        """Return the reviewed claims of each verifier, over decisions since then."""
+        return await self.history.reviews.accuracy(since)
+
+    async def agreement(self, since: float | None = None) -> Ratio | None:
+        """Return the share of what several reviewers have decided on, on which they agree."""
+        return await self.history.reviews.agreement(since)
+
     async def _note(self, who: str, action: Action, what: str, subject: str | None = None) -> None:
         await self.history.audit.note(who, action, what, subject)
 
 
 def _described(conditions: Wanted | Query) -> str:
     """Describe conditions for the audit log, without the searched text, which is content."""
-    given = {name: value for name, value in asdict(conditions).items() if value is not None and name != "subject"}
+    given = {name: value for name, value in asdict(conditions).items() if value not in (None, False) and name != "subject"}
     return " ".join(f"{name}={'…' if name == 'text' else value}" for name, value in given.items())

@@ -14,6 +14,7 @@ from groundwire.dialects.checks import ClaimCheck, EvidenceCheck, MemoryCheck, T
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.reviews import (
     Asked,
+    ClaimDecisionIn,
     DecisionIn,
     EntityHistory,
     ExchangePage,
@@ -86,6 +87,9 @@ OPERATIONS = (
         (400, 401, 503), True,
     ),
     Operation("get", "/v1/reviews", "The review queue", ReviewPage, None, ReviewQuery, (400, 401, 503), True),
+    Operation(
+        "post", "/v1/reviews", "Decide on any claim", ReviewOut, ClaimDecisionIn, None, (400, 401, 404, 409, 503), True
+    ),
     Operation("get", "/v1/reviews/{id}", "One finding", ReviewDetail, None, None, (401, 404, 503), True),
     Operation(
         "post", "/v1/reviews/{id}", "Decide on a finding", ReviewOut, DecisionIn, None, (400, 401, 404, 409, 503), True

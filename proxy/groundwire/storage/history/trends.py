@@ -45,6 +45,17 @@ class Figures:
         """The mean duration of verification; None when there were no exchanges."""
         return self.counts["us_sum"] / self.exchanges / 1000 if self.exchanges else None
 
+    @property
+    def upstream_ms(self) -> float | None:
+        """The mean duration of the model server; None when it is not known."""
+        count = self.counts["upstream_count"]
+        return self.counts["upstream_us_sum"] / count / 1000 if count else None
+
+    def tokens(self, kind: Literal["input", "output"]) -> float | None:
+        """Return the mean number of tokens of the exchanges of which it is known; None when there are none."""
+        count = self.counts["tokens_count"]
+        return self.counts[f"{kind}_tokens"] / count if count else None
+
     def mean(self, score: ScoreName) -> float | None:
         """Return the mean of a score (0–1) over the exchanges that have it; None when none does."""
         count = self.counts[f"{score}_count"]
