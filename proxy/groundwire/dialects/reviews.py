@@ -339,7 +339,8 @@ class RatioOut(BaseModel):
 class AccuracyOut(BaseModel):
     """Reviewed claims of a verifier: flagged by it or passed, and found wrong or right.
 
-    `precision` is the share of the flagged claims that are wrong, `recall` the share of the wrong ones that were flagged.
+    `precision` is the share of the flagged claims that are wrong, `recall` the share of the wrong claims that were
+    flagged.
     """
 
     verifier: str

@@ -50,8 +50,8 @@ async def _reviewed(exchanges: Exchanges, reviews: Reviews) -> AsyncIterator[dic
 def rows_of(stored: Stored, findings: Sequence[Finding]) -> list[dict[str, Any]]:
     """Return the choices of an exchange whose flagged claims are all decided on: labelled 1 if a claim is wrong.
 
-    Wrong claims are marked, flagged ones and missed ones; everything else in such an answer counts as supported. Without
-    flagged claims, an answer counts as supported only if all of its claims were found right. Choices with claims in
+    Wrong claims are marked, flagged and missed ones; everything else in such an answer counts as supported. An answer
+    without flagged claims counts as supported only if all of its claims were found right. Choices with claims in
     arguments of tool calls are left out, since these are not part of the answer, and so are those without stored text.
     """
     rows = []

@@ -16,7 +16,7 @@ from groundwire.storage.history.audit import Action
 from groundwire.storage.history.exchange import Page, Query, Similar, Stored, Summary
 from groundwire.storage.history.history import History
 from groundwire.storage.history.reviews import Accuracy, Decided, Decision, Finding, Precision, Ratio, Wanted
-from groundwire.storage.history.trends import By, Figures, Trend
+from groundwire.storage.history.trends import By, Figures, Measured, Trend
 from groundwire.storage.reports import Reports
 from groundwire.telemetry.metrics import Metrics
 
@@ -130,6 +130,10 @@ class AuditedHistory:
         """Return figures per key over all these days, those with the most exchanges first."""
         return await self.history.trends.totals(by, since, until, limit=limit)
 
+    async def newest(self, since: float, until: float, model: str | None = None) -> tuple[Measured, ...]:
+        """Return the figures of each of the newest exchanges between two times."""
+        return await self.history.trends.newest(since, until, model)
+
     async def precision(self, since: float | None = None) -> tuple[Precision, ...]:
         """Return the precision of each flag of each verifier, over decisions since then."""
         return await self.history.reviews.precision(since)
@@ -148,5 +152,7 @@ class AuditedHistory:
 
 def _described(conditions: Wanted | Query) -> str:
     """Describe conditions for the audit log, without the searched text, which is content."""
-    given = {name: value for name, value in asdict(conditions).items() if value not in (None, False) and name != "subject"}
+    given = {
+        name: value for name, value in asdict(conditions).items() if value not in (None, False) and name != "subject"
+    }
     return " ".join(f"{name}={'…' if name == 'text' else value}" for name, value in given.items())

@@ -389,7 +389,9 @@ def _figures(figures: Figures) -> dict[str, Any]:
 
 
 def _ratio_out(ratio: Ratio | None) -> RatioOut | None:
-    return ratio and RatioOut(count=ratio.count, of=ratio.of, value=ratio.value, interval=ratio.interval)
+    if ratio is None:
+        return None
+    return RatioOut(count=ratio.count, of=ratio.of, value=ratio.value, interval=ratio.interval)
 
 
 def _json(model: BaseModel) -> Reply:

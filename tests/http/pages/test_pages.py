@@ -10,7 +10,7 @@ import pytest
 from servers.review_site import ANSWER, KEYS, QUESTION, Site, application, exchange, fields, post, visit
 
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.dialects.report import render
+from groundwire.dialects.report import Utf16, render
 from groundwire.report import Consistency, Contradiction
 from groundwire.storage.history.exchange import Content, PromptMessage
 from groundwire.storage.history.reviews import Wanted
@@ -103,7 +103,13 @@ def test_a_flagged_answer_is_listed_opened_and_decided_on(tmp_path: Path) -> Non
         shown = (await browser.get(link[1])).text
         assert QUESTION in shown
         finding = int(link[2])
-        decided = {**fields(shown), "decision": "confirmed", "note": "It fell.\r\nSee the source.", "back": link[1]}
+        decided = {
+            **fields(shown),
+            "version": "0",
+            "decision": "confirmed",
+            "note": "It fell.\r\nSee the source.",
+            "back": link[1],
+        }
         reply = await post(browser, f"/reviews/{finding}", decided)
         assert reply.status_code == 303, reply.text
         assert reply.headers["location"].startswith("/exchanges/gw-1#finding-")
@@ -410,7 +416,7 @@ def test_the_quality_page_shows_trends_models_and_live_precision(tmp_path: Path)
 def test_the_quality_page_shows_consistency_risk_and_calibration(tmp_path: Path) -> None:
     async def work(site: Site) -> None:
         browser = await site.signed_in()
-        assert "No flagged claim has been reviewed yet." in (await browser.get("/quality")).text
+        assert "No claim has been reviewed yet." in (await browser.get("/quality")).text
         findings = [each for each in (await site.history.reviews.page(Wanted())).items if each.score is not None]
         for at, finding in enumerate(findings):
             await site.history.reviews.decide(finding.id, 0, "rejected" if at else "confirmed", "ann")
@@ -430,7 +436,8 @@ def test_the_quality_page_shows_consistency_risk_and_calibration(tmp_path: Path)
 
 def test_answers_of_several_choices_and_offsets_in_utf16_are_marked_where_they_stand(tmp_path: Path) -> None:
     told = exchange(answer="🎉 Yes. Profit rose to $900K.")
-    wide = replace(told, kept=told.kept.replace(b'"codepoint"', b'"utf16"'))
+    units = Utf16(told.choices, (), told.report.sources)
+    wide = replace(told, kept=dumps(render(told.report, units)))
 
     async def work(site: Site) -> None:
         page = (await (await site.signed_in()).get("/exchanges/gw-1")).text

@@ -127,7 +127,10 @@ def test_all_words_of_a_text_occur_and_nothing_in_it_is_a_command(filled: Databa
     asyncio.run(work())
 
 
-@pytest.mark.parametrize("query", [Query(), Query(text="acme"), Query(flag="contradicted_claims"), Query(subject="a"), Query(verifier="statement")])
+@pytest.mark.parametrize(
+    "query",
+    [Query(), Query(text="acme"), Query(flag="contradicted_claims"), Query(subject="a"), Query(verifier="statement")],
+)
 def test_pages_hold_everything_once_though_more_comes_in_between(place: Database, query: Query) -> None:
     async def work() -> None:
         async with opened(place) as history:

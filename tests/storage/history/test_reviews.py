@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from entries import NOON, entry, opened, stored
 import pytest
+from entries import NOON, entry, opened, stored
 from hypothesis import given
 from hypothesis import strategies as st
 from servers.databases import Database
@@ -289,7 +289,10 @@ def test_of_reviewers_who_decide_on_a_claim_at_once_one_is_first(place: Database
             whole = await history.exchanges.get("gw-1")
             assert whole is not None
             results = await asyncio.gather(
-                *(history.reviews.decide_on_claim(whole, 0, "c0", 0, "confirmed", who) for who in ("ann", "ben", "eve")),
+                *(
+                    history.reviews.decide_on_claim(whole, 0, "c0", 0, "confirmed", who)
+                    for who in ("ann", "ben", "eve")
+                ),
                 return_exceptions=True,
             )
             assert sorted(type(each).__name__ for each in results) == ["Finding", "ReviewConflict", "ReviewConflict"]

@@ -143,7 +143,7 @@ class Precision:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Reviewed claims by the verifier that judged them, `passed` without a flag or flagged; and found right or wrong."""
+    """Reviewed claims of one verifier: flagged or `passed` without a flag by it, and found right or wrong."""
 
     verifier: str
     flagged_wrong: int
@@ -242,7 +242,8 @@ class Reviews:
         """Return the number of open findings of each of these exchanges, given by `seq`, that has any."""
         counted = select(FINDINGS.c.seq, func.count()).where(FINDINGS.c.seq.in_(exchanges), _IS_OPEN)
         async with self._database.reading() as connection:
-            return {seq: count for seq, count in await connection.execute(counted.group_by(FINDINGS.c.seq))}
+            rows = (await connection.execute(counted.group_by(FINDINGS.c.seq))).tuples()
+            return dict(rows.all())
 
     async def open(self, limit: int = MAX_COUNTED) -> tuple[int, int]:
         """Return the number of open findings, and of the exchanges that they belong to; counting ends at `limit`."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from itertools import pairwise
 from typing import Literal
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, RowMapping, func, select
 
 from groundwire.storage.history.database import Database
-from groundwire.storage.history.rollups import Grain
-from groundwire.storage.history.tables import COUNTERS, LATENCIES_MS, ROLLUPS
+from groundwire.storage.history.rollups import Grain, counts_of
+from groundwire.storage.history.rows import flags_of
+from groundwire.storage.history.tables import COUNTERS, EXCHANGES, LATENCIES_MS, ROLLUPS, answered_between
 
 By = Literal["all", "model", "subject", "flag"]
 ScoreName = Literal["score", "confidence", "consistency", "risk", "quality"]
@@ -62,12 +65,13 @@ class Figures:
         return self.counts[f"{score}_sum"] / count / 10_000 if count else None
 
     def latency_ms(self, share: float) -> float | None:
-        """Return an upper bound of the latency of this share (0–1) of the exchanges; None if above all steps."""
+        """Estimate the latency of this share (0–1) of the exchanges within its step; None if above all steps."""
         needed, seen = share * self.exchanges, 0
-        for step in LATENCIES_MS:
-            seen += self.counts[f"ms_{step}"]
-            if seen and seen >= needed:
-                return float(step)
+        for lower, upper in pairwise((0, *LATENCIES_MS)):
+            count = self.counts[f"ms_{upper}"]
+            if count and seen + count >= needed:
+                return lower + (upper - lower) * max(0.0, needed - seen) / count
+            seen += count
         return None
 
 
@@ -78,6 +82,18 @@ class Trend:
     day: date
     key: str
     figures: Figures
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One exchange as its figures count it; see `rollups.counts_of`."""
+
+    at: float
+    model: str
+    flags: tuple[str, ...]
+    total_ms: float
+    upstream_ms: float | None
+    counts: Mapping[str, int]
 
 
 class Trends:
@@ -105,6 +121,25 @@ class Trends:
         name = "model" if by == "all" else by
         return tuple(Trend(row["day"], row[name], Figures({each: row[each] for each in COUNTERS})) for row in rows)
 
+    async def newest(
+        self, since: float, until: float, model: str | None = None, limit: int = 10_000
+    ) -> tuple[Measured, ...]:
+        """Return the newest exchanges between two times (Unix seconds), of one model or of all; at most `limit`."""
+        wanted = select(EXCHANGES).where(*answered_between(since, until))
+        if model is None:
+            wanted = wanted.order_by(EXCHANGES.c.at.desc(), EXCHANGES.c.seq.desc())
+        else:
+            wanted = wanted.where(EXCHANGES.c.model == model).order_by(EXCHANGES.c.seq.desc())
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(wanted.limit(limit))).mappings().all()
+        return await asyncio.to_thread(lambda: tuple(map(_measured, rows)))
+
+    async def first(self) -> float | None:
+        """Return the time of the first stored exchange (Unix seconds); None if there is none."""
+        async with self._database.reading() as connection:
+            found: float | None = (await connection.execute(select(func.min(EXCHANGES.c.at)))).scalar()
+            return found
+
     async def totals(
         self, by: By, since: date, until: date, *, flag: str | None = None, limit: int = 100
     ) -> tuple[tuple[str, Figures], ...]:
@@ -120,12 +155,17 @@ class Trends:
         return tuple((row["key"], Figures({each: int(row[each]) for each in COUNTERS})) for row in rows)
 
 
-def total(figures: Sequence[Figures]) -> Figures:
-    """Sum the figures of several days or keys."""
+def total(figures: Iterable[Figures | Measured]) -> Figures:
+    """Sum the figures of several days, keys or exchanges."""
     counts: Counter[str] = Counter()
     for each in figures:
         counts.update(each.counts)
     return Figures({counter: counts[counter] for counter in COUNTERS})
+
+
+def _measured(row: RowMapping) -> Measured:
+    times = row["at"], row["model"], flags_of(row["flags"]), row["total_ms"], row["upstream_ms"]
+    return Measured(*times, counts_of(row))
 
 
 def _grain(by: By, flag: str | None) -> Grain:
