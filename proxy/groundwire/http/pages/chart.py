@@ -88,7 +88,7 @@ class Diagram:
 
 def reliability_diagram(bins: Sequence[Bin]) -> Diagram:
     """Return a diagram with one dot for each tenth of probability."""
-    left, right, top, bottom = _LEFT, _SIDE - _RIGHT, _TOP, _SIDE - _BOTTOM
+    left, right, top, bottom = _LEFT, _SIDE - 2 * _RIGHT, _TOP, _SIDE - _BOTTOM
 
     def x(share: float) -> float:
         return round(left + (right - left) * share, 1)

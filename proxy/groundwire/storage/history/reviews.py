@@ -240,10 +240,10 @@ class Reviews:
 
     async def waiting(self, exchanges: Sequence[int]) -> Mapping[int, int]:
         """Return the number of open findings of each of these exchanges, given by `seq`, that has any."""
-        counted = select(FINDINGS.c.seq, func.count()).where(FINDINGS.c.seq.in_(exchanges), _IS_OPEN)
+        counted = select(FINDINGS.c.seq, func.count().label("waiting")).where(FINDINGS.c.seq.in_(exchanges), _IS_OPEN)
         async with self._database.reading() as connection:
-            rows = (await connection.execute(counted.group_by(FINDINGS.c.seq))).tuples()
-            return dict(rows.all())
+            rows = await connection.execute(counted.group_by(FINDINGS.c.seq))
+            return {row.seq: row.waiting for row in rows}
 
     async def open(self, limit: int = MAX_COUNTED) -> tuple[int, int]:
         """Return the number of open findings, and of the exchanges that they belong to; counting ends at `limit`."""

@@ -83,6 +83,14 @@ for (const name of ["mouseover", "focusin"]) {
   });
 }
 
+// The answer stays in view beside its claims as long as all of it fits.
+const reading = document.querySelector(".reading");
+if (reading) {
+  const fit = () => reading.classList.toggle("fits", reading.offsetHeight < innerHeight - 100);
+  new ResizeObserver(fit).observe(reading);
+  window.addEventListener("resize", fit);
+}
+
 function arrive() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (items.includes(target)) choose(target);
