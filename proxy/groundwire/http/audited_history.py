@@ -134,6 +134,12 @@ class AuditedHistory:
         """Return the figures of each of the newest exchanges between two times."""
         return await self.history.trends.newest(since, until, model)
 
+    async def times(
+        self, since: float, until: float, model: str | None = None
+    ) -> tuple[tuple[float, float | None], ...]:
+        """Return the milliseconds of verification and of the model server of the newest exchanges."""
+        return await self.history.trends.times(since, until, model)
+
     async def precision(self, since: float | None = None) -> tuple[Precision, ...]:
         """Return the precision of each flag of each verifier, over decisions since then."""
         return await self.history.reviews.precision(since)

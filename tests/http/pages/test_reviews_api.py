@@ -262,7 +262,9 @@ def test_any_claim_is_decided_on_and_counts_in_the_metrics(tmp_path: Path) -> No
             assert agreed.json()["id"] == found["id"]
             for wrong in ({"claim": "c99"}, {"exchange": "gw-2"}, {"choice": 1}):
                 assert (await ann.post("/v1/reviews", json=given | wrong)).status_code == 404
-            assert (await ann.post("/v1/reviews", json={"claim": "c1", "decision": "confirmed"})).json()["error"]["param"] == "exchange"
+            assert (await ann.post("/v1/reviews", json={"claim": "c1", "decision": "confirmed"})).json()["error"][
+                "param"
+            ] == "exchange"
             told = (await ann.get("/v1/grounding/metrics")).json()
             (verifier,) = told["verifiers"]
             assert (verifier["passed_wrong"], verifier["precision"], verifier["recall"]["value"]) == (1, None, 0.0)

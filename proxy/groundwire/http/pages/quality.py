@@ -11,7 +11,7 @@ from groundwire.features.advice import Advice, Decision, advise
 from groundwire.http.audited_history import AuditedHistory
 from groundwire.http.pages.chart import Chart, Diagram, Series, line_chart, reliability_diagram, sparkline, told
 from groundwire.storage.history.reviews import Accuracy, Precision, Ratio, Wanted
-from groundwire.storage.history.trends import Figures, Measured, total
+from groundwire.storage.history.trends import MAX_NEWEST, Figures, Measured, total
 from groundwire.telemetry.reliability import Calibration, calibration
 
 RANGES = (1, 7, 30, 90)
@@ -87,6 +87,11 @@ class QualityView:
     advice: tuple[tuple[Advice, str | None], ...]
     calibration: Calibration
     diagram: Diagram
+
+    @property
+    def most(self) -> int | None:
+        """The number of answers that were counted if there may be more; None if all were."""
+        return MAX_NEWEST if self.days == 1 and self.group.figures.exchanges >= MAX_NEWEST else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +178,9 @@ async def quality_view(desk: AuditedHistory, days: int, model: str | None, again
 
 
 async def _group(desk: AuditedHistory, shown: Period, model: str | None) -> Group:
-    newest = await desk.newest(shown.since, shown.until, model)
+    times = await desk.times(shown.since, shown.until, model)
     if shown.is_hours:
+        newest = await desk.newest(shown.since, shown.until, model)
         by_moment = [_sum(newest, start, start + shown.step) for start in shown.starts]
     else:
         days = await desk.daily("model" if model else "all", *shown.days, key=model or None)
@@ -184,8 +190,8 @@ async def _group(desk: AuditedHistory, shown: Period, model: str | None) -> Grou
         model or "all models",
         total(each for each in by_moment if each),
         by_moment,
-        _percentiles([each.total_ms for each in newest]),
-        _percentiles([each.upstream_ms for each in newest if each.upstream_ms is not None]),
+        _percentiles([total_ms for total_ms, _ in times]),
+        _percentiles([upstream_ms for _, upstream_ms in times if upstream_ms is not None]),
     )
 
 

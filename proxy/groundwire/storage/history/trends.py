@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, RowMapping, func, select
+from sqlalchemy import ColumnElement, RowMapping, Select, func, select
 
 from groundwire.storage.history.database import Database
 from groundwire.storage.history.rollups import Grain, counts_of
@@ -18,6 +18,9 @@ from groundwire.storage.history.rows import flags_of
 from groundwire.storage.history.tables import COUNTERS, EXCHANGES, LATENCIES_MS, ROLLUPS, answered_between
 
 By = Literal["all", "model", "subject", "flag"]
+MAX_NEWEST = 10_000
+"""Exchanges that are read one by one, for percentiles and for figures by hour."""
+
 ScoreName = Literal["score", "confidence", "consistency", "risk", "quality"]
 
 
@@ -91,8 +94,6 @@ class Measured:
     at: float
     model: str
     flags: tuple[str, ...]
-    total_ms: float
-    upstream_ms: float | None
     counts: Mapping[str, int]
 
 
@@ -121,18 +122,20 @@ class Trends:
         name = "model" if by == "all" else by
         return tuple(Trend(row["day"], row[name], Figures({each: row[each] for each in COUNTERS})) for row in rows)
 
-    async def newest(
-        self, since: float, until: float, model: str | None = None, limit: int = 10_000
-    ) -> tuple[Measured, ...]:
-        """Return the newest exchanges between two times (Unix seconds), of one model or of all; at most `limit`."""
-        wanted = select(EXCHANGES).where(*answered_between(since, until))
-        if model is None:
-            wanted = wanted.order_by(EXCHANGES.c.at.desc(), EXCHANGES.c.seq.desc())
-        else:
-            wanted = wanted.where(EXCHANGES.c.model == model).order_by(EXCHANGES.c.seq.desc())
+    async def newest(self, since: float, until: float, model: str | None = None) -> tuple[Measured, ...]:
+        """Return the newest exchanges between two times (Unix seconds), of one model or of all; at most MAX_NEWEST."""
+        wanted = _newest(select(EXCHANGES), since, until, model)
         async with self._database.reading() as connection:
-            rows = (await connection.execute(wanted.limit(limit))).mappings().all()
+            rows = (await connection.execute(wanted)).mappings().all()
         return await asyncio.to_thread(lambda: tuple(map(_measured, rows)))
+
+    async def times(
+        self, since: float, until: float, model: str | None = None
+    ) -> tuple[tuple[float, float | None], ...]:
+        """Return the milliseconds of verification and of the model server of the newest exchanges, as `newest` does."""
+        wanted = _newest(select(EXCHANGES.c.total_ms, EXCHANGES.c.upstream_ms), since, until, model)
+        async with self._database.reading() as connection:
+            return tuple((row.total_ms, row.upstream_ms) for row in await connection.execute(wanted))
 
     async def first(self) -> float | None:
         """Return the time of the first stored exchange (Unix seconds); None if there is none."""
@@ -163,9 +166,15 @@ def total(figures: Iterable[Figures | Measured]) -> Figures:
     return Figures({counter: counts[counter] for counter in COUNTERS})
 
 
+def _newest(wanted: Select[Any], since: float, until: float, model: str | None) -> Select[Any]:
+    wanted = wanted.where(*answered_between(since, until)).limit(MAX_NEWEST)
+    if model is None:
+        return wanted.order_by(EXCHANGES.c.at.desc(), EXCHANGES.c.seq.desc())
+    return wanted.where(EXCHANGES.c.model == model).order_by(EXCHANGES.c.seq.desc())
+
+
 def _measured(row: RowMapping) -> Measured:
-    times = row["at"], row["model"], flags_of(row["flags"]), row["total_ms"], row["upstream_ms"]
-    return Measured(*times, counts_of(row))
+    return Measured(row["at"], row["model"], flags_of(row["flags"]), counts_of(row))
 
 
 def _grain(by: By, flag: str | None) -> Grain:
