@@ -90,7 +90,8 @@ class AnswerSnapshot:
     """An answer as received so far. `cut_short` is set if it broke off.
 
     `answer_id`, `model` and `prompt_tokens` are reported by the model server (None: unknown); `given` is the output of
-    tools that ran there, which is evidence too. `attempts` is set if more than one was needed.
+    tools that ran there, which is evidence too. `attempts` is set if more than one was needed. `tokens` of input and
+    output and `upstream_ms`, from request to end of the answer, are stored only.
     """
 
     choices: Sequence[Choice]
@@ -100,6 +101,8 @@ class AnswerSnapshot:
     attempts: tuple[Attempt, ...] = ()
     prompt_tokens: int | None = None
     given: tuple[Source, ...] = ()
+    tokens: tuple[int | None, int | None] = (None, None)
+    upstream_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

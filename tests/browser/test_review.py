@@ -62,6 +62,49 @@ def test_false_alarms_are_rejected_in_the_queue_itself(page: Any, place: Place) 
     assert place.rows("SELECT count(*) FROM findings WHERE decision = 'rejected'") == [(1,)]
 
 
+def test_an_exchange_is_found_by_its_words_and_a_supported_claim_decided_on_by_keyboard(
+    page: Any, place: Place, picture: Any
+) -> None:
+    page.goto("/exchanges")
+    assert page.locator("[data-item]").count() == 3
+    picture(page, "exchanges")
+    page.get_by_label("Words of question or answer").fill("ticket priority")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/exchanges?q=ticket*")
+    assert page.locator("[data-item] h2").all_inner_texts() == ["What is going on with ticket 48213?"]
+    page.locator("h1").click()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/exchanges/gw-*")
+    while page.locator("section[aria-labelledby=others] [data-item].current").count() == 0:
+        page.keyboard.press("j")
+    claim = page.locator("[data-item].current .said").inner_text()
+    with page.expect_navigation():
+        page.keyboard.press("r")
+    card = page.locator("[data-item].current")
+    assert claim in card.inner_text()
+    assert "Found wrong: a missed error" in card.inner_text()
+    assert place.rows("SELECT text, decision, who FROM findings WHERE flags = ''") == [(claim, "rejected", "admin")]
+
+
+def test_the_answer_and_the_evidence_beside_a_claim_are_never_clipped(chromium: Any, place: Place) -> None:
+    context = chromium.new_context(base_url=place.url, viewport={"width": 390, "height": 700})
+    page = context.new_page()
+    sign_in(page)
+    page.get_by_role("link", name=CLAIM).click()
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 420})
+        clipped = page.evaluate(
+            """() => [...document.querySelectorAll(".answer, .answer .text, .finding, .finding .quote")]
+              .filter((each) => each.scrollHeight > each.clientHeight + 1 || each.scrollWidth > each.clientWidth + 1)
+              .map((each) => each.outerHTML.slice(0, 80))"""
+        )
+        assert clipped == []
+        card = page.locator("article", has_text=CLAIM)
+        assert "priority" in card.locator(".quote").first.inner_text()
+    context.close()
+
+
 def test_the_evidence_of_the_claim_under_the_cursor_lights_up(page: Any) -> None:
     page.get_by_role("link", name=CLAIM).click()
     page.locator("a.claim.supported").first.hover()
@@ -77,13 +120,17 @@ def test_pages_read_and_decide_without_scripts(chromium: Any, place: Place) -> N
     sign_in(page)
     page.get_by_role("link", name=CLAIM).click()
     article = page.locator("article", has_text=CLAIM)
-    article.get_by_role("link", name="m2").first.click()
+    article.get_by_role("link", name="tool message").first.click()
     assert page.evaluate("1") == 1
     assert "priority" in page.locator(".evidence:target").inner_text()
     article.get_by_label("Note").fill("Read without scripts.")
     article.get_by_role("button", name="Reject").click()
-    assert "Rejected" in article.inner_text()
+    assert "Rejected: a false alarm" in article.inner_text()
     assert place.rows("SELECT note FROM findings WHERE decision = 'rejected'") == [("Read without scripts.",)]
+    other = page.locator("section[aria-labelledby=others] article").first
+    other.get_by_role("button", name="Wrong").click()
+    assert "Found wrong: a missed error" in other.inner_text()
+    assert place.rows("SELECT flags, version FROM findings WHERE flags = ''") == [("", 1)]
     context.close()
 
 
@@ -122,7 +169,7 @@ def test_every_page_fits_and_can_be_read(chromium: Any, place: Place, picture: A
         picture(page, "sign-in")
     sign_in(page)
     exchange = page.get_by_role("link", name=CLAIM).get_attribute("href").partition("#")[0]
-    for path in ("/reviews", exchange, "/quality"):
+    for path in ("/reviews", "/exchanges", exchange, "/quality"):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
         assert unreadable(page) == [], path

@@ -48,6 +48,27 @@ def test_answers_reviewed_as_a_whole_are_labelled_and_the_others_left_out(tmp_pa
     assert (right.id, right.label, right.spans) == ("gw-fine/0", 0, ())
 
 
+def test_missed_errors_and_answers_found_right_as_a_whole_are_learned_from(tmp_path: Path) -> None:
+    right = "Revenue was $4.2M in 2023. The board met in Oslo."
+
+    async def work(site: Site) -> None:
+        reviews = site.history.reviews
+        for id_, claims, decision in (
+            ("gw-missed", ("c2",), "rejected"),
+            ("gw-right", ("c1", "c2"), "confirmed"),
+            ("gw-half", ("c1",), "confirmed"),
+        ):
+            stored = await site.history.exchanges.get(id_)
+            assert stored is not None
+            for claim in claims:
+                assert await reviews.decide_on_claim(stored, 0, claim, 0, decision, "ann")
+
+    visit(tmp_path, work, *(exchange(id_, answer=right) for id_ in ("gw-missed", "gw-right", "gw-half")))
+    found = {row.id: (row.label, row.spans) for row in reviewed(tmp_path)}
+    start = right.index("The board")
+    assert found == {"gw-missed/0": (1, ((start, len(right)),)), "gw-right/0": (0, ())}
+
+
 def test_where_no_content_is_kept_there_is_nothing_to_learn_from(tmp_path: Path) -> None:
     async def work(site: Site) -> None:
         for finding in (await site.history.reviews.page(Wanted(), limit=200)).items:

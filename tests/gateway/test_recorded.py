@@ -62,6 +62,16 @@ def test_an_answer_is_stored_with_its_report_question_and_sources(tmp_path: Path
         assert FACTS[source.offset : source.offset + len(source.text)] == source.text
 
 
+def test_the_tokens_and_the_time_of_the_model_server_are_stored(tmp_path: Path) -> None:
+    _, found = one_exchange(house(whole(), store=store(tmp_path)))
+    assert (found.summary.input_tokens, found.summary.output_tokens) == (9, 5)
+    assert found.summary.upstream_ms is not None
+    (tmp_path / "huge").mkdir()
+    model = whole(usage={"prompt_tokens": 10**30, "completion_tokens": None})
+    _, found = one_exchange(house(model, store=store(tmp_path / "huge")))
+    assert (found.summary.input_tokens, found.summary.output_tokens) == (2**31 - 1, None)
+
+
 MESSAGE = "I am in Berlin.\n\nMy plan is Pro. How many days do I have to return it? Please be brief."
 
 

@@ -89,9 +89,9 @@ class Site:
 
 
 def fields(page: str) -> dict[str, str]:
-    """The hidden fields of a page, those of its last form."""
+    """The hidden fields of the first form of a page."""
     found: dict[str, str] = {}
-    for tag in page.split("<input ")[1:]:
+    for tag in page.partition("</form>")[0].split("<input ")[1:]:
         tag = tag.partition(">")[0]
         if 'type="hidden"' in tag:
             found[_attribute(tag, "name")] = unescape(_attribute(tag, "value"))

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from groundwire.domain import AnswerVerdict
 from groundwire.errors import BadRequest
 
 Q = TypeVar("Q", bound="Asked")
@@ -82,14 +83,34 @@ class DecisionIn(Asked):
     note: Annotated[str, Field(max_length=LONGEST_NOTE)] = ""
 
 
+class ClaimDecisionIn(DecisionIn):
+    """A reviewer's decision on any claim of an exchange: its verdict is right (confirmed) or wrong (rejected).
+
+    `version` is 0 for a claim on which nobody has decided.
+    """
+
+    exchange: Annotated[str, Field(max_length=500)]
+    claim: Annotated[str, Field(max_length=500)]
+    choice: Annotated[int, Field(ge=0, le=10_000)] = 0
+    version: Annotated[int, Field(ge=0)] = 0
+
+
 class ExchangeQuery(Asked):
-    """Select stored exchanges; every word in `q` must occur in the question or the answer."""
+    """Select stored exchanges; every word in `q` must occur in the question or the answer.
+
+    `state` selects those with a finding that is open, or with a claim that is decided on, `verifier` those with a claim
+    that it flagged. By `risk`, those that have one are listed, the highest first.
+    """
 
     subject: Text = None
     session: Text = None
     model: Text = None
     flag: Text = None
     tenant: Text = None
+    verdict: Annotated[AnswerVerdict | None, BeforeValidator(_given)] = None
+    verifier: Text = None
+    state: Literal["any", "open", "decided"] = "any"
+    sort: Literal["newest", "risk"] = "newest"
     q: Text = None
     since: Moment = None
     until: Moment = None
@@ -143,6 +164,7 @@ class DecisionOut(BaseModel):
 class ReviewOut(BaseModel):
     """A finding: a flagged claim or, where `claim` is null, a flag on the answer as a whole.
 
+    A claim without `flags` is one that was decided on all the same. `is_wrong` is the reviewer's opinion of the claim.
     `question` is the user's last message. `original_confidence` is the confidence that the answer expresses in the
     claim, `confidence` that of the verdict. Evidence with the match `history` is a statement of the earlier exchange
     that `source` names.
@@ -158,6 +180,7 @@ class ReviewOut(BaseModel):
     flags: list[str]
     version: int
     decision: DecisionOut | None
+    is_wrong: bool | None
     choice: int | None
     claim: str | None
     text: str | None
@@ -206,6 +229,15 @@ class ExchangeOut(BaseModel):
     risk: float | None
     quality: float | None
     flags: list[str]
+    claims: int
+    checked: int
+    supported: int
+    contradicted: int
+    unsupported: int
+    total_ms: float
+    upstream_ms: float | None
+    input_tokens: int | None
+    output_tokens: int | None
     question: str | None
     answer: str | None
 
@@ -252,7 +284,10 @@ class EntityHistory(BaseModel):
 
 
 class FiguresOut(BaseModel):
-    """Figures over some exchanges; means and shares are 0–1, null where nothing was counted."""
+    """Figures over some exchanges; means and shares are 0–1, null where nothing was counted.
+
+    `latency_ms` is the time of verification, `upstream_ms` the mean time of the model server; `tokens` are means too.
+    """
 
     exchanges: int
     flagged_share: float | None
@@ -262,6 +297,8 @@ class FiguresOut(BaseModel):
     labels: dict[str, int]
     mean: dict[str, float | None]
     latency_ms: dict[str, float | None]
+    upstream_ms: float | None
+    tokens: dict[str, float | None]
     cache_hit_rate: float | None
 
 
@@ -290,8 +327,36 @@ class PrecisionOut(BaseModel):
     interval: tuple[float, float]
 
 
+class RatioOut(BaseModel):
+    """A share (0–1) of a number of cases, with its 95 % interval."""
+
+    count: int
+    of: int
+    value: float
+    interval: tuple[float, float]
+
+
+class AccuracyOut(BaseModel):
+    """Reviewed claims of a verifier: flagged by it or passed, and found wrong or right.
+
+    `precision` is the share of the flagged claims that are wrong, `recall` the share of the wrong claims that were
+    flagged.
+    """
+
+    verifier: str
+    flagged_wrong: int
+    flagged_right: int
+    passed_wrong: int
+    passed_right: int
+    precision: RatioOut | None
+    recall: RatioOut | None
+
+
 class Metrics(BaseModel):
-    """Quality trends, and the live precision of flags by the decisions of reviewers."""
+    """Quality trends, and what the decisions of reviewers tell of flags and verifiers.
+
+    `agreement` is the share of what two or more have decided on, on which all of them agree.
+    """
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -301,6 +366,8 @@ class Metrics(BaseModel):
     totals: list[TotalOut]
     days: list[DayOut]
     precision: list[PrecisionOut]
+    verifiers: list[AccuracyOut]
+    agreement: RatioOut | None
 
 
 class Forgotten(BaseModel):

@@ -48,26 +48,31 @@ async def _reviewed(exchanges: Exchanges, reviews: Reviews) -> AsyncIterator[dic
 
 
 def rows_of(stored: Stored, findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    """Return the choices of an exchange whose flagged claims are all decided on: labelled 1 if one was confirmed.
+    """Return the choices of an exchange whose flagged claims are all decided on: labelled 1 if a claim is wrong.
 
-    Confirmed claims are marked; everything else in such an answer counts as supported. Choices with claims in arguments
-    of tool calls are left out, since these are not part of the answer, and so are those without stored text.
+    Wrong claims are marked, flagged and missed ones; everything else in such an answer counts as supported. An answer
+    without flagged claims counts as supported only if all of its claims were found right. Choices with claims in
+    arguments of tool calls are left out, since these are not part of the answer, and so are those without stored text.
     """
     rows = []
+    claims = {each["index"]: len(each.get("claims", ())) for each in stored.report.get("choices", ())}
     for choice in stored.choices:
         of_choice = [finding for finding in findings if finding.claim is not None and finding.choice == choice.index]
         in_answer = all(not (finding.pointer or "").startswith("/tool_calls/") for finding in of_choice)
         if not (of_choice and in_answer and choice.text and all(finding.decided for finding in of_choice)):
             continue
-        confirmed = [each for each in of_choice if each.decided and each.decided.decision == "confirmed"]
+        wrong = [each for each in of_choice if each.is_wrong]
+        was_flagged = any(each.flags for each in of_choice)
+        if not (wrong or was_flagged or len(of_choice) == claims.get(choice.index)):
+            continue
         rows.append(
             {
                 "id": f"{stored.summary.id}/{choice.index}",
                 "context": [source.text for source in stored.sources],
                 "answer": choice.text,
                 "question": stored.summary.asked or stored.summary.question or "",
-                "label": int(bool(confirmed)),
-                "spans": [{"start": each.start, "end": each.end} for each in confirmed],
+                "label": int(bool(wrong)),
+                "spans": [{"start": each.start, "end": each.end} for each in wrong],
             }
         )
     return rows

@@ -149,7 +149,10 @@ def read(payload: bytes) -> tuple[Request, AnswerSnapshot, str | None]:
     choices = tuple(Choice(**{**each, "arguments": tuple(each["arguments"])}) for each in fields["choices"])
     attempts = tuple(Attempt(**each) for each in fields.get("attempts", ()))  # nor these
     given = tuple(Source(**{**each, "labels": tuple(each["labels"])}) for each in fields.get("given", ()))
-    answer = AnswerSnapshot(**{**fields, "choices": choices, "attempts": attempts, "given": given})
+    tokens = fields.get("tokens", (None, None))
+    answer = AnswerSnapshot(
+        **{**fields, "choices": choices, "attempts": attempts, "given": given, "tokens": tuple(tokens)}
+    )
     return request, answer, found.get("origin")
 
 

@@ -20,7 +20,7 @@ from groundwire.gateway.workers import Workers
 from groundwire.pipeline import OVERLOAD, AnswerSnapshot
 from groundwire.policy import QuotePolicy
 from groundwire.report import Report, Utf16, Violation
-from groundwire.storage.history.exchange import Entry, PromptMessage
+from groundwire.storage.history.exchange import Entry, PromptMessage, Usage
 from groundwire.telemetry import short_hash
 from groundwire.wire import Headers
 
@@ -216,6 +216,7 @@ def entry_of(annotation: Annotation, request: Request, answer: AnswerSnapshot, a
         asked=_shortened(question_, _MAX_QUESTION),
         prompt=_prompt(exchange),
         tenant=request.tenant,
+        usage=Usage(*answer.tokens, answer.upstream_ms),
     )
 
 

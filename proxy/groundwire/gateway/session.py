@@ -38,6 +38,7 @@ from groundwire.pipeline import (
 )
 from groundwire.report import Attempt, Consistency, Report, StageUse
 from groundwire.scoring.aggregate import Examined, rate
+from groundwire.telemetry.requests import Usage
 from groundwire.verifiers.schema import TOO_LONG_ANSWER, SchemaResult
 
 T = TypeVar("T")
@@ -72,6 +73,7 @@ class GroundingSession:
         self._mode = mode
         self._queue = service.queue if mode == "async" else None
         self._memory = memory
+        self._begun = service.clock()
         self._length = 0
         self._policy = service.policy_of(request)
         self._config = policy_digest(self._policy)
@@ -226,6 +228,7 @@ class GroundingSession:
                 return
             self._concluding.cancel()
         self._concluded_length = answer.length
+        tokens = Usage.of(answer.usage)
         snapshot = AnswerSnapshot(
             self._request.examinable(answer),
             cut_short,
@@ -234,6 +237,8 @@ class GroundingSession:
             self._attempts,
             answer.prompt_tokens if self._counts_prompt else None,
             answer.given,
+            (tokens.input, tokens.output),
+            (self._service.clock() - self._begun) * 1000,
         )
         self._concluding = self._service.start(self._defer(queue, snapshot) if queue else self._conclude(snapshot))
         self._concluding.add_done_callback(self._concluded)

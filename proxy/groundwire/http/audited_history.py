@@ -19,6 +19,11 @@ from groundwire.storage.memory import MemoryFacts, Reports
 if TYPE_CHECKING:
     from groundwire.telemetry.metrics import Metrics
 
+from groundwire.dialects.reviews import ClaimDecisionIn
+from groundwire.errors import UnknownReview
+from groundwire.storage.history.reviews import Accuracy, Ratio
+from groundwire.storage.history.trends import Measured
+from groundwire.telemetry.metrics import Metrics
 
 _ANSWERS = 200  # of a subject, the newest, in which names are looked for
 
@@ -84,10 +89,24 @@ class AuditedHistory:
         """Decide on a finding as it was at `version`; None if there is none. Raises ReviewConflict."""
         found = await self.history.reviews.decide(id_, version, decision, who, note)
         if found is not None:
-            await self._note(who, "decide", f"{id_} {decision}", found.subject)
-            if self.metrics is not None and found.score is not None:
-                self.metrics.reviewed(found.verifier or "", found.score, is_right=decision == "confirmed")
+            await self._decided(who, found, decision)
         return found
+
+    async def decide_on_claim(self, who: str, given: ClaimDecisionIn) -> Finding:
+        """Decide on any claim of an exchange. Raises ReviewConflict, and UnknownReview if there is no such claim."""
+        stored = await self.history.exchanges.get(given.exchange)
+        found = stored and await self.history.reviews.decide_on_claim(
+            stored, given.choice, given.claim, given.version, given.decision, who, given.note
+        )
+        if not found:
+            raise UnknownReview("There is no such claim in an exchange that is stored.", param="claim")
+        await self._decided(who, found, given.decision)
+        return found
+
+    async def _decided(self, who: str, found: Finding, decision: Decision) -> None:
+        await self._note(who, "decide", f"{found.id} {decision}", found.subject)
+        if self.metrics is not None and found.score is not None and found.flags:
+            self.metrics.reviewed(found.verifier or "", found.score, is_right=decision == "confirmed")
 
     async def export(self, who: str, wanted: Wanted) -> AsyncIterator[Finding]:
         """Iterate over the findings that match, newest first; they are read lazily."""
@@ -116,9 +135,27 @@ class AuditedHistory:
         """Return figures per key over all these days, those with the most exchanges first."""
         return await self.history.trends.totals(by, since, until, limit=limit)
 
+    async def newest(self, since: float, until: float, model: str | None = None) -> tuple[Measured, ...]:
+        """Return the figures of each of the newest exchanges between two times."""
+        return await self.history.trends.newest(since, until, model)
+
+    async def times(
+        self, since: float, until: float, model: str | None = None
+    ) -> tuple[tuple[float, float | None], ...]:
+        """Return the milliseconds of verification and of the model server of the newest exchanges."""
+        return await self.history.trends.times(since, until, model)
+
     async def precision(self, since: float | None = None) -> tuple[Precision, ...]:
         """Return the precision of each flag of each verifier, over decisions since then."""
         return await self.history.reviews.precision(since)
+
+    async def accuracy(self, since: float | None = None) -> tuple[Accuracy, ...]:
+        """Return the reviewed claims of each verifier, over decisions since then."""
+        return await self.history.reviews.accuracy(since)
+
+    async def agreement(self, since: float | None = None) -> Ratio | None:
+        """Return the share of what several reviewers have decided on, on which they agree."""
+        return await self.history.reviews.agreement(since)
 
     async def _note(self, who: str, action: Action, what: str, subject: str | None = None) -> None:
         await self.history.audit.note(who, action, what, subject)
@@ -126,5 +163,7 @@ class AuditedHistory:
 
 def _described(conditions: Wanted | Query) -> str:
     """Describe conditions for the audit log, without the searched text, which is content."""
-    given = {name: value for name, value in asdict(conditions).items() if value is not None and name != "subject"}
+    given = {
+        name: value for name, value in asdict(conditions).items() if value not in (None, False) and name != "subject"
+    }
     return " ".join(f"{name}={'…' if name == 'text' else value}" for name, value in given.items())

@@ -60,6 +60,8 @@ OPERATIONS = (
         r.SubjectQuery, _STORED, True),
     Operation("get", "/v1/reviews", "The review queue", r.ReviewPage, None, r.ReviewQuery, _STORED, True),
     Operation("get", "/v1/reviews/{id}", "One finding", r.ReviewDetail, None, None, (401, 404, 503), True),
+    Operation("post", "/v1/reviews", "Decide on any claim", r.ReviewOut, r.ClaimDecisionIn, None,
+        (400, 401, 404, 409, 503), True),
     Operation("post", "/v1/reviews/{id}", "Decide on a finding", r.ReviewOut, r.DecisionIn, None,
         (400, 401, 404, 409, 503), True),
     Operation("get", "/v1/reviews/export", "Decisions as a file of JSON lines or CSV", None, None, r.ExportQuery,

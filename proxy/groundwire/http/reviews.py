@@ -16,6 +16,8 @@ import groundwire.http.endpoints  # noqa: F401 - the convertor named text
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.dialects.request import read_object
 from groundwire.dialects.reviews import (
+    AccuracyOut,
+    ClaimDecisionIn,
     DayOut,
     DecisionIn,
     DecisionOut,
@@ -30,6 +32,7 @@ from groundwire.dialects.reviews import (
     Metrics,
     MetricsQuery,
     PrecisionOut,
+    RatioOut,
     ReviewDetail,
     ReviewFilter,
     ReviewOut,
@@ -51,7 +54,7 @@ from groundwire.http.endpoints import Handler
 from groundwire.http.exchange import JSON
 from groundwire.http.guard import FREE_REQUESTS, FailedAttempts
 from groundwire.storage.history.exchange import Query, Summary
-from groundwire.storage.history.reviews import Decided, Finding, Wanted
+from groundwire.storage.history.reviews import Decided, Finding, Ratio, Wanted
 from groundwire.storage.history.tables import LABELS, VERDICTS
 from groundwire.storage.history.trends import Figures, ScoreName
 from groundwire.wire import Call, Chunks, Headers, Reply
@@ -78,6 +81,7 @@ def review_routes(history: AuditedHistory, keys: AdminKeys) -> tuple[tuple[str, 
 
     return (
         ("/v1/reviews", "GET", admins(_queue(history))),
+        ("/v1/reviews", "POST", admins(_decide_on_claim(history))),
         ("/v1/reviews/export", "GET", admins(_export(history))),
         ("/v1/reviews/{id}", "GET", admins(_finding(history))),
         ("/v1/reviews/{id}", "POST", admins(_decide(history))),
@@ -143,6 +147,14 @@ def _decide(history: AuditedHistory) -> AdminHandler:
     return handle
 
 
+def _decide_on_claim(history: AuditedHistory) -> AdminHandler:
+    async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
+        given = read_asked(ClaimDecisionIn, await parsed(call.body, lambda: read_object(call.body)))
+        return _json(review_out(await history.decide_on_claim(who, given)))
+
+    return handle
+
+
 def _export(history: AuditedHistory) -> AdminHandler:
     async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(ExportQuery, parameters(call))
@@ -154,17 +166,7 @@ def _export(history: AuditedHistory) -> AdminHandler:
 def _exchanges(history: AuditedHistory) -> AdminHandler:
     async def handle(call: Call, _: Mapping[str, str], who: str) -> Reply:
         query = read_asked(ExchangeQuery, parameters(call))
-        conditions = Query(
-            query.subject,
-            query.session,
-            query.model,
-            query.flag,
-            query.q,
-            _seconds(query.since),
-            _seconds(query.until),
-            query.tenant,
-        )
-        page = await history.exchanges(who, conditions, query.after, query.limit)
+        page = await history.exchanges(who, conditions(query), query.after, query.limit)
         return _json(ExchangePage(exchanges=[_exchange_out(each) for each in page.items], after=page.after))
 
     return handle
@@ -213,7 +215,9 @@ def _metrics(history: AuditedHistory) -> AdminHandler:
         end = last + timedelta(days=1)
         totals = await history.totals(query.by, first, end)
         days = await history.daily(query.by, first, end)
-        precision = await history.precision(datetime(first.year, first.month, first.day, tzinfo=UTC).timestamp())
+        since = day_start(first)
+        precision = await history.precision(since)
+        agreement = await history.agreement(since)
         metrics = Metrics(
             from_=first,
             to=last,
@@ -226,11 +230,16 @@ def _metrics(history: AuditedHistory) -> AdminHandler:
                     verifier=each.verifier,
                     confirmed=each.confirmed,
                     rejected=each.rejected,
-                    precision=each.value,
-                    interval=each.interval,
+                    precision=each.ratio.value,
+                    interval=each.ratio.interval,
                 )
                 for each in precision
             ],
+            verifiers=[
+                AccuracyOut(**asdict(each), precision=_ratio_out(each.precision), recall=_ratio_out(each.recall))
+                for each in await history.accuracy(since)
+            ],
+            agreement=_ratio_out(agreement),
         )
         return Reply(200, JSON, dumps(metrics.model_dump(mode="json", by_alias=True)))
 
@@ -255,6 +264,19 @@ def finding_id(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise UnknownReview(f"Nothing is to be reviewed under the id {text}", param="id")
     return int(text)
+
+
+def conditions(query: ExchangeQuery) -> Query:
+    """Return the query of the store."""
+    same = ("subject", "session", "model", "flag", "tenant", "verdict", "verifier")
+    return Query(
+        **{name: getattr(query, name) for name in same},
+        text=query.q,
+        since=_seconds(query.since),
+        until=_seconds(query.until),
+        state=None if query.state == "any" else query.state,
+        by_risk=query.sort == "risk",
+    )
 
 
 def wanted(query: ReviewFilter) -> Wanted:
@@ -360,8 +382,16 @@ def _figures(figures: Figures) -> dict[str, Any]:
             "mean": figures.mean_ms,
             **{f"p{share}": figures.latency_ms(share / 100) for share in (50, 95, 99)},
         },
+        "upstream_ms": figures.upstream_ms,
+        "tokens": {"input": figures.tokens("input"), "output": figures.tokens("output")},
         "cache_hit_rate": figures.cache_hit_rate,
     }
+
+
+def _ratio_out(ratio: Ratio | None) -> RatioOut | None:
+    if ratio is None:
+        return None
+    return RatioOut(count=ratio.count, of=ratio.of, value=ratio.value, interval=ratio.interval)
 
 
 def _json(model: BaseModel) -> Reply:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from groundwire.dialects.report import Utf16, render
 from servers.review_site import ANSWER, KEYS, QUESTION, Site, application, exchange, fields, post, visit
 
 from groundwire.dialects.jsonbytes import dumps
 from groundwire.report import Consistency, Contradiction
-from groundwire.storage.history.exchange import Content, PromptMessage
+from groundwire.storage.history.exchange import Content, PromptMessage, Usage
 from groundwire.storage.history.reviews import Wanted
 from groundwire.telemetry.reliability import ece
 
@@ -102,7 +105,13 @@ def test_a_flagged_answer_is_listed_opened_and_decided_on(tmp_path: Path) -> Non
         shown = (await browser.get(link[1])).text
         assert QUESTION in shown
         finding = int(link[2])
-        decided = {**fields(shown), "decision": "confirmed", "note": "It fell.\r\nSee the source.", "back": link[1]}
+        decided = {
+            **fields(shown),
+            "version": "0",
+            "decision": "confirmed",
+            "note": "It fell.\r\nSee the source.",
+            "back": link[1],
+        }
         reply = await post(browser, f"/reviews/{finding}", decided)
         assert reply.status_code == 303, reply.text
         assert reply.headers["location"].startswith("/exchanges/gw-1#finding-")
@@ -217,7 +226,10 @@ def test_what_others_wrote_is_inert_wherever_it_is_shown(tmp_path: Path, attack:
             await browser.get("/reviews", params={"state": "any"}),
             await browser.get("/reviews", params={"model": attack, "subject": attack, "flag": attack}),
             await browser.get("/reviews", params={"state": attack}),
-            await browser.get("/quality", params={"model": attack}),
+            await browser.get("/exchanges"),
+            await browser.get("/exchanges", params=dict.fromkeys(("q", "model", "subject", "session", "flag"), attack)),
+            await browser.get("/exchanges", params={"verdict": attack}),
+            await browser.get("/quality", params={"model": attack, "against": attack}),
             await browser.get("/sign-in", params={"next": attack}),
             await post(browser, f"/reviews/{finding.id}", {**noted, "version": "0"}),
         ]
@@ -239,7 +251,7 @@ def test_what_others_wrote_is_inert_wherever_it_is_shown(tmp_path: Path, attack:
 def test_no_page_needs_what_its_policy_forbids(tmp_path: Path) -> None:
     async def work(site: Site) -> None:
         browser = await site.signed_in()
-        for path in ("/reviews", "/exchanges/gw-1", "/quality"):
+        for path in ("/exchanges", "/reviews", "/exchanges/gw-1", "/quality"):
             page = await browser.get(path)
             assert page.status_code == 200
             assert "style=" not in page.text
@@ -409,7 +421,7 @@ def test_the_quality_page_shows_trends_models_and_live_precision(tmp_path: Path)
 def test_the_quality_page_shows_consistency_risk_and_calibration(tmp_path: Path) -> None:
     async def work(site: Site) -> None:
         browser = await site.signed_in()
-        assert "No flagged claim has been reviewed yet." in (await browser.get("/quality")).text
+        assert "No claim has been reviewed yet." in (await browser.get("/quality")).text
         findings = [each for each in (await site.history.reviews.page(Wanted())).items if each.score is not None]
         for at, finding in enumerate(findings):
             await site.history.reviews.decide(finding.id, 0, "rejected" if at else "confirmed", "ann")
@@ -429,7 +441,8 @@ def test_the_quality_page_shows_consistency_risk_and_calibration(tmp_path: Path)
 
 def test_answers_of_several_choices_and_offsets_in_utf16_are_marked_where_they_stand(tmp_path: Path) -> None:
     told = exchange(answer="🎉 Yes. Profit rose to $900K.")
-    wide = replace(told, kept=told.kept.replace(b'"codepoint"', b'"utf16"'))
+    units = Utf16(told.choices, (), told.report.sources)
+    wide = replace(told, kept=dumps(render(told.report, units)))
 
     async def work(site: Site) -> None:
         page = (await (await site.signed_in()).get("/exchanges/gw-1")).text
@@ -437,3 +450,137 @@ def test_answers_of_several_choices_and_offsets_in_utf16_are_marked_where_they_s
         assert re.search(r'data-claim="0-c\d+"[^>]*>Profit rose to \$900K\.<', page)
 
     visit(tmp_path, work, wide)
+
+
+NOON = 1_767_268_800.0  # 2026-01-01 12:00 UTC
+STORED = (
+    exchange("gw-1", at=NOON),
+    exchange("gw-2", at=NOON + 86_400, subject="acme", question="Where did the board meet?"),
+    exchange("gw-3", at=NOON + 2 * 86_400, model="m-9", answer="Revenue was $4.2M in 2023."),
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", ["gw-3", "gw-2", "gw-1"]),
+        ("q=board", ["gw-2"]),
+        ("q=titan&model=m-1", ["gw-2", "gw-1"]),
+        ("subject=acme", ["gw-2"]),
+        ("tenant=other", []),
+        ("verdict=grounded", ["gw-3"]),
+        ("verdict=partially_grounded&flag=numeric_mismatch", ["gw-2", "gw-1"]),
+        ("verifier=numeric", ["gw-2", "gw-1"]),
+        ("verifier=consistency", []),
+        ("state=open", ["gw-2", "gw-1"]),
+        ("state=decided", []),
+        ("since=2026-01-02&until=2026-01-02", ["gw-2"]),
+        ("sort=risk&subject=acme", ["gw-2"]),
+        ("q=&verdict=&flag=&model=&since=&until=&state=any&sort=newest", ["gw-3", "gw-2", "gw-1"]),
+    ],
+    ids=str,
+)
+def test_exchanges_are_listed_searched_and_filtered(tmp_path: Path, query: str, found: list[str]) -> None:
+    async def work(site: Site) -> None:
+        page = (await (await site.signed_in()).get(f"/exchanges?{query}")).text
+        assert re.findall(r'data-open href="/exchanges/([\w-]+)"', page) == found
+        assert re.search(r"4 findings in 2 answers</a> to be reviewed", page)
+        (noted, *_) = (await site.history.audit.page()).items
+        assert noted.action == ("search" if "q=b" in query or "q=t" in query else "list")
+
+    visit(tmp_path, work, *STORED)
+
+
+def test_exchanges_are_walked_page_by_page_in_either_order(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        browser = await site.signed_in()
+        for order in ("newest", "risk"):
+            path, seen = f"/exchanges?model=m-1&sort={order}", []
+            while path:
+                page = (await browser.get(path)).text
+                seen += re.findall(r'data-open href="/exchanges/([\w-]+)"', page)
+                following = re.search(r'rel="next" href="(/exchanges\?[^"]*)"', page)
+                path = following[1].replace("&amp;", "&") if following else ""
+            assert seen == [f"gw-{number}" for number in reversed(range(30))]
+
+    visit(tmp_path, work, *(exchange(f"gw-{number}") for number in range(30)))
+
+
+def form_of(page: str, claim: str) -> dict[str, str]:
+    """The hidden fields of the form on the card of a claim."""
+    return fields(page[page.index(f'<p class="said">{claim}') :])
+
+
+def test_a_claim_without_a_flag_is_decided_on_and_found_wrong(tmp_path: Path) -> None:
+    claim = "Revenue was $4.2M in 2023."
+
+    async def work(site: Site) -> None:
+        ann, ben = await site.signed_in("ann"), await site.signed_in("ben")
+        forms = [form_of((await browser.get("/exchanges/gw-1")).text, claim) for browser in (ann, ben)]
+        wrong = {**forms[0], "decision": "rejected", "note": "Of another <b>company</b>."}
+        reply = await post(ann, "/reviews", wrong)
+        assert reply.status_code == 303, reply.text
+        assert re.fullmatch(r"/exchanges/gw-1#finding-\d+", reply.headers["location"])
+        page = (await ben.get("/exchanges/gw-1")).text
+        assert "Found wrong: a missed error" in page
+        assert "Of another &lt;b&gt;company&lt;/b&gt;." in page
+        late = await post(ben, "/reviews", {**forms[1], "decision": "confirmed", "note": "It is right."})
+        assert late.status_code == 409
+        assert "It is right.</textarea>" in late.text
+        assert (await ben.get("/reviews?state=open")).text.count(claim) == 0
+        assert "a missed error" in (await ben.get("/reviews?state=decided")).text
+        for change in ({"claim": "c99"}, {"exchange": "gw-none"}, {"choice": "7"}):
+            assert (await post(ann, "/reviews", {**wrong, **change})).status_code == 404
+        assert (await post(ann, "/reviews", {**wrong, "token": ""})).status_code == 403
+        quality = re.sub(r"\s+", " ", (await ann.get("/quality")).text)
+        assert "0 of 1; between" in quality  # recall: the one claim found wrong was not flagged
+
+    visit(tmp_path, work, exchange())
+
+
+def test_a_rejected_flag_is_a_false_alarm_and_shown_as_one(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        for finding in (await site.history.reviews.page(Wanted())).items:
+            await site.history.reviews.decide(finding.id, 0, "rejected", "ann")
+        page = (await (await site.signed_in()).get("/exchanges/gw-1")).text
+        assert page.count('<span class="decided alarm">Rejected: a false alarm</span>') == 2
+        assert 'class="decided right"' not in page
+
+    visit(tmp_path, work, exchange())
+
+
+def test_the_headline_counts_claims_and_sources_have_their_names(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        page = re.sub(r"\s+", " ", (await (await site.signed_in()).get("/exchanges/gw-1")).text)
+        assert "<strong>33 %</strong> <span>1 of the 3 checked claims is supported by the sources." in page
+        assert "2 findings wait for review." in page
+        assert re.search(r'match in <a href="#evidence-0-[\d-]+">Annual report</a>', page)
+        assert '<span class="name">Annual report</span>' in page
+
+    visit(tmp_path, work, exchange(title="Annual report"))
+
+
+def test_quality_shows_hours_at_first_and_compares_models_and_periods(tmp_path: Path) -> None:
+    now = time.time()
+    usage = Usage(1200, 80, 450.0)
+    answers = [replace(exchange(f"gw-{at}", at=now - 60 * at), usage=usage) for at in range(3)]
+    other = exchange("gw-9", model="m-2", at=now, answer="Revenue was $4.2M in 2023.")
+
+    async def work(site: Site) -> None:
+        browser = await site.signed_in()
+        page = re.sub(r"\s+", " ", (await browser.get("/quality")).text)
+        assert '<option value="1" selected>last 24 hours</option>' in page
+        assert f"{datetime.fromtimestamp(now, UTC):%H}:00: Answers" in page
+        assert "<dt>Answers</dt><dd>4</dd>" in page
+        assert "<dt>Model server, median</dt><dd>450 ms</dd>" in page
+        assert "<dt>Tokens in and out</dt><dd>3,600, 240</dd>" in page
+        compared = (await browser.get("/quality?days=7&model=m-1&against=m-2")).text
+        rows = dict(re.findall(r'<tr><th scope="row">([^<]*)</th><td class="number">(.*?)</td></tr>', compared))
+        cells = {name: re.split(r'</td><td class="number">', row) for name, row in rows.items()}
+        assert cells["Answers"] == ["3", "1", "+2"]
+        assert cells["Grounding score"] == ["33 %", "100 %", "−67 points"]
+        assert cells["Input tokens"] == ["1,200", "–", "–"]
+        before = (await browser.get("/quality?days=7&against=before")).text
+        assert re.search(r'Answers</th><td class="number">4</td><td class="number">0</td>', before)
+
+    visit(tmp_path, work, *answers, other)

@@ -105,6 +105,8 @@ def test_a_decision_of_another_shape_is_refused_by_name(tmp_path: Path, body: di
         "/v1/grounding/metrics?by=moon",
         "/v1/reviews/export?format=xlsx",
         "/v1/grounding?after=x",
+        "/v1/grounding?verdict=odd",
+        "/v1/grounding?sort=odd",
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(tmp_path: Path, path: str) -> None:
@@ -121,6 +123,7 @@ def test_what_cannot_be_asked_for_is_refused(tmp_path: Path, path: str) -> None:
         ("GET", "/v1/reviews"),
         ("GET", "/v1/reviews/1"),
         ("POST", "/v1/reviews/1"),
+        ("POST", "/v1/reviews"),
         ("GET", "/v1/reviews/export"),
         ("GET", "/v1/grounding"),
         ("GET", "/v1/grounding/metrics"),
@@ -242,3 +245,36 @@ def test_metrics_tell_trends_and_live_precision(tmp_path: Path) -> None:
         assert of["interval"][0] < 1.0
 
     visit(tmp_path, work, exchange("gw-1"), exchange("gw-2"), exchange("gw-3", model="m-2"))
+
+
+def test_any_claim_is_decided_on_and_counts_in_the_metrics(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        async with site.api("ann") as ann, site.api("ben") as ben:
+            given = {"exchange": "gw-1", "claim": "c1", "decision": "rejected", "note": "Of another company."}
+            reply = await ann.post("/v1/reviews", json=given)
+            assert reply.status_code == 200, reply.text
+            found = reply.json()
+            assert (found["text"], found["flags"], found["is_wrong"]) == ("Revenue was $4.2M in 2023.", [], True)
+            assert found["citations"][0]["text"] == "In 2023 revenue was $4.2 million."
+            again = await ben.post("/v1/reviews", json=given)
+            assert (again.status_code, again.json()["version"]) == (409, 1)
+            agreed = await ben.post("/v1/reviews", json=given | {"version": 1})
+            assert agreed.json()["id"] == found["id"]
+            for wrong in ({"claim": "c99"}, {"exchange": "gw-2"}, {"choice": 1}):
+                assert (await ann.post("/v1/reviews", json=given | wrong)).status_code == 404
+            assert (await ann.post("/v1/reviews", json={"claim": "c1", "decision": "confirmed"})).json()["error"][
+                "param"
+            ] == "exchange"
+            told = (await ann.get("/v1/grounding/metrics")).json()
+            (verifier,) = told["verifiers"]
+            assert (verifier["passed_wrong"], verifier["precision"], verifier["recall"]["value"]) == (1, None, 0.0)
+            assert (told["agreement"]["count"], told["agreement"]["of"]) == (1, 1)
+            assert told["precision"] == []
+            decided = (await ann.get("/v1/grounding", params={"state": "decided", "verdict": ""})).json()
+            assert [each["id"] for each in decided["exchanges"]] == ["gw-1"]
+            by_risk = (await ann.get("/v1/grounding", params={"sort": "risk", "verifier": "numeric"})).json()
+            assert [each["supported"] for each in by_risk["exchanges"]] == [1]
+        noted = (await site.history.audit.page()).items
+        assert [each.action for each in noted if each.who == "ben"] == ["decide"]
+
+    visit(tmp_path, work, exchange("gw-1"))

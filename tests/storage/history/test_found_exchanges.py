@@ -8,17 +8,29 @@ import pytest
 from entries import NOON, entry, opened, reading, stored
 from servers.databases import Database
 
+from groundwire.report import Risk
 from groundwire.storage.history.exchange import Query
 
 QUESTION = "Which invoices of Müller GmbH were paid in Q3 2024?"
 ANSWER = "The total was $4.2 million; see invoice no. 17-B, paid to O'Neill. Cafe\u0301 culture isn't mentioned."
 
 
+def risk(score: float) -> Risk:
+    return Risk(score, "high", ("made up",))
+
+
 TOLD = (
     entry("gw-1", at=NOON, subject="acme", session="s-1", model="small", labels=("supported",)),
-    entry("gw-2", at=NOON + 10, subject="acme", session="s-2", model="large", labels=("contradicted",)),
-    entry("gw-3", at=NOON + 20, subject="other", session="s-1", model="large", labels=("unsupported",)),
-    entry("gw-4", at=NOON + 30, model="small", labels=("unsupported", "contradicted"), question="Who leads Oslo?"),
+    entry("gw-2", at=NOON + 10, subject="acme", session="s-2", model="large", labels=("contradicted",), risk=risk(0.9)),
+    entry("gw-3", at=NOON + 20, subject="other", session="s-1", model="large", labels=("unsupported",), risk=risk(0.4)),
+    entry(
+        "gw-4",
+        at=NOON + 30,
+        model="small",
+        labels=("unsupported", "contradicted"),
+        question="Who leads Oslo?",
+        risk=risk(0.4),
+    ),
 )
 
 
@@ -52,6 +64,19 @@ def filled(module_place: Database) -> Database:
         (Query(text="acme", subject="acme"), ["gw-2", "gw-1"]),
         (Query(text="acme", session="s-1", flag="unsupported_claims"), ["gw-3"]),
         (Query(text="oslo", flag="contradicted_claims", model="small", since=NOON), ["gw-4"]),
+        (Query(verdict="grounded", until=NOON + 40), ["gw-1"]),
+        (Query(verdict="grounded", model="large"), []),
+        (Query(verdict="partially_grounded", text="acme", subject="acme"), ["gw-2"]),
+        (Query(verifier="statement"), ["gw-4", "gw-3", "gw-2"]),
+        (Query(verifier="statement", model="small", flag="contradicted_claims"), ["gw-4"]),
+        (Query(verifier="numeric"), []),
+        (Query(state="open", session="s-1"), ["gw-3"]),
+        (Query(state="open", until=NOON + 15), ["gw-2"]),
+        (Query(state="decided"), []),
+        (Query(by_risk=True), ["gw-2", "gw-4", "gw-3"]),
+        (Query(by_risk=True, model="large"), ["gw-2", "gw-3"]),
+        (Query(by_risk=True, model="large", text="acme"), ["gw-2", "gw-3"]),
+        (Query(by_risk=True, state="open", flag="unsupported_claims"), ["gw-4", "gw-3"]),
     ],
     ids=str,
 )
@@ -102,7 +127,10 @@ def test_all_words_of_a_text_occur_and_nothing_in_it_is_a_command(filled: Databa
     asyncio.run(work())
 
 
-@pytest.mark.parametrize("query", [Query(), Query(text="acme"), Query(flag="contradicted_claims"), Query(subject="a")])
+@pytest.mark.parametrize(
+    "query",
+    [Query(), Query(text="acme"), Query(flag="contradicted_claims"), Query(subject="a"), Query(verifier="statement")],
+)
 def test_pages_hold_everything_once_though_more_comes_in_between(place: Database, query: Query) -> None:
     async def work() -> None:
         async with opened(place) as history:
@@ -138,5 +166,23 @@ def test_similar_questions_are_found_the_most_similar_first(place: Database) -> 
             everywhere = await history.exchanges.similar(questions["same"])
             assert [each.exchange.id for each in everywhere] == ["other", "same", "near"]
             assert await history.exchanges.similar("?!") == ()
+
+    asyncio.run(work())
+
+
+def test_pages_by_risk_hold_everything_once_the_riskiest_first(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            risks = [0.5, 0.9, None, 0.5, 0.1, 0.5, None, 0.7]
+            risky = [entry(f"gw-{n}", risk=each and risk(each)) for n, each in enumerate(risks)]
+            await stored(history, *risky)
+            seen: list[str] = []
+            after = None
+            for _ in risks:
+                page = await history.exchanges.page(Query(by_risk=True), after, limit=2)
+                seen += [each.id for each in page.items]
+                if (after := page.after) is None:
+                    break
+            assert seen == ["gw-1", "gw-7", "gw-5", "gw-3", "gw-0", "gw-4"]
 
     asyncio.run(work())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+import pytest
 from entries import NOON, entry, opened, stored
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,8 @@ from servers.databases import Database
 from groundwire.domain import Citation
 from groundwire.errors import ReviewConflict
 from groundwire.report import Consistency, Contradiction
-from groundwire.storage.history.reviews import Precision, Wanted
+from groundwire.storage.history.exchange import Query
+from groundwire.storage.history.reviews import Accuracy, Precision, Ratio, Wanted
 
 BAD = ("contradicted", "unsupported")
 
@@ -245,8 +247,92 @@ def test_every_decision_is_exported(place: Database) -> None:
 def test_a_precision_lies_in_its_interval(confirmed: int, rejected: int) -> None:
     found = Precision("f", "v", confirmed, rejected)
     if confirmed + rejected:
-        low, high = found.interval
-        assert 0 <= low <= found.value + 1e-9
-        assert found.value - 1e-9 <= high <= 1
+        low, high = found.ratio.interval
+        assert 0 <= low <= found.ratio.value + 1e-9
+        assert found.ratio.value - 1e-9 <= high <= 1
         more = replace(found, confirmed=confirmed * 10, rejected=rejected * 10)
-        assert more.interval[1] - more.interval[0] <= high - low
+        assert more.ratio.interval[1] - more.ratio.interval[0] <= high - low
+
+
+def test_any_claim_is_decided_on_once_and_later_decisions_follow_it(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            told = entry("gw-1", labels=("supported", "contradicted", "supported"), subject="acme")
+            await stored(history, told)
+            whole = await history.exchanges.get("gw-1")
+            assert whole is not None
+            reviews, claims = history.reviews, [each.claim.id for each in told.report.choices[0].judgements]
+            missed = await reviews.decide_on_claim(whole, 0, claims[0], 0, "rejected", "ann", "It earned nothing.")
+            assert missed is not None
+            assert (missed.text, missed.start, missed.end, missed.label) == ("Acme", 0, 4, "supported")
+            assert (missed.flags, missed.verifier, missed.is_wrong) == ((), "statement", True)
+            assert (missed.citations[0].source, missed.subject) == ("m0", "acme")
+            with pytest.raises(ReviewConflict) as conflict:
+                await reviews.decide_on_claim(whole, 0, claims[0], 0, "confirmed", "ben")
+            assert conflict.value.who == "ann"
+            again = await reviews.decide_on_claim(whole, 0, claims[0], 1, "confirmed", "ben")
+            assert again is not None
+            assert (again.id, again.version, again.is_wrong) == (missed.id, 2, False)
+            flagged = await reviews.decide_on_claim(whole, 0, claims[1], 0, "confirmed", "ann")
+            assert flagged is not None
+            assert flagged.flags == ("contradicted_claims",)
+            assert await reviews.decide_on_claim(whole, 0, "c99", 0, "confirmed", "ann") is None
+            assert len(await reviews.of_exchange("gw-1")) == 2
+
+    asyncio.run(work())
+
+
+def test_of_reviewers_who_decide_on_a_claim_at_once_one_is_first(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            await stored(history, entry("gw-1"))
+            whole = await history.exchanges.get("gw-1")
+            assert whole is not None
+            results = await asyncio.gather(
+                *(
+                    history.reviews.decide_on_claim(whole, 0, "c0", 0, "confirmed", who)
+                    for who in ("ann", "ben", "eve")
+                ),
+                return_exceptions=True,
+            )
+            assert sorted(type(each).__name__ for each in results) == ["Finding", "ReviewConflict", "ReviewConflict"]
+            assert len(await history.reviews.of_exchange("gw-1")) == 1
+
+    asyncio.run(work())
+
+
+def test_recall_counts_what_was_missed_and_agreement_what_two_have_decided_on(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            reviews, labels = history.reviews, ("supported", "contradicted", "supported", "unsupported")
+            await stored(history, entry("gw-1", labels=labels))
+            whole = await history.exchanges.get("gw-1")
+            assert whole is not None
+            claims = [claim["id"] for claim in whole.report["choices"][0]["claims"]]
+            assert await reviews.agreement() is None
+            for claim, decision in zip(claims, ("rejected", "confirmed", "confirmed", "rejected"), strict=True):
+                await reviews.decide_on_claim(whole, 0, claim, 0, decision, "ann")  # type: ignore[arg-type]
+            (found,) = await reviews.accuracy()
+            assert found == Accuracy("statement", flagged_wrong=1, flagged_right=1, passed_wrong=1, passed_right=1)
+            assert (found.precision, found.recall) == (Ratio(1, 2), Ratio(1, 2))
+            assert await reviews.accuracy(since=4e9) == ()
+            await reviews.decide_on_claim(whole, 0, claims[0], 1, "rejected", "ben")
+            await reviews.decide_on_claim(whole, 0, claims[1], 1, "rejected", "ben")
+            await reviews.decide_on_claim(whole, 0, claims[2], 1, "rejected", "ann")  # who changes her own mind
+            assert await reviews.agreement() == Ratio(1, 2)
+            assert await reviews.agreement(since=4e9) is None
+
+    asyncio.run(work())
+
+
+def test_what_waits_is_counted(place: Database) -> None:
+    async def work() -> None:
+        async with opened(place) as history:
+            await stored(history, entry("gw-1", labels=BAD), entry("gw-2", labels=BAD[:1]), entry("gw-3"))
+            assert await history.reviews.open() == (3, 2)
+            assert await history.reviews.open(limit=2) == (2, 2)
+            numbers = {each.id: each.seq for each in (await history.exchanges.page(Query())).items}
+            waiting = await history.reviews.waiting(list(numbers.values()))
+            assert waiting == {numbers["gw-1"]: 2, numbers["gw-2"]: 1}
+
+    asyncio.run(work())

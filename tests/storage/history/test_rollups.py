@@ -156,8 +156,8 @@ def test_totals_add_days_up_the_busiest_first(trends: Database) -> None:
         small = totals[0][1]
         days = await found.daily("model", JANUARY_1, FEBRUARY, key="small")
         assert total([each.figures for each in days]) == small
-        assert small.latency_ms(0.5) == 25.0
-        assert small.latency_ms(0.3) == 5.0
+        assert small.latency_ms(0.5) == 17.5
+        assert small.latency_ms(0.3) == pytest.approx(4.5)
         assert small.latency_ms(0.99) is None
         assert small.cache_hit_rate == pytest.approx(1 / 3)
         assert small.mean("quality") is None
@@ -169,3 +169,16 @@ def test_nothing_counted_is_nothing_told() -> None:
     nothing = Figures(dict.fromkeys(COUNTERS, 0))
     assert nothing.flagged_share is nothing.cache_hit_rate is nothing.mean_ms is nothing.latency_ms(0.5) is None
     assert nothing.mean("score") is None
+
+
+def test_the_newest_exchanges_are_read_one_by_one(trends: Database) -> None:
+    async def work(found: Trends) -> None:
+        assert await found.first() == NOON
+        newest = await found.newest(NOON, NOON + 2 * DAY)
+        assert [each.model for each in newest] == ["small", "small", "large", "small"]
+        days = await found.daily("all", JANUARY_1, FEBRUARY)
+        assert total(newest) == total(each.figures for each in days)
+        assert await found.times(NOON, NOON + DAY, "large") == ((40.0, None),)
+        assert await found.times(NOON + 2 * DAY, NOON + 3 * DAY) == ()
+
+    read(trends, work)

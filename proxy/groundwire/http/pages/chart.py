@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 
 from groundwire.telemetry.reliability import Bin
 
@@ -17,7 +16,7 @@ _STEPS = (4, 8, 20, 40)
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Values of one quantity, one for each day; None if missing. `unit` is % (of shares 0–1) or ms."""
+    """Values of one quantity, one for each day or hour; None if missing."""
 
     name: str
     values: Sequence[float | None]
@@ -51,7 +50,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A line chart; coordinates count from the upper left of a picture of this size."""
+    """A line chart; coordinates count from the upper left of a picture of this size. `moments` are days or hours."""
 
     title: str
     width: int
@@ -62,7 +61,7 @@ class Chart:
     lines: tuple[Line, ...]
     across: tuple[Tick, ...]
     up: tuple[Tick, ...]
-    days: tuple[date, ...]
+    moments: tuple[str, ...]
     series: tuple[Series, ...]
     unit: str
 
@@ -89,7 +88,7 @@ class Diagram:
 
 def reliability_diagram(bins: Sequence[Bin]) -> Diagram:
     """Return a diagram with one dot for each tenth of probability."""
-    left, right, top, bottom = _LEFT, _SIDE - _RIGHT, _TOP, _SIDE - _BOTTOM
+    left, right, top, bottom = _LEFT, _SIDE - 2 * _RIGHT, _TOP, _SIDE - _BOTTOM
 
     def x(share: float) -> float:
         return round(left + (right - left) * share, 1)
@@ -106,14 +105,17 @@ def reliability_diagram(bins: Sequence[Bin]) -> Diagram:
     return Diagram(_SIDE, left, right, top, bottom, tuple(map(dot, bins)), tuple(across), tuple(up), tuple(bins))
 
 
-def line_chart(title: str, days: Sequence[date], series: Sequence[Series], unit: str) -> Chart:
-    """A chart of series over days. Shares run from 0 to 100 %, other values from 0 to a round number."""
+def line_chart(title: str, moments: Sequence[str], series: Sequence[Series], unit: str) -> Chart:
+    """Return a chart of series over days or hours. `unit` is % (of shares 0–1), ms or empty.
+
+    Shares run from 0 to 100 %, other values from 0 to a round number.
+    """
     values = [value for each in series for value in each.values if value is not None]
     top = 1.0 if unit == "%" else _round_up(max(values, default=0.0))
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
 
     def x(at: int) -> float:
-        return round(_LEFT + (right - _LEFT) * (at / (len(days) - 1) if len(days) > 1 else 0.5), 1)
+        return round(_LEFT + (right - _LEFT) * (at / (len(moments) - 1) if len(moments) > 1 else 0.5), 1)
 
     def y(value: float) -> float:
         return round(bottom - (bottom - _TOP) * min(value, top) / top, 1)
@@ -121,18 +123,18 @@ def line_chart(title: str, days: Sequence[date], series: Sequence[Series], unit:
     def line(each: Series) -> Line:
         known = [None if value is None else (x(at), y(value)) for at, value in enumerate(each.values)]
         dots = [
-            Dot(x(at), y(value), f"{days[at]}: {each.name} {told(value, unit)}")
+            Dot(x(at), y(value), f"{moments[at]}: {each.name} {told(value, unit)}")
             for at, value in enumerate(each.values)
             if value is not None
         ]
         return Line(each.name, strokes(known), tuple(dots))
 
-    every = max(1, -(-len(days) // 6))
-    across = [Tick(x(at), f"{days[at].day} {days[at]:%b}") for at in range(0, len(days), every)]
+    every = max(1, -(-len(moments) // 6))
+    across = [Tick(x(at), moments[at]) for at in range(0, len(moments), every)]
     up = [Tick(y(top * step / (_TICKS - 1)), told(top * step / (_TICKS - 1), unit)) for step in range(_TICKS)]
     return Chart(
         title, _WIDTH, _HEIGHT, _LEFT, right, bottom,
-        tuple(map(line, series)), tuple(across), tuple(up), tuple(days), tuple(series), unit,
+        tuple(map(line, series)), tuple(across), tuple(up), tuple(moments), tuple(series), unit,
     )  # fmt: skip
 
 
@@ -164,8 +166,8 @@ def told(value: float | None, unit: str) -> str:
     if unit == "%":
         return f"{100 * value:.0f} %"
     if unit == "ms":
-        return f"{value:.0f} ms" if value < 1000 else f"{value / 1000:g} s"
-    return f"{value:g}"
+        return f"{value:.3g} ms" if value < 999.5 else f"{value / 1000:.3g} s"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _round_up(value: float) -> float:

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from groundwire.domain import Choice, Source
+from groundwire.domain import Source
 from groundwire.errors import ReviewConflict
 from groundwire.http.pages.highlight import Segment, Span, cut
 from groundwire.storage.history.exchange import HISTORY, PromptMessage, Stored, Summary
 from groundwire.storage.history.reviews import Decided, Finding
-
-_TOOL_CALL = re.compile(r"/tool_calls/(\d+)/function/arguments")
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Evidence for a claim, or a contradicting earlier statement (match "history"; the source is its exchange).
 
-    `anchor` is its mark in the source, None if that is not shown.
+    `name` is that of the source, `anchor` the mark in it, None if that is not shown.
     """
 
     source: str
     text: str
     match: str
     anchor: str | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimView:
-    """A claim with its verdict. `key` names it on the page; `finding` is there when it was flagged."""
+    """A claim with its verdict. `key` names it on the page; `finding` is set if it was flagged or decided on."""
 
     key: str
+    choice: int
+    id: str
     text: str
     label: str
     verifier: str
@@ -71,7 +71,7 @@ class SourceView:
 
     id: str
     kind: str
-    title: str | None
+    name: str
     url: str | None
     segments: tuple[Segment[Marked], ...]
     chars: int
@@ -91,7 +91,7 @@ class Refused:
 class ExchangeView:
     """An exchange as its page shows it. `earlier` are the decisions on each finding before its last one.
 
-    `remarks` are the warnings of its report and the factors of its risk, `prompt` the messages of its request.
+    `warnings` and `factors` of its risk are those of its report, `prompt` the messages of its request.
     """
 
     summary: Summary
@@ -101,7 +101,8 @@ class ExchangeView:
     others: tuple[ClaimView, ...]
     whole: tuple[Finding, ...]
     contradictions: tuple[Mapping[str, Any], ...]
-    remarks: tuple[str, ...]
+    warnings: tuple[str, ...]
+    factors: tuple[str, ...]
     prompt: tuple[PromptMessage, ...]
     earlier: Mapping[int, tuple[Decided, ...]]
     refused: Refused | None = None
@@ -113,6 +114,11 @@ class ExchangeView:
         findings = [*(claim.finding for claim in self.flagged), *self.whole]
         return sum(finding is not None and finding.decided is None for finding in findings)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The warnings of the report and the factors of its risk."""
+        return (*self.warnings, *self.factors)
+
 
 def exchange_view(
     stored: Stored,
@@ -122,21 +128,17 @@ def exchange_view(
     next_open: Finding | None = None,
 ) -> ExchangeView:
     """Build the view of an exchange, with its findings in the order of the answer."""
-    flagged = {(finding.choice, finding.claim): finding for finding in findings if finding.claim is not None}
+    found = {(finding.choice, finding.claim): finding for finding in findings if finding.claim is not None}
     passages = _Passages(stored.sources)
-    is_utf16 = stored.report.get("offset_unit") == "utf16"
     answers: list[AnswerView] = []
     claims: list[ClaimView] = []
     for reported in stored.report.get("choices", ()):
         index = reported["index"]
-        choice = next((each for each in stored.choices if each.index == index), Choice(index, ""))
-        texts = (choice.text, *choice.arguments)
+        texts = stored.texts(index)
         spans: list[list[Span[ClaimView]]] = [[] for _ in texts]
         for claim in reported.get("claims", ()):
-            finding = flagged.get((index, claim["id"]))
-            at = min(_text_of(claim), len(texts) - 1)
-            view = _claim(claim, f"{index}-{claim['id']}", finding, passages)
-            start, end = _place(claim, finding, texts[at], is_utf16)
+            view = _claim(claim, index, found.get((index, claim["id"])), passages)
+            at, start, end = stored.place(index, claim)
             spans[at].append(Span(start, end, view))
             claims.append(view)
         many = len(stored.report["choices"]) > 1
@@ -149,11 +151,12 @@ def exchange_view(
         stored.summary,
         tuple(answers),
         passages.views(),
-        tuple(claim for claim in claims if claim.finding),
-        tuple(claim for claim in claims if not claim.finding),
+        tuple(claim for claim in claims if claim.finding and claim.finding.flags),
+        tuple(claim for claim in claims if not (claim.finding and claim.finding.flags)),
         tuple(finding for finding in findings if finding.claim is None),
         tuple((stored.report.get("consistency") or {}).get("contradictions", ())),
-        (*stored.report.get("warnings", ()), *(stored.report.get("risk") or {}).get("factors", ())),
+        tuple(stored.report.get("warnings", ())),
+        tuple((stored.report.get("risk") or {}).get("factors", ())),
         stored.prompt,
         earlier,
         refused,
@@ -188,10 +191,19 @@ class _Passages:
             for (of, start, end), claims in self._cited.items()
             if of == number
         ]
-        title = source.title or source.label or None
-        return SourceView(
-            source.id, source.kind, title, source.url, cut(source.text, spans), len(source.text), bool(spans)
-        )
+        segments = cut(source.text, spans)
+        return SourceView(source.id, source.kind, _name(source), source.url, segments, len(source.text), bool(spans))
+
+    def name(self, id_: str) -> str:
+        """Return the name of a source, or its id if it is not stored."""
+        return next((_name(source) for source in self._sources if source.id == id_), id_)
+
+
+def _name(source: Source) -> str:
+    """Return the title that the request gives a source, its label, or the message that it comes from."""
+    part = f", part {source.part_index + 1}" if source.part_index else ""
+    message = "" if source.message_index is None else f"{source.kind} message {source.message_index + 1}{part}"
+    return source.title or source.label or message or source.id
 
 
 def _anchor(source: int, start: int, end: int) -> str:
@@ -207,28 +219,12 @@ def _find(source: Source, citation: Mapping[str, Any]) -> tuple[int, int] | None
     return (at, at + len(text)) if at >= 0 else None
 
 
-def _text_of(claim: Mapping[str, Any]) -> int:
-    """Return the index of the claim's text in its choice: 0 is the answer, the others are arguments of tool calls."""
-    call = _TOOL_CALL.match(claim.get("pointer") or "")
-    return int(call[1]) + 1 if call else 0
-
-
-def _place(claim: Mapping[str, Any], finding: Finding | None, text: str, is_utf16: bool) -> tuple[int, int]:
-    """Return the span of a claim in code points, the unit of all stored findings."""
-    if finding and finding.start is not None and finding.end is not None:
-        return finding.start, finding.end
-    if not is_utf16:
-        return claim["start"], claim["end"]
-    return _narrowed(text, claim["start"]), _narrowed(text, claim["end"])
-
-
-def _narrowed(text: str, units: int) -> int:
-    return len(text.encode("utf-16-le", "surrogatepass")[: 2 * units].decode("utf-16-le", "replace"))
-
-
-def _claim(claim: Mapping[str, Any], key: str, finding: Finding | None, passages: _Passages) -> ClaimView:
+def _claim(claim: Mapping[str, Any], choice: int, finding: Finding | None, passages: _Passages) -> ClaimView:
+    key = f"{choice}-{claim['id']}"
     return ClaimView(
         key,
+        choice,
+        claim["id"],
         claim.get("text", ""),
         claim["label"],
         claim.get("verifier") or "",
@@ -245,7 +241,8 @@ def _claim(claim: Mapping[str, Any], key: str, finding: Finding | None, passages
 def _evidence(key: str, claim: Mapping[str, Any], passages: _Passages) -> Iterator[Evidence]:
     for citation in claim.get("citations", ()):
         anchor = passages.cite(key, citation)
-        yield Evidence(citation["source"], citation.get("text", ""), citation["match"], anchor)
+        source = citation["source"]
+        yield Evidence(source, citation.get("text", ""), citation["match"], anchor, passages.name(source))
 
 
 def _earlier(finding: Finding | None) -> Iterator[Evidence]:

@@ -1,4 +1,4 @@
-"""The handlers of the pages: sign-in and sign-out, the queue, one exchange, a decision, an export, quality."""
+"""The handlers of the pages: sign-in and sign-out, exchanges, the queue, decisions, an export, quality."""
 
 from __future__ import annotations
 
@@ -8,38 +8,52 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar, get_args
 from urllib.parse import parse_qs, quote, urlencode
 
 from pydantic import BeforeValidator, Field
 
-from groundwire.dialects.reviews import After, Asked, DecisionIn, ExportQuery, ReviewQuery, flat, read_asked
+from groundwire.dialects.reviews import (
+    After,
+    Asked,
+    ClaimDecisionIn,
+    DecisionIn,
+    ExchangeQuery,
+    ExportQuery,
+    ReviewQuery,
+    flat,
+    read_asked,
+)
+from groundwire.domain import AnswerVerdict
 from groundwire.errors import BadRequest, ReviewConflict, StoreUnavailable, TooManyRequests, UnknownReview
 from groundwire.http.admin import SESSION, VISIT, Sessions, cookie, set_cookie
 from groundwire.http.audited_history import AuditedHistory
 from groundwire.http.endpoints import Handler
 from groundwire.http.pages.exchange import Refused, exchange_view
-from groundwire.http.pages.quality import RANGES, quality_view
+from groundwire.http.pages.quality import BEFORE, RANGES, default_days, quality_view
 from groundwire.http.pages.rendering import Rendering, only_given, see_other
-from groundwire.http.reviews import export_reply, finding_id, parameters, wanted
+from groundwire.http.reviews import conditions, export_reply, finding_id, parameters, wanted
+from groundwire.judge import VERIFIERS
 from groundwire.scoring.aggregate import FLAGS
-from groundwire.storage.history.reviews import Decided, Finding, Wanted
+from groundwire.storage.history.reviews import MAX_COUNTED, Decided, Finding, Wanted
 from groundwire.upstream.http import header
 from groundwire.wire import Call, Reply
 
 STATES = ("open", "confirmed", "rejected", "decided", "any")
 _ON_A_PAGE = 25
-_OURS = re.compile(r"/(reviews|quality|exchanges/[^/?#\s\\]+)(\?[^#\s\\]*)?", re.ASCII)
+_OURS = re.compile(r"/(reviews|quality|exchanges(/[^/?#\s\\]+)?)(\?[^#\s\\]*)?", re.ASCII)
 _LONGEST_RANGE = 366
 _LONGEST_FORM = 64 * 2**10  # bytes; notes of 4,000 characters fit, however they are encoded
 
+_VERIFIERS = (*(name for name, _ in VERIFIERS), "consistency")
+
+Q = TypeVar("Q", bound=Asked)
 Day = Annotated[date | None, BeforeValidator(lambda value: value or None)]
 
 
-class QueueForm(Asked):
-    """The filters of the queue as its form sends them; the last day counts in."""
+class ListForm(Asked):
+    """The filters of a list as its form sends them; the last day counts in."""
 
-    state: Literal["open", "confirmed", "rejected", "decided", "any"] = "open"
     flag: str = ""
     verifier: str = ""
     model: str = ""
@@ -49,31 +63,46 @@ class QueueForm(Asked):
     after: After = None
 
     @property
-    def query(self) -> ReviewQuery:
-        """The findings that are asked for."""
-        until = self.until + timedelta(days=1) if self.until else None
-        given = self.model_dump(exclude={"since", "until"})
-        return read_asked(
-            ReviewQuery,
-            {
-                **given,
-                "since": self.since.isoformat() if self.since else None,
-                "until": until.isoformat() if until else None,
-                "limit": _ON_A_PAGE,
-            },
-        )
-
-    @property
     def conditions(self) -> str:
         """The filters as a query, without the place in the list."""
         return urlencode(only_given({name: str(value or "") for name, value in self if name != "after"}))
 
+    def query(self, shape: type[Q]) -> Q:
+        """Return the page of the list in the shape of the API's query."""
+        until = self.until + timedelta(days=1) if self.until else None
+        days = {"since": self.since and self.since.isoformat(), "until": until and until.isoformat()}
+        return read_asked(shape, self.model_dump() | days | {"limit": _ON_A_PAGE})
+
+
+class QueueForm(ListForm):
+    """The filters of the queue."""
+
+    state: Literal["open", "confirmed", "rejected", "decided", "any"] = "open"
+
+
+class ExchangesForm(ListForm):
+    """The filters of the exchanges; `q` holds words of question or answer."""
+
+    q: str = ""
+    session: str = ""
+    tenant: str = ""
+    verdict: str = ""
+    state: Literal["any", "open", "decided"] = "any"
+    sort: Literal["newest", "risk"] = "newest"
+
+    @property
+    def is_narrowed(self) -> bool:
+        """True if a filter is set that the page hides at first."""
+        hidden = ("flag", "verifier", "model", "subject", "session", "tenant", "since", "until")
+        return any(getattr(self, name) for name in hidden)
+
 
 class QualityForm(Asked):
-    """Of how many days quality is shown, and of which model ("": all)."""
+    """Of how many days quality is shown, of which model ("": all), and what it is compared with."""
 
-    days: Annotated[int, Field(ge=1, le=_LONGEST_RANGE)] = 30
+    days: Annotated[int, Field(ge=1, le=_LONGEST_RANGE)] | None = None
     model: str = ""
+    against: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +131,9 @@ class Pages:
             ("/sign-in", "GET", self._ask_for_key),
             ("/sign-in", "POST", self._sign_in),
             ("/sign-out", "POST", self._signed_in(self._sign_out)),
+            ("/exchanges", "GET", self._signed_in(self._exchanges)),
             ("/reviews", "GET", self._signed_in(self._queue)),
+            ("/reviews", "POST", self._signed_in(self._decide_on_claim)),
             ("/reviews/export", "GET", self._signed_in(self._export)),
             ("/reviews/{id}", "GET", self._signed_in(self._finding)),
             ("/reviews/{id}", "POST", self._signed_in(self._decide)),
@@ -177,9 +208,29 @@ class Pages:
     async def _sign_out(self, visit: Visit, _: Mapping[str, str]) -> Reply:
         return see_other("/sign-in", (set_cookie(SESSION, "", secure=_is_secure(visit.call), lasts=0),))
 
+    async def _exchanges(self, visit: Visit, _: Mapping[str, str]) -> Reply:
+        form, reviews = read_asked(ExchangesForm, parameters(visit.call)), self._desk.history.reviews
+        query = conditions(form.query(ExchangeQuery))
+        page = await self._desk.exchanges(visit.who, query, form.after, _ON_A_PAGE)
+        return self._rendering.page(
+            "exchanges.html",
+            here="exchanges",
+            visit=visit,
+            form=form,
+            exchanges=page.items,
+            after=page.after,
+            waiting=await reviews.waiting([each.seq for each in page.items]),
+            open=await reviews.open(),
+            most=MAX_COUNTED,
+            verdicts=get_args(AnswerVerdict),
+            flags=FLAGS,
+            verifiers=_VERIFIERS,
+            models=await self._models(),
+        )
+
     async def _queue(self, visit: Visit, _: Mapping[str, str]) -> Reply:
         form = read_asked(QueueForm, parameters(visit.call))
-        page = await self._desk.queue(visit.who, wanted(form.query), form.after, _ON_A_PAGE)
+        page = await self._desk.queue(visit.who, wanted(form.query(ReviewQuery)), form.after, _ON_A_PAGE)
         return self._rendering.page(
             "queue.html",
             here="reviews",
@@ -202,7 +253,8 @@ class Pages:
         given = parameters(visit.call)
         kind = given.pop("format", "csv")
         form = read_asked(QueueForm, {"state": "decided", **given})
-        asked = read_asked(ExportQuery, form.query.model_dump(exclude={"after", "limit"}) | {"format": kind})
+        query = form.query(ReviewQuery).model_dump(exclude={"after", "limit"})
+        asked = read_asked(ExportQuery, query | {"format": kind})
         return export_reply(await self._desk.export(visit.who, wanted(asked)), asked.format)
 
     async def _exchange(self, visit: Visit, params: Mapping[str, str], refused: Refused | None = None) -> Reply:
@@ -215,7 +267,7 @@ class Pages:
         )
         back = f"/exchanges/{quote(params['id'], safe='')}"
         status = 409 if refused else 200
-        return self._rendering.page("exchange.html", status, here="reviews", visit=visit, view=view, back=back)
+        return self._rendering.page("exchange.html", status, here="exchanges", visit=visit, view=view, back=back)
 
     async def _earlier(self, findings: tuple[Finding, ...]) -> Mapping[int, tuple[Decided, ...]]:
         """The decisions that were made on findings and then made again."""
@@ -249,12 +301,27 @@ class Pages:
             found = await self._desk.decide(visit.who, id_, said.version, said.decision, note)
         except ReviewConflict as conflict:
             current = await self._desk.history.reviews.get(id_)
-            if current is None:
-                raise UnknownReview("It was deleted meanwhile.", param="id") from conflict
-            return await self._exchange(visit, {"id": current.exchange}, Refused(id_, note, conflict))
+            return await self._refused(visit, current, note, conflict)
         if found is None:
             raise UnknownReview("Nothing is to be reviewed under this id (any more).", param="id")
         return see_other(back if back.startswith("/reviews") else f"{back}#{await self._next_card(found)}")
+
+    async def _decide_on_claim(self, visit: Visit, _: Mapping[str, str]) -> Reply:
+        form = _form(visit.call)
+        given = read_asked(ClaimDecisionIn, {name: form[name] for name in form if name not in ("token", "back")})
+        try:
+            found = await self._desk.decide_on_claim(visit.who, given)
+        except ReviewConflict as conflict:
+            of_exchange = await self._desk.history.reviews.of_exchange(given.exchange)
+            of_claim = (each for each in of_exchange if (each.choice, each.claim) == (given.choice, given.claim))
+            return await self._refused(visit, next(of_claim, None), given.note, conflict)
+        return see_other(f"/exchanges/{quote(found.exchange, safe='')}#finding-{found.id}")
+
+    async def _refused(self, visit: Visit, current: Finding | None, note: str, conflict: ReviewConflict) -> Reply:
+        """Show the decision that came first."""
+        if current is None:
+            raise UnknownReview("It was deleted meanwhile.", param="id") from conflict
+        return await self._exchange(visit, {"id": current.exchange}, Refused(current.id, note, conflict))
 
     async def _next_card(self, decided: Finding) -> str:
         """The card of the next finding of the same exchange that waits, or else of the one decided on."""
@@ -265,8 +332,11 @@ class Pages:
 
     async def _quality(self, visit: Visit, _: Mapping[str, str]) -> Reply:
         form = read_asked(QualityForm, parameters(visit.call))
-        view = await quality_view(self._desk, form.days, form.model or None, time.time())
-        return self._rendering.page("quality.html", here="quality", visit=visit, view=view, ranges=RANGES)
+        days = form.days or await default_days(self._desk, time.time())
+        view = await quality_view(self._desk, days, form.model or None, form.against, time.time())
+        return self._rendering.page(
+            "quality.html", here="quality", visit=visit, view=view, ranges=RANGES, before=BEFORE
+        )
 
 
 def _form(call: Call) -> dict[str, str]:

@@ -1,20 +1,25 @@
-"""The quality page: how scores, flags and latency go over time, models side by side, and how often flags are right."""
+"""The quality page: figures over time, models or periods side by side, and the opinion of reviewers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
+from statistics import quantiles
 
 from groundwire.features.advice import Advice, Decision, advise
 from groundwire.http.audited_history import AuditedHistory
-from groundwire.http.pages.chart import Chart, Diagram, Series, line_chart, reliability_diagram, sparkline
-from groundwire.http.reviews import day_start
-from groundwire.storage.history.reviews import Precision, Wanted
-from groundwire.storage.history.trends import Figures, Trend, total
+from groundwire.http.pages.chart import Chart, Diagram, Series, line_chart, reliability_diagram, sparkline, told
+from groundwire.storage.history.reviews import Accuracy, Precision, Ratio, Wanted
+from groundwire.storage.history.trends import MAX_NEWEST, Figures, Measured, total
 from groundwire.telemetry.reliability import Calibration, calibration
 
-RANGES = (7, 30, 90)
+RANGES = (1, 7, 30, 90)
+BEFORE = "before"
+"""Compare with the period of the same length before."""
+
+_HOUR_S = 3600.0
+_DAY_S = 86_400.0
 _DECISIONS = 5000  # the newest ones, from which thresholds are advised
 _POLICY = "grounding.policy"
 _SETTINGS = {
@@ -25,7 +30,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class FlagRow:
-    """A flag over some days: how many answers carry it, which share of all that is, and how often it was right."""
+    """A flag over some time: how many answers carry it, which share of all that is, and how often it was right."""
 
     flag: str
     answers: int
@@ -35,68 +40,257 @@ class FlagRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelRow:
-    """A model over some days."""
+class Percentiles:
+    """The median and the 95th percentile in milliseconds of the newest exchanges; None if there are none."""
 
-    model: str
+    median: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The exchanges of one model or of all over some time: their figures, in total and by hour or day."""
+
+    name: str
     figures: Figures
+    by_moment: Sequence[Figures | None]
+    verified: Percentiles
+    upstream: Percentiles
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One figure of two groups, for people."""
+
+    name: str
+    one: str
+    other: str
+    difference: str
 
 
 @dataclass(frozen=True, slots=True)
 class QualityView:
-    """The content of the quality page: the last `days` days, of one model or of all."""
+    """The content of the quality page: the last `days` days, of one model or of all; one day is shown by hours."""
 
     days: int
     model: str | None
-    models: tuple[ModelRow, ...]
-    figures: Figures
+    against: str
+    models: tuple[tuple[str, Figures], ...]
+    group: Group
+    other: Group | None
+    compared: tuple[Compared, ...]
     charts: tuple[Chart, ...]
     flags: tuple[FlagRow, ...]
-    decided: Precision | None
+    decided: Ratio | None
+    verifiers: tuple[Accuracy, ...]
+    agreement: Ratio | None
     advice: tuple[tuple[Advice, str | None], ...]
     calibration: Calibration
     diagram: Diagram
 
+    @property
+    def most(self) -> int | None:
+        """The number of answers that were counted if there may be more; None if all were."""
+        return MAX_NEWEST if self.days == 1 and self.group.figures.exchanges >= MAX_NEWEST else None
 
-async def quality_view(desk: AuditedHistory, days: int, model: str | None, now: float) -> QualityView:
-    """The quality of the last days, today (UTC) included; `now` is in Unix seconds."""
-    end = datetime.fromtimestamp(now, UTC).date() + timedelta(days=1)
-    since = end - timedelta(days=days)
-    trend = await (desk.daily("model", since, end, key=model) if model else desk.daily("all", since, end))
-    models = await desk.totals("model", since, end)
-    flags = await desk.totals("flag", since, end)
-    by_flag = await desk.daily("flag", since, end)
-    everything = await desk.totals("all", since, end)
-    precision = await desk.precision(day_start(since))
-    calendar = tuple(since + timedelta(days=at) for at in range(days))
-    answers = everything[0][1].exchanges if everything else 0
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The days or hours that are shown, each with its start in Unix seconds and its label."""
+
+    starts: tuple[float, ...]
+    step: float
+
+    @property
+    def since(self) -> float:
+        """The start of the first one."""
+        return self.starts[0]
+
+    @property
+    def until(self) -> float:
+        """The end of the last one."""
+        return self.starts[-1] + self.step
+
+    @property
+    def is_hours(self) -> bool:
+        """True if it is shown by hours."""
+        return self.step == _HOUR_S
+
+    @property
+    def days(self) -> tuple[date, date]:
+        """The first day, and the one after the last."""
+        return _day(self.since), _day(self.until)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of its hours or days."""
+        times = (datetime.fromtimestamp(at, UTC) for at in self.starts)
+        return tuple(f"{at:%H:%M}" if self.is_hours else f"{at.day} {at:%b}" for at in times)
+
+    def before(self) -> Period:
+        """Return the period of the same length before."""
+        return Period(tuple(at - self.until + self.since for at in self.starts), self.step)
+
+
+def period(days: int, now: float) -> Period:
+    """Return the last days, today (UTC) included; of one day, the last 24 hours. `now` is in Unix seconds."""
+    step = _HOUR_S if days == 1 else _DAY_S
+    last = now - now % step
+    count = 24 if days == 1 else days
+    return Period(tuple(last - step * back for back in reversed(range(count))), step)
+
+
+async def default_days(desk: AuditedHistory, now: float) -> int:
+    """Return the days to show unless others are asked for: one, by hours, while the store is younger than two days."""
+    first = await desk.history.trends.first()
+    return 1 if first is None or first > now - 2 * _DAY_S else 30
+
+
+async def quality_view(desk: AuditedHistory, days: int, model: str | None, against: str, now: float) -> QualityView:
+    """Return the quality of the last days; `against` is `before`, another model, or empty."""
+    shown = period(days, now)
+    group = await _group(desk, shown, model)
+    other = None
+    if against:
+        is_before = against == BEFORE
+        other = await _group(desk, shown.before() if is_before else shown, model if is_before else against)
+    models, flags, by_flag, answers = await _tables(desk, shown)
+    precision = await desk.precision(shown.since)
     decisions = await _decided(desk)
-    calibrated = calibration((each.score, int(not each.is_right)) for each in decisions)
+    calibrated = calibration((each.score, int(not each.is_wrong)) for each in decisions)
     return QualityView(
         days,
         model,
-        tuple(ModelRow(name, figures) for name, figures in models),
-        total([each.figures for each in trend]),
-        _charts(calendar, trend),
-        tuple(_flag_row(flag, found, answers, calendar, by_flag, precision) for flag, found in flags),
+        against,
+        models,
+        group,
+        other,
+        _compared(group, other) if other else (),
+        _charts(shown.labels, group.by_moment),
+        tuple(_flag_row(flag, found, answers, by_flag[flag], precision) for flag, found in flags),
         _together(precision),
+        await desk.accuracy(shown.since),
+        await desk.agreement(shown.since),
         tuple((each, _SETTINGS.get((each.flag, each.verifier))) for each in advise(_by_flag(decisions))),
         calibrated,
         reliability_diagram(calibrated.bins),
     )
 
 
-def _charts(days: Sequence[date], trend: Sequence[Trend]) -> tuple[Chart, ...]:
-    on = {each.day: each.figures for each in trend}
-    figures = [on.get(day) for day in days]
+async def _group(desk: AuditedHistory, shown: Period, model: str | None) -> Group:
+    times = await desk.times(shown.since, shown.until, model)
+    if shown.is_hours:
+        newest = await desk.newest(shown.since, shown.until, model)
+        by_moment = [_sum(newest, start, start + shown.step) for start in shown.starts]
+    else:
+        days = await desk.daily("model" if model else "all", *shown.days, key=model or None)
+        on = {each.day: each.figures for each in days}
+        by_moment = [on.get(_day(start)) for start in shown.starts]
+    return Group(
+        model or "all models",
+        total(each for each in by_moment if each),
+        by_moment,
+        _percentiles([total_ms for total_ms, _ in times]),
+        _percentiles([upstream_ms for _, upstream_ms in times if upstream_ms is not None]),
+    )
 
+
+def _sum(measured: Sequence[Measured], since: float, until: float) -> Figures | None:
+    found = [each for each in measured if since <= each.at < until]
+    return total(found) if found else None
+
+
+def _percentiles(values: Sequence[float]) -> Percentiles:
+    if not values:
+        return Percentiles()
+    cuts = quantiles(values, n=20, method="inclusive") if len(values) > 1 else [values[0]] * 19
+    return Percentiles(cuts[9], cuts[18])
+
+
+_Totals = tuple[tuple[str, Figures], ...]
+
+
+async def _tables(desk: AuditedHistory, shown: Period) -> tuple[_Totals, _Totals, Mapping[str, list[float]], int]:
+    """Return the figures by model and by flag, the answers with each flag by day or hour, and the number of answers."""
+    if not shown.is_hours:
+        on = {start: at for at, start in enumerate(map(_day, shown.starts))}
+        models, flags = [await desk.totals(by, *shown.days) for by in ("model", "flag")]
+        everything = await desk.totals("all", *shown.days)
+        by_flag = {flag: [0.0] * len(shown.starts) for flag, _ in flags}
+        for each in await desk.daily("flag", *shown.days):
+            if each.key in by_flag:
+                by_flag[each.key][on[each.day]] += each.figures.exchanges
+        return models, flags, by_flag, everything[0][1].exchanges if everything else 0
+    newest = await desk.newest(shown.since, shown.until)
+    of_model: dict[str, list[Measured]] = {}
+    of_flag: dict[str, list[Measured]] = {}
+    for one in newest:
+        of_model.setdefault(one.model, []).append(one)
+        for flag in one.flags:
+            of_flag.setdefault(flag, []).append(one)
+    by_flag = {flag: [0.0] * len(shown.starts) for flag in of_flag}
+    for flag, found in of_flag.items():
+        for one in found:
+            by_flag[flag][int((one.at - shown.since) // shown.step)] += 1
+    return _totals(of_model), _totals(of_flag), by_flag, len(newest)
+
+
+def _totals(groups: Mapping[str, Sequence[Measured]]) -> _Totals:
+    return tuple((name, total(groups[name])) for name in sorted(groups, key=lambda name: -len(groups[name])))
+
+
+def _day(at: float) -> date:
+    return datetime.fromtimestamp(at, UTC).date()
+
+
+_FIGURES: tuple[tuple[str, str, Callable[[Group], float | None]], ...] = (
+    ("Answers", "", lambda each: each.figures.exchanges),
+    ("Grounding score", "%", lambda each: each.figures.mean("score")),
+    ("Quality", "%", lambda each: each.figures.mean("quality")),
+    ("Confidence", "%", lambda each: each.figures.mean("confidence")),
+    ("Consistency", "%", lambda each: each.figures.mean("consistency")),
+    ("Risk", "%", lambda each: each.figures.mean("risk")),
+    ("Flagged answers", "%", lambda each: each.figures.flagged_share),
+    ("Contradicted claims", "%", lambda each: _share(each.figures, "contradicted")),
+    ("Claims not in the sources", "%", lambda each: _share(each.figures, "unsupported")),
+    ("Verified in, median", "ms", lambda each: each.verified.median),
+    ("Verified in, 95 of 100", "ms", lambda each: each.verified.high),
+    ("Model server, median", "ms", lambda each: each.upstream.median),
+    ("Model server, 95 of 100", "ms", lambda each: each.upstream.high),
+    ("Input tokens", "", lambda each: each.figures.tokens("input")),
+    ("Output tokens", "", lambda each: each.figures.tokens("output")),
+)
+
+
+def _share(figures: Figures, label: str) -> float | None:
+    checked = figures.counts["checked"]
+    return figures.counts[label] / checked if checked else None
+
+
+def _compared(one: Group, other: Group) -> tuple[Compared, ...]:
+    values = [(name, unit, value(one), value(other)) for name, unit, value in _FIGURES]
+    return tuple(
+        Compared(name, told(here, unit), told(there, unit), _difference(here, there, unit))
+        for name, unit, here, there in values
+        if here is not None or there is not None
+    )
+
+
+def _difference(one: float | None, other: float | None, unit: str) -> str:
+    if one is None or other is None:
+        return "–"
+    sign = "+" if one > other else "−" if one < other else "±"
+    return f"{sign}{told(abs(one - other), unit)}".replace("%", "points")
+
+
+def _charts(moments: Sequence[str], figures: Sequence[Figures | None]) -> tuple[Chart, ...]:
     def of(name: str, value: Callable[[Figures], float | None]) -> Series:
         return Series(name, [value(each) if each else None for each in figures])
 
-    return (
+    charts = (
         line_chart(
             "Scores",
-            days,
+            moments,
             [
                 of("Grounding score", lambda each: each.mean("score")),
                 of("Quality", lambda each: each.mean("quality")),
@@ -106,42 +300,46 @@ def _charts(days: Sequence[date], trend: Sequence[Trend]) -> tuple[Chart, ...]:
         ),
         line_chart(
             "Consistency and risk",
-            days,
+            moments,
             [
                 of("Consistency with earlier answers", lambda each: each.mean("consistency")),
                 of("Risk", lambda each: each.mean("risk")),
             ],
             "%",
         ),
-        line_chart("Flagged answers", days, [of("Flagged", lambda each: each.flagged_share)], "%"),
+        line_chart("Flagged answers", moments, [of("Flagged", lambda each: each.flagged_share)], "%"),
         line_chart(
             "Time to verify an answer",
-            days,
+            moments,
             [of("Median", lambda each: each.latency_ms(0.5)), of("95 of 100", lambda each: each.latency_ms(0.95))],
             "ms",
         ),
-        line_chart("Answers", days, [of("Answers", lambda each: float(each.exchanges))], ""),
+        line_chart("Answers", moments, [of("Answers", lambda each: float(each.exchanges))], ""),
     )
+    where_known = (
+        line_chart("Time of the model server, mean", moments, [of("Mean", lambda each: each.upstream_ms)], "ms"),
+        line_chart(
+            "Tokens per answer",
+            moments,
+            [of("Input", lambda each: each.tokens("input")), of("Output", lambda each: each.tokens("output"))],
+            "",
+        ),
+    )
+    return (*charts, *(each for each in where_known if not each.is_empty))
 
 
 def _flag_row(
-    flag: str,
-    figures: Figures,
-    answers: int,
-    days: Sequence[date],
-    trend: Sequence[Trend],
-    precision: Sequence[Precision],
+    flag: str, figures: Figures, answers: int, counts: Sequence[float], precision: Sequence[Precision]
 ) -> FlagRow:
-    on = {each.day: float(each.figures.exchanges) for each in trend if each.key == flag}
-    points = sparkline([on.get(day, 0.0) for day in days])
     share = figures.exchanges / answers if answers else 0.0
-    return FlagRow(flag, figures.exchanges, share, points, tuple(each for each in precision if each.flag == flag))
+    of_flag = tuple(each for each in precision if each.flag == flag)
+    return FlagRow(flag, figures.exchanges, share, sparkline(counts), of_flag)
 
 
-def _together(precision: Sequence[Precision]) -> Precision | None:
+def _together(precision: Sequence[Precision]) -> Ratio | None:
     """All decisions on flags as one figure."""
     confirmed, rejected = sum(each.confirmed for each in precision), sum(each.rejected for each in precision)
-    return Precision("", "", confirmed, rejected) if confirmed + rejected else None
+    return Ratio(confirmed, confirmed + rejected) if confirmed + rejected else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +349,7 @@ class _Decided:
     flags: tuple[str, ...]
     verifier: str
     score: float
-    is_right: bool
+    is_wrong: bool
 
 
 async def _decided(desk: AuditedHistory) -> list[_Decided]:
@@ -160,9 +358,8 @@ async def _decided(desk: AuditedHistory) -> list[_Decided]:
     seen = 0
     async for each in desk.history.reviews.export(Wanted("decided")):
         seen += 1
-        if each.decided and each.score is not None:
-            is_right = each.decided.decision == "confirmed"
-            found.append(_Decided(each.flags, each.verifier or "", each.score, is_right))
+        if each.is_wrong is not None and each.score is not None:
+            found.append(_Decided(each.flags, each.verifier or "", each.score, each.is_wrong))
         if seen >= _DECISIONS:
             break
     return found
@@ -172,4 +369,4 @@ def _by_flag(decisions: Sequence[_Decided]) -> Iterator[Decision]:
     """The decisions once for each flag that their claim carries."""
     for each in decisions:
         for flag in each.flags:
-            yield Decision(flag, each.verifier, each.score, each.is_right)
+            yield Decision(flag, each.verifier, each.score, each.is_wrong)

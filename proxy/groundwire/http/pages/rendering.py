@@ -31,6 +31,8 @@ _LABELS = {
     "contradicted": "contradicted",
     "unsupported": "not in the sources",
     "not_checked": "not checked",
+    "partially_grounded": "partially grounded",
+    "not_applicable": "nothing to check",
 }
 
 

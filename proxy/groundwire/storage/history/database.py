@@ -12,6 +12,7 @@ from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, event, make_url, text
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -123,6 +124,11 @@ class Database:
         await self._engine.dispose()
         if self.is_sqlite:  # aiosqlite's thread for a file that could not be opened reports to the loop once more
             await asyncio.sleep(_LAST_WORDS_S)
+
+
+def inserting(database: Database) -> Any:
+    """Return the insert construct that supports `ON CONFLICT` in this database."""
+    return sqlite.insert if database.is_sqlite else postgresql.insert
 
 
 def unavailable(error: BaseException) -> StoreUnavailable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
@@ -16,6 +17,7 @@ Content = Literal["full", "hashes"]
 HISTORY = "history"
 """The match of evidence that is a statement of an earlier answer; its source is the exchange."""
 
+_TOOL_CALL = re.compile(r"/tool_calls/(\d+)/function/arguments")
 _OVERHEAD = 2000  # characters that an entry takes in addition to its texts
 
 
@@ -25,6 +27,15 @@ class PromptMessage:
 
     role: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The tokens of an answer as the model server counts them, and the milliseconds it took; None: unknown."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    upstream_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +60,7 @@ class Entry:
     asked: str = ""
     prompt: tuple[PromptMessage, ...] = ()
     tenant: str = ""
+    usage: Usage = Usage()
 
     @property
     def id(self) -> str:
@@ -68,7 +80,7 @@ class Entry:
 class Summary:
     """An exchange in a list: `question` is the user's last message, `asked` its interrogative sentence.
 
-    Texts are None if the store keeps no content.
+    `claims` counts all claims, `checked` those with a verdict. Texts are None if the store keeps no content.
     """
 
     seq: int
@@ -86,7 +98,15 @@ class Summary:
     risk: float | None
     quality: float | None
     flags: tuple[str, ...]
+    claims: int
+    checked: int
+    supported: int
+    contradicted: int
+    unsupported: int
     total_ms: float
+    upstream_ms: float | None
+    input_tokens: int | None
+    output_tokens: int | None
     question: str | None
     answer: str | None
     asked: str | None
@@ -107,13 +127,33 @@ class Stored:
     sources: tuple[Source, ...]
     prompt: tuple[PromptMessage, ...] = ()
 
+    def texts(self, choice: int) -> tuple[str, ...]:
+        """Return the texts of a choice: its answer, and the arguments of its tool calls."""
+        return next(((each.text, *each.arguments) for each in self.choices if each.index == choice), ("",))
+
+    def place(self, choice: int, claim: Mapping[str, Any]) -> tuple[int, int, int]:
+        """Return the index of a claim's text in `texts`, and its span there in code points."""
+        texts = self.texts(choice)
+        call = _TOOL_CALL.match(claim.get("pointer") or "")
+        at = min(int(call[1]) + 1 if call else 0, len(texts) - 1)
+        start, end = claim["start"], claim["end"]
+        if self.report.get("offset_unit") == "utf16" and texts[at]:
+            units = texts[at].encode("utf-16-le", "surrogatepass")
+            start, end = (len(units[: 2 * edge].decode("utf-16-le", "replace")) for edge in (start, end))
+        return at, start, end
+
+
+Reviewed = Literal["open", "decided"]
+"""The state of review of an exchange: a finding of it is open, or a claim of it is decided on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """Select exchanges that meet all conditions. Every word in `text` must occur, in any order.
 
     Words joined by punctuation, such as 4.2, occur in that order. `since` and `until` are Unix seconds, half-open.
-    Without a `tenant`, those of all tenants are selected.
+    Without a `tenant`, those of all tenants are selected. `verifier` selects those with a claim that it flagged.
+    `by_risk` lists those that have a risk, the highest first.
     """
 
     subject: str | None = None
@@ -124,6 +164,10 @@ class Query:
     since: float | None = None
     until: float | None = None
     tenant: str | None = None
+    verdict: str | None = None
+    verifier: str | None = None
+    state: Reviewed | None = None
+    by_risk: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,20 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, column, func, literal, literal_column, select, table
+from sqlalchemy import ColumnElement, Select, column, func, literal, literal_column, select, table, tuple_
 
 from groundwire.storage.history.database import Database
 from groundwire.storage.history.exchange import Page, Query, Similar, Stored, Summary
 from groundwire.storage.history.rows import stored_of, summary_of
 from groundwire.storage.history.search import SIMPLE, Search, key, narrowing, search_for, similarity, words_of
-from groundwire.storage.history.tables import CONTENTS, EXCHANGE_FLAGS, EXCHANGES, WORDS, answered_between
+from groundwire.storage.history.tables import (
+    CONTENTS,
+    EXCHANGE_FLAGS,
+    EXCHANGES,
+    FINDINGS,
+    WORDS,
+    answered_between,
+)
 
 _CANDIDATES = 200  # candidates compared in each search for similar questions
 _LOOK_S = 0.25  # after which no further search begins
@@ -40,7 +47,7 @@ class Exchanges:
         return stored_of(row) if row else None
 
     async def page(self, query: Query, after: int | None = None, limit: int = 50) -> Page[Summary]:
-        """Return the exchanges of a query, newest first; `after` is that of the preceding page."""
+        """Return the exchanges of a query in its order; `after` is that of the preceding page."""
         rows, next_ = await self._rows(query, after, limit)
         return Page(tuple(summary_of(row) for row in rows), next_)
 
@@ -73,15 +80,22 @@ class Exchanges:
         if matching is None:
             return [], None
         wanted, order = matching
-        wanted = wanted.where(*_of(query.tenant))
+        wanted = wanted.where(*_of(query.tenant), *_reviewed(query))
+        if query.by_risk:
+            wanted = wanted.where(EXCHANGES.c.risk.is_not(None), *answered_between(query.since, query.until))
+            return await self._read(wanted.where(*_below(after)), EXCHANGES.c.risk, limit)
         if query.until is not None and order is EXCHANGES.c.seq:
             wanted = wanted.where(order.in_(_of_time(query, after, limit + 1)))
         else:
             wanted = wanted.where(*answered_between(query.since, query.until))
         if after is not None:
             wanted = wanted.where(order < after, CONTENTS.c.seq < after)  # the latter starts a merge
+        return await self._read(wanted, order, limit)
+
+    async def _read(self, wanted: Select[Any], order: Any, limit: int) -> tuple[list[Any], int | None]:
+        orders = (order.desc(), EXCHANGES.c.seq.desc()) if order is EXCHANGES.c.risk else (order.desc(),)
         async with self._database.reading() as connection:
-            found = await connection.execute(wanted.order_by(order.desc()).limit(limit + 1))
+            found = await connection.execute(wanted.order_by(*orders).limit(limit + 1))
             rows = list(found.mappings())
         return rows[:limit], rows[limit - 1]["seq"] if len(rows) > limit else None
 
@@ -120,13 +134,36 @@ def _of(tenant: str | None) -> list[ColumnElement[bool]]:
     return [] if tenant is None else [EXCHANGES.c.tenant == tenant]
 
 
+def _reviewed(query: Query) -> list[ColumnElement[bool]]:
+    """Return the conditions on the verdict of an exchange, and on its findings."""
+    findings = {
+        "open": FINDINGS.c.decision.is_(None),
+        "decided": FINDINGS.c.decision.is_not(None),
+    }
+    found = [EXCHANGES.c.verdict == query.verdict] if query.verdict is not None else []
+    if query.verifier is not None:
+        flagged = FINDINGS.c.verifier == query.verifier, FINDINGS.c.flags != ""
+        found.append(EXCHANGES.c.seq.in_(select(FINDINGS.c.seq).where(*flagged)))
+    if query.state is not None:
+        found.append(EXCHANGES.c.seq.in_(select(FINDINGS.c.seq).where(findings[query.state])))
+    return found
+
+
+def _below(after: int | None) -> list[ColumnElement[bool]]:
+    """Return the condition that an exchange has less risk than the one numbered `after`, or as much and is older."""
+    if after is None:
+        return []
+    risk = select(EXCHANGES.c.risk).where(EXCHANGES.c.seq == after).correlate(None).scalar_subquery()
+    return [tuple_(EXCHANGES.c.risk, EXCHANGES.c.seq) < tuple_(risk, literal(after))]
+
+
 def _of_time(query: Query, after: int | None, limit: int) -> Select[tuple[int]]:
     """Return the numbers of exchanges before a time, looked up by time: scanning back to it may take long.
 
     The order is one that no index has, which keeps databases from scanning back all the same.
     """
     found = select(EXCHANGES.c.seq).where(
-        *_named(query), *_of(query.tenant), *answered_between(query.since, query.until)
+        *_named(query), *_of(query.tenant), *_reviewed(query), *answered_between(query.since, query.until)
     )
     if after is not None:
         found = found.where(EXCHANGES.c.seq < after)

@@ -12,10 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import bindparam, delete, func, insert, literal_column, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from groundwire.storage.history.database import Database
+from groundwire.storage.history.database import Database, inserting
 from groundwire.storage.history.rollups import KEY, Key, contributions
 from groundwire.storage.history.rows import Row, Rows, flags_of
 from groundwire.storage.history.search import SIMPLE, indexed_words
@@ -112,14 +111,14 @@ async def _insert_parts(connection: AsyncConnection, numbered: Sequence[tuple[in
 
 async def _insert_findings(connection: AsyncConnection, findings: Sequence[Row], database: Database) -> None:
     """Insert findings with their flags, except where a finding with a decision has their place."""
-    inserting = _insert(database)
+    add = inserting(database)
     places = FINDINGS.c.seq, FINDINGS.c.place
-    await connection.execute(inserting(FINDINGS).on_conflict_do_nothing(index_elements=places), findings)
+    await connection.execute(add(FINDINGS).on_conflict_do_nothing(index_elements=places), findings)
     numbers = {row["seq"] for row in findings}
     stored = await connection.execute(select(FINDINGS.c.id, FINDINGS.c.flags).where(FINDINGS.c.seq.in_(numbers)))
     flags = [{"finding": id_, "flag": flag} for id_, joined in stored for flag in flags_of(joined)]
     if flags:
-        await connection.execute(inserting(FINDING_FLAGS).on_conflict_do_nothing(), flags)
+        await connection.execute(add(FINDING_FLAGS).on_conflict_do_nothing(), flags)
 
 
 async def _index_words(connection: AsyncConnection, numbered: Sequence[tuple[int, Rows]]) -> None:
@@ -154,11 +153,6 @@ async def add_to_rollups(
         if any(change.values())
     ]
     if rows:
-        inserting = _insert(database)(ROLLUPS)
-        summed = {counter: ROLLUPS.c[counter] + inserting.excluded[counter] for counter in COUNTERS}
-        await connection.execute(inserting.on_conflict_do_update(index_elements=list(KEY), set_=summed), rows)
-
-
-def _insert(database: Database) -> Any:
-    """Return the insert construct that supports `ON CONFLICT` in this database."""
-    return sqlite.insert if database.is_sqlite else postgresql.insert
+        add = inserting(database)(ROLLUPS)
+        summed = {counter: ROLLUPS.c[counter] + add.excluded[counter] for counter in COUNTERS}
+        await connection.execute(add.on_conflict_do_update(index_elements=list(KEY), set_=summed), rows)

@@ -1,4 +1,4 @@
-"""The review queue: flagged findings, decisions on them, and the precision of flags."""
+"""The review queue: findings, decisions on them and on other claims, and what these tell of flags and verifiers."""
 
 from __future__ import annotations
 
@@ -9,20 +9,29 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, and_, func, insert, select, update
+from sqlalchemy import ColumnElement, RowMapping, and_, distinct, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from groundwire.dialects.jsonbytes import loads
 from groundwire.domain import Citation
 from groundwire.errors import ReviewConflict
-from groundwire.storage.history.database import Database
-from groundwire.storage.history.exchange import Page
-from groundwire.storage.history.rows import flags_of
+from groundwire.storage.history.database import Database, inserting
+from groundwire.storage.history.exchange import Page, Stored
+from groundwire.storage.history.rows import claim_row, flags_of
 from groundwire.storage.history.tables import CONTENTS, DECISIONS, EXCHANGES, FINDING_FLAGS, FINDINGS, answered_between
 
 Decision = Literal["confirmed", "rejected"]
-"""The decision on a flag: confirmed (the answer is wrong there), or rejected (a false alarm)."""
+"""The decision on a verdict: it is right (confirmed) or wrong (rejected).
+
+Confirming a flag means that the answer is wrong there; rejecting it, that it is a false alarm. Rejecting the verdict on
+a claim without a flag means that the claim is wrong and was missed.
+"""
+
+MAX_COUNTED = 10_000
+"""Findings after which counting those that wait ends."""
 
 _EXPORTED_AT_ONCE = 500
+_IS_OPEN = FINDINGS.c.decision.is_(None)
 _Z = 1.96  # of the normal distribution, for an interval of 95 %
 
 
@@ -40,6 +49,7 @@ class Decided:
 class Finding:
     """A subject of review: one flagged claim of an answer, or a flag on the answer without a claim.
 
+    A claim without `flags` is one that was decided on all the same.
     `version` counts decisions and must be given with the next one. `start` and `end` refer to the answer of `choice`,
     or to the field at `pointer`. `original_confidence` is the confidence that the answer expresses, `question` the
     user's last message and `asked` its interrogative sentence. Texts are None if the store keeps no content.
@@ -72,6 +82,11 @@ class Finding:
     original_confidence: float | None = None
     tenant: str = ""
 
+    @property
+    def is_wrong(self) -> bool | None:
+        """True if a reviewer found the claim or answer wrong, False if right; None without a decision."""
+        return None if self.decided is None else (self.decided.decision == "confirmed") == bool(self.flags)
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -92,6 +107,26 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
+class Ratio:
+    """A share of a number of cases, which is at least one."""
+
+    count: int
+    of: int
+
+    @property
+    def value(self) -> float:
+        """The share (0–1)."""
+        return self.count / self.of
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % confidence interval of the share (Wilson's score interval)."""
+        n, p = self.of, self.value
+        middle, half = p + _Z**2 / (2 * n), _Z * sqrt(p * (1 - p) / n + _Z**2 / (4 * n**2))
+        return max(0.0, (middle - half) / (1 + _Z**2 / n)), min(1.0, (middle + half) / (1 + _Z**2 / n))
+
+
+@dataclass(frozen=True, slots=True)
 class Precision:
     """The precision of a flag of one verifier ("" if no claim is concerned), by reviewers' decisions."""
 
@@ -101,16 +136,34 @@ class Precision:
     rejected: int
 
     @property
-    def value(self) -> float:
-        """The share (0–1) that was confirmed; requires at least one decision."""
-        return self.confirmed / (self.confirmed + self.rejected)
+    def ratio(self) -> Ratio:
+        """The share that was confirmed."""
+        return Ratio(self.confirmed, self.confirmed + self.rejected)
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Reviewed claims of one verifier: flagged or `passed` without a flag by it, and found right or wrong."""
+
+    verifier: str
+    flagged_wrong: int
+    flagged_right: int
+    passed_wrong: int
+    passed_right: int
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % confidence interval of the share (Wilson's score interval)."""
-        n, p = self.confirmed + self.rejected, self.value
-        middle, half = p + _Z**2 / (2 * n), _Z * sqrt(p * (1 - p) / n + _Z**2 / (4 * n**2))
-        return max(0.0, (middle - half) / (1 + _Z**2 / n)), min(1.0, (middle + half) / (1 + _Z**2 / n))
+    def precision(self) -> Ratio | None:
+        """The share of the flagged claims that are wrong; None if none was reviewed."""
+        return _ratio(self.flagged_wrong, self.flagged_wrong + self.flagged_right)
+
+    @property
+    def recall(self) -> Ratio | None:
+        """The share of the wrong claims that were flagged; None if none was found wrong."""
+        return _ratio(self.flagged_wrong, self.flagged_wrong + self.passed_wrong)
+
+
+def _ratio(count: int, of: int) -> Ratio | None:
+    return Ratio(count, of) if of else None
 
 
 _FINDING = (
@@ -162,31 +215,80 @@ class Reviews:
 
         Raises ReviewConflict, with the other decision, when somebody has decided since.
         """
-        now = time.time()
-        said = {"decision": decision, "who": who, "note": note}
-        change = update(FINDINGS).where(FINDINGS.c.id == id_, FINDINGS.c.version == version)
         async with self._database.changing() as connection:
-            changed = await connection.execute(change.values(version=version + 1, decided_at=now, **said))
-            if changed.rowcount:
-                made = {"finding": id_, "version": version + 1, "at": now, **said}
-                await connection.execute(insert(DECISIONS).values(made))
-            row = (await connection.execute(_FINDING.where(FINDINGS.c.id == id_))).mappings().first()
-        found = _finding(row) if row else None
-        if found is not None and not changed.rowcount:
-            raise _conflict(found)
-        return found
+            return await _decide(connection, id_, version, decision, who, note)
+
+    async def decide_on_claim(
+        self, stored: Stored, choice: int, claim: str, version: int, decision: Decision, who: str, note: str = ""
+    ) -> Finding | None:
+        """Decide on any claim of an exchange, as `decide` does; None if it has no such claim.
+
+        The first decision on a claim without a flag adds a finding without flags.
+        """
+        row = claim_row(stored, choice, claim)
+        if row is None:
+            return None
+        of_claim = FINDINGS.c.seq == row["seq"], FINDINGS.c.choice == choice, FINDINGS.c.claim == claim
+        wanted = select(FINDINGS.c.id).where(*of_claim).order_by(FINDINGS.c.id.desc()).limit(1)
+        add = inserting(self._database)(FINDINGS).on_conflict_do_nothing(index_elements=["seq", "place"])
+        async with self._database.changing() as connection:
+            id_ = (await connection.execute(wanted)).scalar()
+            if id_ is None:
+                await connection.execute(add.values(row))
+                id_ = (await connection.execute(wanted)).scalar_one()
+            return await _decide(connection, id_, version, decision, who, note)
+
+    async def waiting(self, exchanges: Sequence[int]) -> Mapping[int, int]:
+        """Return the number of open findings of each of these exchanges, given by `seq`, that has any."""
+        counted = select(FINDINGS.c.seq, func.count().label("waiting")).where(FINDINGS.c.seq.in_(exchanges), _IS_OPEN)
+        async with self._database.reading() as connection:
+            rows = await connection.execute(counted.group_by(FINDINGS.c.seq))
+            return {row.seq: row.waiting for row in rows}
+
+    async def open(self, limit: int = MAX_COUNTED) -> tuple[int, int]:
+        """Return the number of open findings, and of the exchanges that they belong to; counting ends at `limit`."""
+        newest = select(FINDINGS.c.seq).where(_IS_OPEN).order_by(FINDINGS.c.id.desc()).limit(limit).subquery()
+        counted = select(func.count(), func.count(distinct(newest.c.seq))).select_from(newest)
+        async with self._database.reading() as connection:
+            findings, exchanges = (await connection.execute(counted)).one()
+        return findings, exchanges
+
+    async def accuracy(self, since: float | None = None) -> tuple[Accuracy, ...]:
+        """Return the reviewed claims of each verifier ("" if none judged them) over decisions since then."""
+        counts: dict[str, Counter[tuple[bool, bool]]] = {}
+        for row in await self._counted(since, FINDINGS.c.claim.is_not(None)):
+            is_flagged = bool(row["flags"])
+            is_wrong = (row["decision"] == "confirmed") == is_flagged
+            counts.setdefault(row["verifier"] or "", Counter())[is_flagged, is_wrong] += row["count"]
+        kinds = ((True, True), (True, False), (False, True), (False, False))
+        return tuple(Accuracy(verifier, *map(counts[verifier].__getitem__, kinds)) for verifier in sorted(counts))
+
+    async def agreement(self, since: float | None = None) -> Ratio | None:
+        """Return the share of findings on which all of their reviewers agree, of those with two or more reviewers.
+
+        The last decision of each reviewer counts; None if nothing was decided on by two.
+        """
+        again = select(FINDINGS.c.id).where(*_decided_since(since), FINDINGS.c.version > 1)
+        made = select(DECISIONS.c.finding, DECISIONS.c.who, DECISIONS.c.decision)
+        made = made.where(DECISIONS.c.finding.in_(again)).order_by(DECISIONS.c.finding, DECISIONS.c.version)
+        last: dict[int, dict[str, str]] = {}
+        async with self._database.reading() as connection:
+            for finding, who, decision in await connection.execute(made):
+                last.setdefault(finding, {})[who] = decision
+        by_two = [set(decisions.values()) for decisions in last.values() if len(decisions) > 1]
+        return _ratio(sum(len(different) == 1 for different in by_two), len(by_two))
+
+    async def _counted(self, since: float | None, *conditions: ColumnElement[bool]) -> Sequence[RowMapping]:
+        """Return the number of decided findings by flags, verifier and decision."""
+        kinds = FINDINGS.c.flags, FINDINGS.c.verifier, FINDINGS.c.decision
+        counted = select(*kinds, func.count().label("count")).where(*_decided_since(since), *conditions)
+        async with self._database.reading() as connection:
+            return (await connection.execute(counted.group_by(*kinds))).mappings().all()
 
     async def precision(self, since: float | None = None) -> tuple[Precision, ...]:
         """Return the precision of each flag of each verifier, over decisions since then, most decided first."""
-        conditions: list[ColumnElement[bool]] = [FINDINGS.c.decision.is_not(None)]
-        if since is not None:
-            conditions.append(FINDINGS.c.decided_at >= since)
-        kinds = FINDINGS.c.flags, FINDINGS.c.verifier, FINDINGS.c.decision
-        counted = select(*kinds, func.count().label("count")).where(*conditions).group_by(*kinds)
-        async with self._database.reading() as connection:
-            rows = (await connection.execute(counted)).mappings().all()
         counts: Counter[tuple[str, str, str]] = Counter()
-        for row in rows:
+        for row in await self._counted(since):
             for flag in flags_of(row["flags"]):
                 counts[flag, row["verifier"] or "", row["decision"]] += row["count"]
         found = [
@@ -205,6 +307,26 @@ class Reviews:
             if page.after is None:
                 return
             after = page.after
+
+
+async def _decide(
+    connection: AsyncConnection, id_: int, version: int, decision: Decision, who: str, note: str
+) -> Finding | None:
+    now = time.time()
+    said = {"decision": decision, "who": who, "note": note}
+    change = update(FINDINGS).where(FINDINGS.c.id == id_, FINDINGS.c.version == version)
+    changed = await connection.execute(change.values(version=version + 1, decided_at=now, **said))
+    if changed.rowcount:
+        await connection.execute(insert(DECISIONS).values(finding=id_, version=version + 1, at=now, **said))
+    row = (await connection.execute(_FINDING.where(FINDINGS.c.id == id_))).mappings().first()
+    found = _finding(row) if row else None
+    if found is not None and not changed.rowcount:
+        raise _conflict(found)
+    return found
+
+
+def _decided_since(since: float | None) -> Sequence[ColumnElement[bool]]:
+    return FINDINGS.c.decision.is_not(None), *(() if since is None else (FINDINGS.c.decided_at >= since,))
 
 
 def _conditions(wanted: Wanted) -> Sequence[ColumnElement[bool]]:

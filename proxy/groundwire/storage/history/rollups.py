@@ -47,6 +47,10 @@ def counts_of(exchange: Mapping[Any, Any]) -> dict[str, int]:
         _step(exchange["total_ms"]): 1,
         **{name: exchange[name] for name in ("claims", "checked", *LABELS, "cache_hits", "cache_misses")},
     }
+    if exchange["input_tokens"] is not None or exchange["output_tokens"] is not None:
+        counts |= {name: exchange[name] or 0 for name in ("input_tokens", "output_tokens")} | {"tokens_count": 1}
+    if exchange["upstream_ms"] is not None:
+        counts |= {"upstream_us_sum": round(exchange["upstream_ms"] * 1000), "upstream_count": 1}
     for score in SCORES:
         if exchange[score] is not None:
             counts |= {f"{score}_sum": round(exchange[score] * 10_000), f"{score}_count": 1}

@@ -77,6 +77,9 @@ def rows_of(entry: Entry, content: Content) -> Rows:
         "question_sha256": _sha256(question),
         "answer_sha256": _sha256(answer),
         "tenant": _clean(entry.tenant),
+        "input_tokens": _bounded(entry.usage.input_tokens),
+        "output_tokens": _bounded(entry.usage.output_tokens),
+        "upstream_ms": entry.usage.upstream_ms,
     }
     contents = {
         "question": question if keeps else None,
@@ -102,6 +105,35 @@ def stored_of(row: Mapping[Any, Any]) -> Stored:
     sources = tuple(Source(**{**each, "labels": tuple(each["labels"])}) for each in unpacked["sources"])
     prompt = tuple(PromptMessage(**each) for each in unpacked.get("prompt", ()))  # rows of earlier versions have none
     return Stored(summary_of(row), unpacked["report"], choices, sources, prompt)
+
+
+def claim_row(stored: Stored, choice: int, id_: str) -> Row | None:
+    """Return the row of a claim without a flag, for a decision on it; None if the exchange has no such claim."""
+    claims = (
+        claim
+        for each in stored.report.get("choices", ())
+        if each["index"] == choice
+        for claim in each.get("claims", ())
+        if claim["id"] == id_
+    )
+    claim = next(claims, None)
+    if claim is None:
+        return None
+    _, start, end = stored.place(choice, claim)
+    names = ("text", "pointer", "label", "verifier", "method", "score", "confidence", "reason")
+    return {name: claim.get(name) for name in names} | {
+        "seq": stored.summary.seq,
+        "place": f"{choice}/{id_}",
+        "model": stored.summary.model,
+        "subject": stored.summary.subject,
+        "choice": choice,
+        "claim": id_,
+        "start": start,
+        "end": end,
+        "original_confidence": claim.get("stated_confidence"),
+        "citations": dumps(claim.get("citations", [])).decode(),
+        "flags": "",
+    }
 
 
 def flags_of(joined: str) -> tuple[str, ...]:
@@ -274,6 +306,11 @@ _NO_CLAIM: Row = dict.fromkeys(
         "reason", "citations", "original_confidence",
     )
 )  # fmt: skip
+
+
+def _bounded(count: int | None) -> int | None:
+    """Return a count that fits into a column; model servers may report any number."""
+    return None if count is None else min(count, 2**31 - 1)
 
 
 def _clean(text: str) -> str:

@@ -29,6 +29,9 @@ LATENCIES_MS = (5, 10, 25, 50, 100, 250, 500, 1000, 2500)
 
 VERDICTS = ("grounded", "partially_grounded", "ungrounded", "not_applicable", "not_checked")
 LABELS = ("supported", "contradicted", "unsupported")
+LATER_COUNTERS = ("input_tokens", "output_tokens", "tokens_count", "upstream_us_sum", "upstream_count")
+"""Counters that earlier versions did not have; they count from then on."""
+
 COUNTERS = (
     "exchanges",
     "flagged",
@@ -42,6 +45,7 @@ COUNTERS = (
     "us_sum",
     *(f"ms_{ms}" for ms in LATENCIES_MS),
     "ms_over",
+    *LATER_COUNTERS,
 )
 """The counters of roll-ups, all integers: scores are summed in ten-thousandths, latencies in microseconds."""
 
@@ -82,11 +86,15 @@ EXCHANGES = Table(
     *(Column(f"{what}_chars", Integer, nullable=False) for what in ("question", "answer")),
     *(Column(f"{what}_sha256", Text, nullable=False) for what in ("question", "answer")),
     Column("tenant", Text, nullable=False, server_default=text("''")),
+    *(Column(name, Integer) for name in ("input_tokens", "output_tokens")),
+    Column("upstream_ms", Float(53)),
     Index("ix_exchanges_at_seq", "at", "seq"),
     Index("ix_exchanges_subject_seq", "subject", "seq"),
     Index("ix_exchanges_session_seq", "session", "seq"),
     Index("ix_exchanges_tenant_subject_seq", "tenant", "subject", "seq"),
     Index("ix_exchanges_model_seq", "model", "seq"),
+    Index("ix_exchanges_verdict_seq", "verdict", "seq"),
+    Index("ix_exchanges_risk_seq", "risk", "seq"),
     sqlite_autoincrement=True,
 )
 
@@ -146,6 +154,7 @@ FINDINGS = Table(
     UniqueConstraint("seq", "place"),
     Index("ix_findings_model_id", "model", "id"),
     Index("ix_findings_subject_id", "subject", "id"),
+    Index("ix_findings_verifier_seq", "verifier", "seq"),
     Index("ix_findings_open", "id", sqlite_where=text("decision IS NULL"), postgresql_where=text("decision IS NULL")),
     Index(
         "ix_findings_decided",
@@ -156,7 +165,7 @@ FINDINGS = Table(
     ),
     sqlite_autoincrement=True,
 )
-"""Subjects of review: flagged claims and flags on whole answers, with the last decision."""
+"""Subjects of review with the last decision: flagged claims, flags on whole answers, and other claims decided on."""
 
 FINDING_FLAGS = Table(
     "finding_flags",
@@ -185,7 +194,10 @@ ROLLUPS = Table(
     Column("model", Text, primary_key=True),
     Column("subject", Text, primary_key=True),
     Column("flag", Text, primary_key=True),
-    *(Column(counter, BigInteger, nullable=False) for counter in COUNTERS),
+    *(
+        Column(name, BigInteger, nullable=False, server_default=text("0") if name in LATER_COUNTERS else None)
+        for name in COUNTERS
+    ),
     Index("ix_rollups_subject_grain_day", "subject", "grain", "day"),
 )
 

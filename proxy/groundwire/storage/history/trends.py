@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal
+from itertools import pairwise
+from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, RowMapping, Select, func, select
 
 from groundwire.storage.history.database import Database
-from groundwire.storage.history.rollups import Grain
-from groundwire.storage.history.tables import COUNTERS, LATENCIES_MS, ROLLUPS
+from groundwire.storage.history.rollups import Grain, counts_of
+from groundwire.storage.history.rows import flags_of
+from groundwire.storage.history.tables import COUNTERS, EXCHANGES, LATENCIES_MS, ROLLUPS, answered_between
 
 By = Literal["all", "model", "subject", "flag"]
+MAX_NEWEST = 10_000
+"""Exchanges that are read one by one, for percentiles and for figures by hour."""
+
 ScoreName = Literal["score", "confidence", "consistency", "risk", "quality"]
 
 
@@ -45,18 +51,30 @@ class Figures:
         """The mean duration of verification; None when there were no exchanges."""
         return self.counts["us_sum"] / self.exchanges / 1000 if self.exchanges else None
 
+    @property
+    def upstream_ms(self) -> float | None:
+        """The mean duration of the model server; None when it is not known."""
+        count = self.counts["upstream_count"]
+        return self.counts["upstream_us_sum"] / count / 1000 if count else None
+
+    def tokens(self, kind: Literal["input", "output"]) -> float | None:
+        """Return the mean number of tokens of the exchanges of which it is known; None when there are none."""
+        count = self.counts["tokens_count"]
+        return self.counts[f"{kind}_tokens"] / count if count else None
+
     def mean(self, score: ScoreName) -> float | None:
         """Return the mean of a score (0–1) over the exchanges that have it; None when none does."""
         count = self.counts[f"{score}_count"]
         return self.counts[f"{score}_sum"] / count / 10_000 if count else None
 
     def latency_ms(self, share: float) -> float | None:
-        """Return an upper bound of the latency of this share (0–1) of the exchanges; None if above all steps."""
+        """Estimate the latency of this share (0–1) of the exchanges within its step; None if above all steps."""
         needed, seen = share * self.exchanges, 0
-        for step in LATENCIES_MS:
-            seen += self.counts[f"ms_{step}"]
-            if seen and seen >= needed:
-                return float(step)
+        for lower, upper in pairwise((0, *LATENCIES_MS)):
+            count = self.counts[f"ms_{upper}"]
+            if count and seen + count >= needed:
+                return lower + (upper - lower) * max(0.0, needed - seen) / count
+            seen += count
         return None
 
 
@@ -67,6 +85,16 @@ class Trend:
     day: date
     key: str
     figures: Figures
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One exchange as its figures count it; see `rollups.counts_of`."""
+
+    at: float
+    model: str
+    flags: tuple[str, ...]
+    counts: Mapping[str, int]
 
 
 class Trends:
@@ -94,6 +122,27 @@ class Trends:
         name = "model" if by == "all" else by
         return tuple(Trend(row["day"], row[name], Figures({each: row[each] for each in COUNTERS})) for row in rows)
 
+    async def newest(self, since: float, until: float, model: str | None = None) -> tuple[Measured, ...]:
+        """Return the newest exchanges between two times (Unix seconds), of one model or of all; at most MAX_NEWEST."""
+        wanted = _newest(select(EXCHANGES), since, until, model)
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(wanted)).mappings().all()
+        return await asyncio.to_thread(lambda: tuple(map(_measured, rows)))
+
+    async def times(
+        self, since: float, until: float, model: str | None = None
+    ) -> tuple[tuple[float, float | None], ...]:
+        """Return the milliseconds of verification and of the model server of the newest exchanges, as `newest` does."""
+        wanted = _newest(select(EXCHANGES.c.total_ms, EXCHANGES.c.upstream_ms), since, until, model)
+        async with self._database.reading() as connection:
+            return tuple((row.total_ms, row.upstream_ms) for row in await connection.execute(wanted))
+
+    async def first(self) -> float | None:
+        """Return the time of the first stored exchange (Unix seconds); None if there is none."""
+        async with self._database.reading() as connection:
+            found: float | None = (await connection.execute(select(func.min(EXCHANGES.c.at)))).scalar()
+            return found
+
     async def totals(
         self, by: By, since: date, until: date, *, flag: str | None = None, limit: int = 100
     ) -> tuple[tuple[str, Figures], ...]:
@@ -109,12 +158,23 @@ class Trends:
         return tuple((row["key"], Figures({each: int(row[each]) for each in COUNTERS})) for row in rows)
 
 
-def total(figures: Sequence[Figures]) -> Figures:
-    """Sum the figures of several days or keys."""
+def total(figures: Iterable[Figures | Measured]) -> Figures:
+    """Sum the figures of several days, keys or exchanges."""
     counts: Counter[str] = Counter()
     for each in figures:
         counts.update(each.counts)
     return Figures({counter: counts[counter] for counter in COUNTERS})
+
+
+def _newest(wanted: Select[Any], since: float, until: float, model: str | None) -> Select[Any]:
+    wanted = wanted.where(*answered_between(since, until)).limit(MAX_NEWEST)
+    if model is None:
+        return wanted.order_by(EXCHANGES.c.at.desc(), EXCHANGES.c.seq.desc())
+    return wanted.where(EXCHANGES.c.model == model).order_by(EXCHANGES.c.seq.desc())
+
+
+def _measured(row: RowMapping) -> Measured:
+    return Measured(row["at"], row["model"], flags_of(row["flags"]), counts_of(row))
 
 
 def _grain(by: By, flag: str | None) -> Grain:

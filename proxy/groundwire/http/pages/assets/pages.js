@@ -69,20 +69,10 @@ document.addEventListener("focusin", (event) => {
   }
 });
 
-// Brings a mark into view within the part that scrolls around it, and leaves the page where it is.
-function reveal(mark) {
-  const part = mark && mark.closest("[data-scrolls]");
-  if (!part || part.scrollHeight <= part.clientHeight) return;
-  const top = mark.getBoundingClientRect().top - part.getBoundingClientRect().top;
-  if (top < 0 || top > part.clientHeight - 60) part.scrollBy({ top: top - part.clientHeight / 3 });
-}
-
 function light(claim) {
   const belongs = (each) => (each.dataset.claims || each.dataset.claim).split(" ").includes(claim);
   for (const kind of [".answer a.claim", ".evidence"]) {
-    const marks = [...document.querySelectorAll(kind)];
-    marks.forEach((each) => each.classList.toggle("lit", belongs(each)));
-    reveal(marks.find(belongs));
+    document.querySelectorAll(kind).forEach((each) => each.classList.toggle("lit", belongs(each)));
   }
 }
 
@@ -93,10 +83,17 @@ for (const name of ["mouseover", "focusin"]) {
   });
 }
 
+// The answer stays in view beside its claims as long as all of it fits.
+const reading = document.querySelector(".reading");
+if (reading) {
+  const fit = () => reading.classList.toggle("fits", reading.offsetHeight < innerHeight - 100);
+  new ResizeObserver(fit).observe(reading);
+  window.addEventListener("resize", fit);
+}
+
 function arrive() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (items.includes(target)) choose(target);
-  else if (target) reveal(target);
 }
 
 window.addEventListener("hashchange", arrive);
