@@ -10,5 +10,5 @@ from groundwire.demo.show import demo_proxy
 
 if __name__ == "__main__":
     with demo_proxy() as url:
-        done = subprocess.run(sys.argv[1:], env=os.environ | {"GROUNDWIRE_URL": url}, check=False)
+        done = subprocess.run(sys.argv[1:], env=os.environ | {"GROUNDWIRE_URL": url}, check=False)  # noqa: S603
     sys.exit(done.returncode)
