@@ -8,7 +8,7 @@ from groundwire.config.hallucination import Backend
 from groundwire.config.reading import load_settings
 from groundwire.config.server import Admin, Mcp, Server
 from groundwire.config.settings import Settings
-from groundwire.config.telemetry import Telemetry
+from groundwire.config.telemetry import Scores, Telemetry
 from groundwire.config.upstreams import Upstream
 from groundwire.config.values import seconds, without_passwords
 
@@ -18,6 +18,7 @@ __all__ = [
     "Backend",
     "JudgeSettings",
     "Mcp",
+    "Scores",
     "Server",
     "Settings",
     "Telemetry",

@@ -11,9 +11,10 @@ import structlog
 
 from groundwire.config import Telemetry as TelemetrySettings
 from groundwire.errors import ConfigError
-from groundwire.telemetry.instruments import LOST_TELEMETRY
+from groundwire.telemetry.instruments import LOST_TELEMETRY, SCORES_LOST
 from groundwire.telemetry.metrics import LoopLag, Metrics
 from groundwire.telemetry.names import EDITIONS
+from groundwire.telemetry.scores import build_scores
 from groundwire.telemetry.spans import NO_TRACER
 from groundwire.telemetry.telemetry import Telemetry
 
@@ -41,7 +42,10 @@ def build_telemetry(
     lag = LoopLag(metrics.lag) if metrics else None
     names = EDITIONS[settings.genai_semconv]
     tracer, events = (collector.tracer, collector.events) if collector else (NO_TRACER, None)
-    return Telemetry(tracer, metrics, names, settings.capture_content, events, lag, collector)
+    scores = build_scores(settings.scores, environ)
+    if scores is not None and metrics is not None:
+        metrics.read(lambda: [(SCORES_LOST, (target,), count) for target, count in scores.lost()])
+    return Telemetry(tracer, metrics, names, settings.capture_content, events, lag, collector, scores)
 
 
 def is_sending(settings: TelemetrySettings, environ: Mapping[str, str]) -> bool:

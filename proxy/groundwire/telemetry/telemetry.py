@@ -16,6 +16,7 @@ from groundwire.telemetry import names as n
 from groundwire.telemetry.calls import Recorder, UpstreamCall
 from groundwire.telemetry.genai import short_hash
 from groundwire.telemetry.metrics import LoopLag
+from groundwire.telemetry.scores import ORIGIN, Scores
 from groundwire.telemetry.served import ABOUT, Served
 from groundwire.telemetry.spans import CURRENT, NO_TRACER, Span, active
 from groundwire.wire import Headers
@@ -35,6 +36,7 @@ class Telemetry(Recorder):
     events: LogExport | None = None
     lag: LoopLag | None = None
     collector: Collector | None = None
+    scores: Scores | None = None
 
     def start(self) -> None:
         """Start background measurements on the running event loop."""
@@ -47,10 +49,14 @@ class Telemetry(Recorder):
             self.lag.stop()
         if self.collector is not None:
             self.collector.close()
+        if self.scores is not None:
+            self.scores.close()
 
     def degraded(self) -> str | None:
         """Return a description of a failure of export; None if there is none."""
-        return self.collector.health.degraded() if self.collector else None
+        collector = self.collector.health.degraded() if self.collector else None
+        scores = self.scores.degraded() if self.scores else None
+        return "; ".join(filter(None, (collector, scores))) or None
 
     def server_span(self, method: str, route: str, headers: Headers, *, traced: bool = True) -> Served:
         """Return the context manager of one HTTP request; its span, if traced, continues the caller's trace."""
@@ -80,6 +86,8 @@ class Telemetry(Recorder):
         """Record the result of verifying one answer: in metrics, on its span, and as an event in the log."""
         if self.metrics is not None:
             self.metrics.evaluated(report, span)
+        if self.scores is not None:
+            self.scores.add(report, span.traceparent)
         if not self.tracer.enabled:
             return
         attributes = _evaluation(report, response_id)
@@ -118,6 +126,7 @@ class Telemetry(Recorder):
 
     def goes_back_to(self, origin: str | None) -> None:
         """Link the current span to the trace that created the job."""
+        ORIGIN.set(origin or "")
         if origin is not None:
             CURRENT.get().link(origin)
 
