@@ -1,8 +1,8 @@
 """A nightly audit of logged answers: verify them, write a page, and exit with 1 if too many are flagged.
 
 `python examples/nightly_audit.py` runs offline, on the demo's exchanges. For cron or a scheduled job of CI:
-`python nightly_audit.py LOG.jsonl --out FOLDER --max-flagged 0.05`, where each line of the log has the `request` and the
-`response` of one chat completion, as most gateways log them.
+`python nightly_audit.py LOG.jsonl --out FOLDER --max-flagged 0.05`, where each line of the log has the `request` and
+the `response` of one chat completion.
 """
 
 from __future__ import annotations

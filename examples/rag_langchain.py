@@ -1,6 +1,7 @@
 """RAG with citations in LangChain: retrieve documents, answer with `[n]`, and list the claims with their evidence.
 
-`python examples/rag_langchain.py` runs offline, with the demo model behind the proxy. Needs `pip install langchain-openai`.
+`python examples/rag_langchain.py` runs offline, with the demo model behind the proxy. Needs
+`pip install langchain-openai`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from groundwire.integrations.langchain import ChatGroundwire
 DOCUMENTS = {
     "Travel policy": "Employees may book economy class on flights of less than six hours. Hotel costs are reimbursed by "
     "the company up to 180 euros per night.",
-    "Remote work": "Employees may work from abroad for at most 20 days per calendar year. A request must be approved by "
-    "the line manager at least two weeks before departure.",
+    "Remote work": "Employees may work from abroad for at most 20 days per calendar year. A request must be approved "
+    "by the line manager at least two weeks before departure.",
     "Canteen": "Lunch is served from half past eleven. The menu changes every Monday.",
 }
 QUESTION = "How long may I work from abroad, and what does the company pay for a hotel?"
