@@ -19,8 +19,8 @@ from groundwire.demo.show import demo_proxy
 from groundwire.integrations.langchain import ChatGroundwire
 
 DOCUMENTS = {
-    "Travel policy": "Employees may book economy class on flights of less than six hours. Hotel costs are reimbursed by "
-    "the company up to 180 euros per night.",
+    "Travel policy": "Employees may book economy class on flights of less than six hours. Hotel costs are reimbursed "
+    "by the company up to 180 euros per night.",
     "Remote work": "Employees may work from abroad for at most 20 days per calendar year. A request must be approved "
     "by the line manager at least two weeks before departure.",
     "Canteen": "Lunch is served from half past eleven. The menu changes every Monday.",
