@@ -7,7 +7,7 @@ WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN || echo 2); echo $$((n > 7 ? 8
 VERSIONS ?= 3.11 3.12 3.13 3.14
 FAST := $(addprefix tests/,claims config dialects evidence features library pipeline scoring text training verifiers test_docs.py)
 
-.PHONY: demo serve test test-fast check matrix dist-check clients client-suites coverage clean
+.PHONY: demo serve test test-fast check matrix dist-check clients client-js client-suites coverage clean
 
 demo: .venv/.ready          ## three RAG requests through the proxy, answered by a bundled demo model server
 	@$(BIN)/groundwire demo
@@ -50,6 +50,11 @@ clients: .venv/.ready-dev   ## real SDKs, each directly and through the proxy; f
 		else rm .bench/clients/node/*.mjs; echo "no npm: the clients for Node are left out"; fi
 	@$(BIN)/python tests/clients/check.py .bench/clients/bin/python .bench/clients/node
 
+client-js: .venv/.ready     ## the package of clients/js: built, tested with real SDKs, and packed
+	@cd clients/js && npm install --silent --no-audit --no-fund --no-package-lock && npm run --silent build
+	@$(BIN)/python tools/with_demo.py npm --prefix clients/js run --silent test
+	@cd clients/js && npm pack --silent
+
 client-suites: .venv/.ready-dev ## the SDKs' own tests through the proxy; OPENAI_PYTHON and OPENAI_NODE name their sources
 	@$(BIN)/python tests/clients/suites.py .bench/suites $(addprefix --python ,$(OPENAI_PYTHON)) \
 		$(addprefix --node ,$(OPENAI_NODE))
@@ -58,7 +63,7 @@ coverage: .venv/.ready-dev  ## tests with branch coverage
 	@$(BIN)/coverage run -m pytest && $(BIN)/coverage report
 
 clean:                      ## removes what was set up and built
-	@rm -rf .venv .bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	@rm -rf .venv .bench clients/js/build clients/js/dist clients/js/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
 
 .venv/bin/uv:
 	@test -n "$(PYTHON)" || { echo "Groundwire needs Python 3.11 or newer"; exit 1; }

@@ -64,11 +64,14 @@ def serve(
 def demo(
     pace: Annotated[float, typer.Option(help="Seconds between two words of the demo model.", min=0, max=1)] = 0.01,
     stay: Annotated[bool, typer.Option("--stay", help="Store the answers, and keep running for their review.")] = False,
+    port: Annotated[
+        int | None, typer.Option(help="Send no request, and serve on this port for your own.", min=0, max=65535)
+    ] = None,
 ) -> None:
     """Demonstrate the proxy with a demo model server and three requests."""
-    from groundwire.demo.show import show
+    from groundwire.demo.show import serve_demo, show
 
-    raise typer.Exit(show(pace, stay=stay))
+    raise typer.Exit(show(pace, stay=stay) if port is None else serve_demo(pace, port))
 
 
 @app.command()

@@ -311,7 +311,12 @@ def test_the_table_of_settings_names_each_of_them() -> None:
 def everything(tmp_path: Path, collector: str) -> Samples:
     """What /metrics says after traffic through all that there is, with a collector that takes nothing."""
     sections = {
-        "telemetry": {"otlp_endpoint": collector, "otlp_signals": ["metrics"], "metrics_interval": "50ms"},
+        "telemetry": {
+            "otlp_endpoint": collector,
+            "otlp_signals": ["metrics"],
+            "metrics_interval": "50ms",
+            "scores": {"phoenix_url": collector},
+        },
         "store": {"url": f"sqlite:///{tmp_path}/history.db"},
         "jobs": {"url": f"sqlite:///{tmp_path}/jobs.db", "poll": "50ms", "drain": "0s"},
         "hallucination": {"enabled": True, "backend": {"type": "local"}, "memory_gate": {"enabled": True}},

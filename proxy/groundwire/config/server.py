@@ -191,6 +191,23 @@ class Upstream(Section):
         return self.fallbacks if isinstance(self.fallbacks, dict) else {"*": self.fallbacks} if self.fallbacks else {}
 
 
+class Scores(Section):
+    """Targets to which the scores of answers are sent, by the traces that the answers belong to."""
+
+    langfuse_url: Secretive | None = None
+    langfuse_public_key_env: str = "LANGFUSE_PUBLIC_KEY"
+    langfuse_secret_key_env: str = "LANGFUSE_SECRET_KEY"  # noqa: S105 - the name of a variable
+    phoenix_url: Secretive | None = None
+    phoenix_key_env: str = "PHOENIX_API_KEY"
+    interval: Duration = Field(default=5.0, gt=0)
+
+    @model_validator(mode="after")
+    def _known(self) -> Scores:
+        require_scheme("langfuse_url", self.langfuse_url, "http://", "https://")
+        require_scheme("phoenix_url", self.phoenix_url, "http://", "https://")
+        return self
+
+
 class Telemetry(Section):
     """Metrics, traces and logs: export and content."""
 
@@ -204,6 +221,7 @@ class Telemetry(Section):
     sample_ratio: float = Field(default=1.0, ge=0, le=1)
     genai_semconv: Literal["1.41", "next"] = "1.41"
     capture_content: bool = False
+    scores: Scores = Scores()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @model_validator(mode="after")

@@ -39,21 +39,11 @@ def show(pace: float, *, stay: bool = False) -> int:
     """
     console = Console()
     key = f"demo-{secrets.token_hex(8)}"
-    with serving(build_model(pace)) as model_url, TemporaryDirectory(prefix="groundwire-demo-") as folder:
-        settings = Settings.model_validate(
-            {
-                "upstreams": {"demo": Upstream(base_url=model_url)},
-                "telemetry": {"log_level": "error"},
-                "stream": {"tail_budget": "5s"},  # the answers arrive faster than any model's
-                "store": {"url": f"sqlite:///{folder}/demo.db" if stay else None},
-            }
-        )
-        configure_logs(settings.telemetry)
-        environ = {settings.admin.key_env: key}
-        container = build_container(settings, environ, judge=load_judge(settings.judge.encoder))
-        with serving(build_app(settings, container, environ)) as proxy_url:
-            console.print(f"A demo model server (no model: canned answers) at {model_url}", style="dim")
-            console.print(f"Groundwire before it at {proxy_url}, and a client pointed there", style="dim")
+    with TemporaryDirectory(prefix="groundwire-demo-") as folder:
+        store_url = f"sqlite:///{folder}/demo.db" if stay else None
+        with demo_proxy(pace, store_url=store_url, admin_key=key) as proxy_url:
+            console.print("A demo model server (no model: fixed answers)", style="dim")
+            console.print(f"Groundwire in front of it at {proxy_url}, and a client pointed there", style="dim")
             for number, scenario in enumerate(SCENARIOS, start=1):
                 console.print()
                 console.print(Rule(f"{number}. {scenario.title}", align="left"))
@@ -64,6 +54,40 @@ def show(pace: float, *, stay: bool = False) -> int:
     return 0
 
 
+def serve_demo(pace: float, port: int) -> int:
+    """Serve the proxy in front of the demo model server on this port until the process is interrupted."""
+    with demo_proxy(pace, port) as proxy_url:
+        print(f"Point an SDK's base_url at {proxy_url}, and its model at {MODEL}. Press Ctrl+C to stop.", flush=True)
+        _wait()
+    return 0
+
+
+@contextmanager
+def demo_proxy(pace: float = 0.0, port: int = 0, *, store_url: str | None = None, admin_key: str = "") -> Iterator[str]:
+    """Serve the proxy in front of the demo model server, and yield its base URL for SDKs; port 0 is a free one."""
+    with serving(build_model(pace)) as model_url:
+        settings = Settings.model_validate(
+            {
+                "upstreams": {"demo": Upstream(base_url=model_url)},
+                "telemetry": {"log_level": "error"},
+                "stream": {"tail_budget": "5s"},  # the answers arrive faster than any model's
+                "store": {"url": store_url},
+            }
+        )
+        configure_logs(settings.telemetry)
+        environ = {settings.admin.key_env: admin_key} if admin_key else {}
+        container = build_container(settings, environ, judge=load_judge(settings.judge.encoder))
+        with serving(build_app(settings, container, environ), port) as proxy_url:
+            yield proxy_url
+
+
+def _wait() -> None:
+    """Wait until the process is interrupted or terminated."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with suppress(KeyboardInterrupt):
+        threading.Event().wait()
+
+
 def _stay(url: str, key: str, console: Console) -> None:
     """Print the address of the review page, and wait until interrupted."""
     console.print()
@@ -71,9 +95,7 @@ def _stay(url: str, key: str, console: Console) -> None:
     console.print(f"Open    {url}/reviews", highlight=False)
     console.print(f"Key     {key}", highlight=False)
     console.print("Press Ctrl+C to stop; what was stored is deleted then.", style="dim")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with suppress(KeyboardInterrupt):
-        threading.Event().wait()
+    _wait()
 
 
 def _ask(url: str, scenario: Scenario, console: Console) -> None:
@@ -111,9 +133,9 @@ def _chunks(response: HTTPResponse) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def serving(app: Starlette) -> Iterator[str]:
-    """Serve an application on a free port in a thread, and yield the base URL for SDKs, which ends in /v1."""
-    listening = socket.create_server(("127.0.0.1", 0))
+def serving(app: Starlette, port: int = 0) -> Iterator[str]:
+    """Serve an application in a thread, and yield the base URL for SDKs, which ends in /v1; port 0 is a free one."""
+    listening = socket.create_server(("127.0.0.1", port))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, log_level="critical", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()

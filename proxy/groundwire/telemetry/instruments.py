@@ -139,6 +139,7 @@ LAG = _histogram("grounding.event_loop.lag", "Delay of the event loop, measured 
 LOST_TELEMETRY = _counter(
     "grounding.export.failures", "{batch}", "Batches that the collector did not accept.", n.SIGNAL
 )
+SCORES_LOST = _counter("grounding.scores.lost", "{answer}", "Answers whose scores could not be sent.", n.TARGET)
 BUILD = _gauge("grounding.build_info", "{process}", "1, with the version of Groundwire.", n.VERSION)
 
 

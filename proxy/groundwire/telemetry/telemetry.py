@@ -24,8 +24,9 @@ from groundwire.config import Telemetry as TelemetrySettings
 from groundwire.errors import ConfigError
 from groundwire.report import Report
 from groundwire.telemetry import names as n
-from groundwire.telemetry.instruments import LOST_TELEMETRY
+from groundwire.telemetry.instruments import LOST_TELEMETRY, SCORES_LOST
 from groundwire.telemetry.requests import EXCHANGE_ATTRIBUTES, Recorder, RequestRecord, UpstreamCall, short_hash
+from groundwire.telemetry.scores import ORIGIN, Scores, build_scores
 from groundwire.telemetry.spans import CURRENT, NO_TRACER, Span, active
 from groundwire.wire import Headers
 
@@ -50,6 +51,7 @@ class Telemetry(Recorder):
     events: LogExport | None = None
     lag: LoopLag | None = None
     collector: Collector | None = None
+    scores: Scores | None = None
 
     def start(self) -> None:
         """Start background measurements on the running event loop."""
@@ -62,10 +64,14 @@ class Telemetry(Recorder):
             self.lag.stop()
         if self.collector is not None:
             self.collector.close()
+        if self.scores is not None:
+            self.scores.close()
 
     def degraded(self) -> str | None:
         """Return a description of a failure of export; None if there is none."""
-        return self.collector.health.degraded() if self.collector else None
+        collector = self.collector.health.degraded() if self.collector else None
+        scores = self.scores.degraded() if self.scores else None
+        return "; ".join(filter(None, (collector, scores))) or None
 
     def server_span(self, method: str, route: str, headers: Headers, *, traced: bool = True) -> RequestRecord:
         """Return the context manager of one HTTP request; its span, if traced, continues the caller's trace."""
@@ -95,6 +101,8 @@ class Telemetry(Recorder):
         """Record the result of verifying one answer: in metrics, on its span, and as an event in the log."""
         if self.metrics is not None:
             self.metrics.evaluated(report, span)
+        if self.scores is not None:
+            self.scores.add(report, span.traceparent)
         if not self.tracer.enabled:
             return
         attributes = _evaluation(report, response_id)
@@ -133,6 +141,7 @@ class Telemetry(Recorder):
 
     def link_origin(self, origin: str | None) -> None:
         """Link the current span to the trace that created the job."""
+        ORIGIN.set(origin or "")
         if origin is not None:
             CURRENT.get().link(origin)
 
@@ -228,9 +237,11 @@ def build_telemetry(
             lag = LoopLag(metrics.lag)
     collector = _collector(settings, environ, metrics, ours) if is_sending(settings, environ) else None
     tracer, events = (collector.tracer, collector.events) if collector else (NO_TRACER, None)
-    return Telemetry(
-        tracer, metrics, n.EDITIONS[settings.genai_semconv], settings.capture_content, events, lag, collector
-    )
+    scores = build_scores(settings.scores, environ)
+    if scores is not None and metrics is not None:
+        metrics.readers.append(lambda: [(SCORES_LOST, (target,), count) for target, count in scores.lost()])
+    names = n.EDITIONS[settings.genai_semconv]
+    return Telemetry(tracer, metrics, names, settings.capture_content, events, lag, collector, scores)
 
 
 def is_sending(settings: TelemetrySettings, environ: Mapping[str, str]) -> bool:
