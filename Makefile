@@ -7,7 +7,7 @@ WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN || echo 2); echo $$((n > 7 ? 8
 VERSIONS ?= 3.11 3.12 3.13 3.14
 FAST := $(addprefix tests/,claims config dialects evidence features library pipeline scoring text training verifiers test_docs.py)
 
-.PHONY: demo serve test test-fast check matrix dist-check clients client-js client-suites coverage clean
+.PHONY: demo serve docs chart test test-fast check matrix dist-check clients client-js client-suites coverage clean
 
 demo: .venv/.ready          ## three RAG requests through the proxy, answered by a bundled demo model server
 	@$(BIN)/groundwire demo
@@ -27,6 +27,15 @@ check: .venv/.ready-dev     ## style, types, import contracts, and plain languag
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/language.py --quiet
+
+docs: .venv/.ready-dev      ## the documentation as a static site in build/site
+	@$(BIN)/python tools/reference.py
+	@$(BIN)/python tools/site.py
+	@echo "Read it: $(BIN)/python -m http.server --directory build/site"
+
+chart: .venv/.ready-dev     ## the Helm chart, rendered by helm and validated against the schemas of Kubernetes
+	@$(BIN)/uv sync --quiet --frozen --inexact --extra all --group chart
+	@$(BIN)/python -m pytest tests/test_helm.py
 
 matrix: .venv/.ready-dev    ## all tests on each of Python 3.11 to 3.14 that is installed; VERSIONS names others
 	@failed=; for version in $(VERSIONS); do \

@@ -85,7 +85,9 @@ def mcp(config: ConfigFile = None) -> None:
 @app.command()
 def check(
     answer: Annotated[Path, typer.Argument(help="The answer: a text or JSON file, or - for standard input.")],
-    sources: Annotated[list[Path], typer.Argument(help="The sources: text, Markdown, HTML, CSV or JSON files.")],
+    sources: Annotated[
+        list[Path], typer.Argument(help="The sources: text, Markdown, HTML, CSV, JSON, PDF or DOCX files.")
+    ],
     evidence_field: Annotated[
         list[str] | None, typer.Option(help="A field (name or JSON pointer) of a JSON answer that holds quotations.")
     ] = None,
@@ -179,7 +181,9 @@ def evaluate(
         Literal["strict", "balanced", "lenient"], typer.Option(help="The thresholds to apply.")
     ] = "balanced",
     limit: Annotated[int | None, typer.Option(help="Maximum rows of each file; always the same ones.", min=1)] = None,
-    as_json: Annotated[Path | None, typer.Option("--json", help="Write figures and outcomes to this file.")] = None,
+    as_json: Annotated[
+        Path | None, typer.Option("--json", help="Write figures and outcomes to this file; -: standard output.")
+    ] = None,
     table: Annotated[Path | None, typer.Option(help="Write the figures to this file as a Markdown table.")] = None,
     plots: Annotated[
         Path | None, typer.Option(help="Write a reliability diagram (SVG) per file to this folder.")
@@ -256,14 +260,22 @@ def _reviewed(folder: Path, settings: Any) -> Path:
 
 
 @app.command("config")
-def show_config(config: ConfigFile = None) -> None:
+def show_config(
+    config: ConfigFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
+) -> None:
     """Print the settings in effect, from file and environment, or the errors in them."""
+    import json
+
     import yaml
 
     from groundwire.container import build_container
 
     settings = _settings(config)
     build_container(settings)  # finds errors that appear only when components are built, such as a missing secret
+    if as_json:
+        typer.echo(json.dumps(settings.model_dump(mode="json"), indent=2, ensure_ascii=False))
+        return
     path = _config_path(config)
     typer.echo(f"# in effect: {path or 'the defaults'}" + (", and the environment" if _from_environment() else ""))
     typer.echo(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True), nl=False)
@@ -284,9 +296,26 @@ def doctor(
 
 
 @app.command("version")
-def show_version() -> None:
+def show_version(
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> None:
     """Print the version."""
-    _options(version=True)
+    if as_json:
+        typer.echo(f'{{"version": "{_version()}"}}')
+    else:
+        typer.echo(_version())
+
+
+@app.command()
+def completions(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell.")]) -> None:
+    """Print a script that completes commands and options in a shell.
+
+    bash: source <(groundwire completions bash); zsh: the same after compinit.
+    fish: groundwire completions fish | source.
+    """
+    from groundwire.completions import completion_script
+
+    typer.echo(completion_script(shell))
 
 
 keys = typer.Typer(no_args_is_help=True, help="Create, list and revoke the keys that clients need: server.keys.")
@@ -307,11 +336,14 @@ def create_key(
     expires: Annotated[str | None, typer.Option(help="Lifetime of the key, such as 90d; default: unlimited.")] = None,
     file: KeyFile = None,
     config: ConfigFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print name, key and expiry as JSON.")] = False,
 ) -> None:
     """Create a key and print it, the only time that it is shown: the file holds its digest. It is valid at once."""
+    import json
     from datetime import UTC, datetime
 
     from groundwire.http.keys import create_key as create
+    from groundwire.http.keys import public_fields
     from groundwire.storage.limits import Limits
 
     file = _key_file(file, config)
@@ -319,7 +351,7 @@ def create_key(
     key, client = create(file, name, Limits(requests_per_minute, concurrent), datetime.now(UTC), lasts)
     until = f", until {client.expires:%Y-%m-%d %H:%M} UTC" if client.expires else ""
     typer.echo(f"The key of '{name}'{until}, kept as a digest in {file}. Note it down: it is shown only now.", err=True)
-    typer.echo(key)
+    typer.echo(json.dumps({"name": name, "key": key, **public_fields(client)}) if as_json else key)
 
 
 @keys.command("list")
@@ -382,10 +414,14 @@ def _options(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
 ) -> None:
     if version:
-        from importlib.metadata import version as installed
-
-        typer.echo(installed("groundwire"))
+        typer.echo(_version())
         raise typer.Exit
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("groundwire")
 
 
 def _settings(config: Path | None, overrides: dict[str, Any] | None = None) -> Any:

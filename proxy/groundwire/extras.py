@@ -22,6 +22,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "fuzzy": ("rapidfuzz",),
     "pages": ("jinja2",),
     "bulk": ("pyarrow",),
+    "documents": ("pypdf", "docx"),
     "hub": ("tokenizers", "huggingface_hub"),
 }
 """The top-level modules of each extra."""

@@ -17,8 +17,9 @@ from rich.text import Text
 
 from groundwire.backends.loading import load_judge
 from groundwire.config import Settings
+from groundwire.documents import read_document
 from groundwire.domain import Choice, Source
-from groundwire.errors import EvidenceGroundingError, GroundwireError
+from groundwire.errors import EvidenceGroundingError
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
 from groundwire.pipeline import Ask, verify
@@ -86,12 +87,12 @@ def _without_proxy(wire: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _answer(path: Path) -> str:
-    return sys.stdin.read() if str(path) == "-" else _read(path)
+    return sys.stdin.read() if str(path) == "-" else read_document(path)
 
 
 def _context(sources: Sequence[Path]) -> Context:
     return Context(
-        Source(str(path), "source", _read(path), title=path.name, labels=(path.name, path.stem, str(number)))
+        Source(str(path), "source", read_document(path), title=path.name, labels=(path.name, path.stem, str(number)))
         for number, path in enumerate(sources, start=1)
     )
 
@@ -141,13 +142,6 @@ def view(answers: Sequence[str], grounding: Mapping[str, Any]) -> RenderableType
             shown += [_highlighted(answers[choice["index"]], choice["claims"]), Text()]
         shown += [line for claim in choice["claims"] for line in _claim(claim)]
     return Group(*shown, *_violations(grounding), Text(), _summary(grounding))
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise GroundwireError(f"{path}: is no text in UTF-8") from error
 
 
 def _highlighted(answer: str, claims: Sequence[Mapping[str, Any]]) -> Text:

@@ -37,6 +37,9 @@ from groundwire.evaluation.rows import Problem, Row, draw, read_rows
 from groundwire.policy import Policy
 from groundwire.telemetry.reliability import Bin, reliability
 
+STANDARD_OUTPUT = Path("-")
+"""As the `json` of the options: the figures go to standard output, the tables to standard error."""
+
 _WORKERS, _CHUNK = 2, 8
 _MOST_SHOWN = 5
 _FILE_WIDTH = 150  # columns, if the table is not written to a terminal
@@ -79,7 +82,7 @@ def evaluate(options: Options) -> int:
     """
     old = outcomes_of(_load(options.compare)) if options.compare else {}
     baseline = _load(options.baseline) if options.baseline else {}
-    notes, console = Console(stderr=True), Console()
+    notes, console = Console(stderr=True), Console(stderr=options.json == STANDARD_OUTPUT)
     if not console.is_terminal:
         console.width = _FILE_WIDTH
     sets = [(path.stem, draw(_read(path, notes), options.limit)) for path in options.files]
@@ -144,7 +147,9 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _write(run: Mapping[str, Any], results: Sequence[Result], options: Options) -> None:
-    if options.json:
+    if options.json == STANDARD_OUTPUT:
+        print(json.dumps(run, indent=1))
+    elif options.json:
         options.json.write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
     if options.table:
         options.table.write_text(markdown_table(results), encoding="utf-8")
