@@ -130,18 +130,18 @@ def build_model(pace: float = 0.01) -> Starlette:
     """Build the demo model server; `pace` is the delay in seconds after each word of a stream."""
 
     async def chat(request: Request) -> Response:
-        asked = await request.json()
-        reply = _reply(asked)
-        if asked.get("stream"):
+        body = await request.json()
+        reply = _reply(body)
+        if body.get("stream"):
             return _stream((_chat_event(*each) for each in _chat_deltas(reply)), pace, end="data: [DONE]\n\n")
         choice = {"index": 0, "message": {"role": "assistant", **reply}, "finish_reason": _finish(reply)}
         usage = {"prompt_tokens": 0, "completion_tokens": _words(reply), "total_tokens": _words(reply)}
         return JSONResponse({**_HEAD, "object": "chat.completion", "choices": [choice], "usage": usage})
 
     async def messages(request: Request) -> Response:
-        asked = await request.json()
-        reply = _reply(asked)
-        if asked.get("stream"):
+        body = await request.json()
+        reply = _reply(body)
+        if body.get("stream"):
             return _stream(map(_named_event, _message_events(reply)), pace)
         ended = {"content": [_block(reply)], "stop_reason": _stop_reason(reply)}
         return JSONResponse({**_MESSAGE, **ended, "usage": {"input_tokens": 0, "output_tokens": _words(reply)}})
@@ -158,15 +158,15 @@ def build_model(pace: float = 0.01) -> Starlette:
     )
 
 
-def _reply(asked: JSON) -> JSON:
+def _reply(body: JSON) -> JSON:
     """Return the answer to the last question, or the call of a tool that it needs, as an OpenAI message."""
-    messages = asked.get("messages", [])
+    messages = body.get("messages", [])
     question = next((text for each in reversed(messages) if each["role"] == "user" and (text := _text(each))), None)
     for scenario in SCENARIOS:
         if all(each["role"] != "user" or each["content"] != question for each in scenario.messages):
             continue
         calls = [call for each in scenario.messages for call in each.get("tool_calls", ())]
-        if calls and asked.get("tools") and not any(map(_has_result, messages)):
+        if calls and body.get("tools") and not any(map(_has_result, messages)):
             return {"content": None, "tool_calls": calls}
         return {"content": scenario.answer}
     return {"content": _UNKNOWN}
