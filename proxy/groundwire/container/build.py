@@ -29,7 +29,7 @@ from groundwire.gateway.deferred import CHECK, EXAMINATION, WEBHOOK, DeferredQue
 from groundwire.gateway.forward import PassThrough
 from groundwire.gateway.repeat import Corrector, Sampler
 from groundwire.gateway.reports import Recorder
-from groundwire.gateway.service import EarlierAnswers, ExternalContextLoader, GroundingService
+from groundwire.gateway.service import AnswerHistory, ExternalContextLoader, GroundingService
 from groundwire.gateway.session import verify_deferred
 from groundwire.gateway.stream import StreamSettings
 from groundwire.gateway.workers import Workers
@@ -90,7 +90,7 @@ def build_container(
         external_context=ExternalContextLoader(
             memory,
             facts,
-            EarlierAnswers(history.exchanges) if history else None,
+            AnswerHistory(history.exchanges) if history else None,
             comparing=settings.consistency.enabled,
         ),
         recorder=Recorder(history, workers) if history else None,

@@ -43,7 +43,7 @@ _HISTORY_TIMEOUT_S = 0.5  # the report waits for it, the answer does not
 
 
 @dataclass(frozen=True, slots=True)
-class EarlierAnswers:
+class AnswerHistory:
     """Look up the newest `limit` answers about a subject in the history."""
 
     exchanges: Exchanges
@@ -84,7 +84,7 @@ class ExternalContextLoader:
 
     memory: Memory | None = None
     facts: FactsDatabase | None = None
-    history: EarlierAnswers | None = None
+    history: AnswerHistory | None = None
     comparing: bool = True
 
     async def load(self, request: Request) -> ExternalContext:
