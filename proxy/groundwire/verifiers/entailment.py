@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
@@ -262,18 +263,21 @@ def exact_verdict(label: Label, citation: Citation, source: Source) -> Verdict:
 
 
 def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
-    """Return each passage of the evidence with its share of the claim's words, the largest share first.
+    """Return each passage of the evidence with its share of the claim's words, the closest passage first.
 
-    The head of a table is left out: its rows repeat the names of their columns.
+    Words that few passages contain count more: they tell the passages apart. The head of a table is left out: its rows
+    repeat the names of their columns.
     """
     stems = content_stems(plain_text(claim.text))
     tables = {each.source.id for each in evidence.passages if each.is_row and ": " in each.text}
-    shares = [
-        (each, len(stems & (each.stems | each.heading_stems)) / len(stems) if stems else 0.0)
+    found = [
+        (each, stems & (each.stems | each.heading_stems))
         for each in evidence.passages
         if not (each.is_row and ": " not in each.text and each.source.id in tables)
     ]
-    return sorted(shares, key=lambda each: (-each[1], each[0].place))
+    counts = Counter(stem for _, shared in found for stem in shared)
+    found.sort(key=lambda each: (-math.fsum(1 / counts[stem] for stem in each[1]), each[0].place))
+    return [(each, len(shared) / len(stems) if stems else 0.0) for each, shared in found]
 
 
 def _reason(label: Label, ranked: list[tuple[Passage, float]], doubted: tuple[str, ...]) -> str:
