@@ -52,7 +52,7 @@ def main() -> None:
 def _schemas(schemas: Sequence[Schema]) -> dict[str, list[dict[str, object]]]:
     rows: dict[str, list[dict[str, object]]] = defaultdict(list)
     kinds = {origin: kind for kind, origins in KINDS.items() for origin in origins}
-    for number, example in enumerate(draw_examples(schemas, 11, 2, whole=True)):
+    for number, example in enumerate(draw_examples(schemas, 11, 2, whole=True, related=True)):
         if not example.lead:
             label = int(example.label != SUPPORTED)
             row = {"id": str(number), "context": [example.evidence], "answer": example.claim, "label": label}

@@ -43,12 +43,18 @@ _SUBJECT = re.compile(
 
 
 def draw_examples(
-    schemas: Sequence[Schema], seed: int, forms: int = 1, *, plain: bool = False, whole: bool = False
+    schemas: Sequence[Schema],
+    seed: int,
+    forms: int = 1,
+    *,
+    plain: bool = False,
+    whole: bool = False,
+    related: bool = False,
 ) -> Iterator[Example]:
     """Yield `forms` examples of every claim.
 
     `plain` ones have no distractors and leads, as for measuring; `whole` ones have all of their evidence, before any
-    is selected.
+    is selected; the evidence of `related` ones is always their own.
     """
     chance = random.Random(seed)  # noqa: S311
     weights = cue_weights(schemas)
@@ -63,17 +69,19 @@ def draw_examples(
                 example = Example(claim, "", evidence, LABELS.index(label), schema.origin, weight, wrong)
                 if not plain:
                     example = _distracted(_led(example, right, chance), schemas, chance)
-                    if chance.random() < _UNRELATED:
+                    if not related and chance.random() < _UNRELATED:
                         example = unrelated(example, _others(schemas, chance), chance)
                 yield example if whole else selected(example)
         if not plain:
-            for example in _restated(schema, fill(chance.choice(schema.evidence), values, others), chance):
+            for example in _restated(schema, fill(chance.choice(schema.evidence), values, others), chance, related):
                 example = _distracted(example, schemas, chance)
                 yield example if whole else selected(example)
 
 
-def _restated(schema: Schema, evidence: str, chance: random.Random) -> Iterator[Example]:
+def _restated(schema: Schema, evidence: str, chance: random.Random, related: bool) -> Iterator[Example]:
     """Yield sentences of the evidence itself, as they are or a little changed: right claims in the source's own words.
+
+    Some are taken out of the evidence, unless it has to be `related`.
 
     Without them a model learns to distrust these words, since wrong claims of schemas are written in them.
     """
@@ -87,7 +95,7 @@ def _restated(schema: Schema, evidence: str, chance: random.Random) -> Iterator[
             claim = f"{claim.rstrip('.')}, and {other[0].lower()}{other[1:]}" if other != sentence else claim
         elif kind < 0.75:
             claim = f"{chance.choice(_OPENINGS)} {claim[0].lower()}{claim[1:]}"
-        if chance.random() < _REMOVED:
+        if not related and chance.random() < _REMOVED:
             rest = evidence.replace(sentence.strip(), "")
             yield Example(claim, "", rest, UNSUPPORTED, schema.origin, 1.0)
         else:
