@@ -24,11 +24,11 @@ from training.example import SUPPORTED
 from training.schemas import Schema, read_schemas
 
 KINDS = {
-    "documents": ("documents_a", "documents_c", "documents_d", "documents_e"),
+    "documents": ("documents_a", "documents_c", "documents_d", "documents_e", "documents_f"),
     "meaning": ("meaning", "meaning_b", "meaning_c", "minimal_pairs", "rules", "events"),
     "assistants": ("assistants", "summaries", "summaries_b"),
     "prose": ("business", "people_society", "technology_science"),
-    "structured": ("structured", "structured_c", "structured_d", "structured_e"),
+    "structured": ("structured", "structured_c", "structured_d", "structured_e", "structured_f"),
 }
 """The files of schemas by kind."""
 
