@@ -41,7 +41,7 @@ MAX_SEARCH = 1_000_000_000
 MAX_TURN = 64
 """Claims judged before others take their turn: more than nearly every answer has."""
 
-OVERLOAD = "There was no room to check it under the present load."
+OVERLOAD = "It was not checked because the proxy is overloaded."
 
 TOOL_CALL_POINTER = "/tool_calls/{}/function/arguments"
 

@@ -99,7 +99,7 @@ class AuditedHistory:
             stored, given.choice, given.claim, given.version, given.decision, who, given.note
         )
         if not found:
-            raise UnknownReview("There is no such claim in an exchange that is stored.", param="claim")
+            raise UnknownReview("No stored exchange has this claim.", param="claim")
         await self._decided(who, found, given.decision)
         return found
 
