@@ -50,11 +50,11 @@ BATCH = 16
 GRAVITY: dict[Label, int] = {"contradicted": 3, "unsupported": 2, "not_checked": 1, "supported": 0}
 """The rank of each label: of several verdicts, the one with the highest rank decides."""
 
-_NO_CONTEXT = "The request holds nothing to check it against."
+_NO_CONTEXT = "The request has no source to check it against."
 _TOO_LONG = "It is too long to be read as one claim."
-_UNREAD = "The context is too long to be read to its end, and what was read does not state it."
+_UNREAD = "The context is too long to be read completely, and the part that was read does not state it."
 _NONE_APPLIES = "No enabled verifier applies to it."
-_TIMEOUT = "The time for checking this answer was over."
+_TIMEOUT = "The time limit for checking this answer was reached."
 _NO_WINDOW = 0.05  # the probability of support of a claim that shares no word with any passage
 _NOTHING = Verdict("statement", "not_checked", 0.0, "not_applicable", _NONE_APPLIES)
 

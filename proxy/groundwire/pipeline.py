@@ -41,7 +41,7 @@ MAX_SEARCH = 1_000_000_000
 MAX_TURN = 64
 """Claims judged before others take their turn: more than nearly every answer has."""
 
-OVERLOAD = "There was no room to check it under the present load."
+OVERLOAD = "It was not checked because the proxy is overloaded."
 
 TOOL_CALL_POINTER = "/tool_calls/{}/function/arguments"
 
@@ -73,7 +73,7 @@ class Prepared:
     ms: float = 0.0
 
     def extended(self, sources: Sequence[Source]) -> Prepared:
-        """Return it with further sources as evidence."""
+        """Return a copy with further sources as evidence."""
         exchange = replace(self.exchange, sources=(*self.exchange.sources, *sources))
         return replace(self, context=Context(gather(exchange)))
 
@@ -127,7 +127,7 @@ class RefineJudgements:
 
 @dataclass(frozen=True, slots=True)
 class ShareVerdicts:
-    """Look verdicts up elsewhere. Receives the judgement under each key, and the use of the cache.
+    """Look verdicts up in a shared cache. Receives the judgement under each key, and the use of the cache.
 
     `judge` judges the claims at the positions that are found nowhere.
     """

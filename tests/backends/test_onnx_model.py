@@ -208,7 +208,7 @@ def wants_pictures(folder: Path) -> None:
         (lambda folder: (folder / "model.onnx").write_bytes(b"not a graph"), "cannot be used"),
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "cannot be used"),
         (wants_pictures, "its graph asks for pixel_values"),
-        (lambda folder: bert_folder(folder, labels=("LABEL_0", "LABEL_1")), "which of its labels (LABEL_0, LABEL_1)"),
+        (lambda folder: bert_folder(folder, labels=("LABEL_0", "LABEL_1")), "the one of its labels (LABEL_0, LABEL_1)"),
         (lambda folder: bert_folder(folder, id2label={"0": "entailment", "1": "neutral"}), "its graph has 3 labels"),
         (lambda folder: bert_folder(folder, groundwire={"layout": "odd"}), "its layout odd is none of evidence_first"),
     ],

@@ -81,7 +81,7 @@ def test_the_demo_runs_and_ends_by_itself(folder: Path) -> None:
     for expected in (
         "grounded ·",
         "partially_grounded ·",
-        "does not stand in any source",
+        "is not in any source",
         "84.5 million euros differs",
     ):
         assert expected in result.stdout.replace("\n", " ")

@@ -182,7 +182,7 @@ def test_a_store_that_does_not_keep_costs_the_keeping_and_nothing_else(store: Me
 
 @pytest.mark.parametrize("store", [Hangs(), Fails()], ids=["hangs", "is down"])
 def test_that_a_store_cannot_be_read_is_told_to_who_asks_what_it_keeps(store: MemoryFacts) -> None:
-    with pytest.raises(MemoryUnavailable, match="cannot be reached just now"):
+    with pytest.raises(MemoryUnavailable, match="cannot be read at the moment"):
         asyncio.run(memory(facts=store).about("acme"))
 
 

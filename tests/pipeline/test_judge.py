@@ -112,7 +112,7 @@ def test_what_is_not_checked_says_why_and_has_no_score(
 
 def test_a_reason_to_skip_is_told_in_words() -> None:
     skipped = replace(CLAIM, skip_reason="not_in_context")
-    assert "the context does not tell" in unjudged(skipped, "timeout", "late").verdict.reason
+    assert "the context does not contain the answer" in unjudged(skipped, "timeout", "late").verdict.reason
     assert unjudged(CLAIM, "timeout", "late").verdict.reason == "late"
 
 

@@ -266,7 +266,7 @@ def supporting(labels: Mapping[int, str], *, per_token: bool, named: str | None 
         places = _by_name({place: _plain(label) for place, label in labels.items()}, per_token)
     if not places or len(places) == len(labels) > 1:
         listed = ", ".join(labels.values())
-        raise ValueError(f"which of its labels ({listed}) means supported is for judge.supported_label to say")
+        raise ValueError(f"judge.supported_label must name the one of its labels ({listed}) that means supported")
     return places
 
 

@@ -362,23 +362,23 @@ def says_not_told(tokens: list[str]) -> bool:
 
 
 SKIP_REASONS = {
-    "question": "It asks.",
+    "question": "It is a question.",
     "instruction": "It tells the reader what to do. One that is listed, holds a number or cites a source is checked.",
     "hedged": "The answer itself does not commit to it. Checked when the policy verifies hedged statements.",
     "greeting": "It greets, thanks, agrees, wishes well or keeps the conversation going.",
     "offer": "It offers further help.",
-    "refusal": "It declines to answer, or says what the writer does not know.",
-    "not_in_context": "It says that the context does not tell.",
-    "opinion": "It voices a taste, a recommendation or a feeling of the writer.",
-    "discourse": "It says of the answer or a source how it is made, and nothing that a source says.",
+    "refusal": "It declines to answer, or states what the writer does not know.",
+    "not_in_context": "It states that the context does not contain the answer.",
+    "opinion": "It expresses a taste, a recommendation or a feeling of the writer.",
+    "discourse": "It describes the form of the answer or of a source, not its content.",
     "reasoning": "It is the model's own thinking, marked as such.",
     "code": "It is code or raw HTML.",
     "heading": "It is a heading, a label or the header of a table.",
-    "lead_in": "It introduces what follows; the items below carry it as their lead.",
+    "lead_in": "It introduces the items that follow, and is checked together with them.",
     "citation_only": "It only names sources.",
-    "confidence": "It says how sure the answer is; the piece before it, or the record around it, takes that on.",
-    "no_content": "It holds no content word of its own, such as a bare yes.",
-    "not_a_quotation": "The evidence field holds no text; the report lists it as a violation.",
+    "confidence": "It states how sure the answer is; this is recorded with the claim that it belongs to.",
+    "no_content": "It has no content words, such as a bare yes.",
+    "not_a_quotation": "The evidence field has no text; the report lists it as a violation.",
 }
 """Every reason not to check a piece of an answer, with its explanation for the user."""
 

@@ -56,7 +56,7 @@ class Settings(Section):
     @model_validator(mode="after")
     def _together(self) -> Settings:
         if self.webhook.url is not None and self.jobs.url is None:
-            raise ValueError("webhook.url needs jobs.url: only reports that jobs finish are told")
+            raise ValueError("webhook.url needs jobs.url: only reports that jobs finish are sent")
         for name, upstream in self.upstreams.items():
             for target in chain.from_iterable(upstream.instead.values()):
                 if not any(target.startswith(f"{each}/") and target != f"{each}/" for each in self.upstreams):

@@ -35,7 +35,7 @@ def _messages(body: Body) -> tuple[Message, ...]:
 
 def _unread(body: Body) -> tuple[str, ...]:
     unread = unread_parts(body.get("messages"))
-    return (f"messages: {unread} parts hold no text (images, audio, other files), so not read",) if unread else ()
+    return (f"messages: {unread} parts without text (images, audio, other files) were not read",) if unread else ()
 
 
 def _schema(body: Body) -> Body | None:

@@ -70,11 +70,11 @@ def _by_speaker(message: Message) -> Iterator[Message]:
 
 def _unread(body: Body) -> tuple[str, ...]:
     parts = unread_parts(body.get("messages")) + unread_in(body.get("system"))
-    told = [f"messages: {parts} parts hold no text (images, PDFs, files by id), so not read"] if parts else []
+    told = [f"messages: {parts} parts without text (images, PDFs, files by id) were not read"] if parts else []
     if names := [string(tool.get("name")) or "one" for tool in dicts(body.get("tools")) if _runs_there(tool)]:
-        told.append(f"tools: what the server's own ones find ({', '.join(names)}) is seen only where answers show it")
+        told.append(f"tools: results of server tools ({', '.join(names)}) are read only if the answer contains them")
     if body.get("mcp_servers"):
-        told.append("mcp_servers: what they give the model is seen only where answers show it")
+        told.append("mcp_servers: results of their tools are read only if the answer contains them")
     return tuple(told)
 
 

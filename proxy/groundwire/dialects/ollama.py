@@ -45,8 +45,8 @@ def _unread(body: Body) -> tuple[str, ...]:
     holders = [body, *dicts(body.get("messages"))]
     images = sum(len(found) for each in holders if isinstance(found := each.get("images"), list))
     return (
-        *((f"images: {images} of them hold no text, so not read",) if images else ()),
-        *(("context: it holds tokens and no text, so not read",) if body.get("context") else ()),
+        *((f"images: {images} without text were not read",) if images else ()),
+        *(("context: it has tokens instead of text and was not read",) if body.get("context") else ()),
     )
 
 

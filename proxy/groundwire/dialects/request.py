@@ -278,7 +278,7 @@ def read_request(dialect: Dialect, raw: bytes, headers: Mapping[str, str], tenan
 
 def _warnings(dialect: Dialect, body: Mapping[str, Any]) -> tuple[str, ...]:
     documents = body.get("documents")
-    unread = () if documents is None or isinstance(documents, list) else ("documents: no array, so not read",)
+    unread = () if documents is None or isinstance(documents, list) else ("documents: not an array, so not read",)
     return (*unread, *dialect.unread(body))
 
 

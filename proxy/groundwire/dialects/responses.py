@@ -42,8 +42,8 @@ _NOT_CONTEXT = frozenset(
     "mcp_list_tools mcp_approval_request mcp_approval_response web_search_call image_generation_call".split()
 )
 _ELSEWHERE = {
-    "previous_response_id": "what was said before",
-    "conversation": "what was said before",
+    "previous_response_id": "the earlier conversation",
+    "conversation": "the earlier conversation",
     "prompt": "the stored prompt",
 }
 _RUN_HERE = frozenset(
@@ -89,17 +89,15 @@ def _given(item: Body) -> Iterator[Part]:
 def _unread(body: Body) -> tuple[str, ...]:
     items = _items(body)
     told = [
-        f"{name}: {what} lies on the model server and is not seen, so not examined"
-        for name, what in _ELSEWHERE.items()
-        if body.get(name)
+        f"{name}: {what} is on the model server and was not read" for name, what in _ELSEWHERE.items() if body.get(name)
     ]
     if there := sum(item.get("type") == "item_reference" for item in items):
-        told.append(f"input: {there} items lie on the model server and are not seen, so not examined")
+        told.append(f"input: {there} items are on the model server and were not read")
     if unread := sum(map(_unread_in, items)):
-        told.append(f"input: {unread} parts hold no text (images, audio, other files), so not read")
+        told.append(f"input: {unread} parts without text (images, audio, other files) were not read")
     tools = [string(tool.get("type")) for tool in dicts(body.get("tools"))]
     if names := [name for name in tools if name and name not in _RUN_HERE]:
-        told.append(f"tools: what the server's own ones find ({', '.join(names)}) is seen only where answers show it")
+        told.append(f"tools: results of server tools ({', '.join(names)}) are read only if the answer contains them")
     return tuple(told)
 
 

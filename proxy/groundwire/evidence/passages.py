@@ -2,7 +2,7 @@
 
 Prose gives sentences; one of more than 400 characters and 100 words gives overlapping windows of 80 words. A line that
 is separate (a list item, a heading, `key: value`) is never joined with its neighbours. Rows of tables (pipes, CSV, TSV,
-HTML) and JSON records are rendered with their names, as described in `tables.py` and `records.py`. Only lines of
+HTML) and JSON records are rendered with their names, as `tables.py` describes. Only lines of
 punctuation, such as rules, and markup are left out.
 """
 

@@ -433,7 +433,7 @@ def _answers(question: str, judgement: Judgement) -> PostHoc:
     question_stems = set(map(concept, content_stems(question)))
     cited = [citation.text for citation in judgement.verdict.citations]
     if question_stems and cited and all(question_stems.isdisjoint(map(concept, content_stems(text))) for text in cited):
-        return PostHoc("not_derived", f"The steps mention it for something else: “{shorten(cited[0], 200)}”")
+        return PostHoc("not_derived", f"The steps state it, but for something else: “{shorten(cited[0], 200)}”")
     return PostHoc("derived", judgement.verdict.reason)
 
 

@@ -42,8 +42,8 @@ log = structlog.get_logger("groundwire.proving")
 trace_log = structlog.get_logger("groundwire.trace")
 
 _REASONS = {
-    "timeout": "The time for checking it was over.",
-    "overload": "There was no room to check it under the present load.",
+    "timeout": "The time limit for checking it was reached.",
+    "overload": "It was not checked because the proxy is overloaded.",
     "error": "Checking it failed.",
 }
 
@@ -174,9 +174,9 @@ class Auditor:
                     return await self._by_words(trace.answer, trace.question, steps)
                 return await self._by_executor(trace.answer, trace.question, steps, executor)
         except TimeoutError:
-            return PostHoc("unverifiable", "The time for deriving the answer was over.")
+            return PostHoc("unverifiable", "The time limit for deriving the answer was reached.")
         except Overload:
-            return PostHoc("unverifiable", "There was no room to derive it under the present load.")
+            return PostHoc("unverifiable", "The answer was not derived because the proxy is overloaded.")
         except Exception as error:  # noqa: BLE001 - no fault of an executor may reach who asks
             trace_log.warning("derivation.failed", error=type(error).__name__)
             return PostHoc("unverifiable", "Deriving the answer failed.")
@@ -316,7 +316,7 @@ class Memory:
                 return await self.facts.of(subject, tenant)
         except Exception as error:
             memory_log.warning("memory.not_recalled", error=type(error).__name__)
-            message = "The facts that are kept cannot be reached just now. Please try again."
+            message = "Stored facts cannot be read at the moment. Please try again."
             raise MemoryUnavailable(message, operator=type(error).__name__) from error
 
     async def sources(self, subject: str, tenant: str = "") -> tuple[Source, ...]:

@@ -102,7 +102,7 @@ def _failed(id_: str, reason: str) -> Mapping[str, Any]:
     """Return the result of work that was given up."""
     if id_.startswith(CHECK_PREFIX):
         return {"id": id_, "status": "failed", "reason": reason}
-    warning = f"The examination was given up: {reason}."
+    warning = f"The background check was given up: {reason}."
     degraded, flags = (("all", "error"),), ("verifier_degraded",)
     return Report(id_, "failed", "not_checked", flags=flags, warnings=(warning,), degraded=degraded).to_dict()
 

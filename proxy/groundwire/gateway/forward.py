@@ -79,7 +79,7 @@ def _answer(body: bytes, dialect: Dialect) -> Answer:
 
 
 Outgoing = Callable[[Route], Awaitable[Call]]
-"""Give the call that goes out on a route."""
+"""Return the call to send on a route."""
 
 
 class Forwarding:

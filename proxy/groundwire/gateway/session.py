@@ -48,7 +48,7 @@ log = structlog.get_logger("groundwire.grounding")
 _LOOK_EVERY = 300  # characters of a streamed answer between two looks ahead, or an eighth of it when that is more
 _LOOK_UNTIL = 2**18  # characters; a longer answer is read once more at its end only
 _NOT_DURABLE = (
-    "jobs: the report is not kept in the database of jobs, and is lost if this process ends before it is made"
+    "jobs: the report could not be stored in the jobs database; it is lost if this process ends before it is ready"
 )
 
 

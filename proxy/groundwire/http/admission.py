@@ -26,7 +26,7 @@ class Admission(ConcurrencyLimiter):
             return await super().acquire(size)
         except LimitReached as reached:
             after = max(1, math.ceil(reached.after))
-            raise TooBusy("The proxy has too many requests in hand. Please try again.", after=after) from None
+            raise TooBusy("The proxy is handling too many requests. Please try again.", after=after) from None
         except LimiterClosed:
             message = "The proxy is about to stop. Please try again: another one may answer."
             raise Leaving(message, after=1) from None

@@ -99,7 +99,7 @@ class AuditedHistory:
             stored, given.choice, given.claim, given.version, given.decision, who, given.note
         )
         if not found:
-            raise UnknownReview("There is no such claim in an exchange that is stored.", param="claim")
+            raise UnknownReview("No stored exchange has this claim.", param="claim")
         await self._decided(who, found, given.decision)
         return found
 
@@ -154,7 +154,7 @@ class AuditedHistory:
         return await self.history.reviews.accuracy(since)
 
     async def agreement(self, since: float | None = None) -> Ratio | None:
-        """Return the share of what several reviewers have decided on, on which they agree."""
+        """Return the share of findings decided by several reviewers on which they agree."""
         return await self.history.reviews.agreement(since)
 
     async def _note(self, who: str, action: Action, what: str, subject: str | None = None) -> None:

@@ -151,10 +151,10 @@ def fetch_report(find: Callable[[str, str], Awaitable[bytes | None]]) -> Handler
         try:
             report = await find(params["id"], call.tenant)
         except (JobsUnavailable, StoreUnavailable) as error:
-            message = "Reports that were stored or left for later cannot be reached just now. Please try again."
+            message = "Stored reports cannot be read at the moment. Please try again."
             raise ReportUnavailable(message, param="id", operator=error.operator) from error
         if report is None:
-            raise UnknownReport(f"No report is kept under the id '{params['id']}'", param="id")
+            raise UnknownReport(f"There is no report with the id '{params['id']}'", param="id")
         return Reply(200, JSON, report)
 
     return fetch

@@ -31,7 +31,7 @@ from groundwire.http.exchange import TENANT
 PATH = "/mcp"
 
 _INSTRUCTIONS = (
-    "Checks what is said against the evidence that you give, never against the world. A claim is supported, "
+    "Checks claims against the evidence that you give, never against the world. A claim is supported, "
     "contradicted, unsupported (the evidence does not say it) or not_checked, with the reason and the evidence found."
 )
 _READS_ONLY = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
@@ -64,7 +64,7 @@ def mcp_server(checks: Checks) -> MCPServer:
         answer: Annotated[str, Field(description="The answer.", validation_alias=AliasChoices("answer", "text"))],
         sources: Annotated[Sources, Field(validation_alias=AliasChoices("sources", "context"))],
         call: Context,
-        question: Annotated[str, Field(description="What the answer answers.")] = "",
+        question: Annotated[str, Field(description="The question that the answer responds to.")] = "",
     ) -> dict[str, Any]:
         """Split an answer into claims and check whether the sources support or contradict each of them."""
         body = dumps({"answer": answer, "sources": sources, "question": question})

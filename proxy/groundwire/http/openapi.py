@@ -49,8 +49,8 @@ OPERATIONS = (
     Operation("post", "/v1/grounding/claim", "Verify one claim", ReportClaim, ClaimCheck, errors=_BODY),
     Operation("post", "/v1/grounding/evidence", "Check JSON quotations", s.QuotesFound, EvidenceCheck, errors=(400,)),
     Operation("post", "/v1/grounding/trace", "Audit steps of reasoning", s.AuditedTrace, TraceCheck, errors=_BODY),
-    Operation("post", "/v1/grounding/memory", "Let facts into memory", s.DecidedFacts, MemoryCheck, errors=_BODY),
-    Operation("get", "/v1/grounding/memory", "What memory holds of a subject", s.StoredFacts, errors=(400, 503)),
+    Operation("post", "/v1/grounding/memory", "Add facts to memory", s.DecidedFacts, MemoryCheck, errors=_BODY),
+    Operation("get", "/v1/grounding/memory", "Facts in memory about a subject", s.StoredFacts, errors=(400, 503)),
     Operation("get", "/v1/grounding/{id}", "A report by its id", GroundingReport, errors=(404, 503)),
     Operation("get", "/v1/grounding", "Find exchanges", r.ExchangePage, None, r.ExchangeQuery, _STORED, True),
     Operation("get", "/v1/grounding/metrics", "Quality trends", r.Metrics, None, r.MetricsQuery, _STORED, True),
@@ -67,22 +67,22 @@ OPERATIONS = (
     Operation("get", "/v1/reviews/export", "Decisions as a file of JSON lines or CSV", None, None, r.ExportQuery,
         _STORED, True, "application/jsonl"),
     Operation("delete", "/v1/subjects/{subject}", "Forget a subject", r.Forgotten, None, r.SubjectQuery, _STORED, True),
-    Operation("get", "/healthz", "Whether the process lives", s.Alive),
-    Operation("get", "/readyz", "Whether requests are served, and what works less than fully", s.Readiness),
-    Operation("get", "/metrics", "What is measured, for Prometheus", media="text/plain"),
+    Operation("get", "/healthz", "Check that the process is alive", s.Alive),
+    Operation("get", "/readyz", "Readiness, and the parts that are degraded", s.Readiness),
+    Operation("get", "/metrics", "Metrics for Prometheus", media="text/plain"),
     Operation("get", "/openapi.json", "This document"),
 )  # fmt: skip
 
 _ERRORS = {
-    400: "The request is not what this endpoint takes.",
+    400: "The request is not valid for this endpoint.",
     401: "An admin key is needed.",
-    404: "There is no such thing (any more).",
+    404: "Not found, or no longer stored.",
     409: "Somebody else has decided meanwhile; their decision is in `decision`, its version in `version`.",
     413: "The body is too large.",
-    503: "What is stored cannot be reached just now.",
+    503: "The store cannot be reached at the moment.",
 }
 
-_GUARD = {401: "A client key is needed, where keys are on.", 429: "The key has asked for more than it may."}
+_GUARD = {401: "A client key is needed, where keys are on.", 429: "A limit of the key is exceeded."}
 
 
 def openapi() -> dict[str, Any]:

@@ -128,7 +128,7 @@ def _finding(history: AuditedHistory) -> AdminHandler:
     async def handle(_: Call, params: Mapping[str, str], who: str) -> Reply:
         found = await history.finding(who, finding_id(params["id"]))
         if found is None:
-            raise UnknownReview(f"Nothing is to be reviewed under the id {params['id']}", param="id")
+            raise UnknownReview(f"There is no finding with the id {params['id']}", param="id")
         finding, decisions = found
         made = [decision_out(each) for each in decisions]
         return _json(ReviewDetail(**review_out(finding).model_dump(), decisions=made))
@@ -141,7 +141,7 @@ def _decide(history: AuditedHistory) -> AdminHandler:
         given = read_asked(DecisionIn, await parsed(call.body, lambda: read_object(call.body)))
         found = await history.decide(who, finding_id(params["id"]), given.version, given.decision, given.note)
         if found is None:
-            raise UnknownReview(f"Nothing is to be reviewed under the id {params['id']}", param="id")
+            raise UnknownReview(f"There is no finding with the id {params['id']}", param="id")
         return _json(review_out(found))
 
     return handle
@@ -262,7 +262,7 @@ def parameters(call: Call) -> dict[str, str]:
 def finding_id(text: str) -> int:
     """Parse the number of a finding. Raises UnknownReview for anything else."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise UnknownReview(f"Nothing is to be reviewed under the id {text}", param="id")
+        raise UnknownReview(f"There is no finding with the id {text}", param="id")
     return int(text)
 
 

@@ -146,7 +146,7 @@ def uvicorn_config(app: ASGIApp, settings: ServerSettings) -> uvicorn.Config:
         port=settings.port,
         http=cast(type[asyncio.Protocol], partial(Connection, settings=settings)),
         ws="none",
-        proxy_headers=False,  # client addresses come from addresses.py
+        proxy_headers=False,  # client addresses come from `forwarded_address`
         log_config=None,
         log_level="warning",
         access_log=False,

@@ -60,9 +60,9 @@ _REASONS: dict[BudgetStatus, str] = {
     "prior_leak": "It is believed without the cited evidence too.",
     "decorative_citation": "It is believed because of the evidence, but not because of every citation.",
     "ambiguous": "The estimates do not settle its status.",
-    "unknown_citation": "What it cites is not in the context.",
-    "no_context": "The request holds nothing to check it against.",
-    "unavailable": "No probability could be had for it.",
+    "unknown_citation": "The source that it cites is not in the context.",
+    "no_context": "The request has no source to check it against.",
+    "unavailable": "No probability could be estimated for it.",
 }
 
 

@@ -118,9 +118,9 @@ _FLAG_GROUNDS: Mapping[str, str] = {
     "evidence_schema_violation": "its JSON does not have the required form",
     "context_truncated": "the model did not read all of its context",
     "unknown_citation": "it cites a source that does not exist",
-    "budget_gap": "the evidence does not carry all of its claims",
-    "answer_truncated": "it breaks off or was not checked to its end",
-    "verifier_degraded": "not every check could be made",
+    "budget_gap": "the evidence is too weak for some of its claims",
+    "answer_truncated": "it was cut off or not checked completely",
+    "verifier_degraded": "some checks could not be made",
     "low_confidence": "confidence in it is low",
 }
 """The reason given for each flag, most serious first. Flags of single claims are absent: their labels give the reason.

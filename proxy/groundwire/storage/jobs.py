@@ -99,14 +99,14 @@ class Jobs:
     async def _call(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call the database in a thread and wait for it at most `timeout`."""
         if self.is_down:
-            raise JobsUnavailable("the database of jobs cannot be reached")
+            raise JobsUnavailable("the jobs database cannot be reached")
         future = self._threads.submit(ask, *args, **kwargs)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), self._store.timeout)
         except Exception as error:
             self._paused_until = time.monotonic() + _PAUSE_S
-            operator = f"the database of jobs failed ({type(error).__name__})"
-            raise JobsUnavailable("the database of jobs cannot be reached", operator=operator) from error
+            operator = f"the jobs database failed ({type(error).__name__})"
+            raise JobsUnavailable("the jobs database cannot be reached", operator=operator) from error
 
     def _run(self, work: Work, id_: str, payload: bytes) -> bytes:
         """Run a job on the event loop, called from another thread. Raises the job's exceptions, and Interrupted."""

@@ -89,9 +89,7 @@ def verify(claim: Claim, context: Context, policy: Policy) -> Verdict | None:
     rejected = [text for text, found in checked if not found]
     validated = len(checked) - len(rejected)
     if rejected:
-        reason = (
-            f'The quotation "{_shorten(rejected[0])}" does not stand in any source{_difference(rejected[0], context)}.'
-        )
+        reason = f'The quotation "{_shorten(rejected[0])}" is not in any source{_difference(rejected[0], context)}.'
         return Verdict(
             "quote", "unsupported", 0.0, "exact", reason, citations, ("quote_not_found",), len(checked), validated
         )
@@ -271,7 +269,7 @@ def _difference(text: str, context: Context) -> str:
         differing = changes(text, near)
         if 0 < sum(max(len(change.quoted), len(change.found)) for change in differing) <= max(2, len(quoted) // 6):
             ours, theirs = (_said(side) for side in (differing[0].quoted, differing[0].found))
-            return f": the source has {theirs} where it has {ours}"
+            return f": the source has {theirs} where the quotation has {ours}"
     return ""
 
 

@@ -250,7 +250,7 @@ def decide(alignment: Alignment, read: Features, policy: Policy) -> Verdict:
     model, flags = shipped(), ("unknown_citation",) if alignment.unknown else ()
     score, bar, stated = model.probability(read), model.bars[policy.name], _stated(alignment)
     if not alignment.window:
-        nothing = "No source says anything of the kind."
+        nothing = "No source mentions this."
         return Verdict("statement", "unsupported", round(score, 4), "none", nothing, (), flags)
     label: Literal["supported", "contradicted", "unsupported"] = "unsupported"
     method: _Method = "none"

@@ -336,7 +336,7 @@ def _role(claim: Reading, evidence: Reading) -> Iterator[Veto]:
         ]
         swapped = any(actor & other_target and target & other_actor for other_actor, other_target in roles)
         if swapped and not any(actor & other_actor and target & other_target for other_actor, other_target in roles):
-            yield Veto("role", verb, f'who and whom have changed places around "{claim.words[verb].text}"')
+            yield Veto("role", verb, f'the subject and object of "{claim.words[verb].text}" are exchanged')
 
 
 def _actions(reading: Reading) -> Iterator[tuple[int, frozenset[str], frozenset[str]]]:

@@ -9,11 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from groundwire.dialects.report import Utf16, render
 from servers.review_site import ANSWER, KEYS, QUESTION, Site, application, exchange, fields, post, visit
 
 from groundwire.dialects.jsonbytes import dumps
-from groundwire.report import Consistency, Contradiction
+from groundwire.report import Consistency, Contradiction, Utf16
 from groundwire.storage.history.exchange import Content, PromptMessage, Usage
 from groundwire.storage.history.reviews import Wanted
 from groundwire.telemetry.reliability import ece
@@ -442,7 +441,7 @@ def test_the_quality_page_shows_consistency_risk_and_calibration(tmp_path: Path)
 def test_answers_of_several_choices_and_offsets_in_utf16_are_marked_where_they_stand(tmp_path: Path) -> None:
     told = exchange(answer="🎉 Yes. Profit rose to $900K.")
     units = Utf16(told.choices, (), told.report.sources)
-    wide = replace(told, kept=dumps(render(told.report, units)))
+    wide = replace(told, kept=dumps(told.report.to_dict(units)))
 
     async def work(site: Site) -> None:
         page = (await (await site.signed_in()).get("/exchanges/gw-1")).text

@@ -342,7 +342,7 @@ def test_a_number_is_of_its_own_thing_period_and_unit(source: str, text: str, ho
 def test_the_reason_names_a_fraction_without_what_it_is_of() -> None:
     verdict = check("Half the staff left.", "The staff met in May.")
     assert verdict is not None
-    assert verdict.reason == "Half was found in no source."
+    assert verdict.reason == "Half is in no source."
 
 
 @pytest.mark.parametrize(
@@ -374,7 +374,7 @@ def test_reasons_show_bounds_and_rates(text: str, source: str, reason: str) -> N
 def test_reasons_show_words_as_the_source_has_them() -> None:
     verdict = check("Impossible losses were $30 million.", "Possible losses were $30 million.")
     assert verdict is not None
-    assert verdict.reason == 'The source gives $30 million for something else; here it says "Possible".'
+    assert verdict.reason == 'The source states $30 million, but with "Possible".'
 
 
 @pytest.mark.parametrize(
@@ -389,7 +389,7 @@ def test_a_number_in_a_passage_about_something_else_is_not_said_to_be_in_no_sour
     verdict = check("The patient owes 20 mg.", others)
     assert verdict is not None
     assert verdict.label == "unsupported"
-    assert verdict.reason == "20 mg appears in the sources only for something else."
+    assert verdict.reason == "20 mg is in the sources only for something else."
 
 
 def test_every_number_that_is_not_supported_is_given_with_type_and_value() -> None:

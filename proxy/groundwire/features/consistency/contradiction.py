@@ -410,7 +410,7 @@ def _words(new: Statement, old: Statement) -> Opposition | None:
 
 
 def _is_of_the_rest(new: Statement, old: Statement) -> bool:
-    """Return whether either denies only a further one: "no other pool"."""
+    """Return whether either statement denies only further things: "no other pool"."""
     return any(_NO_OTHER.search(statement.text) for statement in (new, old))
 
 
@@ -472,12 +472,12 @@ def _clause(statement: Statement, verb: re.Match[str]) -> str:
 
 
 def _is_of_some(new: Statement, old: Statement) -> bool:
-    """Return whether either is only about some or a few: both may then be true."""
+    """Return whether either statement is only about some or a few things: both may then be true."""
     return any(
         QUANTIFIERS.get(word.lower) in ("some", "few") for statement in (new, old) for word in statement.reading.words
     )
 
 
 def _are_two_times_of_day(new: Statement, old: Statement) -> bool:
-    """Return whether each contains a time of day: it opens at nine and closes at five."""
+    """Return whether each statement contains a time of day: "opens at nine", "closes at five"."""
     return all(any(each.kind == "time" for each in statement.quantities) for statement in (new, old))

@@ -46,12 +46,12 @@ _METHODS: Mapping[Cause, str] = {
 }
 _REASONS: Mapping[Cause, str] = {
     "timeout": "No model answered in time.",
-    "rate_limited": "The model's server asked for fewer questions.",
-    "overload": "There was no room to ask under the present load.",
+    "rate_limited": "The model server limited the rate of requests.",
+    "overload": "No model was asked because the proxy is overloaded.",
     "unreachable": "No model could be reached.",
     "error": "Asking a model failed.",
 }
-_UNCLEAR = "The model said neither yes nor no."
+_UNCLEAR = "The model answered neither yes nor no."
 
 
 def is_undecided(judgement: Judgement, policy: ModelPolicy) -> bool:

@@ -15,7 +15,7 @@ from groundwire.storage.history.reviews import Decided, Finding
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Evidence for a claim, or a contradicting earlier statement (match "history"; the source is its exchange).
+    """Evidence for a claim, or an earlier statement that contradicts it (match "history"; the source is its exchange).
 
     `name` is that of the source, `anchor` the mark in it, None if that is not shown.
     """
@@ -80,7 +80,7 @@ class SourceView:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A decision that came too late: its finding, its note, and the conflicting decision."""
+    """A decision that conflicts with an earlier one: its finding, its note, and the earlier decision."""
 
     finding: int
     note: str
@@ -181,7 +181,7 @@ class _Passages:
         return None
 
     def views(self) -> tuple[SourceView, ...]:
-        """The sources with all that is cited of them, those that are cited first."""
+        """The sources with their marked citations, cited sources first."""
         views = [self._view(number, source) for number, source in enumerate(self._sources)]
         return tuple(sorted(views, key=lambda view: not view.is_cited))
 

@@ -159,7 +159,7 @@ class Pages:
             except StoreUnavailable as error:
                 return self._message(visit, 503, "The store cannot be reached", str(error))
             except UnknownReview as error:
-                return self._message(visit, 404, "There is no such thing here", str(error))
+                return self._message(visit, 404, "Not found", str(error))
             except BadRequest as error:
                 return self._message(visit, 400, "That cannot be asked for", str(error))
 
@@ -289,7 +289,7 @@ class Pages:
         """Redirect to the exchange of a finding; a rejected decision leaves this path in the browser's address bar."""
         found = await self._desk.history.reviews.get(finding_id(params["id"]))
         if found is None:
-            raise UnknownReview("Nothing is to be reviewed under this id (any more).", param="id")
+            raise UnknownReview("There is no finding with this id (any more).", param="id")
         return see_other(f"/exchanges/{quote(found.exchange, safe='')}#finding-{found.id}")
 
     async def _decide(self, visit: Visit, params: Mapping[str, str]) -> Reply:
@@ -303,7 +303,7 @@ class Pages:
             current = await self._desk.history.reviews.get(id_)
             return await self._refused(visit, current, note, conflict)
         if found is None:
-            raise UnknownReview("Nothing is to be reviewed under this id (any more).", param="id")
+            raise UnknownReview("There is no finding with this id (any more).", param="id")
         return see_other(back if back.startswith("/reviews") else f"{back}#{await self._next_card(found)}")
 
     async def _decide_on_claim(self, visit: Visit, _: Mapping[str, str]) -> Reply:

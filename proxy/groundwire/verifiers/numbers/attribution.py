@@ -17,11 +17,11 @@ from groundwire.verifiers.vetoes import opposed
 class Objection(NamedTuple):
     """A reason why a matching number does not support the claim.
 
-    `says` describes the statement of the source; `instead`, if set, is the value that it states for the claim's
-    subject.
+    `differs` completes "The source states the number, but …"; `instead`, if set, is the value that the source states
+    for the claim's subject.
     """
 
-    says: str
+    differs: str
     instead: Stated | None = None
 
 
@@ -44,7 +44,7 @@ def _opposite(match: Stated) -> str:
     for word in sorted(mine - theirs):
         for other in sorted(theirs - mine):
             if (opposed(word, other) and word not in CONVERSE) or {word, other} in _OPPOSITES:
-                return f'it says "{_written((other,), match)}"'
+                return f'with "{_written((other,), match)}"'
     return ""
 
 
@@ -55,7 +55,7 @@ def _other_way(match: Stated) -> str:
     if not way or match.mine.quantity.kind in ("date", "time") or match.read.is_row:
         return ""
     told = way_of(match.passage.text, match.quantity.start, match.quantity.end)
-    return f"it says {'rise' if told > 0 else 'fall'}" if told * way < 0 else ""
+    return f"as a {'rise' if told > 0 else 'fall'}" if told * way < 0 else ""
 
 
 def _is_alike(match: Stated, other: Stated) -> bool:
@@ -95,7 +95,7 @@ def _of_other_period(match: Stated, rivals: Sequence[Stated]) -> Objection | Non
     text = match.passage.text
     dates = main_dates(text, [each for each in match.read.quantities if each.kind == "date"])
     is_told = match.read.is_row or (match.binding.has_own_dates and fit_period(match.mine.dates, dates) is False)
-    return Objection(f"it is of {match.binding.dates[0].text}") if is_told else None
+    return Objection(f"for {match.binding.dates[0].text}") if is_told else None
 
 
 def _is_near(other: Stated, match: Stated) -> bool:
@@ -142,7 +142,7 @@ def _of_other_subject(match: Stated, stated: Sequence[Stated]) -> Objection | No
         and not each.read.is_row
         for each in stated
     )
-    return Objection(f'it is said of "{_written(foreign, match)}"') if foreign and has_own else None
+    return Objection(f'for "{_written(foreign, match)}"') if foreign and has_own else None
 
 
 def _written(stems: Collection[str], match: Stated) -> str:

@@ -184,7 +184,7 @@ def decided_case(claim: str, claimed: Quantity, source: str, stated: Quantity, u
     is_inside = limits[0] <= claimed.low and claimed.high <= limits[1]
     if is_inside is not (_denies(claim, claimed) == _denies(source, stated)):
         return None
-    return f"{claimed.text} lies {'within' if is_inside else 'outside'} {_limit(source, stated, until)}"
+    return f"{claimed.text} is {'within' if is_inside else 'outside'} {_limit(source, stated, until)}"
 
 
 def range_end(text: str, first: Quantity, second: Quantity) -> Quantity | None:

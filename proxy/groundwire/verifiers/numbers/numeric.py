@@ -218,10 +218,12 @@ def _of_matching(mine: Binding, matching: Sequence[Stated], stated: Sequence[Sta
             return _matched(mine, each)
     found = ranked[0]
     objected = objection(found, stated)
-    said = f"it says {objected.instead.value}" if objected and objected.instead else objected.says if objected else ""
+    differs = "for something else"
+    if objected:
+        differs = f"{differs}; here it states {objected.instead.value}" if objected.instead else objected.differs
     cited = [objected.instead.cite()] if objected and objected.instead else []
     cited += [] if found.cite() in cited else [found.cite()]
-    reason = f"The source gives {mine.quantity.text} for something else; here {said}."
+    reason = f"The source states {mine.quantity.text}, but {differs}."
     return _Finding("contradicted", "misattributed", reason, 0.1, tuple(cited), "misattributed")
 
 
@@ -235,7 +237,7 @@ def _matched(mine: Binding, best: Stated) -> _Finding:
     if asked.subject and not _stands_beside(best) and not _is_distinctive(claimed):
         return _absent(claimed, _BESIDE_OTHERS)
     if best.relation is Relation.UNSCALED:
-        reason = f"{claimed.text}: the digits are as stated, in a scale that the source leaves open."
+        reason = f"The source has the digits of {claimed.text}, without a scale such as millions."
         return _Finding("supported", "exact", reason, 0.7, (best.cite(),))
     said = "as stated" if best.relation is Relation.EXACT else f"{best.relation.value} from {best.value}"
     score = 0.8 + 0.2 * min(1.0, best.coverage)
@@ -336,7 +338,7 @@ def _of_no_match(mine: Binding, stated: Sequence[Stated], differing: Sequence[St
             return _absent(quantity, _BESIDE_OTHERS)
         reason = f"The source says {best.value}, which neither states nor excludes {quantity.shown}."
         return _Finding("unsupported", "mismatch", reason, 0.3, (best.cite(),), "numeric_mismatch")
-    return _absent(quantity, "was found in no source")
+    return _absent(quantity, "is in no source")
 
 
 def _absent(quantity: Quantity, why: str) -> _Finding:
@@ -416,7 +418,7 @@ def _combine(findings: Sequence[_Finding], policy: NumericPolicy) -> Verdict | N
     )
 
 
-_BESIDE_OTHERS = "appears in the sources only for something else"
+_BESIDE_OTHERS = "is in the sources only for something else"
 _MOST_ELSEWHERE = 20  # passages that are searched for a number that no passage about the claim has
 _MOST_MATCHES = 12  # matches that are weighed against the other stated values
 _TRAILING = re.compile(r" (?:of|the)?$")
