@@ -163,7 +163,7 @@ def test_a_job_scores_the_trace_of_its_request(backend: Backend) -> None:
     token = ORIGIN.set("")
     try:
         with telemetry.job("examination", "gw-0"):
-            telemetry.goes_back_to(CALLER)
+            telemetry.link_origin(CALLER)
             with telemetry.verification("gw-0") as span:
                 telemetry.evaluated(span, report(), None)
     finally:
