@@ -2,23 +2,22 @@
 
     python -m training.calibration CLAIMS DATA OUT
 
-The schemas kept for development, in five sets by kind; claims half of which have evidence of other schemas; our own
-sentences about numbers; and the fold of each public set that is held out. Every set counts the same in the fit: a set
-for each file of schemas would outweigh the public answers.
+The schemas kept for development, in five sets by kind; our own sentences about numbers; and the fold of each public
+set that is held out. Every set counts the same in the fit: a set for each file of schemas would outweigh the public
+answers.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 from bench.suites.__main__ import number_cases
 from bench.suites.case import read
-from training.corpus import draw_examples, unrelated
+from training.corpus import draw_examples
 from training.data import FOLDS, HELD_OUT, SETS, context_key, rows_of
 from training.example import SUPPORTED
 from training.schemas import Schema, read_schemas
@@ -32,8 +31,6 @@ KINDS = {
 }
 """The files of schemas by kind."""
 
-_UNRELATED = 400  # claims
-
 
 def main() -> None:
     """Write one JSONL file for each set."""
@@ -43,7 +40,7 @@ def main() -> None:
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     schemas = list(read_schemas(given.claims, "development"))
-    sets = _schemas(schemas) | {"claims_unrelated": _unrelated(schemas), "numbers": _numbers()} | _public(given.data)
+    sets = _schemas(schemas) | {"numbers": _numbers()} | _public(given.data)
     for name, rows in sets.items():
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         (given.out / f"{name}.jsonl").write_text(text, encoding="utf-8")
@@ -57,20 +54,6 @@ def _schemas(schemas: Sequence[Schema]) -> dict[str, list[dict[str, object]]]:
             label = int(example.label != SUPPORTED)
             row = {"id": str(number), "context": [example.evidence], "answer": example.claim, "label": label}
             rows[f"claims_{kinds.get(example.origin, example.origin)}"].append(row)
-    return rows
-
-
-def _unrelated(schemas: Sequence[Schema]) -> list[dict[str, object]]:
-    """Return supported claims, half of them with evidence of other schemas, as when a search found the wrong text."""
-    chance = random.Random(13)  # noqa: S311
-    drawn = list(draw_examples(schemas, 13, whole=True, plain=True))
-    right = chance.sample([each for each in drawn if each.label == SUPPORTED], _UNRELATED)
-    rows: list[dict[str, object]] = []
-    for at, each in enumerate(right):
-        label = at % 2
-        others = [other.evidence for other in chance.sample(drawn, 6) if other.evidence != each.evidence]
-        example = unrelated(each, others, chance) if label else each
-        rows.append({"id": str(at), "context": [example.evidence], "answer": example.claim, "label": label})
     return rows
 
 
