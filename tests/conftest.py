@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 from servers.believer import Believer
 from servers.databases import Database, postgresql, sqlite
@@ -31,6 +32,23 @@ def pytest_configure() -> None:
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(sys.prefix, "bytecode")))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_cached_loggers() -> Iterator[None]:
+    """Keep loggers uncached: a command that runs in this process would fix them, and later tests could not capture."""
+    configure = structlog.configure
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structlog, "configure", lambda **given: configure(**given | {"cache_logger_on_first_use": False}))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _default_logs() -> Iterator[None]:
+    """Undo the configuration of logs after a test that ran a command in this process."""
+    yield
+    if structlog.is_configured():
+        structlog.reset_defaults()
 
 
 @pytest.fixture(scope="module", autouse=True)

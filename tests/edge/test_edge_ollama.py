@@ -236,11 +236,11 @@ def test_thoughts_are_never_checked(upstream: Upstream, native: Any) -> None:
 def test_images_and_tokens_are_said_to_be_unread(native: Any) -> None:
     pictured = [{**MESSAGES[1], "images": ["aGk=", "aGk="]}]
     warnings = post(native, "/api/chat", stream=False, messages=pictured).json()["grounding"]["warnings"]
-    assert any("images: 2 of them" in warning for warning in warnings)
+    assert any("images: 2 without text" in warning for warning in warnings)
     warnings = post(native, "/api/generate", stream=False, images=["aGk="], context=[1, 2]).json()["grounding"][
         "warnings"
     ]
-    assert any("images: 1 of them" in warning for warning in warnings)
+    assert any("images: 1 without text" in warning for warning in warnings)
     assert any(warning.startswith("context: ") for warning in warnings)
 
 
