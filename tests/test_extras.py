@@ -107,6 +107,18 @@ def test_eval_measures_without_any_extra(tmp_path: Path) -> None:
     assert "sample" in done.stdout
 
 
+def test_answers_are_stored_for_review_with_the_extra_history_alone(tmp_path: Path) -> None:
+    others = [module for module in NOT_IN_BASE if module not in EXTRAS["history"]]
+    code = WITHOUT.replace(repr(NOT_IN_BASE), repr(others)) + (
+        "from groundwire.config import Settings\n"
+        "from groundwire.http.app import build_app\n"
+        "settings = Settings.model_validate({'store': {'url': 'sqlite:///history.db'}})\n"
+        "print('/v1/reviews' in [getattr(route, 'path', '') for route in build_app(settings).routes])"
+    )
+    done = run(folder=tmp_path, code=code)
+    assert done.stdout == "True\n", done.stderr
+
+
 NEEDS = {
     "upstreams: {claude: {dialect: litellm, litellm_model: anthropic/x, models: ['*']}}": (
         "upstreams.claude.dialect",

@@ -313,9 +313,9 @@ def completions(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(
     bash: source <(groundwire completions bash); zsh: the same after compinit.
     fish: groundwire completions fish | source.
     """
-    from groundwire.completions import completion_script
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
-    typer.echo(completion_script(shell))
+    typer.echo(get_completion_script(prog_name="groundwire", complete_var="_GROUNDWIRE_COMPLETE", shell=shell))
 
 
 keys = typer.Typer(no_args_is_help=True, help="Create, list and revoke the keys that clients need: server.keys.")
@@ -445,7 +445,7 @@ def _warn(problem: str) -> None:
 def _judge(model: str | None) -> Any:
     """Return the settings of the judge with the model given on the command line."""
     if model is None:
-        return _settings(None, {}).judge
+        return _settings(None).judge
     if model == "off":
         return _settings(None, {"GROUNDWIRE_JUDGE__BY": "off"}).judge
     profile = {"GROUNDWIRE_JUDGE__PROFILE": ""} if model == "shipped" else {}

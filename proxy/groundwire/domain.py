@@ -170,7 +170,7 @@ class Verdict:
     `score` is the strength of the support (0–1); `reason` is one sentence for people that names the missing words or
     the differing value. `extracted` and `validated` count the items checked (quotations, numbers), `numbers` lists the
     unsupported ones. `degraded` is the reason why the entailment model was not consulted although it should have been
-    ("": it was). `signals` are the inputs of a combined verdict, see `entailment.signals`.
+    ("": it was). `signals` are the inputs of a combined verdict, see `verifiers.entailment.Signals`.
     """
 
     verifier: str

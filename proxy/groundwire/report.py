@@ -104,19 +104,19 @@ def render_budget(budget: Budget) -> dict[str, Any]:
         "status": budget.status,
         "target": budget.target,
         "resolution": budget.resolution,
-        **_observed("p1", budget.p1),
-        **_observed("p0", budget.p0),
+        **_interval("p1", budget.p1),
+        **({} if budget.p1 is None else {"method": budget.p1.method}),
+        **_interval("p0", budget.p0),
         **({"decorative": list(budget.decorative)} if budget.decorative else {}),
         **({} if budget.missing is None else {"missing": budget.missing.cause}),
     }
 
 
-def _observed(name: str, probability: Probability | None) -> dict[str, Any]:
-    """Render the method of a probability, and its interval unless that is a single value."""
-    if probability is None:
+def _interval(name: str, probability: Probability | None) -> dict[str, Any]:
+    """Render the interval of a probability, unless that is a single value."""
+    if probability is None or probability.lower >= probability.upper:
         return {}
-    interval = {f"{name}_interval": [rounded(probability.lower), rounded(probability.upper)]}
-    return {**(interval if probability.lower < probability.upper else {}), "method": probability.method}
+    return {f"{name}_interval": [rounded(probability.lower), rounded(probability.upper)]}
 
 
 def render_citation(citation: Citation, units: Utf16 | None = None) -> dict[str, Any]:

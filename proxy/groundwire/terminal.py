@@ -105,9 +105,7 @@ def _report(text: str, context: Context, fields: Sequence[str], settings: Settin
 def _judge(settings: Settings) -> AbstractContextManager[Judge]:
     if not settings.judge.is_language:
         return nullcontext(load_judge(settings.judge))
-    from groundwire.container.models import (
-        open_judge,  # with all that calls model servers, which takes a while to import
-    )
+    from groundwire.container.models import open_judge  # imports the clients of model servers, which takes a while
 
     return open_judge(settings)
 

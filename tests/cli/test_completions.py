@@ -16,7 +16,6 @@ import yaml
 from typer.testing import CliRunner
 
 from groundwire.cli import app
-from groundwire.completions import completion_script
 
 RUNNER = CliRunner()
 
@@ -44,7 +43,6 @@ def test_commands_and_options_are_completed(shell: str) -> None:
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_is_one_of_its_shell(shell: Any) -> None:
     script = RUNNER.invoke(app, ["completions", shell]).output
-    assert script.strip() == completion_script(shell).strip()
     assert f"complete_{shell}" in script
     if shutil.which(shell):
         parsed = subprocess.run([shell, "-n"], input=script, text=True, capture_output=True, timeout=30, check=False)
@@ -55,7 +53,7 @@ def test_bash_completes_with_the_script(tmp_path: Path) -> None:
     command = tmp_path / "groundwire"
     command.write_text(f"#!{sys.executable}\nfrom groundwire.cli import main\nmain()\n", encoding="utf-8")
     command.chmod(0o755)
-    script = f"{completion_script('bash')}\nCOMP_WORDS=(groundwire do); COMP_CWORD=1\n"
+    script = f"{RUNNER.invoke(app, ['completions', 'bash']).output}\nCOMP_WORDS=(groundwire do); COMP_CWORD=1\n"
     script += "_groundwire_completion groundwire\necho ${COMPREPLY[@]}"
     environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", script], env=environ, capture_output=True, text=True, timeout=60, check=False)

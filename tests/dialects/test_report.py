@@ -253,6 +253,12 @@ def test_a_budget_tells_bits_and_the_interval_of_what_was_observed() -> None:
     }
 
 
+def test_a_budget_names_the_method_of_p1() -> None:
+    p0 = Probability(0.4, 0.2, 0.6, "samples")
+    wire = render_budget(measure(Probability(0.98, 0.97, 0.99, "logprobs"), p0))
+    assert (wire["method"], wire["p0_interval"]) == ("logprobs", [0.2, 0.6])
+
+
 def test_a_budget_that_is_not_known_is_null_and_says_why() -> None:
     wire = render_budget(measure(Unavailable("rate_limited", 3.0)))
     assert (wire["p1"], wire["budget_gap"], wire["status"], wire["missing"]) == (

@@ -54,7 +54,7 @@ class ChatEstimator:
     """A model behind OpenAI's dialect, queried with prompts of `probe`; see `Estimator`.
 
     Claims on one context share a call per group. A claim whose line in the answer is missing, garbled or near a
-    threshold is asked about again, alone. With `tells_logprobs` False the model is sampled from the start.
+    threshold is asked about again, alone. Without `has_logprobs` the model is sampled from the start.
     """
 
     def __init__(self, client: ModelClient, model: str, *, has_logprobs: bool = True) -> None:

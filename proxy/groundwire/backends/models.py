@@ -105,13 +105,11 @@ def find_model(settings: JudgeSettings) -> ModelSource:
     name = settings.model if is_named else settings.profile
     if not is_named:
         _check_name(settings.model)
-    if name is None:
-        return _without_profile(settings)
-    if name not in PROFILES:
+    if name is not None and name not in PROFILES:
         raise ConfigError([f"judge.profile: {name} is no profile{_nearest(name)}"])
-    if settings.model == SHIPPED:
+    if name is not None and settings.model == SHIPPED:
         raise ConfigError([f"judge.profile: the shipped model needs none; for another one, set judge.model: {name}"])
-    profile = PROFILES[name]
+    profile = PROFILES[name] if name is not None else Profile(settings.model)
     if is_named and profile.file is None and settings.file is None:
         folder = f"models/{name}"
         raise ConfigError(
@@ -128,18 +126,6 @@ def find_model(settings: JudgeSettings) -> ModelSource:
         settings.supported_label or profile.supported_label,
         profile.layout,
         settings.max_tokens or profile.max_tokens,
-    )
-
-
-def _without_profile(settings: JudgeSettings) -> ModelSource:
-    return ModelSource(
-        settings.model,
-        settings.revision,
-        settings.file,
-        settings.template,
-        settings.supported_label,
-        None,
-        settings.max_tokens or MAX_TOKENS,
     )
 
 

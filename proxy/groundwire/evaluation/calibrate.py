@@ -163,7 +163,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def collect(files: Sequence[Path], check_row: Callable[[Row], tuple[C, ...]], notes: Console) -> list[Answer[C]]:
-    """Return every labelled answer of the files with the claims found by `see`, which runs in other processes."""
+    """Return every labelled answer of the files with the claims found by `check_row`, which runs in other processes."""
     answers: list[Answer[C]] = []
     with ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool, progress(notes) as shown:
         for path in files:
@@ -411,7 +411,7 @@ def _card(
 def card_of(what: str, by_policy: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> dict[str, Any]:
     """Return the card of a fit: description, method, date, the rates of each policy, and accuracy.
 
-    `told` has the outcomes of every data set, by policy; accuracy is that of `balanced`.
+    `by_policy` has the outcomes of every data set, by policy; accuracy is that of `balanced`.
     """
     chosen = by_policy["balanced"]
     measured = {policy: rates(outcomes) for policy, outcomes in by_policy.items()}

@@ -8,22 +8,18 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
+from groundwire.dialects.reviews import ClaimDecisionIn
+from groundwire.errors import UnknownReview
 from groundwire.features.consistency.compare import EarlierAnswer, Entity, entity_history
 from groundwire.storage.history.audit import Action
 from groundwire.storage.history.exchange import Page, Query, Similar, Stored, Summary
 from groundwire.storage.history.history import History
-from groundwire.storage.history.reviews import Decided, Decision, Finding, Precision, Wanted
-from groundwire.storage.history.trends import By, Figures, Trend
+from groundwire.storage.history.reviews import Accuracy, Decided, Decision, Finding, Precision, Ratio, Wanted
+from groundwire.storage.history.trends import By, Figures, Measured, Trend
 from groundwire.storage.memory import MemoryFacts, Reports
 
 if TYPE_CHECKING:
     from groundwire.telemetry.metrics import Metrics
-
-from groundwire.dialects.reviews import ClaimDecisionIn
-from groundwire.errors import UnknownReview
-from groundwire.storage.history.reviews import Accuracy, Ratio
-from groundwire.storage.history.trends import Measured
-from groundwire.telemetry.metrics import Metrics
 
 _ANSWERS = 200  # of a subject, the newest, in which names are looked for
 

@@ -16,10 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
 from groundwire.dialects.dialect import error_body, openai_error
-from groundwire.errors import (
-    BadRequest,
-    RequestError,
-)
+from groundwire.errors import BadRequest, RequestError
 from groundwire.gateway.forward import parsed
 from groundwire.http.admission import Admission
 from groundwire.http.exchange import (

@@ -161,7 +161,7 @@ def test_the_audit_log_tells_who_did_what_newest_first(place: Database) -> None:
         async with opened(place) as history:
             await stored(history, entry("gw-1"))
             await history.audit.note("ann", "read", "gw-1", "acme")
-            await history.audit.note("bob", "export", ["gw-1", "gw-2"])
+            await history.audit.note("bob", "export", "gw-1,gw-2")
             await history.audit.note("ann", "search", "subject=acme", "acme")
             page = await history.audit.page(limit=2)
             rest = await history.audit.page(after=page.after, limit=2)

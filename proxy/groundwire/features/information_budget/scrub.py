@@ -37,7 +37,7 @@ def scrub(
 
     Spans that overlap or touch get one marker; separate lines and table cells get one each. Copies elsewhere of at
     least four cited words, as folded for quotations, are replaced as well, because they are the same evidence. Spans of
-    `kept` are never replaced. A citation of an unknown source changes nothing.
+    `protected` are never replaced. A citation of an unknown source changes nothing.
     """
     spans = [_cited(source, citations) for source in sources]
     evidence = [piece for source, own in zip(sources, spans, strict=True) for piece in _pieces(source, own)]
@@ -119,7 +119,7 @@ def _merged(text: str, spans: Iterable[_Span]) -> list[_Span]:
 
 
 def _less(spans: Iterable[_Span], protected: Sequence[_Span]) -> Iterator[_Span]:
-    """Yield the parts of the spans that lie in no kept span."""
+    """Yield the parts of the spans that lie in no protected span."""
     for start, end in spans:
         position = start
         for protected_start, protected_end in protected:

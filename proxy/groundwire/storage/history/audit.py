@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,10 +32,9 @@ class Audit:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def note(self, who: str, action: Action, what: str | Sequence[str] = "", subject: str | None = None) -> None:
+    async def note(self, who: str, action: Action, what: str = "", subject: str | None = None) -> None:
         """Record an action, durably once this returns; it must be called before the data is returned."""
-        told = what if isinstance(what, str) else ",".join(what)
-        entry = {"at": time.time(), "who": who, "action": action, "what": told, "subject": subject}
+        entry = {"at": time.time(), "who": who, "action": action, "what": what, "subject": subject}
         async with self._database.changing() as connection:
             await connection.execute(insert(AUDIT).values(entry))
 
