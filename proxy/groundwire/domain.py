@@ -5,9 +5,12 @@ Every offset is half-open and counts Unicode code points. Nothing here does I/O 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from hashlib import sha256
-from typing import Literal
+from typing import Any, Literal, TypeVar
+
+T = TypeVar("T")
 
 Label = Literal["supported", "contradicted", "unsupported", "not_checked"]
 SourceKind = Literal["source", "document", "tool", "system", "user", "facts"]
@@ -305,3 +308,13 @@ class Exchange:
     messages: tuple[Message, ...] = ()
     sources: tuple[Source, ...] = ()
     temperature: float | None = None
+
+
+def restored(shape: type[T], stored: Mapping[str, Any]) -> T:
+    """Return a frozen value from its fields as decoded JSON; lists become tuples.
+
+    Fields of later versions are left out, so that replicas of two versions read each other's values.
+    """
+    known = {each.name for each in fields(shape)}  # type: ignore[arg-type]
+    given = {name: tuple(each) if isinstance(each, list) else each for name, each in stored.items() if name in known}
+    return shape(**given)

@@ -30,7 +30,12 @@ from groundwire.domain import (
     Status,
 )
 
-_TOOL_CALL = re.compile(r"/tool_calls/(\d+)/function/arguments")
+if TYPE_CHECKING:
+    from groundwire.report_schema import GroundingReport  # which imports pydantic
+
+VERSION = 1
+TOOL_CALL = re.compile(r"/tool_calls/(\d+)/function/arguments")
+"""The JSON pointer of the arguments of a tool call."""
 
 
 class Utf16:
@@ -45,7 +50,7 @@ class Utf16:
     def in_answer(self, choice: int, pointer: str | None, offset: int) -> int:
         """Convert an offset in the text of a choice, or in the arguments of a tool call if `pointer` refers to one."""
         found = self._choices[choice]
-        call = _TOOL_CALL.match(pointer or "")
+        call = TOOL_CALL.match(pointer or "")
         return self._widened(found.arguments[int(call[1])] if call else found.text, offset)
 
     def in_source(self, id_: str, offset: int) -> int:
@@ -183,12 +188,6 @@ def to_json(value: Any, indent: int | None = None) -> str:
 def rounded(value: float | None, digits: int = 4) -> float | None:
     """Round a number that may be missing."""
     return None if value is None else round(value, digits)
-
-
-if TYPE_CHECKING:
-    from groundwire.report_schema import GroundingReport  # which imports pydantic
-
-VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)

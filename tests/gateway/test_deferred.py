@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from groundwire.container import Container
 from groundwire.dialects.request import DIALECTS, read_request
-from groundwire.domain import Choice
+from groundwire.domain import Choice, Source
 from groundwire.gateway.deferred import is_unfinished, read, write
 from groundwire.pipeline import AnswerSnapshot
-from groundwire.report import Report
+from groundwire.report import Attempt, Report
 
 texts = st.text(st.characters(), max_size=40)
 
@@ -43,6 +43,17 @@ def test_what_is_written_down_is_read_back_the_same(
         assert read(write(request, heard, origin)) == (request, heard, origin)
     verified = replace(request, question="What colour is the sky?")
     assert read(write(verified, heard))[0] == verified
+
+
+def test_a_job_of_a_later_version_is_read() -> None:
+    request = read_request(DIALECTS[0], b'{"model": "m"}', {})
+    attempts, given = (Attempt("up", "m", "busy"),), (Source("answer.1", "tool", "It rains.", labels=("1",)),)
+    heard = AnswerSnapshot((Choice(0, "It rains."),), attempts=attempts, given=given, tokens=(1, 2))
+    job = json.loads(write(request, heard))
+    answer = job["heard"]
+    for each in (job, answer, answer["choices"][0], answer["attempts"][0], answer["given"][0]):
+        each["later"] = 1
+    assert read(json.dumps(job).encode()) == (request, heard, None)
 
 
 @pytest.mark.parametrize(

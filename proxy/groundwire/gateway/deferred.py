@@ -12,7 +12,7 @@ import structlog
 
 from groundwire.dialects.jsonbytes import dumps, loads
 from groundwire.dialects.request import DIALECTS, HEADERS, Request, read_request
-from groundwire.domain import Cause, Choice, Judgement, Source
+from groundwire.domain import Cause, Choice, Judgement, Source, restored
 from groundwire.errors import JobsUnavailable
 from groundwire.pipeline import AnswerSnapshot
 from groundwire.report import Attempt, Report
@@ -38,6 +38,8 @@ _MAX_REQUEST = 2**22  # bytes of a request that a job stores
 _NOT_NOW = ("rate_limited", "unavailable")
 _NOT_FINAL = ("pending", "deferred")
 _CUT_SHORT: frozenset[Cause] = frozenset({"rate_limited", "unreachable", "overload", "timeout"})
+
+_PARTS: Mapping[str, type[Any]] = {"choices": Choice, "attempts": Attempt, "given": Source}
 
 Rendered = Mapping[str, Any]
 
@@ -145,15 +147,9 @@ def read(payload: bytes) -> tuple[Request, AnswerSnapshot, str | None]:
     tenant = found.get("tenant", "")  # jobs of earlier versions have none
     request = read_request(_DIALECTS[found["dialect"]], found["request"].encode(), found["headers"], tenant)
     request = replace(request, question=found.get("question", ""))
-    fields = found["heard"]
-    choices = tuple(Choice(**{**each, "arguments": tuple(each["arguments"])}) for each in fields["choices"])
-    attempts = tuple(Attempt(**each) for each in fields.get("attempts", ()))  # nor these
-    given = tuple(Source(**{**each, "labels": tuple(each["labels"])}) for each in fields.get("given", ()))
-    tokens = fields.get("tokens", (None, None))
-    answer = AnswerSnapshot(
-        **{**fields, "choices": choices, "attempts": attempts, "given": given, "tokens": tuple(tokens)}
-    )
-    return request, answer, found.get("origin")
+    answer = found["heard"]
+    parts = {name: [restored(shape, each) for each in answer.get(name, ())] for name, shape in _PARTS.items()}
+    return request, restored(AnswerSnapshot, {**answer, **parts}), found.get("origin")
 
 
 def traced(telemetry: Telemetry, kind: str, run: Run) -> Run:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
 from groundwire.domain import Choice, Intent, Source
-from groundwire.report import Report
+from groundwire.report import TOOL_CALL, Report
 
 T = TypeVar("T")
 
@@ -17,7 +16,6 @@ Content = Literal["full", "hashes"]
 HISTORY = "history"
 """The match of evidence that is a statement of an earlier answer; its source is the exchange."""
 
-_TOOL_CALL = re.compile(r"/tool_calls/(\d+)/function/arguments")
 _OVERHEAD = 2000  # characters that an entry takes in addition to its texts
 
 
@@ -134,7 +132,7 @@ class Stored:
     def place(self, choice: int, claim: Mapping[str, Any]) -> tuple[int, int, int]:
         """Return the index of a claim's text in `texts`, and its span there in code points."""
         texts = self.texts(choice)
-        call = _TOOL_CALL.match(claim.get("pointer") or "")
+        call = TOOL_CALL.match(claim.get("pointer") or "")
         at = min(int(call[1]) + 1 if call else 0, len(texts) - 1)
         start, end = claim["start"], claim["end"]
         if self.report.get("offset_unit") == "utf16" and texts[at]:

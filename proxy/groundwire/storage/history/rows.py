@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from groundwire.dialects.jsonbytes import dumps, loads
-from groundwire.domain import Choice, Judgement, Source
+from groundwire.domain import Choice, Judgement, Source, restored
 from groundwire.report import Contradiction, Report
 from groundwire.scoring.aggregate import FLAGS
 from groundwire.storage.history.exchange import HISTORY, Content, Entry, PromptMessage, Stored, Summary
@@ -101,9 +101,9 @@ def summary_of(row: Mapping[Any, Any]) -> Summary:
 def stored_of(row: Mapping[Any, Any]) -> Stored:
     """Convert the same row, including its packed content."""
     unpacked = loads(zlib.decompress(row["packed"]))
-    choices = tuple(Choice(**{**each, "arguments": tuple(each["arguments"])}) for each in unpacked["choices"])
-    sources = tuple(Source(**{**each, "labels": tuple(each["labels"])}) for each in unpacked["sources"])
-    prompt = tuple(PromptMessage(**each) for each in unpacked.get("prompt", ()))  # rows of earlier versions have none
+    choices = tuple(restored(Choice, each) for each in unpacked["choices"])
+    sources = tuple(restored(Source, each) for each in unpacked["sources"])
+    prompt = tuple(restored(PromptMessage, each) for each in unpacked.get("prompt", ()))  # earlier versions have none
     return Stored(summary_of(row), unpacked["report"], choices, sources, prompt)
 
 
