@@ -40,7 +40,7 @@ class Capacity:
 
 
 class Slot:
-    """One of the slots of a limiter, and the bytes of its holder; released at the latest when it is deleted."""
+    """One of the slots of a limiter, and the bytes of its holder, which must release it."""
 
     __slots__ = ("_limiter", "_size")
 
@@ -66,9 +66,6 @@ class Slot:
         if self._limiter is not None:
             limiter, self._limiter = self._limiter, None
             limiter.free(self._size, slots=1)
-
-    def __del__(self) -> None:
-        self.release()
 
 
 class ConcurrencyLimiter:

@@ -10,6 +10,11 @@ Headers = tuple[Header, ...]
 Chunks = AsyncGenerator[bytes, None]
 
 
+def header(headers: Headers, name: bytes) -> bytes | None:
+    """Return the first value of a header, by its lower-case name."""
+    return next((value for found, value in headers if found == name), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One HTTP request to an upstream. `target` is path and query below `/v1`, as the client wrote them.

@@ -7,40 +7,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.claims.answer import find_claims
-from groundwire.features.agreement import Consistency, compare_answers
+from groundwire.features.agreement import Agreement, compare_answers, risk_of
 from groundwire.policy import Policy
 
 ANSWER = "Acme was founded in 1987. Dr. Lee leads the team. Would you like to know more?"
 
 
-def compare(answer: str, *samples: str) -> Consistency:
+def compare(answer: str, *samples: str) -> tuple[Agreement, ...]:
     return compare_answers(find_claims(answer, Policy()).claims, samples, Policy())
 
 
 def test_samples_that_say_the_same_leave_no_risk() -> None:
     found = compare(ANSWER, "Acme was founded in 1987. The team is led by Dr. Lee.", ANSWER)
-    assert found.risk == 0.0
-    assert [each.votes for each in found.claims] == [(1.0, 1.0), (1.0, 1.0)]
+    assert risk_of(found) == 0.0
+    assert [each.votes for each in found] == [(1.0, 1.0), (1.0, 1.0)]
 
 
 def test_what_comes_out_differently_is_a_risk_and_what_is_left_out_a_small_one() -> None:
     differs, silent = compare(ANSWER, "Acme was founded in 1993."), compare(ANSWER, "I cannot say.")
-    assert [each.votes for each in differs.claims] == [(0.0,), (0.5,)]
-    assert [each.variance for each in differs.claims] == [1.0, 0.25]
-    assert differs.risk == pytest.approx(0.625)
-    assert silent.risk == 0.25
+    assert [each.votes for each in differs] == [(0.0,), (0.5,)]
+    assert [each.variance for each in differs] == [1.0, 0.25]
+    assert risk_of(differs) == pytest.approx(0.625)
+    assert risk_of(silent) == 0.25
 
 
 @pytest.mark.parametrize("samples", [(), ("", " ")], ids=["none", "empty"])
 def test_without_samples_there_is_no_risk_known(samples: tuple[str, ...]) -> None:
-    assert compare(ANSWER, *samples).risk is None
+    assert risk_of(compare(ANSWER, *samples)) is None
 
 
 def test_an_answer_without_claims_has_no_risk_known() -> None:
-    assert compare("Would you like to know more?", ANSWER).risk is None
+    assert risk_of(compare("Would you like to know more?", ANSWER)) is None
 
 
 @given(st.lists(st.sampled_from([ANSWER, "Acme was founded in 1993.", "Whales sing.", ""]), max_size=5))
 def test_risk_lies_between_none_and_all(samples: list[str]) -> None:
-    risk = compare(ANSWER, *samples).risk
+    risk = risk_of(compare(ANSWER, *samples))
     assert risk is None or 0.0 <= risk <= 1.0

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from groundwire.backends.estimators import THINKING_TOKENS, TOP_LOGPROBS, query_service
 from groundwire.backends.judge_prompts import Kind, PromptProfile
-from groundwire.backends.model_client import Body, ModelClient, Refused
+from groundwire.backends.model_client import Body, ModelClient, Refused, groups
 from groundwire.domain import Claim, Probability, Unavailable
 from groundwire.features.information_budget.probe import Reply, Token, from_openai, plain_token
 from groundwire.verifiers.entailment import Entailment, Opinion, Question, State
@@ -147,11 +147,11 @@ class ServiceJudge:
         for at, question in enumerate(questions):
             alike.setdefault(tuple(map(id, question.sources)), []).append(at)
         size = self._client.limits.batch_size
-        groups = [places[at : at + size] for places in alike.values() for at in range(0, len(places), size)]
-        answers = await asyncio.gather(*(self._group([questions[at] for at in group]) for group in groups))
+        batches = [batch for places in alike.values() for batch in groups(places, size)]
+        answers = await asyncio.gather(*(self._group([questions[at] for at in batch]) for batch in batches))
         found = {
             at: each
-            for group, opinions in zip(groups, answers, strict=True)
+            for group, opinions in zip(batches, answers, strict=True)
             for at, each in zip(group, opinions, strict=True)
         }
         return [found[at] for at in range(len(questions))]
@@ -169,21 +169,15 @@ def _opinion(estimate: Probability | Unavailable) -> Opinion:
 
 @dataclass(frozen=True, slots=True)
 class BlockingModel:
-    """A language judge for code that runs in a thread: `run` completes a coroutine elsewhere and returns its result.
+    """A language judge for code that runs in a thread: `run` completes a coroutine elsewhere and returns its result."""
 
-    `open` begins one operation, whose time starts then.
-    """
-
-    open: Callable[[], LanguageJudge]
+    judge: LanguageJudge
     run: Callable[[Coroutine[Any, Any, Sequence[Opinion]]], Sequence[Opinion]]
     state: State = field(default="ready")
 
     def entail(self, questions: Sequence[Question]) -> Sequence[Opinion]:
         """Return the opinion on each question; blocks until all are there, or their time is over."""
-        return self.run(self._judge(questions))
-
-    async def _judge(self, questions: Sequence[Question]) -> Sequence[Opinion]:
-        return await self.open().judge(questions)
+        return self.run(self.judge.judge(questions))
 
 
 UNWEIGHED = 0.95

@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import structlog
 
 from groundwire.dialects.framing import Decoder
 from groundwire.dialects.jsonbytes import dumps, loads
-from groundwire.domain import Claim, Unavailable
+from groundwire.domain import Unavailable
 from groundwire.errors import UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
 from groundwire.telemetry import Telemetry
-from groundwire.wire import Call, Headers, Reply
+from groundwire.wire import Call, Headers, Reply, header
 
 log = structlog.get_logger("groundwire.estimates")
 
@@ -24,6 +24,8 @@ _REFUSALS = (400, 404, 422)
 _MOST = 4 * 2**20  # bytes of an answer; 20 logprobs for each of some hundred tokens take a tenth of that
 _LONGEST_WAIT_S = 3600.0
 _REASON = 600  # bytes of a refusal that are read
+
+T = TypeVar("T")
 
 Body = Mapping[str, Any]
 
@@ -107,7 +109,7 @@ async def _body(reply: Reply) -> bytes:
     """Read and decode the body of a reply. Raises ValueError when it is too long or cannot be read."""
     if isinstance(reply.body, bytes):
         return reply.body
-    decoder = Decoder(_header(reply.headers, b"content-encoding"))
+    decoder = Decoder(header(reply.headers, b"content-encoding"))
     read = bytearray()
     async with aclosing(reply.body) as chunks:
         async for chunk in chunks:
@@ -121,13 +123,9 @@ async def _body(reply: Reply) -> bytes:
 def _retry_after(headers: Headers) -> float | None:
     """Return the seconds that a server asked to wait; a date is not read."""
     try:
-        return min(max(0.0, float((_header(headers, b"retry-after") or b"").decode("latin-1"))), _LONGEST_WAIT_S)
+        return min(max(0.0, float((header(headers, b"retry-after") or b"").decode("latin-1"))), _LONGEST_WAIT_S)
     except ValueError:
         return None
-
-
-def _header(headers: Headers, name: bytes) -> bytes | None:
-    return next((value for found, value in headers if found == name), None)
 
 
 def _usage(answer: Body) -> Mapping[str, Any]:
@@ -166,6 +164,6 @@ class Limits:
     until: float
 
 
-def groups(claims: Sequence[Claim], size: int) -> list[Sequence[Claim]]:
-    """Split the claims, in their order, into groups of `size`."""
-    return [claims[at : at + size] for at in range(0, len(claims), size)]
+def groups(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    """Split items, in their order, into groups of `size`."""
+    return [items[at : at + size] for at in range(0, len(items), size)]

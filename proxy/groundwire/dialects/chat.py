@@ -14,13 +14,13 @@ from groundwire.dialects.dialect import (
     ParsedEvent,
     Side,
     changed,
+    continued,
     dicts,
     index_of,
     member,
     object_or_none,
     read_messages,
     string,
-    turns,
     unread_parts,
 )
 from groundwire.domain import Message, Part
@@ -51,11 +51,6 @@ def expected(body: Body) -> int:
 def resampled(body: Body, temperature: float) -> Body:
     """Return the same request for a single choice without streaming."""
     return changed(body, _NOT_AGAIN, temperature=temperature)
-
-
-def _continued(body: Body, answer: str, message: str) -> Body | None:
-    messages = body.get("messages")
-    return changed(body, _NOT_AGAIN, messages=messages + turns(answer, message)) if isinstance(messages, list) else None
 
 
 def parse_event(piece: Callable[[Body], ChoiceDelta], event: Body) -> ParsedEvent:
@@ -109,7 +104,7 @@ CHAT = Dialect(
     schema=_schema,
     expected=expected,
     resampled=resampled,
-    continued=_continued,
+    continued=partial(continued, _NOT_AGAIN),
 )
 
 
@@ -128,6 +123,12 @@ def _expected_for_prompts(body: Body) -> int:
     return expected(body) * prompts
 
 
+def _unread_prompts(body: Body) -> tuple[str, ...]:
+    prompt = body.get("prompt")
+    is_unread = isinstance(prompt, list) and not all(isinstance(each, str) for each in prompt)
+    return ("prompt: it has tokens instead of text, which were not read",) if is_unread else ()
+
+
 def _text_piece(choice: Body) -> ChoiceDelta:
     reason = choice.get("finish_reason")
     return ChoiceDelta(string(choice.get("text")), reason if isinstance(reason, str) else None)
@@ -141,6 +142,7 @@ COMPLETIONS = Dialect(
     parse_event=partial(parse_event, _text_piece),
     carrier_side=carrier_side,
     own_event=partial(own_event, "text_completion"),
+    unread=_unread_prompts,
     expected=_expected_for_prompts,
     resampled=resampled,
 )

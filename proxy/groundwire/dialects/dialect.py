@@ -202,6 +202,14 @@ def changed(body: Body, dropped: Collection[str], **members: Any) -> Body:
     return {key: value for key, value in body.items() if key not in dropped} | members
 
 
+def continued(dropped: Collection[str], body: Body, answer: str, message: str, **members: Any) -> Body | None:
+    """Return a request as `changed` does, with two more messages; None if it has no list of messages."""
+    messages = body.get("messages")
+    if not isinstance(messages, list):
+        return None
+    return changed(body, dropped, messages=messages + turns(answer, message), **members)
+
+
 def turns(answer: str, message: str) -> list[Body]:
     """Return the messages that continue a conversation: the answer and a further user message."""
     return [{"role": "assistant", "content": answer}, {"role": "user", "content": message}]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from groundwire.dialects.dialect import (
     Body,
@@ -17,13 +18,13 @@ from groundwire.dialects.dialect import (
     Side,
     anthropic_error,
     changed,
+    continued,
     dicts,
     index_of,
     member,
     read_message,
     read_parts,
     string,
-    turns,
     unread_in,
     unread_parts,
 )
@@ -70,12 +71,14 @@ def _by_speaker(message: Message) -> Iterator[Message]:
 
 def _unread(body: Body) -> tuple[str, ...]:
     parts = unread_parts(body.get("messages")) + unread_in(body.get("system"))
-    told = [f"messages: {parts} parts without text (images, PDFs, files by id) were not read"] if parts else []
+    warnings = [f"messages: {parts} parts without text (images, PDFs, files by id) were not read"] if parts else []
     if names := [string(tool.get("name")) or "one" for tool in dicts(body.get("tools")) if _runs_there(tool)]:
-        told.append(f"tools: results of server tools ({', '.join(names)}) are read only if the answer contains them")
+        warnings.append(
+            f"tools: results of server tools ({', '.join(names)}) are read only if the answer contains them"
+        )
     if body.get("mcp_servers"):
-        told.append("mcp_servers: results of their tools are read only if the answer contains them")
-    return tuple(told)
+        warnings.append("mcp_servers: results of their tools are read only if the answer contains them")
+    return tuple(warnings)
 
 
 def _runs_there(tool: Body) -> bool:
@@ -93,11 +96,6 @@ def _resampled(body: Body, temperature: float) -> Body | None:
     if string(member(body, "thinking").get("type")) in ("enabled", "adaptive"):
         return None
     return changed(body, _NOT_AGAIN, temperature=min(temperature, 1.0))
-
-
-def _continued(body: Body, answer: str, message: str) -> Body | None:
-    messages = body.get("messages")
-    return changed(body, _NOT_AGAIN, messages=messages + turns(answer, message)) if isinstance(messages, list) else None
 
 
 def _parse_event(event: Body) -> ParsedEvent:
@@ -192,7 +190,7 @@ MESSAGES = Dialect(
     unread=_unread,
     schema=_schema,
     resampled=_resampled,
-    continued=_continued,
+    continued=partial(continued, _NOT_AGAIN),
     choices=_choices,
     framing=NAMED_SSE,
     error=anthropic_error,

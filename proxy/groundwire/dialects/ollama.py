@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from groundwire.dialects.chat import probabilities
 from groundwire.dialects.dialect import (
@@ -13,13 +14,13 @@ from groundwire.dialects.dialect import (
     ParsedEvent,
     Side,
     changed,
+    continued,
     dicts,
     index_of,
     member,
     object_or_none,
     read_messages,
     string,
-    turns,
 )
 from groundwire.dialects.framing import NDJSON
 from groundwire.dialects.jsonbytes import dumps
@@ -53,13 +54,6 @@ def _unread(body: Body) -> tuple[str, ...]:
 def _resampled(body: Body, temperature: float) -> Body:
     options = member(body, "options") | {"temperature": temperature}
     return changed(body, _NOT_AGAIN, stream=False, options=options)
-
-
-def _continued(body: Body, answer: str, message: str) -> Body | None:
-    messages = body.get("messages")
-    if not isinstance(messages, list):
-        return None
-    return changed(body, _NOT_AGAIN, messages=messages + turns(answer, message), stream=False)
 
 
 def _parse_chat_event(event: Body) -> ParsedEvent:
@@ -114,7 +108,7 @@ OLLAMA_CHAT = Dialect(
     schema=lambda body: object_or_none(body.get("format")),
     temperature=lambda body: member(body, "options").get("temperature"),
     resampled=_resampled,
-    continued=_continued,
+    continued=partial(continued, _NOT_AGAIN, stream=False),
     framing=NDJSON,
     error=ollama_error,
     failure=ollama_error,

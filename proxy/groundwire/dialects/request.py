@@ -246,9 +246,8 @@ class Request:
 
     def outgoing(self, model: str, forwards_documents: bool) -> bytes:
         """Return the body for an upstream that calls the model `model`: the original less Groundwire's keys."""
-        ours = {"grounding"} | (set() if forwards_documents else {"documents"})
-        body = without(self.raw, ours) if any(name in self.body for name in ours) else self.raw
-        return body if model == self.model else replaced(body, "model", model)
+        ours = {"grounding"} if forwards_documents else {"grounding", "documents"}
+        return outgoing_body(self.raw, self.body, model, ours)
 
     def exchange(self) -> Exchange:
         """Return the parts of the request that verification reads."""
@@ -266,6 +265,12 @@ class Request:
     def examinable(self, answer: Answer) -> tuple[Choice, ...]:
         """Return the choices of an answer, with the arguments of tool calls only if these are to be checked."""
         return answer.choices(with_arguments=self.options.check_tool_calls)
+
+
+def outgoing_body(raw: bytes, body: Mapping[str, Any], model: str, ours: Collection[str] = ("grounding",)) -> bytes:
+    """Return the bytes of a body without the members in `ours`, for an upstream that calls the model `model`."""
+    raw = without(raw, ours) if any(name in body for name in ours) else raw
+    return raw if model == model_of(body) else replaced(raw, "model", model)
 
 
 def read_request(dialect: Dialect, raw: bytes, headers: Mapping[str, str], tenant: str = "") -> Request:

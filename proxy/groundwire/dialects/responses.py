@@ -88,17 +88,19 @@ def _given(item: Body) -> Iterator[Part]:
 
 def _unread(body: Body) -> tuple[str, ...]:
     items = _items(body)
-    told = [
+    warnings = [
         f"{name}: {what} is on the model server and was not read" for name, what in _ELSEWHERE.items() if body.get(name)
     ]
     if there := sum(item.get("type") == "item_reference" for item in items):
-        told.append(f"input: {there} items are on the model server and were not read")
+        warnings.append(f"input: {there} items are on the model server and were not read")
     if unread := sum(map(_unread_in, items)):
-        told.append(f"input: {unread} parts without text (images, audio, other files) were not read")
+        warnings.append(f"input: {unread} parts without text (images, audio, other files) were not read")
     tools = [string(tool.get("type")) for tool in dicts(body.get("tools"))]
     if names := [name for name in tools if name and name not in _RUN_HERE]:
-        told.append(f"tools: results of server tools ({', '.join(names)}) are read only if the answer contains them")
-    return tuple(told)
+        warnings.append(
+            f"tools: results of server tools ({', '.join(names)}) are read only if the answer contains them"
+        )
+    return tuple(warnings)
 
 
 def _unread_in(item: Body) -> int:

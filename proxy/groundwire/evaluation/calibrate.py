@@ -26,7 +26,7 @@ from groundwire.domain import Label
 from groundwire.errors import GroundwireError
 from groundwire.evaluation.figures import figures, stated
 from groundwire.evaluation.logistic import Example, Line, fit, sigmoid
-from groundwire.evaluation.outcome import Outcome, context_of, overlap
+from groundwire.evaluation.outcome import Outcome, context_of, outcome_of
 from groundwire.evaluation.rows import Row, read_rows
 from groundwire.evaluation.run import progress
 from groundwire.evidence.index import Context
@@ -135,13 +135,9 @@ def calibrate(folder: Path, out: Path | None, more: Sequence[Path] = ()) -> None
     answers = collect([*files_of(folder), *more], check_row, Console(stderr=True))
     if len({answer.row.label for answer in answers if answer.claims}) < 2:
         raise GroundwireError(f"{folder} holds no labelled answers of both classes.")
-    lines = [fit_weights([answer for answer in answers if answer.fold != fold]) for fold in range(FOLDS)]
-    odds = [worst_odds(answer, lines[answer.fold]) for answer in answers]
-    scale = platt(answers, odds)
-    crossed = [scaled(line, scale) for line in lines]
+    crossed, final = fit_folds(answers)
     alarms = _alarms(answers)
     bars = {policy: _bar(answers, crossed, alarms, policy) for policy in MISS_COSTS}
-    final = scaled(fit_weights(answers), scale)
     card = _card(answers, crossed, alarms, bars)
     console.print_json(data=card)
     if out:
@@ -210,7 +206,17 @@ def truth_of(start: int, end: int, row: Row) -> int | None:
     return int(not any(low < end and start < high for low, high in row.spans))
 
 
-def fit_weights(answers: Sequence[Answer[ClaimInput]], signs: Sequence[float] = SIGNS) -> Line:
+def fit_folds(answers: Sequence[Answer[ClaimInput]], signs: Sequence[float] = SIGNS) -> tuple[list[Line], Line]:
+    """Return the line for each fold, fitted on the others, and the one fitted on all answers.
+
+    All of them are scaled to the log-odds of a whole answer, as the folds measure them.
+    """
+    lines = [_fit_weights([answer for answer in answers if answer.fold != fold], signs) for fold in range(FOLDS)]
+    scale = _platt(answers, [_worst_odds(answer, lines[answer.fold]) for answer in answers])
+    return [_scaled(line, scale) for line in lines], _scaled(_fit_weights(answers, signs), scale)
+
+
+def _fit_weights(answers: Sequence[Answer[ClaimInput]], signs: Sequence[float]) -> Line:
     """Fit the weights, under their signs, on the sets that may provide them; on all sets if none is known."""
     chosen = [answer for answer in answers if answer.data_set not in DATA_SETS or DATA_SETS[answer.data_set].weights]
     usable = [answer for answer in chosen if any(claim.features for claim in answer.claims)]
@@ -255,12 +261,12 @@ def _examples(
     return [example for example in weighed if example.weight]
 
 
-def worst_odds(answer: Answer[ClaimInput], line: Line) -> float | None:
+def _worst_odds(answer: Answer[ClaimInput], line: Line) -> float | None:
     """Return the log-odds of an answer's worst claim; None when no claim has features."""
     return min((line(claim.features) for claim in answer.claims if claim.features), default=None)
 
 
-def platt(answers: Sequence[Answer[ClaimInput]], odds: Sequence[float | None]) -> Line:
+def _platt(answers: Sequence[Answer[ClaimInput]], odds: Sequence[float | None]) -> Line:
     """Fit the map from the log-odds of an answer's worst claim to those of the whole answer being grounded."""
     known = [
         (answer, worst)
@@ -274,7 +280,7 @@ def platt(answers: Sequence[Answer[ClaimInput]], odds: Sequence[float | None]) -
     return fit(examples, (1.0,), ridge=0.0)
 
 
-def scaled(line: Line, scale: Line) -> Line:
+def _scaled(line: Line, scale: Line) -> Line:
     """Return the line whose log-odds are those of `line`, mapped by `scale`."""
     slope = scale.weights[0]
     return Line(tuple(slope * weight for weight in line.weights), slope * line.bias + scale.bias)
@@ -327,10 +333,7 @@ def _outcome(answer: Answer[CheckedClaim], line: Line, kinds: Alarms, bar: Bar) 
         supports.append(kinds.probability(claim, score))
         if claim.alarm or not _passes(claim, score, bar):
             alarms.append((claim.start, claim.end))
-    row = answer.row
-    support = min(supports, default=None)
-    spans = overlap(alarms, row)
-    return Outcome(row.id, row.label, bool(alarms), support, float(bool(supports)), len(row.answer), 0.0, spans)
+    return outcome_of(answer.row, alarms, min(supports, default=None), float(bool(supports)))
 
 
 def _passes(claim: CheckedClaim, score: float, bar: Bar) -> bool:

@@ -22,21 +22,9 @@ from groundwire.claims.answer import find_claims
 from groundwire.config import JudgeSettings
 from groundwire.domain import Judgement
 from groundwire.errors import GroundwireError
-from groundwire.evaluation.calibrate import (
-    FOLDS,
-    Answer,
-    by_set,
-    card_of,
-    collect,
-    fit_weights,
-    least,
-    platt,
-    scaled,
-    truth_of,
-    worst_odds,
-)
+from groundwire.evaluation.calibrate import Answer, by_set, card_of, collect, fit_folds, least, truth_of
 from groundwire.evaluation.logistic import Line, sigmoid
-from groundwire.evaluation.outcome import Outcome, context_of, overlap
+from groundwire.evaluation.outcome import Outcome, context_of, outcome_of
 from groundwire.evaluation.rows import Row
 from groundwire.judge import Judge
 from groundwire.policy import Policy
@@ -84,11 +72,8 @@ def calibrate_model(folder: Path, settings: JudgeSettings, out: Path | None) -> 
 def fit_combination(answers: Sequence[Answer[JudgedClaim]]) -> dict[str, Any]:
     """Return the combination of least loss as `read_combination` reads it, with a card of its data and its figures."""
     open_answers = _open(answers)
-    lines = [fit_weights([answer for answer in open_answers if answer.fold != fold], _SIGNS) for fold in range(FOLDS)]
-    scale = platt(open_answers, [worst_odds(answer, lines[answer.fold]) for answer in open_answers])
-    crossed = [scaled(line, scale) for line in lines]
+    crossed, final = fit_folds(open_answers, _SIGNS)
     bars = {name: _bar(answers, crossed, cost) for name, cost in _MISS_COSTS.items()}
-    final = scaled(fit_weights(open_answers, _SIGNS), scale)
     weights = {name: round(weight, 5) for name, weight in zip(Signals._fields, final.weights, strict=True)}
     bias = round(final.bias, 5)
     return {"card": _card(answers, crossed, bars), "weights": weights, "bias": bias, "bars": bars, "contradicted": 0.5}
@@ -126,9 +111,7 @@ def _outcome(answer: Answer[JudgedClaim], line: Line, bar: float) -> Outcome:
     judged = list(_combined(answer.claims, line, bar))
     alarms = [(claim.start, claim.end) for claim, _, is_alarm in judged if is_alarm]
     support = min((score for _, score, _ in judged), default=None)
-    row = answer.row
-    checked = float(bool(judged))
-    return Outcome(row.id, row.label, bool(alarms), support, checked, len(row.answer), 0.0, overlap(alarms, row))
+    return outcome_of(answer.row, alarms, support, float(bool(judged)))
 
 
 def _combined(claims: Sequence[JudgedClaim], line: Line, bar: float) -> Iterator[tuple[JudgedClaim, float, bool]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from groundwire.backends.loading import load_judge
@@ -55,16 +55,13 @@ def examine(row: Row, policy: Policy, settings: JudgeSettings = JudgeSettings())
     judgements = report.choices[0].judgements
     alarms = [(each.claim.start, each.claim.end) for each in judgements if each.verdict.label in _ALARMS]
     coverage = report.coverage
-    return Outcome(
-        id=row.id,
-        label=row.label,
-        flagged=bool(alarms),
-        support=answer_support(judgements),
-        checked=coverage.claims_checked / coverage.claims_total if coverage and coverage.claims_total else 0.0,
-        length=len(row.answer),
-        ms=ms,
-        spans=overlap(alarms, row),
-    )
+    checked = coverage.claims_checked / coverage.claims_total if coverage and coverage.claims_total else 0.0
+    return outcome_of(row, alarms, answer_support(judgements), checked, ms)
+
+
+def outcome_of(row: Row, alarms: Sequence[Span], support: float | None, checked: float, ms: float = 0.0) -> Outcome:
+    """Return the outcome of an answer with these spans flagged; see `Outcome`."""
+    return Outcome(row.id, row.label, bool(alarms), support, checked, len(row.answer), ms, overlap(alarms, row))
 
 
 def context_of(row: Row) -> Context:

@@ -92,7 +92,8 @@ def evaluate(options: Options) -> int:
         raise GroundwireError("There is no labelled answer in these files.")
     run = as_json(results, options.policy.name, version("groundwire"))
     console.print(_table(results))
-    console.print(_group_table(results)) if run["groups"] else None
+    if run["groups"]:
+        console.print(_group_table(run["groups"]))
     if old:
         console.print(_comparison(results, old))
     _write(run, results, options)
@@ -187,10 +188,9 @@ def _short(value: float, digits: int) -> str:
     return f"{value:.{digits}f}".removeprefix("0")
 
 
-def _group_table(results: Sequence[Result]) -> Table:
+def _group_table(means: Mapping[str, Mapping[str, float]]) -> Table:
     title = "Means over the sets of a group; calibration of all their answers"
     table = Table("group", title=title, title_justify="left", box=SIMPLE)
-    means = group_means(results)
     names = list(dict.fromkeys(name for found in means.values() for name in found))
     for name in names:
         table.add_column(name.replace("_", " "), justify="right")
@@ -215,7 +215,7 @@ def _comparison(results: Sequence[Result], old: Mapping[str, Mapping[str, Outcom
 def _missed(limit: Limit) -> str:
     bounds = [
         f"at least {limit.least}" if limit.least is not None else "",
-        f"at most {limit.most}" if limit.most else "",
+        f"at most {limit.most}" if limit.most is not None else "",
     ]
     measured = "was not measured" if limit.measured is None else f"is {limit.measured:.4f}"
     return f"{limit.figure} {measured}; the baseline asks for {' and '.join(filter(None, bounds))}."

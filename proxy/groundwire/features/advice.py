@@ -77,7 +77,7 @@ def _cut(decided: list[Decision]) -> Advice | None:
 
 def _is_better(advice: Advice) -> bool:
     remaining = advice.right + advice.wrong - advice.right_lost - advice.wrong_saved
-    return _lower_bound(advice.right - advice.right_lost, remaining) > advice.precision
+    return wilson_interval(advice.right - advice.right_lost, remaining)[0] > advice.precision
 
 
 def _gain(advice: Advice) -> float:
@@ -85,8 +85,8 @@ def _gain(advice: Advice) -> float:
     return advice.wrong_saved / advice.wrong - advice.right_lost / advice.right
 
 
-def _lower_bound(successes: int, n: int) -> float:
-    """Return the lower bound of Wilson's score interval for a share."""
+def wilson_interval(successes: int, n: int) -> tuple[float, float]:
+    """Return the 95 % confidence interval of a share (Wilson's score interval)."""
     p = successes / n
     middle, half = p + _Z**2 / (2 * n), _Z * sqrt(p * (1 - p) / n + _Z**2 / (4 * n**2))
-    return (middle - half) / (1 + _Z**2 / n)
+    return max(0.0, (middle - half) / (1 + _Z**2 / n)), min(1.0, (middle + half) / (1 + _Z**2 / n))

@@ -6,7 +6,7 @@ model knows recur in samples, invented ones vary. The comparison is deterministi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from groundwire.domain import Claim, Label, Source
@@ -35,17 +35,13 @@ class Agreement:
         return sum((1.0 - vote) ** 2 for vote in known) / len(known) if known else None
 
 
-@dataclass(frozen=True, slots=True)
-class Consistency:
-    """The agreement of samples with each claim; `risk` is the mean variance of the claims, None if none has one."""
+def risk_of(claims: Iterable[Agreement]) -> float | None:
+    """Return the mean variance of claims (0–1), None if none has one: the risk that their answer is invented.
 
-    claims: tuple[Agreement, ...]
-
-    @property
-    def risk(self) -> float | None:
-        """The risk (0–1) that the answer is invented. For ranking: it is not a calibrated probability."""
-        known = [each.variance for each in self.claims if each.variance is not None]
-        return sum(known) / len(known) if known else None
+    For ranking: it is not a calibrated probability.
+    """
+    known = [each.variance for each in claims if each.variance is not None]
+    return sum(known) / len(known) if known else None
 
 
 def compare_answers(
@@ -53,17 +49,15 @@ def compare_answers(
     samples: Sequence[str],
     policy: Policy,
     judge: Judge = Judge(),
-) -> Consistency:
+) -> tuple[Agreement, ...]:
     """Compare the claims of an answer with other answers to the same request.
 
     Claims that assert nothing are left out.
     """
     contexts = [Context([Source("sample", "source", sample)]) for sample in samples]
     asserted = [claim for claim in claims if claim.skip_reason is None]
-    return Consistency(
-        tuple(
-            Agreement(claim, tuple(_vote(claim, context, policy, judge) for context in contexts)) for claim in asserted
-        )
+    return tuple(
+        Agreement(claim, tuple(_vote(claim, context, policy, judge) for context in contexts)) for claim in asserted
     )
 
 

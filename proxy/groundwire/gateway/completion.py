@@ -29,9 +29,9 @@ from groundwire.gateway.service import GroundingService
 from groundwire.gateway.session import GroundingSession
 from groundwire.gateway.stream import AnnotatedStream, StreamSettings
 from groundwire.telemetry import Telemetry
-from groundwire.upstream.http import header, prime
+from groundwire.upstream.http import prime
 from groundwire.upstream.router import Route, Router
-from groundwire.wire import Call, Headers, Reply
+from groundwire.wire import Call, Headers, Reply, header
 
 _SKIPPED: Headers = ((b"x-grounding-status", b"skipped"), (b"x-grounding-verdict", b"not_checked"))
 _UNKNOWN_CODING = "The answer cannot be read: its content-encoding is none of gzip, deflate and identity."

@@ -12,8 +12,8 @@ import structlog
 
 from groundwire.dialects.dialect import Answer, Dialect
 from groundwire.dialects.framing import Decoder
-from groundwire.dialects.jsonbytes import ValuesTooLarge, dumps, is_light, loads_object, replaced, without
-from groundwire.dialects.request import model_of, read_object
+from groundwire.dialects.jsonbytes import ValuesTooLarge, dumps, is_light, loads_object
+from groundwire.dialects.request import model_of, outgoing_body, read_object
 from groundwire.errors import BadRequest, RequestError, UnreadableBody
 from groundwire.offload import joined, offloaded
 from groundwire.report import Attempt
@@ -265,7 +265,7 @@ class PassThrough:
         route = self.router.choose(model) if model else self.router.default
 
         async def outgoing(to: Route) -> Call:
-            return replace(call, body=await parsed(call.body, lambda: _outgoing(call.body, body, to.model)))
+            return replace(call, body=await parsed(call.body, lambda: outgoing_body(call.body, body, to.model)))
 
         forwarding = Forwarding(self.telemetry, operation, body)
         return await forwarding.passed(await forwarding.send(route, outgoing))
@@ -304,12 +304,6 @@ class PassThrough:
         attempts = Attempts(lambda to: to.upstream.send(call), lambda _: None, repeatable=call.method in _SAFE)
         reply, _ = await attempts.answer(route)
         return reply
-
-
-def _outgoing(raw: bytes, body: Mapping[str, Any], model: str) -> bytes:
-    """Return the bytes of a body less `grounding`, for an upstream that knows its model as `model`."""
-    raw = without(raw, {"grounding"}) if "grounding" in body else raw
-    return raw if model == model_of(body) else replaced(raw, "model", model)
 
 
 async def _listed(upstream: Upstream, call: Call) -> Sequence[dict[str, Any]]:

@@ -226,7 +226,7 @@ class LanguageJudges:
     def blocking(self, fallback: Judge, caller: Caller) -> Judge:
         """Return the judge for a thread of `waiting`, which waits while the event loop asks the model."""
         loop, session = asyncio.get_running_loop(), LanguageJudgeSession(self, caller)
-        model = BlockingModel(lambda: session, lambda work: asyncio.run_coroutine_threadsafe(work, loop).result())
+        model = BlockingModel(session, lambda work: asyncio.run_coroutine_threadsafe(work, loop).result())
         return Judge(model, max_chars=self.max_chars, fallback=fallback)
 
 

@@ -17,7 +17,7 @@ from groundwire.dialects.framing import Decoder
 from groundwire.dialects.jsonbytes import dumps, loads_object
 from groundwire.dialects.request import Request
 from groundwire.errors import GroundwireError
-from groundwire.features.agreement import compare_answers
+from groundwire.features.agreement import compare_answers, risk_of
 from groundwire.gateway.forward import Forwarding, as_it_is, chunks_of, read, read_answer
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge
@@ -27,10 +27,9 @@ from groundwire.policy import Policy
 from groundwire.report import Correction, Report, SampledClaim, SelfConsistency, Violation
 from groundwire.telemetry import Telemetry
 from groundwire.telemetry.names import Purpose
-from groundwire.upstream.http import header
 from groundwire.upstream.router import Route
 from groundwire.verifiers.schema import NO_JSON, read_evidence
-from groundwire.wire import Call
+from groundwire.wire import Call, header
 
 log = structlog.get_logger("groundwire.repeat")
 sampling_log = structlog.get_logger("groundwire.sampling")
@@ -199,15 +198,14 @@ class SamplingSession:
             for choice in report.choices
             for each in compare_answers(
                 [judgement.claim for judgement in choice.judgements], texts, self._parts.policy, self._parts.judge
-            ).claims
+            )
         ]
-        known = [each.variance for _, each in found if each.variance is not None]
         return SelfConsistency(
             status="complete" if texts else "failed",
             asked=len(self._at),
             temperatures=self._at,
             answered=len(texts),
-            risk=sum(known) / len(known) if known else None,
+            risk=risk_of(each for _, each in found),
             claims=tuple(SampledClaim(index, each.claim.id, each.votes, each.variance) for index, each in found),
             calls=len(samples),
             prompt_tokens=sum(sample.prompt_tokens for sample in samples),

@@ -28,7 +28,6 @@ from groundwire.pipeline import AnswerSnapshot, Prepared, policy_digest, prepare
 from groundwire.policy import Policy
 from groundwire.report import Report
 from groundwire.storage.cache import VerdictCache
-from groundwire.storage.history.exchange import Query
 from groundwire.storage.memory import Reports
 from groundwire.telemetry import Telemetry
 
@@ -56,15 +55,10 @@ class AnswerHistory:
         """
         try:
             async with asyncio.timeout(_HISTORY_TIMEOUT_S):
-                page = await self.exchanges.page(Query(subject=subject, tenant=tenant), limit=self.limit)
+                return await self.exchanges.earlier(subject, tenant, self.limit)
         except Exception as error:  # noqa: BLE001 - any error of a store
             history_log.warning("consistency.no_history", error=type(error).__name__)
             return None
-        return tuple(
-            EarlierAnswer(each.id, each.at, each.answer, each.asked or each.question or "")
-            for each in page.items
-            if each.answer
-        )
 
 
 @dataclass(frozen=True, slots=True)

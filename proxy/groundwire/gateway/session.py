@@ -435,7 +435,10 @@ async def verify_deferred(service: GroundingService, id_: str, payload: bytes) -
     service.telemetry.link_origin(origin)
     service.telemetry.about(request.options.session, request.options.subject)
     session = GroundingSession(service, request, "sync", Caller(request.model), service.reserve(0), id_)
-    annotation = await session.verify(answer)
+    try:
+        annotation = await session.verify(answer)
+    finally:
+        session.abandon()
     service.record(annotation, request, answer)
     if is_unfinished(annotation.report):
         reasons = sorted({reason for _, reason in annotation.report.degraded})

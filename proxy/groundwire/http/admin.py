@@ -14,8 +14,7 @@ from groundwire.errors import ConfigError, NotAdmin
 from groundwire.http.endpoints import Handler
 from groundwire.http.guard import FREE_REQUESTS, FailedAttempts
 from groundwire.http.keys import NAME, NO_NAME, bearer, digest_of, named_lines, read_digest
-from groundwire.upstream.http import header
-from groundwire.wire import Call, Headers, Reply
+from groundwire.wire import Call, Headers, Reply, header
 
 _SHORTEST_KEY = 16
 

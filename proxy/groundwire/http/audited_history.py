@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from groundwire.dialects.reviews import ClaimDecisionIn
 from groundwire.errors import UnknownReview
-from groundwire.features.consistency.compare import EarlierAnswer, Entity, entity_history
+from groundwire.features.consistency.compare import Entity, entity_history
 from groundwire.storage.history.audit import Action
 from groundwire.storage.history.exchange import Page, Query, Similar, Stored, Summary
 from groundwire.storage.history.history import History
@@ -73,12 +73,7 @@ class AuditedHistory:
     async def entities(self, who: str, subject: str, tenant: str | None = None) -> tuple[Entity, ...]:
         """Return the statements about each name in the newest answers about a subject."""
         await self._note(who, "list", "entities", subject)
-        page = await self.history.exchanges.page(Query(subject=subject, tenant=tenant), limit=_ANSWERS)
-        answers = [
-            EarlierAnswer(each.id, each.at, each.answer, each.asked or each.question or "")
-            for each in page.items
-            if each.answer
-        ]
+        answers = await self.history.exchanges.earlier(subject, tenant, _ANSWERS)
         return await asyncio.to_thread(entity_history, answers)
 
     async def decide(self, who: str, id_: int, version: int, decision: Decision, note: str) -> Finding | None:

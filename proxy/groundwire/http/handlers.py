@@ -40,8 +40,7 @@ from groundwire.http.admission import ProcessState
 from groundwire.http.endpoints import Handler
 from groundwire.http.exchange import JSON
 from groundwire.telemetry import INSTALL
-from groundwire.upstream.http import header
-from groundwire.wire import Call, Reply
+from groundwire.wire import Call, Reply, header
 
 if TYPE_CHECKING:
     from groundwire.telemetry.metrics import Metrics

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from groundwire.domain import Choice
 from groundwire.telemetry import names as n
 from groundwire.telemetry.spans import NO_SPAN, NO_TRACER, Span, Tracer
-from groundwire.wire import Headers
+from groundwire.wire import Headers, header
 
 if TYPE_CHECKING:
     from prometheus_client import Histogram
@@ -96,7 +96,7 @@ class RequestRecord:
 
     def _attributes(self, method: str, headers: Headers) -> dict[str, str]:
         """Return attributes with the route instead of the path, because a path may name a subject."""
-        agent = next((value for name, value in headers if name == b"user-agent"), b"")
+        agent = header(headers, b"user-agent")
         found = {n.METHOD: self.method, n.ROUTE: self._route, "url.path": self._route, "url.scheme": "http"}
         if self.method is _UNKNOWN:
             found["http.request.method_original"] = method

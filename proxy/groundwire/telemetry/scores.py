@@ -9,6 +9,7 @@ https://arize.com/docs/phoenix/sdk-api-reference/rest-api/api-reference/traces/c
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -67,8 +68,9 @@ class Scores:
         """Send the remaining scores and stop."""
         for target in self._targets:
             target.stop()
+        until = time.monotonic() + _CLOSE_S
         for target in self._targets:
-            target.join()
+            target.join(max(0.0, until - time.monotonic()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +109,9 @@ class Target:
         """Let the thread send the remaining scores and end."""
         self._stop.set()
 
-    def join(self) -> None:
-        """Wait for the thread, for two seconds at most."""
-        self._thread.join(_CLOSE_S)
+    def join(self, seconds: float) -> None:
+        """Wait for the thread, for so many seconds at most."""
+        self._thread.join(seconds)
 
     def _run(self) -> None:
         with httpx.Client(timeout=_TIMEOUT_S) as client:

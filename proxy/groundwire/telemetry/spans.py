@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Literal
 
-from groundwire.wire import Headers
+from groundwire.wire import Headers, header
 
 Kind = Literal["internal", "server", "client", "consumer"]
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}")
@@ -104,5 +104,5 @@ def active(span: Span) -> Iterator[Span]:
 
 def caller_traceparent(headers: Headers) -> str:
     """Return the W3C trace context in request headers, empty if there is none or it is not valid."""
-    found = next((value for name, value in headers if name == b"traceparent"), b"").decode("latin-1").strip()
+    found = (header(headers, b"traceparent") or b"").decode("latin-1").strip()
     return found if _TRACEPARENT.fullmatch(found) else ""

@@ -14,6 +14,7 @@ import httpx
 from groundwire.config import without_passwords
 from groundwire.errors import RequestError, UpstreamBroken, UpstreamConnectTimeout, UpstreamTimeout, UpstreamUnreachable
 from groundwire.wire import Chunks, Header, Headers, Reply
+from groundwire.wire import header as header
 
 _HOP_BY_HOP = frozenset(
     {
@@ -133,11 +134,6 @@ def response_headers(headers: Headers, allowed: AllowList | None = None) -> Head
         if not (name in dropped or name in options or name.startswith(_OWN_PREFIX))
     )
     return forwarded if allowed is None else allowed.filter(forwarded)
-
-
-def header(headers: Headers, name: bytes) -> bytes | None:
-    """Return the first value of a header, by its lower-case name."""
-    return next((value for found, value in headers if found == name), None)
 
 
 def _connection_options(headers: Headers) -> frozenset[bytes]:

@@ -28,9 +28,8 @@ from groundwire.errors import (
     UpstreamUnreachable,
 )
 from groundwire.report import Attempt
-from groundwire.upstream.http import header
 from groundwire.upstream.upstream import Upstream
-from groundwire.wire import Headers, Reply
+from groundwire.wire import Headers, Reply, header
 
 Outcome = Reply | RequestError
 """The outcome of one attempt: a reply, whatever its status, or an error."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, column, func, literal, literal_column, select, table, tuple_
 
+from groundwire.features.consistency.compare import EarlierAnswer
 from groundwire.storage.history.database import Database
 from groundwire.storage.history.exchange import Page, Query, Similar, Stored, Summary
 from groundwire.storage.history.rows import stored_of, summary_of
@@ -50,6 +51,15 @@ class Exchanges:
         """Return the exchanges of a query in its order; `after` is that of the preceding page."""
         rows, next_ = await self._rows(query, after, limit)
         return Page(tuple(summary_of(row) for row in rows), next_)
+
+    async def earlier(self, subject: str, tenant: str | None, limit: int) -> tuple[EarlierAnswer, ...]:
+        """Return the newest answers about a subject, of a tenant or of all; none where their texts are not stored."""
+        page = await self.page(Query(subject=subject, tenant=tenant), limit=limit)
+        return tuple(
+            EarlierAnswer(each.id, each.at, each.answer, each.asked or each.question or "")
+            for each in page.items
+            if each.answer
+        )
 
     async def similar(
         self, question: str, subject: str | None = None, limit: int = 10, tenant: str | None = None

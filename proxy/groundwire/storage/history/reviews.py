@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, RowMapping, and_, distinct, func, insert, select, update
@@ -15,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from groundwire.dialects.jsonbytes import loads
 from groundwire.domain import Citation
 from groundwire.errors import ReviewConflict
+from groundwire.features.advice import wilson_interval
 from groundwire.storage.history.database import Database, inserting
 from groundwire.storage.history.exchange import Page, Stored
 from groundwire.storage.history.rows import claim_row, flags_of
@@ -32,7 +32,6 @@ MAX_COUNTED = 10_000
 
 _EXPORTED_AT_ONCE = 500
 _IS_OPEN = FINDINGS.c.decision.is_(None)
-_Z = 1.96  # of the normal distribution, for an interval of 95 %
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +119,8 @@ class Ratio:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % confidence interval of the share (Wilson's score interval)."""
-        n, p = self.of, self.value
-        middle, half = p + _Z**2 / (2 * n), _Z * sqrt(p * (1 - p) / n + _Z**2 / (4 * n**2))
-        return max(0.0, (middle - half) / (1 + _Z**2 / n)), min(1.0, (middle + half) / (1 + _Z**2 / n))
+        """The 95 % confidence interval of the share."""
+        return wilson_interval(self.count, self.of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,11 +310,11 @@ async def _decide(
     connection: AsyncConnection, id_: int, version: int, decision: Decision, who: str, note: str
 ) -> Finding | None:
     now = time.time()
-    said = {"decision": decision, "who": who, "note": note}
+    decided = {"decision": decision, "who": who, "note": note}
     change = update(FINDINGS).where(FINDINGS.c.id == id_, FINDINGS.c.version == version)
-    changed = await connection.execute(change.values(version=version + 1, decided_at=now, **said))
+    changed = await connection.execute(change.values(version=version + 1, decided_at=now, **decided))
     if changed.rowcount:
-        await connection.execute(insert(DECISIONS).values(finding=id_, version=version + 1, at=now, **said))
+        await connection.execute(insert(DECISIONS).values(finding=id_, version=version + 1, at=now, **decided))
     row = (await connection.execute(_FINDING.where(FINDINGS.c.id == id_))).mappings().first()
     found = _finding(row) if row else None
     if found is not None and not changed.rowcount:
