@@ -40,7 +40,7 @@ def main() -> None:
     model.load_state_dict(torch.load(given.weights))
     with tempfile.TemporaryDirectory() as folder:
         whole = Path(folder) / "whole.onnx"
-        _write_graph(model.eval(), whole)
+        write_graph(model.eval(), whole)
         quantize_dynamic(
             whole, given.out / "model.onnx", weight_type=QuantType.QInt8, per_channel=True, reduce_range=False
         )
@@ -50,7 +50,7 @@ def main() -> None:
     (given.out / "config.json").write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 
-def _write_graph(model: Judge, path: Path) -> None:
+def write_graph(model: Judge, path: Path) -> None:
     """Write the graph in full precision, for any number of pairs and tokens."""
     tried = torch.ones(2, 24, dtype=torch.long)
     pairs, tokens = {0: "pairs"}, {0: "pairs", 1: "tokens"}

@@ -18,7 +18,7 @@ import torch
 from onnx import numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
-from training.export import _write_graph
+from training.export import write_graph
 from training.model import Judge, shape_of
 
 
@@ -38,7 +38,7 @@ def restore(stored: Path, base: Path) -> dict[str, torch.Tensor]:
         torch.nn.init.normal_(each, std=0.02)
     with tempfile.TemporaryDirectory() as folder:
         whole, small = Path(folder) / "whole.onnx", Path(folder) / "small.onnx"
-        _write_graph(model, whole)
+        write_graph(model, whole)
         quantize_dynamic(whole, small, weight_type=QuantType.QInt8, per_channel=True, reduce_range=False)
         written = _arrays(whole)
         if set(_arrays(small)) != (theirs := set(_arrays(stored))):

@@ -155,7 +155,9 @@ def test_only_a_sensible_temperature_counts(temperature: Any, read: float | None
 def test_an_older_completions_prompt_is_one_user_message() -> None:
     asked = request({"model": "m", "prompt": ["The sky is blue.", "Grass is green.", 5]}, COMPLETIONS)
     assert asked.exchange() == Exchange((Message(0, "user", (Part("The sky is blue."), Part("Grass is green."))),))
-    assert request({"model": "m", "prompt": [1, 2]}, COMPLETIONS).exchange() == Exchange()
+    tokens = request({"model": "m", "prompt": [1, 2]}, COMPLETIONS)
+    assert tokens.exchange() == Exchange()
+    assert tokens.warnings == ("prompt: it has tokens instead of text, which were not read",)
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,13 @@ def test_figure_outside_the_baseline_fails_the_run(tmp_path: Path, baseline, exi
     assert (next(iter(baseline)) in result.stdout) == bool(exit_code)
 
 
+def test_a_bound_of_zero_is_named(tmp_path: Path):
+    stored = tmp_path / "baseline.json"
+    stored.write_text(json.dumps({"sample.coverage": {"max": 0}}))
+    result = run(SAMPLE, "--limit", "2", "--baseline", stored)
+    assert "the baseline asks for at most 0" in " ".join(result.stdout.split())
+
+
 def test_bound_at_the_measured_figure_is_kept():
     (limit,) = check_baseline({"datasets": {"a": {"f1": 0.5}}, "groups": {}}, {"a.f1": 0.5})
     assert limit == Limit("a.f1", 0.5, 0.5, None)

@@ -353,7 +353,7 @@ class AccuracyOut(BaseModel):
 
 
 class Metrics(BaseModel):
-    """Quality trends, and what the decisions of reviewers tell of flags and verifiers.
+    """Quality trends, and the accuracy of flags and verifiers by the decisions of reviewers.
 
     `agreement` is the share of what two or more have decided on, on which all of them agree.
     """
@@ -385,8 +385,8 @@ def read_asked(shape: type[Q], given: Mapping[str, Any]) -> Q:
         first = error.errors(include_context=False)[0]
         path = ".".join(str(step) for step in first["loc"])
         if first["type"] == "extra_forbidden":
-            told = "there is an unknown key"  # the key may be any text
-            raise BadRequest(f"'{path}' is not known here", param=path, operator=told) from error
+            operator = "there is an unknown key"  # the key may be any text
+            raise BadRequest(f"'{path}' is not known here", param=path, operator=operator) from error
         raise BadRequest(f"'{path}': {first['msg']}", param=path) from error
 
 

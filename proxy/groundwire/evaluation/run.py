@@ -245,19 +245,15 @@ def markdown_table(results: Sequence[Result]) -> str:
 def _rows(results: Sequence[Result]) -> Iterator[list[str]]:
     for result in results:
         found = result.figures
-        shares = [_share(getattr(found, name)) for _, name in _MARKDOWN_COLUMNS]
+        shares = [_shown(getattr(found, name)) for _, name in _MARKDOWN_COLUMNS]
         yield [result.name, str(found.n), *shares, f"{found.ms_p50:.0f} / {found.ms_p95:.0f}"]
     for group, means in group_means(results).items():
         yield [f"**{group}, mean**", "", *_means(means), ""]
 
 
 def _means(means: Mapping[str, float | None]) -> list[str]:
-    shown = [_share(means.get(name)) for _, name in _MARKDOWN_COLUMNS]
+    shown = [_shown(means.get(name)) for _, name in _MARKDOWN_COLUMNS]
     return [f"**{each}**" if each != "–" else each for each in shown]
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}".removeprefix("0")
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -153,7 +153,7 @@ class Checks:
         return await self.audit(check, caller, tenant)
 
     async def audit(self, check: TraceCheck, caller: Caller, tenant: str = "") -> Mapping[str, Any]:
-        """The same for those who have it in process."""
+        """Audit a trace, whether or not that is enabled over HTTP."""
         audit = await self.auditor.audit(check, caller)
         job = CheckJob("trace", check.model_dump(mode="json"), tenant, origin=self._service.telemetry.origin())
         judgements = [step.judgement for step in audit.steps]

@@ -227,7 +227,7 @@ def last_user_message(exchange: Exchange) -> str:
 
 
 def _prompt(exchange: Exchange) -> tuple[PromptMessage, ...]:
-    """Return the messages of a request, the last ones first in line for the space that there is."""
+    """Return the messages of a request, as far as there is space; the last ones have priority."""
     left, found = _MAX_PROMPT, list[PromptMessage]()
     for message in reversed(exchange.messages):
         text = _shortened(_text(message), min(left, _MAX_MESSAGE))

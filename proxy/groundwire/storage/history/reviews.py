@@ -1,4 +1,4 @@
-"""The review queue: findings, decisions on them and on other claims, and what these tell of flags and verifiers."""
+"""The review queue: findings, decisions on them and on other claims, and the accuracy that follows from these."""
 
 from __future__ import annotations
 
