@@ -185,9 +185,9 @@ def to_json(value: Any, indent: int | None = None) -> str:
     return text
 
 
-def rounded(value: float | None, digits: int = 4) -> float | None:
-    """Round a number that may be missing."""
-    return None if value is None else round(value, digits)
+def rounded(value: float | None) -> float | None:
+    """Round a number that may be missing to four digits after the point."""
+    return None if value is None else round(value, 4)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Thread
 
@@ -32,7 +32,7 @@ from groundwire.telemetry import Telemetry
 from groundwire.upstream.aiohttp_client import AiohttpClient
 from groundwire.upstream.http import HttpxClient
 from groundwire.upstream.router import Route, Router
-from groundwire.upstream.upstream import OpenAIUpstream
+from groundwire.upstream.upstream import OpenAIUpstream, Upstream
 from groundwire.wire import Headers
 
 _MAX_MODELS = 1024  # whose form of the question is remembered: with `self`, clients name the models
@@ -61,7 +61,7 @@ def _chat(context: BuildContext, router: Router) -> OpenJudge:
     def open_(caller: Caller, limits: Limits, meter: Meter) -> LanguageJudge:
         route = router.choose(caller.model if judge.by == "self" else judge.by)
         profile = find_prompt_profile(route.model, judge.profile)
-        client = _model_client(route, limits, meter, _credentials(route, caller, router), context.telemetry)
+        client = _model_client(route.upstream, limits, meter, _credentials(route, caller, router), context.telemetry)
         has_logprobs = isinstance(route.upstream, OpenAIUpstream)
         return ChatJudge(client, route.model, profile, forms, has_logprobs=has_logprobs)
 
@@ -84,33 +84,34 @@ def _credentials(route: Route, caller: Caller, router: Router) -> Headers:
     return caller.credentials if is_same else ()
 
 
-def _model_client(route: Route, limits: Limits, meter: Meter, headers: Headers, telemetry: Telemetry) -> ModelClient:
+def _model_client(
+    upstream: Upstream,
+    limits: Limits,
+    meter: Meter,
+    headers: Headers,
+    telemetry: Telemetry,
+    target: str = "/chat/completions",
+    operation: str = "chat",
+) -> ModelClient:
     """Return the parameters of calls to a model at its upstream."""
-    upstream = route.upstream
     return ModelClient(
-        upstream.name, upstream.send, "/chat/completions", limits, meter, headers, telemetry, upstream.provider
+        upstream.name, upstream.send, target, limits, meter, headers, telemetry, upstream.provider, operation
     )
 
 
 def _service(context: BuildContext) -> OpenJudge:
     judge = context.settings.judge
-    service = _Service(context, "judge", judge.url or "", judge.key_env, "judge.key_env")
-    return lambda _, limits, meter: ServiceJudge(service.client(limits, meter))
+    client = _service_client(context, "judge", judge.url or "", judge.key_env, "judge.key_env")
+    return lambda _, limits, meter: ServiceJudge(client(limits, meter))
 
 
-class _Service:
-    """An external service that estimates probabilities, which is called like an upstream."""
-
-    def __init__(self, context: BuildContext, name: str, url: str, variable: str | None, setting: str) -> None:
-        key = context.secret(variable, setting) if variable else None
-        self._name = name
-        self._upstream = OpenAIUpstream(name, url, context.transport, key=key)
-        self._telemetry = context.telemetry
-
-    def client(self, limits: Limits, meter: Meter) -> ModelClient:
-        """Return the parameters of calls to the service."""
-        send, telemetry = self._upstream.send, self._telemetry
-        return ModelClient(self._name, send, "", limits, meter, (), telemetry, "custom", "estimate")
+def _service_client(
+    context: BuildContext, name: str, url: str, variable: str | None, setting: str
+) -> Callable[[Limits, Meter], ModelClient]:
+    """Return the clients of an external service that estimates probabilities. Raises ConfigError without its key."""
+    key = context.secret(variable, setting) if variable else None
+    upstream = OpenAIUpstream(name, url, context.transport, key=key, provider="custom")
+    return lambda limits, meter: _model_client(upstream, limits, meter, (), context.telemetry, "", "estimate")
 
 
 @contextmanager
@@ -169,7 +170,7 @@ def build_estimators(
     hallucination, policy = context.settings.hallucination, context.settings.policy
 
     def chat(route: Route, limits: Limits, meter: Meter, headers: Headers = ()) -> Backend:
-        client = _model_client(route, limits, meter, headers, context.telemetry)
+        client = _model_client(route.upstream, limits, meter, headers, context.telemetry)
         estimator = ChatEstimator(client, route.model, has_logprobs=isinstance(route.upstream, OpenAIUpstream))
         return Backend(estimator, f"{route.upstream.name}/{route.model}")
 
@@ -185,10 +186,8 @@ def build_estimators(
     backends: dict[str, OpenBackend] = {"self": own, "haiku": haiku, "local": local}
     if (url := hallucination.backend.external_url) is not None:
         variable = hallucination.backend.external_key_env
-        service = _Service(context, "external", url, variable, "hallucination.backend.external_key_env")
-        backends["external"] = lambda _, limits, meter: Backend(
-            ServiceEstimator(service.client(limits, meter)), "external"
-        )
+        external = _service_client(context, "external", url, variable, "hallucination.backend.external_key_env")
+        backends["external"] = lambda _, limits, meter: Backend(ServiceEstimator(external(limits, meter)), "external")
     return Estimators(backends, hallucination.operations, estimates, hallucination.batch_size, hallucination.timeout)
 
 
@@ -210,7 +209,7 @@ def build_auditor(context: BuildContext, checker: ClaimChecker, router: Router) 
         route = router.choose(caller.model if backend == "self" else hallucination.backend.haiku_model)
         limits = Limits(1, estimators.at_once, asyncio.get_running_loop().time() + seconds)
         headers = caller.credentials if backend == "self" else ()
-        return ChatExecutor(_model_client(route, limits, Meter(), headers, context.telemetry), route.model)
+        return ChatExecutor(_model_client(route.upstream, limits, Meter(), headers, context.telemetry), route.model)
 
     can_derive = backend in ("self", "haiku")
     checks_post_hoc = hallucination.trace_auditing.check_post_hoc

@@ -33,6 +33,7 @@ from groundwire.gateway.forward import Caller
 from groundwire.gateway.models import Estimators, LanguageJudges
 from groundwire.gateway.workers import Workers
 from groundwire.judge import Judge, unjudged
+from groundwire.pipeline import OVERLOAD
 from groundwire.policy import Policy
 from groundwire.scoring.budget import TARGETS, measure, target_of, unasked
 from groundwire.storage.memory import Fact, MemoryFacts
@@ -43,7 +44,7 @@ trace_log = structlog.get_logger("groundwire.trace")
 
 _REASONS = {
     "timeout": "The time limit for checking it was reached.",
-    "overload": "It was not checked because the proxy is overloaded.",
+    "overload": OVERLOAD,
     "error": "Checking it failed.",
 }
 

@@ -28,7 +28,7 @@ from groundwire.domain import (
 from groundwire.evidence.index import Context
 from groundwire.features.information_budget.probe import exactly
 from groundwire.features.information_budget.scrub import scrub_all
-from groundwire.judge import GRAVITY, Judge, unjudged
+from groundwire.judge import GRAVITY, UNANSWERED, Judge, unjudged
 from groundwire.policy import ModelPolicy, Policy
 from groundwire.scoring.aggregate import UNHEARD, support, with_confidence
 from groundwire.scoring.budget import LABELS, TARGETS, measure, target_of, towards, unasked
@@ -37,13 +37,6 @@ from groundwire.scoring.budget import TARGET as HIGHEST_TARGET
 VERIFIER = "model"
 _CONTRADICTED = 0.5
 
-_METHODS: Mapping[Cause, str] = {
-    "timeout": "timeout",
-    "rate_limited": "rate_limited",
-    "overload": "overload",
-    "unreachable": "unavailable",
-    "error": "error",
-}
 _REASONS: Mapping[Cause, str] = {
     "timeout": "No model answered in time.",
     "rate_limited": "The model server limited the rate of requests.",
@@ -122,7 +115,7 @@ def _verdict(before: Verdict, budget: Budget) -> Verdict:
     label = label_of(budget)
     if budget.missing is not None:
         cause = budget.missing.cause
-        return Verdict(VERIFIER, label, 0.0, _METHODS.get(cause, "no_verdict"), _REASONS.get(cause, _UNCLEAR))
+        return Verdict(VERIFIER, label, 0.0, UNANSWERED.get(cause, "no_verdict"), _REASONS.get(cause, _UNCLEAR))
     score = budget.p1.value if budget.p1 and label != "not_checked" else 0.0
     citations = tuple(replace(each, match="model") for each in before.citations) if label != "not_checked" else ()
     is_supported = int(label == "supported")

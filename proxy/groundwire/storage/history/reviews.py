@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, RowMapping, and_, distinct, func, insert, 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from groundwire.dialects.jsonbytes import loads
-from groundwire.domain import Citation
+from groundwire.domain import Citation, restored
 from groundwire.errors import ReviewConflict
 from groundwire.features.advice import wilson_interval
 from groundwire.storage.history.database import Database, inserting
@@ -362,6 +362,6 @@ _PLAIN = (
 
 def _finding(row: Mapping[Any, Any]) -> Finding:
     decided = Decided(row["decision"], row["who"], row["decided_at"], row["note"]) if row["decision"] else None
-    citations = tuple(Citation(**{"text": "", **each}) for each in loads(row["citations"] or "[]"))
+    citations = tuple(restored(Citation, {"text": "", **each}) for each in loads(row["citations"] or "[]"))
     plain = {name: row[name] for name in _PLAIN}
     return Finding(**plain, flags=flags_of(row["flags"]), decided=decided, citations=citations)
