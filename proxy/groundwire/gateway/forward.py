@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import structlog
@@ -330,5 +331,7 @@ def models_in(raw: bytes) -> Sequence[dict[str, Any]]:
 
 def _joined(lists: Sequence[Sequence[Mapping[str, Any]]]) -> bytes:
     """Join several lists of models; each id is listed once, from the first upstream."""
-    unique = {str(model.get("id")): model for each in reversed(lists) for model in reversed(each)}
-    return dumps({"object": "list", "data": list(reversed(unique.values()))})
+    unique: dict[str, Mapping[str, Any]] = {}
+    for model in chain.from_iterable(lists):
+        unique.setdefault(str(model.get("id")), model)
+    return dumps({"object": "list", "data": list(unique.values())})
