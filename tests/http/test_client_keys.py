@@ -55,6 +55,11 @@ def test_a_key_is_long_random_and_kept_as_a_digest_only(file: Path) -> None:
     assert who(Clients(file), "") is None
 
 
+def test_a_key_without_a_lifetime_has_expired(file: Path) -> None:
+    _, client = create_key(file, "app", Limits(), NOW, lasts=0.0)
+    assert client.is_expired(NOW)
+
+
 def test_only_its_owner_may_read_the_file(file: Path) -> None:
     create_key(file, "app", Limits(), NOW)
     file.chmod(0o644)

@@ -142,13 +142,11 @@ class Sampler:
         """Start sampling for a request that is sent as `call`; None if no samples are wanted."""
         requested = request.options.samples
         count = (requested if self.on_request else None) or (self.samples if self.enabled else 0)
-        if len(call.body) > MAX_REPEATED:
-            count = 0
-        if not count and requested is None:
+        refusal = "too_large" if len(call.body) > MAX_REPEATED else "" if count else "not_allowed"
+        if refusal and requested is None:
             return None
-        return SamplingSession(
-            self, Repeat(self.telemetry, request, route, call), temperatures(self.temperatures, count)
-        )
+        at = () if refusal else temperatures(self.temperatures, count)
+        return SamplingSession(self, Repeat(self.telemetry, request, route, call), at, refusal)
 
 
 def temperatures(given: Sequence[float], count: int) -> tuple[float, ...]:
@@ -160,12 +158,13 @@ def temperatures(given: Sequence[float], count: int) -> tuple[float, ...]:
 
 
 class SamplingSession:
-    """The samples of one exchange on their way; none where they were asked for and may not be."""
+    """The samples of one exchange; a `refusal` is the reason why there are none."""
 
-    def __init__(self, parts: Sampler, repeat: Repeat, at: tuple[float, ...]) -> None:
+    def __init__(self, parts: Sampler, repeat: Repeat, at: tuple[float, ...], refusal: str = "") -> None:
         self._parts = parts
         self._repeat = repeat
         self._at = at
+        self._refusal = refusal
         self._sampling = asyncio.create_task(self._sampled())
         self._sampling.add_done_callback(_retrieve)
 
@@ -210,12 +209,12 @@ class SamplingSession:
             calls=len(samples),
             prompt_tokens=sum(sample.prompt_tokens for sample in samples),
             completion_tokens=sum(sample.completion_tokens for sample in samples),
-            reasons=tuple(dict.fromkeys(sample.reason for sample in samples if sample.reason))
-            if self._at
-            else ("not_allowed",),
+            reasons=tuple(dict.fromkeys(filter(None, (self._refusal, *(sample.reason for sample in samples))))),
         )
 
     async def _sampled(self) -> Sequence[Repeated]:
+        if not self._at:
+            return ()
         body = await self._repeat.body()
         return await asyncio.gather(*(self._sample(body, temperature) for temperature in self._at))
 

@@ -205,7 +205,7 @@ def create_key(file: Path, name: str, limits: Limits, now: datetime, lasts: floa
     if not NAME.fullmatch(name):
         raise GroundwireError(f"'{name}' {NO_NAME}")
     now = now.replace(microsecond=0)
-    expires = datetime.fromtimestamp(now.timestamp() + lasts, UTC) if lasts else None
+    expires = datetime.fromtimestamp(now.timestamp() + lasts, UTC) if lasts is not None else None
     key = _PREFIX + secrets.token_urlsafe(32)
     client = Client(name, digest_of(key), limits, now, expires)
     with _rewrite(file) as lines:
