@@ -116,46 +116,54 @@ FAMILIES = (
     _veto("role", vetoes._actions, vetoes._name_around),
     Family(
         "second windows",
-        ((statement, "_further", _empty),),
-        (statement._further, statement._second, statement._items, statement._coordinated),
+        ((statement, "_complements", _empty),),
+        (statement._complements, statement._second, statement._items, statement._coordinated),
     ),
-    Family("subjects of records", ((statement, "_unsaid", lambda *_: 0),), (statement._unsaid,)),
+    Family("subjects of records", ((statement, "_implied_subject", lambda *_: 0),), (statement._implied_subject,)),
     Family(
         "initialisms",
         tuple((m, "spell_out", _as_it_is) for m in (statement, numeric, judge_module)),
         (selection.spell_out, selection._spellings, selection._pattern, selection._is_phrase),
     ),
-    Family("attribution, all", ((numeric, "objection", _none),), (attribution,)),
+    Family("attribution, all", ((numeric, "find_objection", _none),), (attribution,)),
     _attribution("opposite"),
-    _attribution("other_way"),
-    _attribution("of_other_period"),
+    _attribution("opposite_direction"),
+    _attribution("for_other_period"),
     _attribution("is_main"),
-    _attribution("is_named_better", attribution._is_elsewhere, attribution._is_labelled),
-    _attribution("of_other_subject"),
+    _attribution("fits_words_better", attribution._is_in_closer_sentence, attribution._is_labelled),
+    _attribution("for_other_subject"),
     Family(
         "derivations, all",
-        tuple((numeric, name, _none) for name in ("follow", "follow_lapse", "follow_limit", "follow_words")),
+        tuple(
+            (numeric, name, _none) for name in ("derive_value", "derive_duration", "apply_limit", "derive_from_wording")
+        ),
         (derivation, arithmetic, worded_arithmetic, durations),
     ),
-    Family("derivations: change, sum, share", ((numeric, "follow", _none),), (derivation.follow, arithmetic)),
+    Family(
+        "derivations: change, sum, share", ((numeric, "derive_value", _none),), (derivation.derive_value, arithmetic)
+    ),
     *(_operation(name) for name in arithmetic._OPERATIONS),
     Family(
         "derivations: whole lists",
         ((derivation, "_lists", _empty),),
         (derivation._lists, derivation._columns, derivation._rows_around, arithmetic.derive_whole),
     ),
-    Family("derivations: worded", ((numeric, "follow_words", _none),), (worded_arithmetic, derivation.follow_words)),
-    *(_worded(operation) for operation in worded_arithmetic._OPERATIONS),
-    Family("derivations: lapses", ((numeric, "follow_lapse", _none),), (durations, derivation.follow_lapse)),
     Family(
-        "derivations: limits", ((numeric, "follow_limit", _none),), (durations.decided_case, derivation.follow_limit)
+        "derivations: worded",
+        ((numeric, "derive_from_wording", _none),),
+        (worded_arithmetic, derivation.derive_from_wording),
+    ),
+    *(_worded(operation) for operation in worded_arithmetic._OPERATIONS),
+    Family("derivations: lapses", ((numeric, "derive_duration", _none),), (durations, derivation.derive_duration)),
+    Family(
+        "derivations: limits", ((numeric, "apply_limit", _none),), (durations.explain_limit, derivation.apply_limit)
     ),
     Family("money of a source", ((candidates, "in_money", _first),), (candidates.in_money, candidates._currencies_of)),
     Family("one as a count", ((candidates, "_with_ones", _second),), (candidates._with_ones,)),
-    Family("rates of amounts", ((candidates, "_by_what", _first),), (candidates._by_what,)),
-    Family("dates in parts", ((numeric, "_of_dates", _none),), (numeric._of_dates, numeric._is_year_after)),
+    Family("rates of amounts", ((candidates, "_lower_for_rates", _first),), (candidates._lower_for_rates,)),
+    Family("dates in parts", ((numeric, "_date_finding", _none),), (numeric._date_finding, numeric._is_year_after)),
     Family("digits outside of quantities", ((numeric, "_verbatim", _none),), (numeric._verbatim,)),
-    Family("asides", ((numeric, "_is_aside", _false),), (numeric._is_aside,)),
+    Family("asides", ((numeric, "_is_incidental", _false),), (numeric._is_incidental,)),
     Family(
         "frequencies",
         ((numeric, "compare_frequencies", _empty), (numeric, "find_frequencies", _empty)),

@@ -289,7 +289,7 @@ def _values(statement: Statement) -> Iterator[Quantity]:
 def _is_of_same(new: Statement, mine: Quantity, old: Statement, theirs: Quantity) -> bool:
     """Return whether two quantities have one dimension, one attribute and one time."""
     pair = ((new, mine), (old, theirs))
-    if compare(mine, theirs) is Relation.APART or bool(mine.per) != bool(theirs.per):
+    if compare(mine, theirs) is Relation.INCOMPARABLE or bool(mine.per) != bool(theirs.per):
         return False
     is_countable = (mine.is_bare, mine.written) == (theirs.is_bare, theirs.written) or mine.kind != "count"
     if not is_countable or not are_of_one_time(new, old, (mine.start, theirs.start)):
