@@ -32,7 +32,7 @@ from groundwire.text.words import (
     Word,
     concept,
     content_stems,
-    root,
+    roots,
     stem,
 )
 
@@ -269,7 +269,7 @@ class Passage:
     @cached_property
     def roots(self) -> frozenset[str]:
         """The roots of `stems`."""
-        return frozenset(map(root, self.stems))
+        return roots(self.stems)
 
     @cached_property
     def heading_stems(self) -> frozenset[str]:
@@ -334,7 +334,7 @@ class Context:
         self._facts_only: Context | None = None
         self._without_facts: Context | None = None
         self._by_stem: dict[str, list[int]] = defaultdict(list)
-        self._sizes: list[int] = []
+        self._densities: list[float] = []
         self._spans: dict[str, tuple[int, int]] = {}
         self._read(is_over)
 
@@ -365,7 +365,7 @@ class Context:
                 return end
             heading = piece.heading or source.title or ""
             passages.append(Passage(source, piece.start, piece.end, piece.text, place, heading[:_LONGEST_HEADING]))
-            self._sizes.append(len(stems))
+            self._densities.append(1.0 - _DENSITY_COST * len(stems) / (len(stems) + _DENSITY_HALF))
             for each in stems:
                 by_stem[each].append(place)
             end = piece.end
@@ -403,12 +403,9 @@ class Context:
                 shared[place] += weight
         if among is not None:
             shared = {place: weight for place, weight in shared.items() if self.passages[place].source.id in among}
-        ranked = ((weight * self._density(place), -place) for place, weight in shared.items())
+        densities = self._densities
+        ranked = ((weight * densities[place], -place) for place, weight in shared.items())
         return [self.passages[-place] for _, place in heapq.nlargest(limit, ranked)]
-
-    def _density(self, place: int) -> float:
-        size = self._sizes[place]
-        return 1.0 - _DENSITY_COST * size / (size + _DENSITY_HALF)
 
     def around(self, passage: Passage, before: int = 1, after: int = 1) -> Sequence[Passage]:
         """Return `passage` with its neighbours in the same source, in reading order."""

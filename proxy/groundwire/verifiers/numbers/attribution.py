@@ -8,7 +8,16 @@ from typing import NamedTuple
 
 from groundwire.text.binding import main_dates, search_before
 from groundwire.text.tolerance import fit_period
-from groundwire.text.words import CONVERSE, FRAME_WORDS, LIGHT_WORDS, REFERENTS, concept, content_stems, stem
+from groundwire.text.words import (
+    CONVERSE,
+    FRAME_WORDS,
+    LIGHT_WORDS,
+    REFERENTS,
+    concept,
+    content_stems,
+    same_meaning,
+    stem,
+)
 from groundwire.verifiers.numbers.arithmetic import direction_of
 from groundwire.verifiers.numbers.candidates import CHANGES, Candidate, is_enumeration
 from groundwire.verifiers.vetoes import are_opposed
@@ -81,8 +90,8 @@ def _is_comparable(match: Candidate, other: Candidate) -> bool:
 
 def _counts(candidate: Candidate, nouns: Sequence[str]) -> bool:
     """Return whether another number counts the same things as the claim, by the words bound to it."""
-    around = {*map(concept, candidate.binding.own | candidate.binding.shared), *map(concept, candidate.quantity.nouns)}
-    return not around.isdisjoint(map(concept, nouns))
+    binding, alike = candidate.binding, frozenset[str]().union(*map(same_meaning, nouns))
+    return not all(map(alike.isdisjoint, (binding.own, binding.shared, candidate.quantity.nouns)))
 
 
 def _for_other_period(match: Candidate, rivals: Sequence[Candidate]) -> Objection | None:

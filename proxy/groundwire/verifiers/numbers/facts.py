@@ -141,7 +141,7 @@ class _Bounds(NamedTuple):
 
 def check_period(claim: Claim, context: Context) -> Verdict | None:
     """Return the verdict on a claim that only states when a period of a table begins or ends; None for other claims."""
-    if is_field_quote(claim):
+    if is_field_quote(claim) or not any(source.kind == "facts" for source in context.sources):
         return None
     stems = content_stems(claim.text)
     rows = [row for row in _rows(context) if content_stems(row.label) <= stems]

@@ -14,7 +14,7 @@ from groundwire.text.binding import Binding, bind, search_before
 from groundwire.text.quantities import Quantity, find_quantities
 from groundwire.text.reading import read_claim
 from groundwire.text.tolerance import Relation, compare
-from groundwire.text.words import concept, content_stems, same_meaning, words
+from groundwire.text.words import content_stems, same_meaning, words
 from groundwire.verifiers.numbers.arithmetic import find_operations
 from groundwire.verifiers.numbers.attribution import find_objection
 from groundwire.verifiers.numbers.candidates import (
@@ -298,8 +298,7 @@ def _differs_without_bounds(candidate: Candidate) -> bool:
 
 def _is_counted_by(candidate: Candidate, nouns: Sequence[str]) -> bool:
     """Return whether the counted noun is in the name of a cell's column, or of its row if that name has no words."""
-    names = {concept(each) for each in candidate.binding.own or candidate.binding.shared}
-    return not nouns or concept(nouns[0]) in names
+    return not nouns or not same_meaning(nouns[0]).isdisjoint(candidate.binding.own or candidate.binding.shared)
 
 
 def _is_about_subject(candidate: Candidate) -> bool:
