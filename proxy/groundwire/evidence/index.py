@@ -331,8 +331,7 @@ class Context:
         self._runs: dict[tuple[int, int], Reading] = {}
         self._spelled: dict[str, str] = {}
         self._searched = 0
-        self._facts_only: Context | None = None
-        self._without_facts: Context | None = None
+        self._parts: dict[bool, Context] = {}
         self._by_stem: dict[str, list[int]] = defaultdict(list)
         self._densities: list[float] = []
         self._spans: dict[str, tuple[int, int]] = {}
@@ -444,11 +443,9 @@ class Context:
             return self
         if not documents and not facts:
             return Context(())
-        if facts:
-            self._facts_only = self._facts_only or Context(each for each in self.sources if each.kind == "facts")
-            return self._facts_only
-        self._without_facts = self._without_facts or Context(each for each in self.sources if each.kind != "facts")
-        return self._without_facts
+        if facts not in self._parts:
+            self._parts[facts] = Context(each for each in self.sources if (each.kind == "facts") is facts)
+        return self._parts[facts]
 
     def spelled_out(self, initialism: str, find: Callable[[str, str], set[str] | None]) -> str:
         """Return the phrase that `find` returns for an initialism in the sources, "" unless it is unique. Cached."""
@@ -464,8 +461,7 @@ class Context:
     def renewed(self) -> Context:
         """Return a copy for another answer, with the limits and caches that apply to one answer reset."""
         context = copy(self)
-        context._spelled, context._searched = {}, 0
-        context._facts_only = context._without_facts = None
+        context._spelled, context._searched, context._parts = {}, 0, {}
         return context
 
     def folded(self, source: Source) -> Folded:

@@ -149,6 +149,10 @@ class _Units(tuple[_Unit, ...]):
             share = self._shares[found] = sum(weights) / self.total
         return share
 
+    def where(self, is_wanted: Callable[[_Unit], bool]) -> int:
+        """Return the units that meet a condition, as bits."""
+        return sum(1 << bit for bit, unit in enumerate(self) if is_wanted(unit))
+
     def found_in(self, passage: Passage) -> int:
         """Return the units that a passage or its heading has, as bits: by meaning, or by the root of a derived word."""
         stems, roots, headed = passage.stems, passage.roots, passage.heading_stems
@@ -222,7 +226,7 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
     further = _complements(reading, units, best, windows)
     union = best.found | _found_in_any(further)
     missing = [unit for bit, unit in enumerate(units) if not union >> bit & 1]
-    implied_subject = _implied_subject(reading, units, best)
+    core, implied_subject = units.where(lambda unit: unit.weight >= 1), _implied_subject(reading, units, best)
     return Alignment(
         coverage=units.share(best.found | implied_subject),
         frame=_frame(units, best, vetoes),
@@ -234,7 +238,7 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
         cause=_cause(reading, units, union),
         verbatim=verbatim,
         size=sum(unit.weight > _REFERENT_WEIGHT for unit in units),
-        core_missing=_core_missing(units, union | implied_subject),
+        core_missing=(core & ~(union | implied_subject)).bit_count(),
         missing=tuple(unit.text for unit in missing),
         missing_names=_missing_names(units, union),
         window=best.passages,
@@ -412,8 +416,13 @@ def _are_rows(one: Passage, other: Passage) -> bool:
 
 def _content(units: _Units, found: int) -> float:
     """Return the share found of the words of full weight that are no names; 1 if there are fewer than two."""
-    relevant = [bit for bit, unit in enumerate(units) if unit.weight >= 1 and not unit.is_name]
-    return sum(found >> bit & 1 for bit in relevant) / len(relevant) if len(relevant) > 1 else 1.0
+    relevant = units.where(lambda unit: unit.weight >= 1 and not unit.is_name)
+    return _share_found(relevant, found) if relevant.bit_count() > 1 else 1.0
+
+
+def _share_found(units: int, found: int) -> float:
+    """Return the share of units, given as bits, that are found; 1 of none."""
+    return (units & found).bit_count() / units.bit_count() if units else 1.0
 
 
 def _cause(reading: Reading, units: _Units, found: int) -> float:
@@ -423,8 +432,7 @@ def _cause(reading: Reading, units: _Units, found: int) -> float:
         return 1.0
     turn = _COORDINATES.search(reading.text, cue.end())
     end = turn.start() if turn else len(reading.text)
-    relevant = [bit for bit, unit in enumerate(units) if cue.end() <= unit.start < end and unit.weight >= 1]
-    return sum(found >> bit & 1 for bit in relevant) / len(relevant) if relevant else 1.0
+    return _share_found(units.where(lambda unit: cue.end() <= unit.start < end and unit.weight >= 1), found)
 
 
 def _frame(units: _Units, window: _Window, vetoes: Sequence[Veto]) -> float:
@@ -450,12 +458,7 @@ def _implied_subject(reading: Reading, units: _Units, window: _Window) -> int:
     verb = _verb(reading) if is_record else None
     if verb is None:
         return 0
-    return sum(1 << bit for bit, unit in enumerate(units) if unit.place < verb and not unit.is_name)
-
-
-def _core_missing(units: _Units, found: int) -> int:
-    """Return the number of words of full weight that are not found."""
-    return sum(unit.weight >= 1 for bit, unit in enumerate(units) if not found >> bit & 1)
+    return units.where(lambda unit: unit.place < verb and not unit.is_name)
 
 
 def _verb(reading: Reading) -> int | None:
@@ -468,10 +471,10 @@ def _predicate(reading: Reading, units: _Units, found: int) -> float:
     verb = _verb(reading)
     if verb is None:
         return 1.0
-    relevant = [bit for bit, unit in enumerate(units) if unit.place > verb and unit.weight > _REFERENT_WEIGHT]
-    if any(units[bit].stem in EVALUATIVE and not found >> bit & 1 for bit in relevant):
+    predicate = units.where(lambda unit: unit.place > verb and unit.weight > _REFERENT_WEIGHT)
+    if predicate & ~found & units.where(lambda unit: unit.stem in EVALUATIVE):
         return 0.0  # the evaluation is the content of such a sentence
-    return sum(found >> bit & 1 for bit in relevant) / len(relevant) if relevant else 1.0
+    return _share_found(predicate, found)
 
 
 def _gap(units: _Units, found: int) -> float:
@@ -514,14 +517,19 @@ def _best_window(
     """
     best = windows[0]
     vetoes = _vetoes(claim, units, best, context)
-    at_issue, taken = {veto.place for veto in vetoes}, {passage.place for passage in best.passages}
-    wanted = sum(1 << bit for bit, unit in enumerate(units) if unit.place in at_issue)
+    wanted, taken = _at_issue(units, vetoes), {passage.place for passage in best.passages}
     for other in windows[1:] if vetoes else ():
         is_as_good = other.share >= best.share and other.found & wanted == wanted
         is_apart = taken.isdisjoint(passage.place for passage in other.passages)
         if is_as_good and is_apart and not _vetoes(claim, units, other, context):
             return other, ()
     return best, vetoes
+
+
+def _at_issue(units: _Units, vetoes: Sequence[Veto]) -> int:
+    """Return the units that vetoes are about, as bits."""
+    places = {veto.place for veto in vetoes}
+    return units.where(lambda unit: unit.place in places)
 
 
 def _vetoes(claim: Reading, units: _Units, window: _Window, context: Context) -> tuple[Veto, ...]:
@@ -538,15 +546,14 @@ def _hidden_vetoes(claim: Reading, units: _Units, window: _Window) -> Iterator[V
     "The company lowered its guidance. Cocoa prices remain elevated." does not support that it raised its guidance.
     """
     found = [units.found_in(passage) for passage in window.passages]
-    weighty = sum(1 << bit for bit, unit in enumerate(units) if unit.weight >= 1)
+    core = units.where(lambda unit: unit.weight >= 1)
     for passage, bits in zip(window.passages, found, strict=True):
         if units.share(bits) < _MIN_VETO_SHARE:
             continue
         vetoes = find_vetoes(claim, passage.reading)
-        places = {veto.place for veto in vetoes}
-        issue = sum(1 << bit for bit, unit in enumerate(units) if unit.place in places)
+        issue = _at_issue(units, vetoes)
         having = [bits for bits in found if bits & issue]
-        if having and not any(each & weighty & ~issue for each in having):
+        if having and not any(each & core & ~issue for each in having):
             yield from vetoes
 
 
@@ -585,11 +592,11 @@ def _second(best: _Window, windows: Sequence[_Window]) -> _Window | None:
 
 def _items(reading: Reading, units: _Units, found: int, windows: Sequence[_Window]) -> tuple[_Window, ...]:
     """Return windows for the items of a coordination that the best one lacks, each with another word of the claim."""
-    chosen: list[_Window] = []
+    core, chosen = units.where(lambda unit: unit.weight >= 1), list[_Window]()
     for item in _coordinated(reading, units):
         if item & found == item:
             continue
-        rest = sum(1 << bit for bit, unit in enumerate(units) if unit.weight >= 1 and not item >> bit & 1)
+        rest = core & ~item
         if window := next((each for each in windows if each.found & item == item and each.found & rest), None):
             chosen.append(window)
     return tuple(chosen)

@@ -19,7 +19,7 @@ from groundwire.text.words import (
     stem,
 )
 from groundwire.verifiers.numbers.arithmetic import direction_of
-from groundwire.verifiers.numbers.candidates import CHANGES, Candidate, is_enumeration
+from groundwire.verifiers.numbers.candidates import CHANGES, Candidate, is_enumeration, likeliest
 from groundwire.verifiers.vetoes import are_opposed
 
 
@@ -100,7 +100,7 @@ def _for_other_period(match: Candidate, rivals: Sequence[Candidate]) -> Objectio
         return None
     fitting = [each for each in rivals if each.fits_period and _is_near(each, match)]
     if fitting:
-        return Objection("", max(fitting, key=lambda each: each.rank))
+        return Objection("", likeliest(fitting))
     text = match.passage.text
     dates = main_dates(text, [each for each in match.parsed.quantities if each.kind == "date"])
     is_dated = match.parsed.is_row or (match.binding.has_own_dates and fit_period(match.target.dates, dates) is False)
@@ -122,7 +122,7 @@ def _find_better(match: Candidate, rivals: Sequence[Candidate]) -> Objection | N
         for each in rivals
         if each.fits_period is not False and (_is_main(each, match) or _fits_words_better(each, match))
     ]
-    return Objection("", max(better, key=lambda each: each.rank)) if better else None
+    return Objection("", likeliest(better)) if better else None
 
 
 def _for_other_subject(match: Candidate, candidates: Sequence[Candidate]) -> Objection | None:

@@ -299,6 +299,11 @@ class Candidate:
         return self.passage.cite(min(1.0, 0.5 + 0.5 * self.coverage), "numeric")
 
 
+def likeliest(candidates: Iterable[Candidate]) -> Candidate:
+    """Return the candidate of the highest rank."""
+    return max(candidates, key=lambda each: each.rank)
+
+
 def subject_of(claim: Claim, quantities: Sequence[Quantity]) -> frozenset[str]:
     """Return the stems that name the subject of a claim; with those of its lead if it has fewer than two."""
     end = claim.text.find(", according to ")

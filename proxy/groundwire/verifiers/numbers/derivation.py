@@ -74,7 +74,7 @@ def derive_duration(
     ]
     query.work.spend(_OPERATIONS_COST)
     found = derive_elapsed(target.quantity, query.claim.text, [mention for mention, _ in mentions])
-    return CitedDerivation(found.formula, _cited(found, [passage for _, passage in mentions])) if found else None
+    return _cite_mentions(found, mentions)
 
 
 def derive_from_wording(
@@ -93,7 +93,7 @@ def derive_from_wording(
     problem = WordProblem(target.quantity, query.cue_text, others, [each.passage.text for each, _ in likely])
     query.work.spend(_OPERATIONS_COST)
     found = solve(problem, [mention for mention, _ in mentions], tolerance)
-    return CitedDerivation(found.formula, _cited(found, [passage for _, passage in mentions])) if found else None
+    return _cite_mentions(found, mentions)
 
 
 def apply_limit(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
@@ -131,8 +131,10 @@ def _likely_passages(
     return [(parsed, place in near) for place, parsed in sorted((neighbours | near).items())]
 
 
-def _cited(found: Derivation, passages: Sequence[Passage]) -> tuple[Passage, ...]:
-    return tuple(dict.fromkeys(passages[place] for place in found.operands))
+def _cite_mentions(found: Derivation | None, mentions: Sequence[tuple[Mention, Passage]]) -> CitedDerivation | None:
+    if found is None:
+        return None
+    return CitedDerivation(found.formula, tuple(dict.fromkeys(mentions[place][1] for place in found.operands)))
 
 
 def _cite_derivation(found: Derivation, values: Sequence[_Value]) -> CitedDerivation:

@@ -261,24 +261,14 @@ class FrequencyComparison(NamedTuple):
     claimed: Frequency
     stated: Frequency
     parsed: ParsedPassage
-
-    @property
-    def agrees(self) -> bool:
-        """Return whether the source states the frequency of the claim."""
-        return self.claimed.agrees(self.stated)
+    agrees: bool
 
 
 @memo(1024, 1024, long_entries=2)
 def find_frequencies(text: str) -> tuple[Frequency, ...]:
     """Return the frequencies in `text`, in order and without overlaps, in linear time."""
-    return tuple(_frequencies(text))
-
-
-def _frequencies(text: str) -> Iterator[Frequency]:
-    for found in _FREQUENCIES.finditer(text):
-        low, high = _times(found)
-        if low > 0:
-            yield Frequency(found.start(), found.end(), found.group(), low, high)
+    found = ((match, *_times(match)) for match in _FREQUENCIES.finditer(text))
+    return tuple(Frequency(*match.span(), match.group(), low, high) for match, low, high in found if low > 0)
 
 
 def _times(found: re.Match[str]) -> tuple[float, float]:
@@ -308,7 +298,7 @@ def compare_frequencies(query: Query, passages: Sequence[ParsedPassage]) -> Iter
     for claimed in find_frequencies(text):
         subject = _described(text, (claimed.start, claimed.end))
         stated = ((parsed, _frequency_of(query, subject, parsed)) for parsed in passages)
-        found = [FrequencyComparison(claimed, each, parsed) for parsed, each in stated if each]
+        found = [FrequencyComparison(claimed, each, parsed, claimed.agrees(each)) for parsed, each in stated if each]
         if found:
             yield next((each for each in found if each.agrees), found[0])
 

@@ -27,6 +27,7 @@ from groundwire.verifiers.numbers.candidates import (
     WorkLimitExceeded,
     find_candidates,
     is_enumeration,
+    likeliest,
     parse_passage,
     subject_of,
 )
@@ -321,7 +322,7 @@ def _date_finding(claimed: Quantity, candidates: Sequence[Candidate]) -> _Findin
     days = [each for each in near if each.quantity.unit]
     years = [each for each in near if not each.quantity.unit]
     if days and years and not claimed.unit:
-        cited = tuple(max(each, key=lambda each: each.rank).cite() for each in (days, years))
+        cited = tuple(likeliest(each).cite() for each in (days, years))
         return _stated_finding(claimed.text, cited)
     if after := next((each for each in candidates if _is_year_after(each, claimed)), None):
         reason = f"{claimed.text} follows from the source: a year before {after.value}."
@@ -345,11 +346,11 @@ def _mismatch_finding(target: Binding, candidates: Sequence[Candidate], differin
     of_period = [each for each in about if each.quantity.per == quantity.per > 0]
     about = of_period or about
     if about and (of_period or not near):
-        best = max(about, key=lambda each: each.rank)
+        best = likeliest(about)
         reason = f"{quantity.shown} differs from {best.value}, which the source states."
         return _Finding("contradicted", "mismatch", reason, 0.05, (best.cite(),), "numeric_mismatch")
     if near:
-        best = max(near, key=lambda each: each.rank)
+        best = likeliest(near)
         if best.value == quantity.shown:
             return _absent_finding(quantity, _FOR_OTHER_THINGS)
         reason = f"The source says {best.value}, which neither states nor excludes {quantity.shown}."
@@ -387,7 +388,7 @@ def _both_ends(claimed: Quantity, candidates: Sequence[Candidate], tolerance: fl
         at = [each for each in candidates if compare(end, each.quantity, tolerance).is_match]
         if not at:
             return None
-        found.append(max(at, key=lambda each: each.rank).cite())
+        found.append(likeliest(at).cite())
     return _stated_finding(claimed.text, tuple(dict.fromkeys(found)))
 
 
