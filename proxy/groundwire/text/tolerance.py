@@ -184,7 +184,7 @@ def _compare_values(
         return Relation.CONVERTED if is_conversion else Relation.EXACT
     if distance <= allowed * (1 + 1e-9):
         return Relation.CONVERTED if is_conversion else Relation.ROUNDED
-    if not stated.bound and _is_within_bound(claimed, mine[0], theirs):
+    if not stated.bound and _meets_bound(claimed, mine[0], theirs):
         return Relation.ROUNDED
     if distance <= their_slack * (1 + 1e-9) or _is_open(claimed, stated, mine, theirs):
         return Relation.OPEN
@@ -210,7 +210,7 @@ def _last_digit(value: float) -> float:
     return min(10.0 ** (len(written) - len(written.rstrip("0"))), 0.1 * abs(value)) if value else 0.0
 
 
-def _is_within_bound(claimed: Quantity, mine: float, theirs: tuple[float, float]) -> bool:
+def _meets_bound(claimed: Quantity, mine: float, theirs: tuple[float, float]) -> bool:
     """Return whether a stated value supports "more than" or "up to": it is on the right side of the bound and near it.
 
     Callers exclude stated bounds, because a bound supports no other bound: a limit of 30 days is not one of 40 days.
@@ -269,8 +269,8 @@ def _compare_without_year(claimed: Quantity, stated: Quantity) -> Relation:
     units = {claimed.unit, stated.unit}
     if units == {"month", "month-day"}:
         months = [each.low // 100 if each.unit == "month-day" else each.low for each in (claimed, stated)]
-        is_told = claimed.unit == "month" and months[0] == months[1]
-        return Relation.EXACT if is_told else Relation.OPEN if months[0] == months[1] else Relation.DIFFERENT
+        is_stated = claimed.unit == "month" and months[0] == months[1]
+        return Relation.EXACT if is_stated else Relation.OPEN if months[0] == months[1] else Relation.DIFFERENT
     unit = claimed.unit or stated.unit
     if stated.unit not in ("", unit):
         return Relation.INCOMPARABLE
