@@ -134,13 +134,13 @@ FAMILIES = (
     _attribution("for_other_subject"),
     Family(
         "derivations, all",
-        tuple(
-            (numeric, name, _none) for name in ("derive_value", "derive_duration", "apply_limit", "derive_from_wording")
-        ),
+        ((numeric, "derive_number", _none), (numeric, "apply_limit", _none)),
         (derivation, arithmetic, worded_arithmetic, durations),
     ),
     Family(
-        "derivations: change, sum, share", ((numeric, "derive_value", _none),), (derivation.derive_value, arithmetic)
+        "derivations: change, sum, share",
+        ((derivation, "_derive_value", _none),),
+        (derivation._derive_value, arithmetic),
     ),
     *(_operation(name) for name in arithmetic._OPERATIONS),
     Family(
@@ -150,13 +150,15 @@ FAMILIES = (
     ),
     Family(
         "derivations: worded",
-        ((numeric, "derive_from_wording", _none),),
-        (worded_arithmetic, derivation.derive_from_wording),
+        ((derivation, "_derive_from_wording", _none),),
+        (worded_arithmetic, derivation._derive_from_wording),
     ),
     *(_worded(operation) for operation in worded_arithmetic._OPERATIONS),
-    Family("derivations: lapses", ((numeric, "derive_duration", _none),), (durations, derivation.derive_duration)),
+    Family("derivations: lapses", ((derivation, "_derive_duration", _none),), (durations, derivation._derive_duration)),
     Family(
-        "derivations: limits", ((numeric, "apply_limit", _none),), (durations.explain_limit, derivation.apply_limit)
+        "derivations: limits",
+        tuple((module, "apply_limit", _none) for module in (numeric, derivation)),
+        (durations.explain_limit, derivation.apply_limit),
     ),
     Family("money of a source", ((candidates, "in_money", _first),), (candidates.in_money, candidates._currencies_of)),
     Family("one as a count", ((candidates, "_with_ones", _second),), (candidates._with_ones,)),

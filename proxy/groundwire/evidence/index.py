@@ -32,7 +32,7 @@ from groundwire.text.words import (
     Word,
     concept,
     content_stems,
-    roots,
+    root,
     stem,
 )
 
@@ -269,7 +269,7 @@ class Passage:
     @cached_property
     def roots(self) -> frozenset[str]:
         """The roots of `stems`."""
-        return roots(self.stems)
+        return frozenset(map(root, self.stems))
 
     @cached_property
     def heading_stems(self) -> frozenset[str]:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from groundwire.caches import memo
 from groundwire.text.quantities import Quantity
-from groundwire.text.words import LINKING, NOT_NEGATED, STOPWORDS, TITLES, Word, concept, roots, words
+from groundwire.text.words import LINKING, NOT_NEGATED, STOPWORDS, TITLES, Word, concept, root, words
 
 _CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
 _SENTENCE_BREAK = re.compile(r"[.;!?|]\s|\n")
@@ -83,7 +83,7 @@ class Reading:
     @cached_property
     def roots(self) -> frozenset[str]:
         """The roots of the words."""
-        return roots(self.stems)
+        return frozenset(map(root, self.stems))
 
     @cached_property
     def denies(self) -> bool:

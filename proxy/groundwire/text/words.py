@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from itertools import chain, permutations
 from typing import NamedTuple
@@ -76,45 +76,22 @@ def _form(text: str) -> tuple[str, str, str, bool, bool, bool, bool, bool]:
     lower, stemmed = text.lower(), stem(text)
     plain, is_content = lower.replace("\u2019", "'"), stemmed not in STOPWORDS
     is_negator = plain in NEGATORS or plain.endswith("n't")
-    has_meaning = is_content and not is_negator
-    return (
-        text,
-        lower,
-        stemmed,
-        is_content,
-        text[0].isdigit(),
-        is_negator,
-        has_meaning,
-        has_meaning and text[0].isupper(),
-    )
+    means = is_content and not is_negator
+    return text, lower, stemmed, is_content, text[0].isdigit(), is_negator, means, means and text[0].isupper()
 
 
 def content_stems(text: str) -> frozenset[str]:
     """Return the distinct stems of the content words of `text`."""
-    return _map_each(_stem, stem, _WORD.findall(text)) - STOPWORDS
+    return frozenset(map(stem, _WORD.findall(text))) - STOPWORDS
 
 
-def roots(stems: Collection[str]) -> frozenset[str]:
-    """Return the distinct roots of `stems`."""
-    return _map_each(_root, root, stems)
-
-
-def _map_each(cached: Callable[[str], str], checked: Callable[[str], str], words: Collection[str]) -> frozenset[str]:
-    """Return the results of a cached function for words, or of the one that checks their length if one is too long."""
-    return frozenset(map(cached if max(map(len, words), default=0) <= LONGEST_WORD else checked, words))
-
-
+@memo(2**15, LONGEST_WORD)
 def stem(word: str) -> str:
     """Return a light English stem: without case, possessive, plural, -ed, -ing, -ly and -ness.
 
     Numbers lose their commas. Words that differ in another ending keep different stems, such as "profit" and
     "profitable".
     """
-    return _stem(word) if len(word) <= LONGEST_WORD else _stem.__wrapped__(word)
-
-
-@lru_cache(2**15)
-def _stem(word: str) -> str:
     lower = word.casefold().replace("\u2019", "'").removesuffix("'s")
     if lower[:1].isdigit():
         return lower.replace(",", "")
@@ -445,13 +422,9 @@ def opposites(word: str) -> frozenset[str]:
     return frozenset(stem for head in _OPPOSED.get(concept(word), ()) for stem in same_meaning(head))
 
 
+@memo(2**15, LONGEST_WORD)
 def root(word: str) -> str:
     """Return the stem `word` without its derivational suffix: "organization" and "organize" have the same root."""
-    return _root(word) if len(word) <= LONGEST_WORD else _root.__wrapped__(word)
-
-
-@lru_cache(2**15)
-def _root(word: str) -> str:
     for suffix in _SUFFIXES:
         if len(word) - len(suffix) >= 4 and word.endswith(suffix):
             return word[: -len(suffix)]

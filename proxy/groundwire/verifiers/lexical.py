@@ -68,7 +68,7 @@ def measure_features(
         place for place, word in enumerate(reading.words) if word.carries_meaning and word.stem not in FRAME_WORDS
     ]
     window = _Text(passages)
-    about = _Text(_related_passages(reading, content, context, passages))
+    about = _Text(_related(reading, content, context, passages))
     new = [place for place in content if not about.has(reading.words[place])]
     end = content[-_END_WORDS:]
     return Features(
@@ -112,9 +112,7 @@ class _Text:
         return places[:_MAX_PLACES]
 
 
-def _related_passages(
-    reading: Reading, content: Sequence[int], context: Context, window: Sequence[Passage]
-) -> list[Passage]:
+def _related(reading: Reading, content: Sequence[int], context: Context, window: Sequence[Passage]) -> list[Passage]:
     """Return, in order, the window and all near passages with enough of the claim's words, with their neighbours."""
     stems = {reading.words[place].stem for place in content}
     least = max(2.0, _MIN_SHARED * len(stems)) if len(stems) > 2 else 1.0
@@ -139,10 +137,8 @@ def _together(reading: Reading, content: Sequence[int], text: _Text) -> float:
     if len(content) < 2:
         return 1.0
     places = [text.places(reading.words[place]) for place in content]
-    near = sum(
-        any(0 < abs(here - there) <= _MAX_DISTANCE for here in one for there in other)
-        for one, other in pairwise(places)
-    )
+    pairs = pairwise(places)
+    near = sum(any(0 < abs(here - there) <= _MAX_DISTANCE for here in one for there in other) for one, other in pairs)
     return near / (len(content) - 1)
 
 
@@ -200,7 +196,7 @@ def read(stored: Mapping[str, Any]) -> Model:
 
 _MIN_CHARS = 12  # characters
 _MAX_OCCURRENCES = 20  # maximum occurrences of a text in one source that are checked
-_MAX_CONTEXT = 400  # characters of a sentence on either side
+_REACH = 400  # characters of a sentence on either side
 _STYLE = " .,;:!?"
 
 _SENTENCE_START = re.compile(r"[.!?…;:|{}\[\]]+[\"'”’)\]*_]*\s|\n[^\w\n]*\n|\n(?=\s*(?:[-*+•>|#]|\d{1,3}[.)]\s))|^")
@@ -248,7 +244,7 @@ def find_verbatim(text: str, source: Source, context: Context) -> tuple[int, int
 def find_denial(text: str, source: Source, context: Context) -> tuple[int, int] | None:
     """Return the first span where a source negates `text`: "No injuries have …", "It is not true that …"; else None."""
     for start, end in _occurrences(text, source, context):
-        lead = _lead(source.text[max(0, start - _MAX_CONTEXT) : start + 1])
+        lead = _lead(source.text[max(0, start - _REACH) : start + 1])
         clause = _lowered_words(_TURN.split(lead)[-1])
         if sum(map(_denies, clause)) % 2 and _OPEN.isdisjoint(clause):
             return start, end
@@ -278,9 +274,7 @@ def _needle(text: str) -> str:
 
 def is_whole_clause(text: str, start: int, end: int) -> bool:
     """Return whether `text[start:end]` is a clause whose meaning the rest of its sentence does not change."""
-    return _begins_clause(text[max(0, start - _MAX_CONTEXT) : start + 1]) and _ends_clause(
-        text[end : end + _MAX_CONTEXT]
-    )
+    return _begins_clause(text[max(0, start - _REACH) : start + 1]) and _ends_clause(text[end : end + _REACH])
 
 
 def _lead(before: str) -> str:

@@ -155,9 +155,8 @@ _LONG = 5  # letters, from which on a spelled-out form may contain commas and an
 def spell_out(claim: Claim, context: Context) -> Claim:
     """Return the claim with each initialism replaced by its spelled-out form, if the sources contain exactly one."""
     found = dict.fromkeys(match.group() for match in _INITIALISM.finditer(claim.text))
-    spelled = {
-        each: words for each in list(found)[:_MAX_INITIALISMS] if (words := context.spelled_out(each, _spellings))
-    }
+    phrases = ((each, context.spelled_out(each, _spellings)) for each in list(found)[:_MAX_INITIALISMS])
+    spelled = {initialism: phrase for initialism, phrase in phrases if phrase}
     if not spelled:
         return claim
     return replace(claim, text=_INITIALISM.sub(lambda match: spelled.get(match.group(), match.group()), claim.text))
@@ -191,6 +190,5 @@ def _is_phrase(phrase: str, size: int) -> bool:
     One per letter is required; one less from four letters on, and one less if the phrase contains "on".
     """
     parts = [word for word in re.split(r"[ -]", phrase) if word != "on"]
-    return sum(word not in STOPWORDS for word in parts) >= size - (size > _SHORT + 1) - (
-        len(parts) < len(phrase.split())
-    )
+    least = size - (size > _SHORT + 1) - (len(parts) < len(phrase.split()))
+    return sum(word not in STOPWORDS for word in parts) >= least

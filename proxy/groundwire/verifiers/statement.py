@@ -263,9 +263,8 @@ def decide(alignment: Alignment, read: Features, policy: Policy) -> Verdict:
     elif alignment.verbatim or score >= (bar.doubted if stated else bar.cleared if is_open(alignment) else math.inf):
         label, method = "supported", stated or ("inference" if alignment.second else "semantic")
     match: Match = "semantic" if method == "none" else method
-    citations = (
-        _cite(alignment, score, match) if label != "unsupported" or alignment.coverage >= _MIN_VETO_SHARE else ()
-    )
+    is_cited = label != "unsupported" or alignment.coverage >= _MIN_VETO_SHARE
+    citations = _cite(alignment, score, match) if is_cited else ()
     reason = _reason(alignment, label, method)
     return Verdict("statement", label, round(score, 4), method, reason, citations, flags, 1, int(label == "supported"))
 
@@ -293,9 +292,8 @@ def _rule_method(alignment: Alignment) -> _Method | None:
     if _lacks_essential_part(alignment):
         return None
     is_long = alignment.size >= _LONG
-    nothing_new = (
-        len(alignment.missing_names) <= (is_long and alignment.union >= _MIN_WITHOUT_NAME) and alignment.gap <= _MAX_GAP
-    )
+    may_lack_name = is_long and alignment.union >= _MIN_WITHOUT_NAME
+    nothing_new = len(alignment.missing_names) <= may_lack_name and alignment.gap <= _MAX_GAP
     margin = 0.0 if is_long else _SHORT_MARGIN
     if alignment.coverage >= _MIN_EXACT_COVERAGE and alignment.order >= _MIN_EXACT_ORDER:
         return "semantic"

@@ -47,7 +47,7 @@ def find_objection(match: Candidate, candidates: Sequence[Candidate]) -> Objecti
 
 def _opposite(match: Candidate) -> str:
     """Return a reason if a word bound to the stated number negates one bound to the claimed number, else ""."""
-    if match.parsed.is_row:
+    if match.is_row:
         return ""
     claimed, stated = (binding.own - CHANGES - _SIDES for binding in (match.target, match.binding))
     for word in sorted(claimed - stated):
@@ -61,7 +61,7 @@ def _opposite_direction(match: Candidate) -> str:
     """Return a reason if the stated number rises where the claimed one falls, or the reverse, else ""."""
     claim = match.claim
     direction = direction_of(claim, match.target.quantity.start, match.target.quantity.end)
-    if not direction or match.target.quantity.kind in ("date", "time") or match.parsed.is_row:
+    if not direction or match.target.quantity.kind in ("date", "time") or match.is_row:
         return ""
     stated = direction_of(match.passage.text, match.quantity.start, match.quantity.end)
     return f"as a {'rise' if stated > 0 else 'fall'}" if stated * direction < 0 else ""
@@ -79,13 +79,13 @@ def _is_comparable(match: Candidate, other: Candidate) -> bool:
         return here.kind == there.kind and here.unit == there.unit and max(lengths) <= 2 * min(lengths) + 1
     if here.kind == "quantity" and here.unit == "time" and here.worth != there.worth:
         return False  # "three weeks" and "14 years" rarely describe one thing
-    is_below = match.parsed.is_row and other.parsed.is_row and match.binding.own == other.binding.own != frozenset()
+    is_below = match.is_row and other.is_row and match.binding.own == other.binding.own != frozenset()
     is_few = is_enumeration(claimed)
     if claimed.kind == "count" and claimed.nouns and (is_few or not is_below) and not _counts(other, claimed.nouns):
         return False
     if here.kind == there.kind:
         return here.unit == there.unit or here.kind == "currency"
-    return here.is_bare and match.parsed.is_row and other.parsed.is_row and there.kind in ("currency", "percentage")
+    return here.is_bare and match.is_row and other.is_row and there.kind in ("currency", "percentage")
 
 
 def _counts(candidate: Candidate, nouns: Sequence[str]) -> bool:
@@ -103,7 +103,7 @@ def _for_other_period(match: Candidate, rivals: Sequence[Candidate]) -> Objectio
         return Objection("", likeliest(fitting))
     text = match.passage.text
     dates = main_dates(text, [each for each in match.parsed.quantities if each.kind == "date"])
-    is_dated = match.parsed.is_row or (match.binding.has_own_dates and fit_period(match.target.dates, dates) is False)
+    is_dated = match.is_row or (match.binding.has_own_dates and fit_period(match.target.dates, dates) is False)
     return Objection(f"for {match.binding.dates[0].text}") if is_dated else None
 
 
@@ -115,13 +115,10 @@ def _is_near(other: Candidate, match: Candidate) -> bool:
 
 
 def _find_better(match: Candidate, rivals: Sequence[Candidate]) -> Objection | None:
-    if match.parsed.is_row and is_enumeration(match.target.quantity):
+    if match.is_row and is_enumeration(match.target.quantity):
         return None
-    better = [
-        each
-        for each in rivals
-        if each.fits_period is not False and (_is_main(each, match) or _fits_words_better(each, match))
-    ]
+    of_period = (each for each in rivals if each.fits_period is not False)
+    better = [each for each in of_period if _is_main(each, match) or _fits_words_better(each, match)]
     return Objection("", likeliest(better)) if better else None
 
 
@@ -135,20 +132,17 @@ def _for_other_subject(match: Candidate, candidates: Sequence[Candidate]) -> Obj
     known = match.passage.stems | content_stems(match.passage.heading)
     if match.parsed.before:
         known |= match.parsed.before.stems if _PRONOUN.match(match.passage.text) else frozenset()
-    if match.parsed.is_row or not named or named & known or match.coverage < 0.3:
+    if match.is_row or not named or named & known or match.coverage < 0.3:
         return None
-    if (
-        match.target.quantity.kind in ("date", "time")
-        or is_enumeration(match.target.quantity)
-        or match.quantity.unit == "time"
-    ):
+    claimed = match.target.quantity
+    if claimed.kind in ("date", "time") or is_enumeration(claimed) or match.quantity.unit == "time":
         return None
     foreign = (binding.subject & match.passage.names if query.names else binding.subject) - query.stems
     has_own = any(
         each.passage is not match.passage
         and named & each.binding.subject
         and each.quantity.kind == match.quantity.kind
-        and not each.parsed.is_row
+        and not each.is_row
         for each in candidates
     )
     return Objection(f'for "{_written(foreign, match)}"') if foreign and has_own else None
@@ -162,7 +156,7 @@ def _written(stems: Collection[str], match: Candidate) -> str:
 
 def _is_main(other: Candidate, match: Candidate) -> bool:
     """Return whether the matching number is only the reference value for the other one, but not in the claim."""
-    if other.passage is not match.passage or match.parsed.is_row or match.quantity.kind == "time":
+    if other.passage is not match.passage or match.is_row or match.quantity.kind == "time":
         return False
     text, claim = match.passage.text, match.claim
     aside = search_before(_PART, text, match.quantity.start) or search_before(REFERENCE, text, match.quantity.start)
@@ -180,27 +174,20 @@ def _fits_words_better(other: Candidate, match: Candidate) -> bool:
     have a word that the claim lacks, or the other number's none.
     """
     ignored = frozenset() if _differ_by_direction(other, match) else CHANGES
-    wanted, here, there = (
-        _claim_concepts(match, ignored),
-        _candidate_concepts(match, ignored),
-        _candidate_concepts(other, ignored),
-    )
-    additional, missing = (wanted & there) - here, (wanted & here) - there
-    if (
-        other.parsed.is_row
-        and match.parsed.is_row
-        and other.passage is not match.passage
-        and _is_labelled(other, match)
-    ):
+    wanted = _claim_concepts(match, ignored)
+    here, there = (_concepts_around(each, ignored) for each in (match, other))
+    more, missing = (wanted & there) - here, (wanted & here) - there
+    are_rows = other.is_row and match.is_row
+    if are_rows and other.passage is not match.passage and _is_labelled(other, match):
         return True
-    if not additional:
+    if not more:
         return False
     if other.passage is match.passage and other.binding.has_subject:
         missing -= _concepts_of(match.binding.shared, ignored)  # not repeated: "customers 12 years, technology 7"
-    is_adjacent = other.passage is match.passage or (other.parsed.is_row and match.parsed.is_row)
+    is_adjacent = other.passage is match.passage or are_rows
     if missing:
         return False
-    if not is_adjacent and not _is_in_closer_sentence(other, match, additional):
+    if not is_adjacent and not _is_in_closer_sentence(other, match, more):
         return False
     return bool(here - wanted - there) or not there - wanted - here
 
@@ -228,15 +215,15 @@ def _mentions(claim: str, label: str) -> bool:
 def _differ_by_direction(other: Candidate, match: Candidate) -> bool:
     """Return whether words of rise or fall may distinguish two numbers: "grew 16% and contributed 38%"."""
     claim, claimed = match.claim, match.target.quantity
-    is_adjacent = other.passage is match.passage and not match.parsed.is_row
+    is_adjacent = other.passage is match.passage and not match.is_row
     return is_adjacent and direction_of(claim, claimed.start, claimed.end) != 0
 
 
-def _is_in_closer_sentence(other: Candidate, match: Candidate, additional: frozenset[str]) -> bool:
+def _is_in_closer_sentence(other: Candidate, match: Candidate, more: frozenset[str]) -> bool:
     """Return whether another sentence is closer to the claim, by a name or by far more of its words."""
     if other.scoped <= match.scoped or (match.fits_period and not other.fits_period):
         return False
-    if other.scoped == 1 and additional & _concepts_of(match.parsed.query.names):
+    if other.scoped == 1 and more & _concepts_of(match.parsed.query.names):
         return True
     return other.coverage >= max(0.6, match.coverage + (0.7 if match.quantity.kind == "date" else 0.3))
 
@@ -247,10 +234,10 @@ def _claim_concepts(match: Candidate, ignored: frozenset[str] = CHANGES) -> froz
     return _concepts_of((match.target.subject & subject) or subject, ignored)
 
 
-def _candidate_concepts(candidate: Candidate, ignored: frozenset[str] = CHANGES) -> frozenset[str]:
+def _concepts_around(candidate: Candidate, ignored: frozenset[str] = CHANGES) -> frozenset[str]:
     """Return the concepts of the words that describe a stated number."""
     binding = candidate.binding
-    around = binding.own | binding.shared if candidate.parsed.is_row else binding.subject
+    around = binding.own | binding.shared if candidate.is_row else binding.subject
     if candidate.parsed.before and _PRONOUN.match(candidate.passage.text):
         around |= candidate.parsed.before.stems
     return _concepts_of(around, ignored)

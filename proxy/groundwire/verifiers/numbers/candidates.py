@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -56,21 +56,23 @@ class Work:
                 raise DeadlineExceeded
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Query:
     """A claim as a query for numbers: its quantities and the stems of its subject.
 
-    `is_scaled` is set if a number is 1,000 or more, so that a source may state it at a scale. `work` counts the steps
-    taken for the claim, `parsed_passages` and `columns` are caches.
+    `is_scaled` is set if a number is 1,000 or more, so that a source may state it at a scale. `tolerances` are those of
+    the policy by kind. `work` counts the steps taken for the claim, `parsed_passages` and `columns` are caches.
     """
 
     claim: Claim
     quantities: tuple[Quantity, ...]
     subject: frozenset[str]
     is_scaled: bool
-    work: Work = field(default_factory=Work, compare=False)
-    parsed_passages: dict[int, ParsedPassage] = field(default_factory=dict, compare=False)
-    columns: dict[frozenset[str], bool] = field(default_factory=dict, compare=False)
+    context: Context
+    tolerances: Mapping[str, float]
+    work: Work
+    parsed_passages: dict[int, ParsedPassage] = field(default_factory=dict)
+    columns: dict[frozenset[str], bool] = field(default_factory=dict)
 
     def names_column(self, stems: frozenset[str]) -> bool:
         """Return whether the claim names a column whose name has these stems; cached."""
@@ -244,6 +246,11 @@ class Candidate:
         return self.parsed.query.claim.text
 
     @property
+    def is_row(self) -> bool:
+        """Return whether the passage is a row of a table or a record."""
+        return self.parsed.is_row
+
+    @property
     def coverage(self) -> float:
         """The share of the claim's words in the passage."""
         return self.parsed.coverage
@@ -283,9 +290,9 @@ class Candidate:
     @property
     def value(self) -> str:
         """The quantity for display: with its column if it has no unit, and with its sign."""
-        quantity = self.passage.quantities[self.place] if self.parsed.is_row else self.quantity
+        quantity = self.passage.quantities[self.place] if self.is_row else self.quantity
         sign = "−" if quantity.low < 0 and quantity.text[0] not in "-−–(" and "(" not in quantity.text else ""
-        if quantity.is_bare and self.parsed.is_row:
+        if quantity.is_bare and self.is_row:
             return cell_at(self.passage.text, quantity.start)
         return sign + quantity.shown
 
@@ -321,24 +328,21 @@ def subject_of(claim: Claim, quantities: Sequence[Quantity]) -> frozenset[str]:
     return stems | ((lead_stems - CHANGES - _OPERATIONS) or lead_stems)
 
 
-def parse_passage(query: Query, passage: Passage, context: Context) -> ParsedPassage:
+def parse_passage(query: Query, passage: Passage) -> ParsedPassage:
     """Return a passage parsed for a claim, from the cache if possible."""
     known = query.parsed_passages.get(passage.place)
-    if known is None:
-        query.work.spend()
-        known = query.parsed_passages[passage.place] = _parse(query, passage, context)
-    return known
-
-
-def _parse(query: Query, passage: Passage, context: Context) -> ParsedPassage:
-    before = None if passage.is_row else context.before(passage)  # adjacent rows describe other things
+    if known is not None:
+        return known
+    query.work.spend()
+    before = None if passage.is_row else query.context.before(passage)  # adjacent rows describe other things
     missing = query.subject - passage.stems
     shared_before = len(missing & before.stems) if before else 0
     covered = len(query.subject) - len(missing) + 0.5 * shared_before
-    return ParsedPassage(query, passage, before, covered / max(1, len(query.subject)))
+    parsed = ParsedPassage(query, passage, before, covered / max(1, len(query.subject)))
+    return query.parsed_passages.setdefault(passage.place, parsed)
 
 
-def find_candidates(target: Binding, passages: Iterable[ParsedPassage], tolerance: float | None) -> Iterator[Candidate]:
+def find_candidates(target: Binding, passages: Iterable[ParsedPassage]) -> Iterator[Candidate]:
     """Yield every quantity of the passages that is comparable with the claimed one.
 
     Cells with other values in columns that the claim does not name are left out, unless it states a range.
@@ -352,7 +356,7 @@ def find_candidates(target: Binding, passages: Iterable[ParsedPassage], toleranc
             quantity = quantities[place]
             if (quantity.kind == "date") is not is_date and quantity.text.strip() != written:
                 continue  # only "2019" may be either
-            relation = _compare(claimed, quantity, each, place, tolerance)
+            relation = _compare(claimed, quantity, each, place)
             if relation is Relation.INCOMPARABLE:
                 continue
             if relation is Relation.DIFFERENT and is_point and not is_date and not each.is_column_named(place):
@@ -367,17 +371,15 @@ def is_enumeration(quantity: Quantity) -> bool:
     return quantity.low == int(quantity.low) and not quantity.is_bare
 
 
-def _compare(
-    claimed: Quantity, stated: Quantity, parsed: ParsedPassage, place: int, tolerance: float | None
-) -> Relation:
+def _compare(claimed: Quantity, stated: Quantity, parsed: ParsedPassage, place: int) -> Relation:
     if parsed.query.is_decline:  # "fell by 3%" for a growth of −3%
         is_fall = stated.high < 0 <= claimed.low and stated.kind in _SIGNED
         if is_fall or (stated.low > 0 and claimed.kind == stated.kind and _is_growth(stated, parsed)):
             stated = stated._replace(low=-stated.high, high=-stated.low)
     given = parsed.given[place] if parsed.is_row else None
-    relation = _lower_for_rates(_compare_scaled(claimed, stated, parsed, tolerance), claimed, stated, parsed)
+    relation = _lower_for_rates(_compare_scaled(claimed, stated, parsed), claimed, stated, parsed)
     if given and not relation.is_match and claimed.scale == 1.0 and _may_repeat(claimed, stated, given):
-        repeated = compare(claimed, parsed.passage.quantities[place], tolerance)
+        repeated = compare(claimed, parsed.passage.quantities[place], parsed.query.tolerances.get(claimed.kind))
         is_rounded = repeated is Relation.ROUNDED and is_enumeration(claimed)
         return repeated if repeated.is_match and not is_rounded else relation  # a cell's digits as written
     return relation
@@ -395,8 +397,9 @@ def _lower_for_rates(relation: Relation, claimed: Quantity, stated: Quantity, pa
     return Relation.DIFFERENT if is_other else Relation.OPEN if is_open else relation
 
 
-def _compare_scaled(claimed: Quantity, stated: Quantity, parsed: ParsedPassage, tolerance: float | None) -> Relation:
+def _compare_scaled(claimed: Quantity, stated: Quantity, parsed: ParsedPassage) -> Relation:
     """Compare at the scale of a note. Without one, equal digits of a row match at the claim's scale."""
+    tolerance = parsed.query.tolerances.get(claimed.kind)
     is_unscaled = stated.scale == 1.0 and (stated.is_bare or stated.kind == "currency")
     scale = parsed.scale if is_unscaled else 1.0
     stated = in_money(stated, parsed) if claimed.kind == "currency" else stated

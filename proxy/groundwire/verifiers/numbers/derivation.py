@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from groundwire.evidence.index import Context, Passage, column_at
+from groundwire.evidence.index import Passage, column_at
 from groundwire.text.binding import Binding, search_before
 from groundwire.text.quantities import Quantity
 from groundwire.text.tolerance import fit_period
@@ -15,13 +15,7 @@ from groundwire.text.words import concept, content_stems, stem
 from groundwire.verifiers.numbers.arithmetic import MAX_OPERANDS, Derivation, Mention, Operand, derive, derive_whole
 from groundwire.verifiers.numbers.attribution import REFERENCE
 from groundwire.verifiers.numbers.candidates import ParsedPassage, Query, in_money, parse_passage
-from groundwire.verifiers.numbers.durations import (
-    derive_elapsed,
-    explain_limit,
-    is_moment,
-    may_be_limit_case,
-    range_end,
-)
+from groundwire.verifiers.numbers.durations import derive_elapsed, explain_limit, is_case, is_moment, range_end
 from groundwire.verifiers.numbers.worded_arithmetic import WordProblem, solve
 
 
@@ -41,10 +35,18 @@ class _Value(NamedTuple):
     place: int
 
 
-def derive_value(
-    query: Query, target: Binding, passages: Sequence[ParsedPassage], context: Context, tolerance: float | None
-) -> CitedDerivation | None:
+def derive_number(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
+    """Derive a number that no source states, by the words of the claim or of the sources, or return None."""
+    if target.quantity.kind == "date":
+        return None
+    is_time = target.quantity.kind == "time"
+    rules = (apply_limit,) if is_time else (apply_limit, _derive_value, _derive_duration, _derive_from_wording)
+    return next(filter(None, (rule(query, target, passages) for rule in rules)), None)
+
+
+def _derive_value(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
     """Derive a number from the best passages, one by one and together, then from whole rows and columns."""
+    tolerance = query.tolerances.get(target.quantity.kind)
     ranked = sorted((each for each in passages if _is_relevant(query, each)), key=lambda each: -each.coverage)
     groups = [[each] for each in ranked[:3]] + ([ranked[:4]] if len(ranked) > 1 else [])
     for group in groups:
@@ -53,22 +55,20 @@ def derive_value(
         query.work.spend(len(values) + _OPERATIONS_COST)
         if found := derive(target.quantity, query.cue_text, operands, tolerance):
             return _cite_derivation(found, values)
-    for values in _lists(query, target, ranked, context):
+    for values in _lists(query, target, ranked):
         query.work.spend(len(values))
         if found := derive_whole(target.quantity, query.cue_text, [each.quantity for each in values], tolerance):
             return _cite_derivation(found, values)
     return None
 
 
-def derive_duration(
-    query: Query, target: Binding, passages: Sequence[ParsedPassage], context: Context
-) -> CitedDerivation | None:
+def _derive_duration(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
     """Derive a length of time between two moments in the likeliest passages and those around them."""
     if target.quantity.kind != "quantity" or target.quantity.unit != "time":
         return None
     mentions = [
         (Mention(quantity, each.passage.text, is_near), each.passage)
-        for each, is_near in _likely_passages(target, passages, context)
+        for each, is_near in _likely_passages(query, target, passages)
         for quantity in each.quantities
         if is_moment(quantity, each.passage.text) and (quantity.kind != "date" or _is_in_named_column(each, quantity))
     ]
@@ -77,13 +77,11 @@ def derive_duration(
     return _cite_mentions(found, mentions)
 
 
-def derive_from_wording(
-    query: Query, target: Binding, passages: Sequence[ParsedPassage], context: Context, tolerance: float | None
-) -> CitedDerivation | None:
+def _derive_from_wording(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
     """Derive a number by an operation that the words around the numbers of the likeliest passages describe."""
     if not any(each.coverage for each in passages):
         return None
-    likely = _likely_passages(target, passages, context)
+    likely = _likely_passages(query, target, passages)
     mentions = [
         (Mention(value.quantity, each.passage.text, is_near), each.passage)
         for each, is_near in likely
@@ -92,14 +90,14 @@ def derive_from_wording(
     others = [each for each in query.quantities if each is not target.quantity]
     problem = WordProblem(target.quantity, query.cue_text, others, [each.passage.text for each, _ in likely])
     query.work.spend(_OPERATIONS_COST)
-    found = solve(problem, [mention for mention, _ in mentions], tolerance)
+    found = solve(problem, [mention for mention, _ in mentions], query.tolerances.get(target.quantity.kind))
     return _cite_mentions(found, mentions)
 
 
 def apply_limit(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
     """Return how a stated limit decides the case that the claim describes."""
     claim = query.claim.text
-    if not may_be_limit_case(claim, target.quantity):
+    if not is_case(claim, target.quantity):
         return None
     for each in sorted(passages, key=lambda each: -each.coverage):
         if each.is_row:
@@ -116,17 +114,17 @@ def apply_limit(query: Query, target: Binding, passages: Sequence[ParsedPassage]
 
 
 def _likely_passages(
-    target: Binding, passages: Sequence[ParsedPassage], context: Context
+    query: Query, target: Binding, passages: Sequence[ParsedPassage]
 ) -> list[tuple[ParsedPassage, bool]]:
     """Return the likeliest passages in text order, with their neighbours in prose, and whether each is likely."""
     covering = [each for each in passages if each.coverage > 0] or passages
     likely = sorted(covering, key=lambda each: -_max_rank(each, target))[:_MAX_LIKELY]
     near = {each.passage.place: each for each in likely}
     neighbours = {
-        passage.place: ParsedPassage(each.query, passage, None, 0.0)
+        passage.place: ParsedPassage(query, passage, None, 0.0)
         for each in likely
         if not each.is_row
-        for passage in context.around(each.passage, _NEIGHBOURS, _NEIGHBOURS)
+        for passage in query.context.around(each.passage, _NEIGHBOURS, _NEIGHBOURS)
     }
     return [(parsed, place in near) for place, parsed in sorted((neighbours | near).items())]
 
@@ -217,7 +215,7 @@ def _rank(query: Query, value: _Value) -> int:
     return 0
 
 
-def _lists(query: Query, target: Binding, ranked: Sequence[ParsedPassage], context: Context) -> Iterator[list[_Value]]:
+def _lists(query: Query, target: Binding, ranked: Sequence[ParsedPassage]) -> Iterator[list[_Value]]:
     """Yield lists of values that may be added up: a row or a sentence, and columns."""
     for each in ranked[:3]:
         values = list(_values(target, each))
@@ -226,21 +224,21 @@ def _lists(query: Query, target: Binding, ranked: Sequence[ParsedPassage], conte
     seen: set[int] = set()
     for each in ranked[:3]:
         if each.is_row and each.passage.place not in seen:
-            rows = _rows_around(each, context)
+            rows = _rows_around(each)
             seen.update(row.passage.place for row in rows)
             yield from _columns(query, target, rows)
 
 
-def _rows_around(table_row: ParsedPassage, context: Context) -> list[ParsedPassage]:
+def _rows_around(table_row: ParsedPassage) -> list[ParsedPassage]:
     """Return the rows of the table that contains a row, at most `_MAX_ROWS` on either side."""
-    near = context.around(table_row.passage, _MAX_ROWS, _MAX_ROWS)
+    near = table_row.query.context.around(table_row.passage, _MAX_ROWS, _MAX_ROWS)
     here = next(place for place, each in enumerate(near) if each is table_row.passage)
     low = high = here
     while low > 0 and near[low - 1].is_row:
         low -= 1
     while high + 1 < len(near) and near[high + 1].is_row:
         high += 1
-    rows = [parse_passage(table_row.query, each, context) for each in near[low : high + 1]]
+    rows = [parse_passage(table_row.query, each) for each in near[low : high + 1]]
     table_row.query.work.spend(sum(len(row.quantities) for row in rows))
     return rows
 

@@ -172,7 +172,7 @@ def explain_limit(claim: str, claimed: Quantity, source: str, stated: Quantity, 
 
     The limit is `stated`, a bound or a range, or the span from `stated` to `until`. A number within it is supported if
     both texts affirm or both deny, a number outside if exactly one of them denies. A claimed bound is supported by the
-    opposite bound of the same value if exactly one text denies. `may_be_limit_case` must be true for the number.
+    opposite bound of the same value if exactly one text denies. `is_case` must be true for the number.
     """
     if claimed.bound:
         is_line = claimed.low == stated.low and {claimed.bound, stated.bound} == {"least", "most"}
@@ -205,7 +205,7 @@ def _ends(claimed: Quantity, stated: Quantity, until: Quantity | None) -> tuple[
     return (stated.low, stated.high) if stated.low < stated.high and not is_age else None
 
 
-def may_be_limit_case(claim: str, claimed: Quantity) -> bool:
+def is_case(claim: str, claimed: Quantity) -> bool:
     """Return whether the number is a bound or describes a case: "a drone of 200 grams", "if it starts in a week"."""
     if claimed.bound:
         return True

@@ -152,9 +152,8 @@ def check_period(claim: Claim, context: Context) -> Verdict | None:
     days = [each for each in find_quantities(claim.text) if each.kind == "date" and each.low == each.high]
     dates = [each for each in days if not (named <= each.start < named + len(row.label))]
     outside = "".join(char for place, char in enumerate(claim.text) if not any(d.start <= place < d.end for d in dates))
-    if not dates or not {
-        each for each in content_stems(outside) if not each[0].isdigit()
-    } <= _PERIOD_WORDS | content_stems(row.label):
+    spoken = {each for each in content_stems(outside) if not each[0].isdigit()}
+    if not dates or not spoken <= _PERIOD_WORDS | content_stems(row.label):
         return None
     wrong = [(date, bound) for date, bound in _expected(claim.text, dates, row) if date.low != bound.low]
     cited = (row.passage.cite(1.0, "sql"),)

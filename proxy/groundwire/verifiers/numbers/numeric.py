@@ -31,13 +31,7 @@ from groundwire.verifiers.numbers.candidates import (
     parse_passage,
     subject_of,
 )
-from groundwire.verifiers.numbers.derivation import (
-    CitedDerivation,
-    apply_limit,
-    derive_duration,
-    derive_from_wording,
-    derive_value,
-)
+from groundwire.verifiers.numbers.derivation import CitedDerivation, apply_limit, derive_number
 from groundwire.verifiers.numbers.durations import FrequencyComparison, compare_frequencies, find_frequencies
 from groundwire.verifiers.quotes import decides_alone
 from groundwire.verifiers.selection import spell_out
@@ -81,17 +75,18 @@ def verify(
     claimed = {each.quantity: each for each in bind(claim.text, read_claim(claim.text).words, quantities)}
     is_scaled = any(each.high >= 1000 or each.low <= -1000 for each in wanted if each.kind != "date")
     work = Work(limits.timeout_s, clock=clock)
-    query = Query(claim, quantities, subject_of(claim, quantities), is_scaled, work)
+    tolerances = dict(limits.tolerance or ())
+    query = Query(claim, quantities, subject_of(claim, quantities), is_scaled, context, tolerances, work)
     findings: list[_Finding] = []
     try:
-        query, passages = _passages(query, context, limits.max_source_checks)
+        query, passages = _passages(query, limits.max_source_checks)
         comparisons = list(compare_frequencies(query, passages))
         findings.extend(map(_frequency_finding, comparisons))
         spans = [(each.claimed.start, each.claimed.end) for each in comparisons]
         wanted = [each for each in wanted if not any(low <= each.start and each.end <= high for low, high in spans)]
         findings.extend(
             replace(
-                _judge(query, claimed[quantity], passages, context, limits),
+                _judge(query, claimed[quantity], passages),
                 number=FlaggedNumber(quantity.shown, quantity.kind, quantity.low),
             )
             for quantity in wanted
@@ -102,18 +97,19 @@ def verify(
     return _combine([finding for finding in findings if finding.label], limits)
 
 
-def _passages(query: Query, context: Context, limit: int) -> tuple[Query, list[ParsedPassage]]:
+def _passages(query: Query, limit: int) -> tuple[Query, list[ParsedPassage]]:
     """Return the claim and the passages to check it against, parsed for it.
 
     If no passage has a word of the claim, its subject is replaced by synonyms. A short context is checked completely.
     """
+    context = query.context
     candidates = _candidates(query.claim, context, limit)
     if not candidates:
-        query, candidates = _with_synonyms(query, context, limit)
+        query, candidates = _with_synonyms(query, limit)
     if len(context.passages) <= limit:
         places = {passage.place for passage in candidates}
         candidates += [passage for passage in context.passages if passage.place not in places]
-    return query, [parse_passage(query, passage, context) for passage in candidates]
+    return query, [parse_passage(query, passage) for passage in candidates]
 
 
 def _frequency_finding(compared: FrequencyComparison) -> _Finding:
@@ -145,25 +141,22 @@ def _candidates(claim: Claim, context: Context, limit: int) -> list[Passage]:
     return found
 
 
-def _with_synonyms(query: Query, context: Context, limit: int) -> tuple[Query, list[Passage]]:
+def _with_synonyms(query: Query, limit: int) -> tuple[Query, list[Passage]]:
     """Replace the claim's subject by its synonyms in the sources, and return the passages that contain them."""
     synonyms = frozenset().union(*map(same_meaning, query.subject))
-    found = list(context.nearest(synonyms, limit))
+    found = list(query.context.nearest(synonyms, limit))
     stated = synonyms & frozenset().union(*(passage.stems for passage in found))
     return (replace(query, subject=stated) if stated else query), found
 
 
-def _judge(
-    query: Query, target: Binding, passages: Sequence[ParsedPassage], context: Context, policy: NumericPolicy
-) -> _Finding:
+def _judge(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> _Finding:
     """Judge one quantity: stated, stated for something else, derived, contradicted or absent.
 
     A date of a claim with other quantities only determines their period.
     """
     quantity = target.quantity
     selects_period = quantity.kind == "date" and len(query.quantities) > 1
-    tolerance = dict(policy.tolerance or ()).get(quantity.kind)
-    candidates = list(find_candidates(target, passages, tolerance))
+    candidates = list(find_candidates(target, passages))
     if matching := [each for each in candidates if each.relation.is_match]:
         if selects_period:
             return _supported_finding(target, max(matching, key=lambda each: (_shares_words(each), each.rank)))
@@ -176,51 +169,32 @@ def _judge(
     differing = [each for each in candidates if _may_contradict(each, target)]
     if _is_incidental(query, quantity) and not any(_is_about_subject(each) for each in differing):
         return _NO_FINDING
-    if verbatim := _verbatim(target, passages) or _both_ends(quantity, candidates, tolerance):
+    if verbatim := _verbatim(target, passages) or _both_ends(query, quantity, candidates):
         return verbatim
-    if followed := _derive(query, target, passages, context, tolerance):
+    if followed := derive_number(query, target, passages):
         return _derived_finding(quantity, followed)
     found = _mismatch_finding(target, candidates, _comparable(query.claim, quantity, differing))
     if found.method != "absent":
         return found
     if _is_incidental(query, quantity):
         return _NO_FINDING
-    return _absent_finding(quantity, _FOR_OTHER_THINGS) if _is_elsewhere(query, quantity, context) else found
+    return _absent_finding(quantity, _FOR_OTHER_THINGS) if _is_elsewhere(query, quantity) else found
 
 
-def _is_elsewhere(query: Query, quantity: Quantity, context: Context) -> bool:
+def _is_elsewhere(query: Query, quantity: Quantity) -> bool:
     """Return whether any passage of the context has the number."""
     written = [word.stem for word in words(quantity.text) if word.is_number]
-    passages = context.nearest(written, _MAX_ELSEWHERE)
+    passages = query.context.nearest(written, _MAX_ELSEWHERE)
     query.work.spend(sum(len(passage.quantities) for passage in passages))
     return any(compare(quantity, other).is_match for passage in passages for other in passage.quantities)
-
-
-def _derive(
-    query: Query, target: Binding, passages: Sequence[ParsedPassage], context: Context, tolerance: float | None
-) -> CitedDerivation | None:
-    """Derive a number that no source states, by the words of the claim or of the sources, or return None."""
-    if target.quantity.kind == "date":
-        return None
-    if target.quantity.kind == "time":
-        return apply_limit(query, target, passages)
-    return (
-        apply_limit(query, target, passages)
-        or derive_value(query, target, passages, context, tolerance)
-        or derive_duration(query, target, passages, context)
-        or derive_from_wording(query, target, passages, context, tolerance)
-    )
 
 
 def _comparable(claim: Claim, quantity: Quantity, differing: Sequence[Candidate]) -> list[Candidate]:
     """Return the differing values whose passages mention a change, a share or a sum if the claim does."""
     is_level = _TO_LEVEL.search(claim.text, max(0, quantity.start - 6), quantity.start)
     operations = frozenset() if is_level else find_operations(claim.text)
-    return [
-        each
-        for each in differing
-        if each.relation is Relation.DIFFERENT and operations <= find_operations(each.passage.text)
-    ]
+    contrary = (each for each in differing if each.relation is Relation.DIFFERENT)
+    return [each for each in contrary if operations <= find_operations(each.passage.text)]
 
 
 def _match_finding(target: Binding, matching: Sequence[Candidate], candidates: Sequence[Candidate]) -> _Finding:
@@ -262,7 +236,7 @@ def _may_contradict(candidate: Candidate, target: Binding) -> bool:
     claimed, other = target.quantity, candidate.quantity
     if candidate.relation is not Relation.DIFFERENT and not _differs_without_bounds(candidate):
         return False
-    is_cell = candidate.parsed.is_row
+    is_cell = candidate.is_row
     if not candidate.is_column_named:
         return False
     if claimed.kind == "date":
@@ -304,12 +278,8 @@ def _is_counted_by(candidate: Candidate, nouns: Sequence[str]) -> bool:
 
 def _is_about_subject(candidate: Candidate) -> bool:
     """Return whether a passage is close enough to the claim's subject to contradict it."""
-    return (
-        candidate.coverage >= 0.5
-        and candidate.shared
-        and candidate.fits_period is not False
-        and candidate.parsed.is_named
-    )
+    is_close = candidate.coverage >= 0.5 and candidate.shared
+    return is_close and candidate.fits_period is not False and candidate.parsed.is_named
 
 
 def _date_finding(claimed: Quantity, candidates: Sequence[Candidate]) -> _Finding | None:
@@ -379,11 +349,11 @@ def _verbatim(target: Binding, passages: Sequence[ParsedPassage]) -> _Finding | 
     return None
 
 
-def _both_ends(claimed: Quantity, candidates: Sequence[Candidate], tolerance: float | None) -> _Finding | None:
+def _both_ends(query: Query, claimed: Quantity, candidates: Sequence[Candidate]) -> _Finding | None:
     """Return a finding on a range whose ends are stated separately."""
     if claimed.low == claimed.high or claimed.kind == "date":
         return None
-    found = []
+    found, tolerance = [], query.tolerances.get(claimed.kind)
     for end in (claimed._replace(high=claimed.low), claimed._replace(low=claimed.high)):
         at = [each for each in candidates if compare(end, each.quantity, tolerance).is_match]
         if not at:
