@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from groundwire.text.reading import Reading
 from groundwire.text.words import stem
-from groundwire.verifiers.vetoes import find_vetoes, opposed
+from groundwire.verifiers.vetoes import are_opposed, find_vetoes
 
 
 def kinds(claim: str, evidence: str) -> list[str]:
@@ -83,4 +83,4 @@ def test_no_text_vetoes_itself(text: str) -> None:
     st.sampled_from(["fall", "rose", "ineffective", "lost"]),
 )
 def test_opposition_is_mutual(one: str, other: str) -> None:
-    assert opposed(stem(one), stem(other)) == opposed(stem(other), stem(one))
+    assert are_opposed(stem(one), stem(other)) == are_opposed(stem(other), stem(one))

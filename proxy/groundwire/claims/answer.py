@@ -358,9 +358,9 @@ class Claims:
 
 
 _MAX_COUNTED = 2**18
-_MAX_KEPT = 2**14  # in characters; the claims of longer answers are not cached
+_MAX_CACHED = 2**14  # in characters; the claims of longer answers are not cached
 _LETTERS = re.compile(r"[^\W\d_]+")
-_UNTELLING = NUMBER_WORDS | frozenset(
+_FILLERS = NUMBER_WORDS | frozenset(
     "the a an answer it is was would be will about approximately around roughly nearly one total of to and in cents "
     "dollars dollar usd euros euro eur gbp pounds million millions thousands billions percentage points point years "
     "year months days times x k m bn".split()
@@ -374,7 +374,7 @@ def find_claims(text: str, policy: Policy, question: str = "") -> Claims:
     A JSON answer, fenced or not, gives the claims of its fields. A claim that is a bare number has the `question` as
     its lead, as its subject is named only there. Accepts any Unicode; linear in the length.
     """
-    find = _find_recent if len(text) + len(question) <= _MAX_KEPT else _find
+    find = _find_recent if len(text) + len(question) <= _MAX_CACHED else _find
     return find(text, policy.max_claims, policy.verify_hedged, question)
 
 
@@ -412,7 +412,7 @@ def _claim(number: int, draft: Draft, text: str, verify_hedged: bool, question: 
 
 def is_bare_number(text: str) -> bool:
     """Return whether a text has no words but number words, units and fillers, so that its subject is not named."""
-    return _UNTELLING.issuperset(_LETTERS.findall(text.lower()))
+    return _FILLERS.issuperset(_LETTERS.findall(text.lower()))
 
 
 def _share(part: str, whole: str) -> float:

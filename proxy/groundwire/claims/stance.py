@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from groundwire.claims.markdown import find_marks
-from groundwire.text.sentences import tells_a_fact
+from groundwire.text.sentences import states_fact
 
 
 def _words(table: str) -> frozenset[str]:
@@ -305,11 +305,11 @@ _CONTEXT = (
     r"(?:information|data|reports?|materials?|content|details|tables?|pages?)|\b(?:information|data|content|details|"
     r"materials?)(?: \w+)? (?:provided|given|available|above|supplied))"
 )
-_TELL = (
+_STATE = (
     r"(?:mention|contain|provide|specify|say|state|include|discuss|address|give|indicate|list|describe|explain|answer"
     r"|offer|cover|clarify|elaborate|refer|tell|detail|reveal|disclose|define)"
 )
-_TOLD = (
+_STATED_IN = (
     r"(?:mentioned|specified|stated|provided|discussed|included|addressed|given|listed|described|clear|found|covered"
     r"|explained|available|present|indicated|disclosed|detailed)"
 )
@@ -321,14 +321,14 @@ _ENDS = r"(?= (?:in|by|within|here|from|based|with|given|using|solely|without)\b
 _SILENT = re.compile(
     "|".join(
         (
-            rf"{_CONTEXT}(?: \w+){{0,4}} {_DO_NOT}(?: \w+){{0,2}} (?:{_TELL}|information|details?)\b",
+            rf"{_CONTEXT}(?: \w+){{0,4}} {_DO_NOT}(?: \w+){{0,2}} (?:{_STATE}|information|details?)\b",
             rf"{_CONTEXT}(?: \w+){{0,2}} (?:provides?|contains?|gives?|includes?|offers?|makes?|has|have) no ",
-            rf"\b(?:no|none of the) (?:passage|context|document|text|source|article)s? (?:\w+ly )?{_TELL}",
-            rf"\b{_NOT}(?: \w+){{0,2}} {_TOLD}(?: \w+){{0,2}} (?:in|by|from|within|on)(?: \w+){{0,2}} {_CONTEXT}",
-            rf"\b{_NOT}(?: \w+){{0,2}} {_TOLD} (?:in|by|from|within|on) {_CONTEXT}",
+            rf"\b(?:no|none of the) (?:passage|context|document|text|source|article)s? (?:\w+ly )?{_STATE}",
+            rf"\b{_NOT}(?: \w+){{0,2}} {_STATED_IN}(?: \w+){{0,2}} (?:in|by|from|within|on)(?: \w+){{0,2}} {_CONTEXT}",
+            rf"\b{_NOT}(?: \w+){{0,2}} {_STATED_IN} (?:in|by|from|within|on) {_CONTEXT}",
             rf"\b{_NOT} (?:\w+ly )?(?:mentioned|specified|stated|indicated)(?: here)? ?(?:[.,;]|$)",
             rf"\b(?:no|none|nothing)(?: \w+){{0,6}} (?:mentioned|specified|stated|indicated){_ENDS}",
-            rf"\b(?:no|none|nothing)(?: \w+){{0,6}} {_TOLD}(?: \w+){{0,3}} {_CONTEXT}",
+            rf"\b(?:no|none|nothing)(?: \w+){{0,6}} {_STATED_IN}(?: \w+){{0,3}} {_CONTEXT}",
             r"\bno (?:(?:specific|explicit|direct|further|other|clear|detailed) )?(?:mention|information)\b",
             rf"\bno (?:\w+ ){{0,3}}(?:evidence|details?|reference|data|indication|answer|support)\b"
             rf"(?: \w+){{0,8}} {_CONTEXT}",
@@ -339,7 +339,7 @@ _SILENT = re.compile(
             rf"\b(?:cannot|can't|could not) be (?:determined|answered|inferred|verified|confirmed|concluded){_ENDS}",
             rf"^(?:it is|it's|this is|is) (?:unclear|not clear|unknown|not known)(?: \w+){{0,10}} {_CONTEXT}",
             r"^(?:unable|impossible|not possible|not able) to (?:answer|determine|find|provide)\b",
-            rf"^(?:doesn't|does not) (?:\w+ly |even )?{_TELL}\b",
+            rf"^(?:doesn't|does not) (?:\w+ly |even )?{_STATE}\b",
             r"\b(?:not enough|insufficient|no sufficient|lack of) (?:information|context|details?|data)\b",
         )
     )
@@ -348,7 +348,7 @@ _SIGNS = (" not ", "n't ", " no ", " none ", " nothing ", " unable ", " cannot "
 _FURTHER_SIGNS = (" insufficient ", " lack", " nor ", " never ", " unknown ", " neither ")
 
 
-def says_not_told(tokens: list[str]) -> bool:
+def denies_answer(tokens: list[str]) -> bool:
     """Return whether a piece states that the context has no answer.
 
     `tokens` are its words and marks in lower case. A match inside parentheses is ignored.
@@ -406,7 +406,7 @@ _TAG = re.compile(
     r"(?:it|he|she|they|there|we|you)(?: think| agree)?|right|correct|huh|no|eh) *\?[ *_)!]*$",
     re.IGNORECASE,
 )
-_ASKING = re.compile(
+_QUESTION_START = re.compile(
     r"\W*(?:(?:so|and|but|well|ok|okay|oh|yes|yeah|no|hey|hi),? )*(?:who|what|where|when|why|how|which|whose|is|are|was"
     r"|were|do|does|did|has|have|had|can|could|will|would|should|may|might|am|you|we|i)\b",
     re.IGNORECASE,
@@ -448,7 +448,7 @@ def stance(text: str) -> Stance:
     text = text[:_READ]
     tokens = _tokens(text)
     opened = _opened(tokens)
-    if says_not_told(opened):
+    if denies_answer(opened):
         return Stance("not_in_context", PLAIN)
     if _QUOTED.search(text):  # a hedge or taste in quotation marks is somebody else's
         tokens = _tokens(_QUOTED.sub(" quoted ", text))
@@ -468,7 +468,7 @@ def is_question(text: str) -> bool:
     if not text.rstrip(" \t*_)]!").endswith(("?", "？", "؟")) or _TELLING_QUESTION.match(text):
         return False
     tag = _TAG.search(text, max(0, len(text) - _TAG_LENGTH))
-    return tag is None or tag.start() == 0 or _ASKING.match(text) is not None
+    return tag is None or tag.start() == 0 or _QUESTION_START.match(text) is not None
 
 
 def is_lead_in(text: str) -> bool:
@@ -511,7 +511,7 @@ def _skip(text: str, tokens: list[str], opened: list[str], padded: str) -> str |
         return "greeting" if words and words[0] not in _BARE_ANSWERS else "no_content"
     if opened[0] in _FIRST_WORDS and (reason := _opening(opened)):
         attributed = reason == "hedged" and opened[0] in _IMPERSONAL and _is_attributed(text, padded)
-        return None if attributed or (reason == "opinion" and tells_a_fact(opened)) else reason
+        return None if attributed or (reason == "opinion" and states_fact(opened)) else reason
     if opened[0] == "if" and any(phrase in padded for phrase in _OFFERING):
         return "offer"
     if _EMPTY.issuperset(words):

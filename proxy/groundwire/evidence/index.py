@@ -331,10 +331,9 @@ class Context:
         self._runs: dict[tuple[int, int], Reading] = {}
         self._spelled: dict[str, str] = {}
         self._searched = 0
-        self._facts_only: Context | None = None
-        self._without_facts: Context | None = None
+        self._parts: dict[bool, Context] = {}
         self._by_stem: dict[str, list[int]] = defaultdict(list)
-        self._sizes: list[int] = []
+        self._densities: list[float] = []
         self._spans: dict[str, tuple[int, int]] = {}
         self._read(is_over)
 
@@ -365,7 +364,7 @@ class Context:
                 return end
             heading = piece.heading or source.title or ""
             passages.append(Passage(source, piece.start, piece.end, piece.text, place, heading[:_LONGEST_HEADING]))
-            self._sizes.append(len(stems))
+            self._densities.append(1.0 - _DENSITY_COST * len(stems) / (len(stems) + _DENSITY_HALF))
             for each in stems:
                 by_stem[each].append(place)
             end = piece.end
@@ -403,12 +402,9 @@ class Context:
                 shared[place] += weight
         if among is not None:
             shared = {place: weight for place, weight in shared.items() if self.passages[place].source.id in among}
-        ranked = ((weight * self._density(place), -place) for place, weight in shared.items())
+        densities = self._densities
+        ranked = ((weight * densities[place], -place) for place, weight in shared.items())
         return [self.passages[-place] for _, place in heapq.nlargest(limit, ranked)]
-
-    def _density(self, place: int) -> float:
-        size = self._sizes[place]
-        return 1.0 - _DENSITY_COST * size / (size + _DENSITY_HALF)
 
     def around(self, passage: Passage, before: int = 1, after: int = 1) -> Sequence[Passage]:
         """Return `passage` with its neighbours in the same source, in reading order."""
@@ -447,11 +443,9 @@ class Context:
             return self
         if not documents and not facts:
             return Context(())
-        if facts:
-            self._facts_only = self._facts_only or Context(each for each in self.sources if each.kind == "facts")
-            return self._facts_only
-        self._without_facts = self._without_facts or Context(each for each in self.sources if each.kind != "facts")
-        return self._without_facts
+        if facts not in self._parts:
+            self._parts[facts] = Context(each for each in self.sources if (each.kind == "facts") is facts)
+        return self._parts[facts]
 
     def spelled_out(self, initialism: str, find: Callable[[str, str], set[str] | None]) -> str:
         """Return the phrase that `find` returns for an initialism in the sources, "" unless it is unique. Cached."""
@@ -467,8 +461,7 @@ class Context:
     def renewed(self) -> Context:
         """Return a copy for another answer, with the limits and caches that apply to one answer reset."""
         context = copy(self)
-        context._spelled, context._searched = {}, 0
-        context._facts_only = context._without_facts = None
+        context._spelled, context._searched, context._parts = {}, 0, {}
         return context
 
     def folded(self, source: Source) -> Folded:

@@ -18,7 +18,7 @@ from groundwire.report import PromptSize
 
 MAX_COST = MAX_CHARS
 _LINE_COST = 80
-_LONGEST_KEPT = 2**18  # in characters; the blocks of longer texts are not cached
+_MAX_CACHED = 2**18  # in characters; the blocks of longer texts are not cached
 
 
 def gather(exchange: Exchange) -> tuple[Source, ...]:
@@ -76,11 +76,11 @@ def question(exchange: Exchange) -> str:
     """
     for message in reversed(exchange.messages):
         if message.role == "user":
-            return next((asked for part in reversed(message.parts) if (asked := _asked(part))), "")
+            return next((found for part in reversed(message.parts) if (found := _question_in(part))), "")
     return ""
 
 
-def _asked(part: Part) -> str:
+def _question_in(part: Part) -> str:
     if part.kind != "text":
         return ""
     blocks = _blocks(part.text)
@@ -143,11 +143,11 @@ def _of_block(whole: Source, block: Block) -> Source:
 
 def _blocks(text: str) -> tuple[Block, ...]:
     """Parse a text into blocks, cached: both the evidence and the question are read from them."""
-    return _lately(text) if len(text) <= _LONGEST_KEPT else tuple(take_apart(text))
+    return _cached_blocks(text) if len(text) <= _MAX_CACHED else tuple(take_apart(text))
 
 
 @memo(32, 4096, long_entries=4)
-def _lately(text: str) -> tuple[Block, ...]:
+def _cached_blocks(text: str) -> tuple[Block, ...]:
     return tuple(take_apart(text))
 
 

@@ -77,11 +77,11 @@ _INTRODUCTION = re.compile(
 )
 _QUESTION_END = re.compile(r"\?[\"'”’)\]*_\s!?]{0,6}$")
 _MARK = re.compile(r"[\s>*_#•-]{0,8}(?:\(?\d{1,2}[.)]\s+)?[*_\"“]{0,2}")
-_TOLD_FACT = re.compile(
+_STATED_FACT = re.compile(
     r"\bthat\b(?! (?:you|it is not|the (?:answer|context|question|information|document|text)|i )\b)(?: \S+){3}",
     re.IGNORECASE,
 )
-_TELLING = re.compile(r"(?:\w+ ){0,3}(?:tell|mention|say|remind|inform|explain|note|state)\b", re.IGNORECASE)
+_STATING = re.compile(r"(?:\w+ ){0,3}(?:tell|mention|say|remind|inform|explain|note|state)\b", re.IGNORECASE)
 _LONGEST = 1500
 
 
@@ -96,7 +96,7 @@ def is_request(sentence: str) -> bool:
     plain = sentence[mark.end() if mark else 0 : _LONGEST].rstrip()
     if not plain or is_question(plain) or _LABELLED.match(plain) or _INTRODUCTION.match(plain):
         return True
-    if _TELLING.match(plain) and _TOLD_FACT.search(plain):
+    if _STATING.match(plain) and _STATED_FACT.search(plain):
         return False
     return _speaks_to_assistant(plain) or _conditional_request(plain)
 

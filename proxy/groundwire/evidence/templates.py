@@ -84,7 +84,7 @@ _INLINE = re.compile(
 )
 _SOFT = re.compile(rf"\b(?:following|below|pieces? of)\b[^.?!]{{0,60}}\b(?:{_MATERIAL})\b", re.IGNORECASE)
 _ABOVE = re.compile(rf"\b(?:{_MATERIAL})\b[^.?!]{{0,20}}\babove\b|\babove (?:{_MATERIAL})\b", re.IGNORECASE)
-_ASKED = re.compile(
+_QUESTION_LABEL = re.compile(
     r"[#*_\s>\[-]{0,10}(?:(?:user|human|original|my|customer|final|the|actual|current|input|here is the|"
     r"now answer the)(?:['’]s)? ){0,2}(?:question|query|q|input|request|"
     r"follow[ -]?up question)\s*[*_\]]{0,2}\s*(?:is\s*)?:\s*[*_]{0,2}|[ \t]*#{1,6}[ \t]*(?:user )?(?:question|"
@@ -97,7 +97,7 @@ _ANSWER = re.compile(
     r"summary|overview|assistant|ai|chatbot|translation)(?: in \w+)?[*_\]]{0,2}[ \t]*:?[*_]{0,2}(?P<rest>.*)$",
     re.IGNORECASE,
 )
-_TOLD_HEADER = re.compile(
+_INSTRUCTION_HEADER = re.compile(
     r"[#*_\s-]{0,10}(?:instructions?|tasks?|rules|guidelines|requirements|output format|format|"
     r"constraints)\s*[*_]{0,2}:?[*_]{0,2}\s*$",
     re.IGNORECASE,
@@ -133,7 +133,7 @@ _KNOWN_TAGS = _DOCUMENT_TAGS | _SECTION_TAGS | _QUESTION_TAGS | _ASIDE_TAGS
 _ID_KEYS = ("id", "index", "number", "n", "no", "doc_id", "document_id", "ref")
 _DEEPEST = 8
 _TITLE_KEYS = ("title", "name", "source", "file", "filename", "file_name", "url", "href", "path")
-_LABEL_KEYS = (
+_LABEL_KEYS = (  # an index or a number only if there is nothing else
     *("id", "doc_id", "document_id", "ref", "source", "file", "filename", "file_name", "file_path", "path"),
     *("document", "name", "title", "index", "number", "n", "no", "url", "link", "href"),
 )
@@ -234,8 +234,8 @@ def _elements(text: str) -> list[_Element]:
             if not tag["attributes"].endswith("/"):
                 waiting.setdefault(name, []).append(tag)
         elif partners := waiting.get(name):
-            begun = partners.pop()
-            found.append(_Element(name, begun["attributes"], begun.start(), begun.end(), tag.start(), tag.end()))
+            opening = partners.pop()
+            found.append(_Element(name, opening["attributes"], opening.start(), opening.end(), tag.start(), tag.end()))
     return sorted(found, key=lambda element: (element.start, -element.end))
 
 
@@ -247,9 +247,9 @@ def _read_element(text: str, element: _Element, elements: Sequence[_Element], de
         return []
     inside = [inner for inner in _outermost(elements, low, high) if inner.name in _DOCUMENT_TAGS | _SECTION_TAGS]
     if element.name in _DOCUMENT_TAGS or not inside or depth == _DEEPEST:
-        said = _attributes_of(text, element)
-        if element.name in _DOCUMENT_TAGS or any(key in said for key in (*_ID_KEYS, *_TITLE_KEYS)):
-            return [_named_block(low, high, said)]
+        metadata = _attributes_of(text, element)
+        if element.name in _DOCUMENT_TAGS or any(key in metadata for key in (*_ID_KEYS, *_TITLE_KEYS)):
+            return [_named_block(low, high, metadata)]
         return _written_documents(text, low, high) or _documents(text, _lines(text, low, high), low, high)
     blocks: list[Block] = []
     position = low
@@ -262,46 +262,47 @@ def _read_element(text: str, element: _Element, elements: Sequence[_Element], de
 
 def _attributes_of(text: str, element: _Element) -> dict[str, str]:
     """Return the metadata of a document element, from its attributes and its first children."""
-    said = {key.lower(): a or b or c for key, a, b, c in _ATTRIBUTE.findall(element.attributes[:2000])}
+    metadata = {key.lower(): a or b or c for key, a, b, c in _ATTRIBUTE.findall(element.attributes[:2000])}
     head_end = min(element.inner_end, element.inner_start + 1000)
     for child in _CHILD.finditer(text, element.inner_start, head_end):
-        said.setdefault(child[1].lower(), child[2])
-    return {key: value for key, value in said.items() if value}
+        metadata.setdefault(child[1].lower(), child[2])
+    return {key: value for key, value in metadata.items() if value}
 
 
-def _named_block(low: int, high: int, said: Mapping[str, str]) -> Block:
+def _named_block(low: int, high: int, metadata: Mapping[str, str]) -> Block:
     """Return a document with the title, the label, the URL and the names in its metadata."""
-    title = next((said[key] for key in _TITLE_KEYS if key in said), None)
-    labels = [said[key] for key in (*_ID_KEYS, *_TITLE_KEYS) if key in said]
-    return Block(low, high, "document", title, tuple(dict.fromkeys(labels)), _label_in(said), _url_in(said))
+    title = _first_of(metadata, _TITLE_KEYS)
+    labels = [metadata[key] for key in (*_ID_KEYS, *_TITLE_KEYS) if key in metadata]
+    return Block(
+        low, high, "document", title, tuple(dict.fromkeys(labels)), _first_of(metadata, _LABEL_KEYS), _url_in(metadata)
+    )
 
 
-def _label_in(said: Mapping[str, str]) -> str | None:
-    """Return the id or name in metadata; an `index` or `number` only if there is no other."""
-    return next((said[key] for key in _LABEL_KEYS if key in said), None)
+def _first_of(metadata: Mapping[str, str], keys: Sequence[str]) -> str | None:
+    return next((metadata[key] for key in keys if key in metadata), None)
 
 
-def _url_in(said: Mapping[str, str]) -> str | None:
-    return next((said[key] for key in _URL_KEYS if key in said and _URL.match(said[key])), None)
+def _url_in(metadata: Mapping[str, str]) -> str | None:
+    return next((metadata[key] for key in _URL_KEYS if key in metadata and _URL.match(metadata[key])), None)
 
 
 def _with_head(text: str, block: Block) -> Block:
     """Return a document without a name, or with only a number, with the names in its first lines."""
     if block.kind != "document" or (block.label is not None and not block.label.isdecimal()):
         return block
-    said: dict[str, str] = {}
+    metadata: dict[str, str] = {}
     for number, line in enumerate(text[block.start : min(block.end, block.start + 3000)].split("\n")[:_MAX_METADATA]):
         line = line.strip()
         if found := _METADATA.match(line):
-            said.setdefault(found["key"].lower(), found["value"].strip(" *_"))
+            metadata.setdefault(found["key"].lower(), found["value"].strip(" *_"))
         elif number == 0 and _URL.match(line):
-            said["url"] = line
+            metadata["url"] = line
         elif number == 0 and _FILE.match(line):
-            said["source"] = line
+            metadata["source"] = line
         else:
             break
-    said = {key: value for key, value in said.items() if value and (len(said) > 1 or key in _PLACES)}
-    label, url = _label_in(said), _url_in(said)
+    metadata = {key: value for key, value in metadata.items() if value and (len(metadata) > 1 or key in _PLACES)}
+    label, url = _first_of(metadata, _LABEL_KEYS), _url_in(metadata)
     labels = tuple(dict.fromkeys((*block.labels, *filter(None, (label, url)))))
     return block._replace(labels=labels, label=block.label or label, url=block.url or url)
 
@@ -310,16 +311,16 @@ def _written_documents(text: str, low: int, high: int) -> list[Block]:
     """Return documents in the form that LangChain prints: `page_content='…' metadata={'source': '…'}`."""
     blocks: list[Block] = []
     position = low
-    while (begun := _WRITTEN.search(text, position, high)) is not None:
-        closing = _CLOSING[begun["quote"]].match(text, begun.end(), high)
+    while (opening := _WRITTEN.search(text, position, high)) is not None:
+        closing = _CLOSING[opening["quote"]].match(text, opening.end(), high)
         if closing is None:
             break
         ended = _WRITTEN_END.match(text, closing.end(), high)
-        written = (begun["before"] or "") + ((ended["after"] or "") if ended else "")
-        said = {key.lower(): a or b or c for key, a, b, c in _ENTRY.findall(written) if a or b or c}
-        if begun["id"] and begun["id"] != "None":
-            said["id"] = begun["id"].strip("'\"")
-        blocks.append(_named_block(begun.end(), closing.end() - 1, said))
+        written = (opening["before"] or "") + ((ended["after"] or "") if ended else "")
+        metadata = {key.lower(): a or b or c for key, a, b, c in _ENTRY.findall(written) if a or b or c}
+        if opening["id"] and opening["id"] != "None":
+            metadata["id"] = opening["id"].strip("'\"")
+        blocks.append(_named_block(opening.end(), closing.end() - 1, metadata))
         position = ended.end() if ended else closing.end()
     return blocks
 
@@ -342,9 +343,9 @@ def _read_prose(text: str, low: int, high: int) -> list[Block]:
     if low >= high:
         return []
     if written := _written_documents(text, low, high):
-        begun = _WRITTEN.search(text, low, high)
+        first = _WRITTEN.search(text, low, high)
         ended = _WRITTEN_END.match(text, written[-1].end + 1, high)
-        before = begun.start() if begun else low
+        before = first.start() if first else low
         after = ended.end() if ended else written[-1].end
         return [*_read_prose(text, low, before), *written, *_read_prose(text, after, high)]
     lines = _lines(text, low, high)
@@ -375,9 +376,9 @@ def _prose(text: str, lines: Sequence[Line], low: int, high: int) -> list[Block]
     for start, end in lines:
         if start >= high:
             break
-        if start >= low and (asked := _ASKED.match(text, start, end) or _SPEAKER.match(text, start, end)):
+        if start >= low and (question := _QUESTION_LABEL.match(text, start, end) or _SPEAKER.match(text, start, end)):
             stop = min(high, next((low for low, up in lines if low > start and _ends_question(text, low, up)), high))
-            return [Block(low, start, "prose"), Block(asked.end(), stop, "question"), Block(stop, high, "prose")]
+            return [Block(low, start, "prose"), Block(question.end(), stop, "question"), Block(stop, high, "prose")]
     return [Block(low, high, "prose")]
 
 
@@ -389,7 +390,7 @@ def _ends_question(text: str, start: int, end: int) -> bool:
 def _section_header_end(text: str, start: int, end: int) -> int | None:
     """Return the start of the content of a section whose header ("Context:", "## Documents") is this line, else None.
 
-    A line that announces material also opens a section: it ends in a colon, or says that the material is below.
+    A line that announces material also opens a section: it ends in a colon, or announces that the material is below.
     """
     header = _HEADER.match(text, start, end)
     if header and (header["end"] or (header["mark"] and header.end() == end)):
@@ -400,8 +401,8 @@ def _section_header_end(text: str, start: int, end: int) -> int | None:
     sentence = re.split(r"[.?!]\s", tail)[-1]
     named = re.search(rf"\b(?:{_MATERIAL})\b", sentence, re.IGNORECASE)
     announced = is_request(sentence) or _INTRODUCES.search(sentence)
-    asked = _ASKED.match(tail) or _is_cue(sentence) or "question" in sentence[-30:].lower()
-    return end if named and announced and not asked else None
+    question = _QUESTION_LABEL.match(tail) or _is_cue(sentence) or "question" in sentence[-30:].lower()
+    return end if named and announced and not question else None
 
 
 def _lines(text: str, low: int, high: int) -> list[Line]:
@@ -440,7 +441,7 @@ def _opening(text: str, lines: Sequence[Line], first: int) -> _Opening | None:
             if is_request(text[start : min(end, start + 400)])
             else None
         )
-        if inline and not _ASKED.match(text, start, end):
+        if inline and not _QUESTION_LABEL.match(text, start, end):
             return _Opening(inline.end(), index)
         fence = _RULE.match(text, start, end)
         if fence and fence[1][0] in "`\"'" and _last_same(text, lines, index) > index:
@@ -470,7 +471,7 @@ def _soft_opening(text: str, lines: Sequence[Line], first: int) -> _Opening | No
             continue
         for later in range(index + 1, len(lines)):
             line = text[slice(*lines[later])].strip()
-            if line and _ASKED.match(line):
+            if line and _QUESTION_LABEL.match(line):
                 return None
             if line and not all(map(is_request, _rough_sentences(line))):
                 return _Opening(lines[later][0], later)
@@ -509,7 +510,7 @@ def _first_rules(text: str, lines: Sequence[Line], opening: _Opening) -> int:
     """Return the line of a header such as "## Instructions" that is followed mostly by requests to the assistant."""
     for index in range(opening.line + 1, len(lines)):
         start, end = lines[index]
-        if end - start > 60 or not _TOLD_HEADER.match(text, start, end):
+        if end - start > 60 or not _INSTRUCTION_HEADER.match(text, start, end):
             continue
         below = [line for span in lines[index + 1 : index + 21] if (line := text[slice(*span)].strip())]
         if sum(map(is_request, below)) * 2 > len(below):
@@ -521,7 +522,7 @@ def _is_template_line(line: str) -> bool:
     """Return whether a line at the end of a section addresses the assistant, or is only a cue for the answer."""
     if _ANSWER.match(line):
         return _is_cue(line) or (":" not in line[:60] and all(map(is_request, _rough_sentences(line))))
-    return bool(_TOLD_HEADER.match(line)) or all(map(is_request, _rough_sentences(line)))
+    return bool(_INSTRUCTION_HEADER.match(line)) or all(map(is_request, _rough_sentences(line)))
 
 
 def _is_cue(line: str) -> bool:
@@ -536,7 +537,7 @@ def _last_question(text: str, lines: Sequence[Line], opening: _Opening) -> int:
         start, end = lines[index]
         if opening.style and _item(text, lines[index], opening.style):
             return len(lines)
-        if _ASKED.match(text, start, end) or _SPEAKER.match(text, start, end):
+        if _QUESTION_LABEL.match(text, start, end) or _SPEAKER.match(text, start, end):
             return index
         answer = _ANSWER.match(text, start, min(end, start + 500))
         if answer and answer["rest"].strip(" :*_") and ":" in text[start : min(end, start + 60)]:
@@ -671,15 +672,15 @@ def _document(text: str, item: _Item, end: int, style: str) -> Block:
         labels = tuple(dict.fromkeys(filter(None, (item.label, item.title))))
         url = item.title if item.title and _URL.match(item.title) else None
         return Block(item.content, end, "document", item.title, labels, item.label or item.title, url)
-    said: dict[str, str] = {}
+    metadata: dict[str, str] = {}
     for line in text[item.content : end].split("\n"):
         if (field := _FIELD.match(line[:2000])) and field["key"].lower() not in _CONTENT_KEYS:
-            said.setdefault(field["key"].lower().replace(" ", "_"), field["value"].strip(" *_"))
-    said = {key: value for key, value in said.items() if value}
+            metadata.setdefault(field["key"].lower().replace(" ", "_"), field["value"].strip(" *_"))
+    metadata = {key: value for key, value in metadata.items() if value}
     keys = ("title", "source", "document", "file_name", "filename", "file", "name", "url")
-    title = next((said[key] for key in keys if key in said), None)
-    labels = tuple(dict.fromkeys(said.values()))
-    return Block(item.content, end, "document", title, labels, _label_in(said), _url_in(said))
+    title = _first_of(metadata, keys)
+    labels = tuple(dict.fromkeys(metadata.values()))
+    return Block(item.content, end, "document", title, labels, _first_of(metadata, _LABEL_KEYS), _url_in(metadata))
 
 
 def _between_rules(text: str, lines: Sequence[Line], low: int, high: int) -> list[Block]:

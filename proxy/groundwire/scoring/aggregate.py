@@ -262,11 +262,11 @@ def _quotes(examined: Sequence[Examined]) -> QuoteCounts | None:
     """Return the counts of quotations in evidence fields, by field, and in prose; None if there are none."""
     counted = [each.reading.quotes for each in examined if each.reading.quotes]
     prose = [j for each in examined for j in each.judgements if not is_field_quote(j.claim)]
-    said = [verdict for verdict in _of(prose, "quote") if verdict.label != "not_checked"]
-    if not counted and not said:
+    quoted = [verdict for verdict in _of(prose, "quote") if verdict.label != "not_checked"]
+    if not counted and not quoted:
         return None
-    extracted = sum(v.extracted for v in said) + sum(c.extracted for c in counted)
-    validated = sum(v.validated for v in said) + sum(c.validated for c in counted)
+    extracted = sum(v.extracted for v in quoted) + sum(c.extracted for c in counted)
+    validated = sum(v.validated for v in quoted) + sum(c.validated for c in counted)
     by_field = tuple(pair for counts in counted for pair in counts.rejected_by_field)
     return QuoteCounts(extracted, validated, extracted - validated, by_field)
 

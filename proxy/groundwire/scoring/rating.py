@@ -13,7 +13,7 @@ _RISK_WEIGHTS = {"grounding": 0.9, "consistency": 0.6, "self_consistency": 0.6, 
 """The maximum contribution of each part to the risk; only grounding can make it critical alone."""
 
 _LEVELS: tuple[tuple[float, Severity], ...] = ((0.75, "critical"), (0.5, "high"), (0.3, "medium"), (0.0, "low"))
-_MIN_FACTOR = 0.05  # smaller parts are not listed as factors
+_MIN_LISTED = 0.05  # smaller parts are not listed as factors
 
 
 _Part = tuple[float, str]
@@ -33,7 +33,7 @@ def assess_risk(report: Report) -> Risk | None:
     score = 1.0 - math.prod(1.0 - amount for amount, _ in parts)
     level = next(level for least, level in _LEVELS if score >= least)
     heaviest = sorted(parts, key=lambda part: -part[0])
-    return Risk(score, level, tuple(reason for amount, reason in heaviest if amount >= _MIN_FACTOR))
+    return Risk(score, level, tuple(reason for amount, reason in heaviest if amount >= _MIN_LISTED))
 
 
 def _parts(report: Report) -> Iterator[_Part]:
@@ -65,8 +65,8 @@ def _grounding(labels: Sequence[Label]) -> _Part | None:
         return None
     unsupported, contradicted = labels.count("unsupported"), labels.count("contradicted")
     counts = ((unsupported, "not supported"), (contradicted, "contradicted"))
-    doubts = " and ".join(f"{count} {'is' if count == 1 else 'are'} {what}" for count, what in counts if count)
-    reason = f"Of {checked} checked claim{'s' if checked > 1 else ''}, {doubts or 'none is in doubt'}."
+    counted = " and ".join(f"{count} {'is' if count == 1 else 'are'} {what}" for count, what in counts if count)
+    reason = f"Of {checked} checked claim{'s' if checked > 1 else ''}, {counted or 'none is in doubt'}."
     return (_RISK_WEIGHTS["grounding"] * min(1.0, (unsupported + 2 * contradicted) / checked), reason)
 
 

@@ -48,13 +48,13 @@ def bind(text: str, words: Sequence[Word], quantities: Sequence[Quantity]) -> tu
 
     Dates divide the text among dates, amounts among amounts.
     """
-    told = _stems_outside(text, words, [(each.start, each.end) for each in quantities])
-    stems = _Stems(told)
+    positioned = _stems_outside(text, words, [(each.start, each.end) for each in quantities])
+    stems = _Stems(positioned)
     dates = tuple(each for each in quantities if each.kind == "date")
     amounts = tuple(each for each in quantities if each.kind != "date")
     bindings = [
-        *_one_by_one(text, told, _bind(text, stems, dates, ()), ()),
-        *_one_by_one(text, told, _bind(text, stems, amounts, dates), dates),
+        *_one_by_one(text, positioned, _bind(text, stems, dates, ()), ()),
+        *_one_by_one(text, positioned, _bind(text, stems, amounts, dates), dates),
     ]
     return tuple(sorted(bindings, key=lambda binding: binding.quantity.start))
 
@@ -192,7 +192,7 @@ def _stems_outside(text: str, words: Sequence[Word], spans: Sequence[tuple[int, 
 
     Numbers and connectives are left out, except a connective before a colon: a field may be named "total".
     """
-    kept: list[tuple[int, str]] = []
+    found: list[tuple[int, str]] = []
     rest = iter(spans)
     start, end = next(rest, (1 << 62, 1 << 62))
     for word in words:
@@ -200,8 +200,8 @@ def _stems_outside(text: str, words: Sequence[Word], spans: Sequence[tuple[int, 
             start, end = next(rest, (1 << 62, 1 << 62))
         is_telling = word.stem not in _CONNECTIVES or text.startswith(":", word.end)
         if word.start < start and word.is_content and not word.is_number and is_telling:
-            kept.append((word.start, word.stem))
-    return kept
+            found.append((word.start, word.stem))
+    return found
 
 
 def _cut(text: str, low: int, high: int, joints: Sequence[tuple[int, int]]) -> int:
@@ -294,9 +294,9 @@ def note_near(text: str, source: str, start: int, end: int) -> Given | None:
         nearest = min(notes[low:high], key=lambda note: abs(note.start - start))
     before = _CLAUSE_END.split(text[max(0, nearest.start - 40) : nearest.start])[-1]
     behind = _CLAUSE_END.split(text[nearest.end : nearest.end + 40])[0]
-    told = given_by(f"{before}{text[nearest.start : nearest.end].strip('()')}{behind}".strip())
+    positioned = given_by(f"{before}{text[nearest.start : nearest.end].strip('()')}{behind}".strip())
     scale = _NOTED[nearest.scale]
-    return told[0] if told and told[0].scale == scale else Given("count", scale=scale)
+    return positioned[0] if positioned and positioned[0].scale == scale else Given("count", scale=scale)
 
 
 class _Note(NamedTuple):

@@ -116,14 +116,14 @@ class Reading:
     @cached_property
     def refuted(self) -> frozenset[int]:
         """The places of attributes with a negative value: "refundable: false"."""
-        return self._fields_that_say(_REFUTING)
+        return self._fields_with_value(_REFUTING)
 
     @cached_property
     def affirmed(self) -> frozenset[int]:
         """The places of attributes with a positive value: "gift wrap: true"."""
-        return self._fields_that_say(_AFFIRMING)
+        return self._fields_with_value(_AFFIRMING)
 
-    def _fields_that_say(self, values: frozenset[str]) -> frozenset[int]:
+    def _fields_with_value(self, values: frozenset[str]) -> frozenset[int]:
         named: set[int] = set()
         for name, value in self.attributes:
             while self.words[value].lower in values and name >= 0 and name not in named:

@@ -96,7 +96,7 @@ def _cuts(text: str) -> Iterator[int]:
     return _outside(cuts, (match.span() for match in _KEEP.finditer(text)))
 
 
-def kept_whole(text: str) -> list[tuple[int, int]]:
+def unsplit_spans(text: str) -> list[tuple[int, int]]:
     """Return the spans without boundaries: quotations, parentheses, brackets, code and URLs of bounded length."""
     return [match.span() for match in _KEEP.finditer(text)]
 
@@ -263,7 +263,7 @@ def clauses(sentence: str) -> Iterator[tuple[int, int]]:
     start = 0
     for end, after, is_semicolon in _joints(sentence):
         left, right = sentence[start:end], sentence[after:]
-        if _stands_alone(left, is_semicolon) and _opens_clause(right, is_semicolon):
+        if _is_complete(left, is_semicolon) and _opens_clause(right, is_semicolon):
             yield start, end
             start = after
     yield start, len(sentence)
@@ -277,7 +277,7 @@ def halves(sentence: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
             yield (0, end), (after, len(sentence))
 
 
-def tells_a_fact(words: Sequence[str]) -> bool:
+def states_fact(words: Sequence[str]) -> bool:
     """Return whether a "that", "because" or "since" begins a clause with a subject and a verb.
 
     "I love that it takes place at sea" expresses an opinion, but also asserts a fact. `words` are in lower case.
@@ -292,14 +292,14 @@ def _joints(sentence: str) -> Iterator[tuple[int, int, bool]]:
     """Yield the places where clauses may meet: the end of the first, the start of the second, if at a semicolon."""
     if len(sentence) > _LONGEST or not ("," in sentence or ";" in sentence or " but " in sentence):
         return
-    kept: list[tuple[int, int]] | None = None
+    spans: list[tuple[int, int]] | None = None
     for joint in _JOINT.finditer(sentence):
-        kept = kept_whole(sentence) if kept is None else kept
-        if not any(low < joint.start() < high for low, high in kept):
+        spans = unsplit_spans(sentence) if spans is None else spans
+        if not any(low < joint.start() < high for low, high in spans):
             yield len(sentence[: joint.start()].rstrip()), joint.end(), joint["semicolon"] is not None
 
 
-def _stands_alone(left: str, at_semicolon: bool) -> bool:
+def _is_complete(left: str, at_semicolon: bool) -> bool:
     words = [word.lower() for word in _CLAUSE_WORD.findall(left)]
     if len(words) < 3 or (_FINITE.isdisjoint(words) and not any(_acts(words, at) for at in range(2, len(words)))):
         return False
@@ -320,11 +320,11 @@ def _opens_clause(right: str, at_semicolon: bool) -> bool:
             verb in _CLEARLY_FINITE or words[2].lower() in _CLEARLY_FINITE or (at_semicolon and verb.endswith("ed"))
         )
         return finite and not _is_no_noun(head)
-    told = [word.lower() for word in words]
-    for place, word in enumerate(told[1:7], start=1):
+    lowered = [word.lower() for word in words]
+    for place, word in enumerate(lowered[1:7], start=1):
         if word in _SUBORDINATE_RIGHT:
             return False
-        if word in _FINITE or (place > 1 and _acts(told, place)):
+        if word in _FINITE or (place > 1 and _acts(lowered, place)):
             return True
     return head in ("it's", "he's", "she's", "they're")
 

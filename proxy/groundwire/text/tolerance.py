@@ -16,9 +16,9 @@ class Relation(Enum):
 
     EXACT: the values are equal. ROUNDED: they are equal within a tolerance or within the precision, the bound or the
     period of the claim. CONVERTED: they are equal after a conversion of units. UNSCALED: the digits are equal, and the
-    source does not state its scale. OPEN: the source does not decide, because it is coarser than the claim ("$4.2M" for
-    "$4.23M") or only a bound. DIFFERENT: the values contradict each other. APART: the dimensions or units differ, so
-    that neither value implies anything about the other.
+    source does not state its scale. OPEN: the source is too coarse to decide ("$4.2M" for "$4.23M"), or only a bound.
+    DIFFERENT: the values contradict each other. INCOMPARABLE: the dimensions or units differ, so that neither value
+    implies anything about the other.
     """
 
     EXACT = "exact"
@@ -27,7 +27,7 @@ class Relation(Enum):
     UNSCALED = "unscaled"
     OPEN = "open"
     DIFFERENT = "different"
-    APART = "apart"
+    INCOMPARABLE = "incomparable"
 
     def __init__(self, written: str) -> None:
         self.is_match = written in ("exact", "rounded", "converted", "unscaled")
@@ -48,7 +48,7 @@ def compare(claimed: Quantity, stated: Quantity, tolerance: float | None = None,
     factors = _common(claimed, stated)
     if factors is None:
         is_copied = {claimed.kind, stated.kind} == {"time", "quantity"} and claimed.text == stated.text
-        return Relation.EXACT if is_copied else Relation.APART  # "2:24:37" as a time of day and as a duration
+        return Relation.EXACT if is_copied else Relation.INCOMPARABLE  # "2:24:37" as a time of day and as a duration
     if claimed.per and stated.per:
         scale *= claimed.per / stated.per  # "$12 a month" is "$144 a year"
     factor, offset, is_conversion = factors
@@ -81,7 +81,7 @@ def _compare_rates(claimed: Quantity, stated: Quantity, tolerance: float | None,
     if not is_span and not is_share:
         return None
     is_match = compare(claimed._replace(per=0.0), stated._replace(per=0.0), tolerance, scale).is_match
-    return Relation.APART if not is_match else Relation.OPEN if is_span else Relation.DIFFERENT
+    return Relation.INCOMPARABLE if not is_match else Relation.OPEN if is_span else Relation.DIFFERENT
 
 
 def fit_period(claimed: Sequence[Quantity], stated: Sequence[Quantity]) -> bool | None:
@@ -184,7 +184,7 @@ def _compare_values(
         return Relation.CONVERTED if is_conversion else Relation.EXACT
     if distance <= allowed * (1 + 1e-9):
         return Relation.CONVERTED if is_conversion else Relation.ROUNDED
-    if not stated.bound and _is_within_bound(claimed, mine[0], theirs):
+    if not stated.bound and _meets_bound(claimed, mine[0], theirs):
         return Relation.ROUNDED
     if distance <= their_slack * (1 + 1e-9) or _is_open(claimed, stated, mine, theirs):
         return Relation.OPEN
@@ -210,7 +210,7 @@ def _last_digit(value: float) -> float:
     return min(10.0 ** (len(written) - len(written.rstrip("0"))), 0.1 * abs(value)) if value else 0.0
 
 
-def _is_within_bound(claimed: Quantity, mine: float, theirs: tuple[float, float]) -> bool:
+def _meets_bound(claimed: Quantity, mine: float, theirs: tuple[float, float]) -> bool:
     """Return whether a stated value supports "more than" or "up to": it is on the right side of the bound and near it.
 
     Callers exclude stated bounds, because a bound supports no other bound: a limit of 30 days is not one of 40 days.
@@ -245,7 +245,7 @@ def _compare_dates(claimed: Quantity, stated: Quantity, tolerance: float | None)
     """
     if claimed.kind != stated.kind:
         written = {claimed.text.strip(), stated.text.strip()}
-        return Relation.EXACT if len(written) == 1 and len(claimed.text) == 4 else Relation.APART
+        return Relation.EXACT if len(written) == 1 and len(claimed.text) == 4 else Relation.INCOMPARABLE
     if claimed.unit or stated.unit:
         return _compare_without_year(claimed, stated)
     relation = Relation.DIFFERENT
@@ -269,11 +269,11 @@ def _compare_without_year(claimed: Quantity, stated: Quantity) -> Relation:
     units = {claimed.unit, stated.unit}
     if units == {"month", "month-day"}:
         months = [each.low // 100 if each.unit == "month-day" else each.low for each in (claimed, stated)]
-        is_told = claimed.unit == "month" and months[0] == months[1]
-        return Relation.EXACT if is_told else Relation.OPEN if months[0] == months[1] else Relation.DIFFERENT
+        is_stated = claimed.unit == "month" and months[0] == months[1]
+        return Relation.EXACT if is_stated else Relation.OPEN if months[0] == months[1] else Relation.DIFFERENT
     unit = claimed.unit or stated.unit
     if stated.unit not in ("", unit):
-        return Relation.APART
+        return Relation.INCOMPARABLE
     mine = claimed.low if claimed.unit else without_year(unit, claimed.low, claimed.high)
     theirs = stated.low if stated.unit else without_year(unit, stated.low, stated.high)
     if not mine or not theirs:

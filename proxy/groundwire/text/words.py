@@ -76,8 +76,8 @@ def _form(text: str) -> tuple[str, str, str, bool, bool, bool, bool, bool]:
     lower, stemmed = text.lower(), stem(text)
     plain, is_content = lower.replace("\u2019", "'"), stemmed not in STOPWORDS
     is_negator = plain in NEGATORS or plain.endswith("n't")
-    tells = is_content and not is_negator
-    return text, lower, stemmed, is_content, text[0].isdigit(), is_negator, tells, tells and text[0].isupper()
+    means = is_content and not is_negator
+    return text, lower, stemmed, is_content, text[0].isdigit(), is_negator, means, means and text[0].isupper()
 
 
 def content_stems(text: str) -> frozenset[str]:

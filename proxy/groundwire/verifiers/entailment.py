@@ -73,7 +73,7 @@ class NoModel:
 
 
 _COMPUTED = ("derived", "converted", "rounded")
-_SUREST = 0.002
+_MIN_PROBABILITY = 0.002
 
 
 class Signals(NamedTuple):
@@ -108,7 +108,7 @@ class WordMatch(NamedTuple):
 
 def log_odds(probability: float) -> float:
     """Return the log-odds of a probability, which is clipped to 0.002–0.998."""
-    bounded = min(1 - _SUREST, max(_SUREST, probability))
+    bounded = min(1 - _MIN_PROBABILITY, max(_MIN_PROBABILITY, probability))
     return math.log(bounded / (1 - bounded))
 
 
@@ -151,17 +151,17 @@ def is_certain(claim: Claim, verdict: Verdict, context: Context) -> bool:
     """
     if verdict.label != "contradicted" or verdict.method != "mismatch":
         return False
-    return _is_in_a_passage({word.stem for word in words(claim.text) if _counts(word)}, verdict, context)
+    return _is_in_a_passage({word.stem for word in words(claim.text) if _is_content(word)}, verdict, context)
 
 
 def is_stated_together(claim: Claim, verdict: Verdict, context: Context) -> bool:
     """Return whether a passage cited by a numeric verdict has all content words of a claim outside its quantities."""
     spans = [(each.start, each.end) for each in find_quantities(claim.text)]
     outside = (word for word in words(claim.text) if not any(start <= word.start < end for start, end in spans))
-    return _is_in_a_passage({word.stem for word in outside if _counts(word)}, verdict, context)
+    return _is_in_a_passage({word.stem for word in outside if _is_content(word)}, verdict, context)
 
 
-def _counts(word: Word) -> bool:
+def _is_content(word: Word) -> bool:
     return word.carries_meaning and not word.is_number
 
 
@@ -211,10 +211,10 @@ def read_combination(text: str) -> Combination:
         raise ValueError("it holds no weights of a combination") from error
 
 
-_CITED = 3
-_QUOTED = 160  # characters of a passage in a reason
-_CLOSE = 0.25  # minimum share of the claim's words in a passage that is shown for an unsupported claim
-_PHRASES = 3
+_MAX_CITED = 3
+_MAX_QUOTED_CHARS = 160  # characters of a passage in a reason
+_MIN_SHARE = 0.25  # minimum share of the claim's words in a passage that is shown for an unsupported claim
+_MAX_PHRASES = 3
 
 
 def model_verdict(
@@ -250,9 +250,9 @@ def explain(
     For an unsupported claim, passages with less than a quarter of its words are not cited.
     """
     ranked = _ranked(claim, evidence)
-    least = max(_CLOSE if label == "unsupported" else 0.0, ranked[0][1] / 2) if ranked else 0.0
+    least = max(_MIN_SHARE if label == "unsupported" else 0.0, ranked[0][1] / 2) if ranked else 0.0
     shown = [each for each, share in ranked if share >= least]
-    return _reason(label, ranked, doubted), tuple(each.cite(score, "model") for each in shown[:_CITED])
+    return _reason(label, ranked, doubted), tuple(each.cite(score, "model") for each in shown[:_MAX_CITED])
 
 
 def exact_verdict(label: Label, citation: Citation, source: Source) -> Verdict:
@@ -265,8 +265,8 @@ def exact_verdict(label: Label, citation: Citation, source: Source) -> Verdict:
 def _ranked(claim: Claim, evidence: Evidence) -> list[tuple[Passage, float]]:
     """Return each passage of the evidence with its share of the claim's words, the closest passage first.
 
-    Words that few passages contain count more: they tell the passages apart. The head of a table is left out: its rows
-    repeat the names of their columns.
+    Words that few passages contain count more. The head of a table is left out: its rows repeat the names of their
+    columns.
     """
     stems = content_stems(plain_text(claim.text))
     tables = {each.source.id for each in evidence.passages if each.is_row and ": " in each.text}
@@ -285,20 +285,20 @@ def _reason(label: Label, ranked: list[tuple[Passage, float]], doubted: tuple[st
         return "Not stated in any source."
     best, share = ranked[0]
     name, quoted = best.source.name, _quoted(best)
-    phrases = ", ".join(f'"{each}"' for each in doubted[:_PHRASES])
+    phrases = ", ".join(f'"{each}"' for each in doubted[:_MAX_PHRASES])
     if label == "supported":
         return f"{name} supports it: {quoted}."
     if label == "contradicted":
         return f"{name} says otherwise: {quoted}." + (f" The answer says {phrases}." if phrases else "")
-    if share < _CLOSE:
+    if share < _MIN_SHARE:
         return "Not stated in any source."
     return f"Not stated in {name}{f': {phrases}' if phrases else ''}. Closest: {quoted}."
 
 
 def _quoted(passage: Passage) -> str:
     text = plain_text(passage.text)
-    if len(text) > _QUOTED:
-        text = text[:_QUOTED].rsplit(" ", 1)[0] + " …"
+    if len(text) > _MAX_QUOTED_CHARS:
+        text = text[:_MAX_QUOTED_CHARS].rsplit(" ", 1)[0] + " …"
     return f'"{text.rstrip(".")}"'
 
 

@@ -23,11 +23,11 @@ from groundwire.text.folding import fold
 from groundwire.text.reading import Reading, read_claim
 from groundwire.text.words import FRAME_WORDS, NEGATORS, Word, concept, root
 
-_SEEDS = 12
-_SHARED = 0.25  # minimum share of the claim's words in a passage about the same subject
-_NEAR = 9  # maximum distance, in words, of neighbours that count as together
-_END = 3  # content words
-_PLACES = 10  # maximum occurrences of a word of the evidence that are compared
+_MAX_SEEDS = 12
+_MIN_SHARED = 0.25  # minimum share of the claim's words in a passage about the same subject
+_MAX_DISTANCE = 9  # maximum distance, in words, of neighbours that count as together
+_END_WORDS = 3  # content words
+_MAX_PLACES = 10  # maximum occurrences of a word of the evidence that are compared
 
 
 class Features(NamedTuple):
@@ -56,7 +56,7 @@ SIGNS = Features(1, 1, 1, 1, 1, -1, -1)
 """The direction of each feature: 1 if a higher value supports the claim, −1 if it counts against it."""
 
 
-def features(
+def measure_features(
     claim: Claim, found: float, passages: Sequence[Passage], context: Context, *, verbatim: bool, by_rule: bool
 ) -> Features:
     """Return the features of a claim that is aligned with `passages`.
@@ -68,9 +68,9 @@ def features(
         place for place, word in enumerate(reading.words) if word.carries_meaning and word.stem not in FRAME_WORDS
     ]
     window = _Text(passages)
-    about = _Text(_about(reading, content, context, passages))
+    about = _Text(_related(reading, content, context, passages))
     new = [place for place in content if not about.has(reading.words[place])]
-    end = content[-_END:]
+    end = content[-_END_WORDS:]
     return Features(
         found=found,
         wording=_triples(reading.words, window),
@@ -99,7 +99,7 @@ class _Text:
         return concept(word.stem) in self._concepts or root(word.stem) in self._roots
 
     def places(self, word: Word) -> Sequence[int]:
-        """Return the first positions of the word or its synonyms, at most `_PLACES`."""
+        """Return the first positions of the word or its synonyms, at most `_MAX_PLACES`."""
         meaning = concept(word.stem)
         places: list[int] = []
         if meaning not in self._concepts:
@@ -109,27 +109,27 @@ class _Text:
             if meaning in reading.places:
                 places += [before + place for place in reading.places[meaning]]
             before += len(reading.words)
-        return places[:_PLACES]
+        return places[:_MAX_PLACES]
 
 
-def _about(reading: Reading, content: Sequence[int], context: Context, window: Sequence[Passage]) -> list[Passage]:
+def _related(reading: Reading, content: Sequence[int], context: Context, window: Sequence[Passage]) -> list[Passage]:
     """Return, in order, the window and all near passages with enough of the claim's words, with their neighbours."""
     stems = {reading.words[place].stem for place in content}
-    least = max(2.0, _SHARED * len(stems)) if len(stems) > 2 else 1.0
+    least = max(2.0, _MIN_SHARED * len(stems)) if len(stems) > 2 else 1.0
     taken = {passage.place: passage for passage in window}
-    for passage in context.nearest(stems, _SEEDS):
+    for passage in context.nearest(stems, _MAX_SEEDS):
         if len(stems & passage.stems) >= least:
             taken.update((near.place, near) for near in context.around(passage))
     return [taken[place] for place in sorted(taken)]
 
 
-def _triples(spoken: Sequence[Word], text: _Text) -> float:
-    mine = _triples_of(spoken)
+def _triples(sequence: Sequence[Word], text: _Text) -> float:
+    mine = _triples_of(sequence)
     return len(mine & _triples_of(text.words)) / len(mine) if mine else 1.0
 
 
-def _triples_of(spoken: Sequence[Word]) -> set[tuple[str, str, str]]:
-    lowered = [word.lower for word in spoken]
+def _triples_of(sequence: Sequence[Word]) -> set[tuple[str, str, str]]:
+    lowered = [word.lower for word in sequence]
     return set(zip(lowered, lowered[1:], lowered[2:], strict=False))
 
 
@@ -137,10 +137,9 @@ def _together(reading: Reading, content: Sequence[int], text: _Text) -> float:
     if len(content) < 2:
         return 1.0
     places = [text.places(reading.words[place]) for place in content]
-    kept = sum(
-        any(0 < abs(here - there) <= _NEAR for here in one for there in other) for one, other in pairwise(places)
-    )
-    return kept / (len(content) - 1)
+    pairs = pairwise(places)
+    near = sum(any(0 < abs(here - there) <= _MAX_DISTANCE for here in one for there in other) for one, other in pairs)
+    return near / (len(content) - 1)
 
 
 FILE = "weights.json"
@@ -176,8 +175,8 @@ class Model:
 
     def probability(self, features: Features) -> float:
         """Return the probability (0–1) that a claim with these features is supported."""
-        told = self.bias + sum(weight * value for weight, value in zip(self.weights, features, strict=True))
-        return 1 / (1 + math.exp(-told))
+        total = self.bias + sum(weight * value for weight, value in zip(self.weights, features, strict=True))
+        return 1 / (1 + math.exp(-total))
 
 
 @cache
@@ -195,8 +194,8 @@ def read(stored: Mapping[str, Any]) -> Model:
     return Model(Features(**stored["weights"]), stored["bias"], bars, stored["contradicted"], stored["alarms"])
 
 
-_SHORTEST = 12  # characters
-_MOST_PLACES = 20  # maximum occurrences of a text in one source that are checked
+_MIN_CHARS = 12  # characters
+_MAX_OCCURRENCES = 20  # maximum occurrences of a text in one source that are checked
 _REACH = 400  # characters of a sentence on either side
 _STYLE = " .,;:!?"
 
@@ -212,7 +211,7 @@ _CLAUSE_END = re.compile(
     r"|\s(?:and|but|or|while|whereas|so)\b(?! (?:not|only|never)))",
     re.IGNORECASE,
 )
-_REACHING = NEGATORS | frozenset(
+_QUALIFIERS = NEGATORS | frozenset(
     "if unless whether when whenever until before after although though because since provided assuming supposing "
     "suppose except instead rather unlike false untrue wrong unlikely impossible doubt doubts doubted deny denies "
     "denied rejected disputes disputed might may could would should must can perhaps possibly probably allegedly "
@@ -235,7 +234,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 def find_verbatim(text: str, source: Source, context: Context) -> tuple[int, int] | None:
     """Return the span of `source.text` where `text` is a whole clause, regardless of typography and case; else None."""
-    for start, end in _places(text, source, context):
+    for start, end in _occurrences(text, source, context):
         if is_whole_clause(source.text, start, end):
             behind = _STOP.match(source.text, end)
             return start, behind.end() if behind else end
@@ -244,22 +243,22 @@ def find_verbatim(text: str, source: Source, context: Context) -> tuple[int, int
 
 def find_denial(text: str, source: Source, context: Context) -> tuple[int, int] | None:
     """Return the first span where a source negates `text`: "No injuries have …", "It is not true that …"; else None."""
-    for start, end in _places(text, source, context):
+    for start, end in _occurrences(text, source, context):
         lead = _lead(source.text[max(0, start - _REACH) : start + 1])
-        told = _told(_TURN.split(lead)[-1])
-        if sum(map(_denies, told)) % 2 and _OPEN.isdisjoint(told):
+        clause = _lowered_words(_TURN.split(lead)[-1])
+        if sum(map(_denies, clause)) % 2 and _OPEN.isdisjoint(clause):
             return start, end
     return None
 
 
-def _places(text: str, source: Source, context: Context) -> Iterator[tuple[int, int]]:
+def _occurrences(text: str, source: Source, context: Context) -> Iterator[tuple[int, int]]:
     """Yield the occurrences of a text in a source, as spans of the original."""
     needle = _needle(text)
-    if len(needle) < _SHORTEST:
+    if len(needle) < _MIN_CHARS:
         return
     folded = context.folded(source)
     place = folded.text.find(needle)
-    for _ in range(_MOST_PLACES):
+    for _ in range(_MAX_OCCURRENCES):
         if place < 0:
             return
         end = place + len(needle)
@@ -281,7 +280,7 @@ def is_whole_clause(text: str, start: int, end: int) -> bool:
 def _lead(before: str) -> str:
     """Return the part of the sentence before the last character of `before`, without titles and list marks."""
     lead = before[[found.end() for found in _SENTENCE_START.finditer(before, 0, len(before) - 1)][-1] :]
-    lead = _TITLE.sub(lambda line: line.group() if _reaches_over(line["title"]) else "", lead)[:-1].lstrip(_MARKS)
+    lead = _TITLE.sub(lambda line: line.group() if _qualifies(line["title"]) else "", lead)[:-1].lstrip(_MARKS)
     return _ENUMERATOR.sub("", lead, count=1) if _ENUMERATOR.match(lead) else lead
 
 
@@ -290,14 +289,14 @@ def _begins_clause(before: str) -> bool:
     lead = _lead(before)
     if not lead.strip(_MARKS):
         return True
-    return _JOINED.search(lead) is not None and not _reaches_over(lead)
+    return _JOINED.search(lead) is not None and not _qualifies(lead)
 
 
-def _reaches_over(lead: str) -> bool:
-    return any(word in _REACHING or word.endswith("n't") for word in _told(lead))
+def _qualifies(lead: str) -> bool:
+    return any(word in _QUALIFIERS or word.endswith("n't") for word in _lowered_words(lead))
 
 
-def _told(text: str) -> list[str]:
+def _lowered_words(text: str) -> list[str]:
     return [word.lower().replace("’", "'") for word in _WORD.findall(text)]
 
 

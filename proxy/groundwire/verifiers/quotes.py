@@ -16,17 +16,17 @@ from groundwire.report import QuoteCounts, to_json
 from groundwire.text.folding import Folded, fold
 from groundwire.text.reading import Reading
 from groundwire.text.words import CALENDAR, STOPWORDS, UNIT_WORDS, Word, words
-from groundwire.verifiers.vetoes import opposed
+from groundwire.verifiers.vetoes import are_opposed
 
 _LETTER_IN_BRACKETS = re.compile(r"\[(\w)\](?=\w)")
 _ELISION = re.compile(r"\[[^\[\]\n]{0,80}\]|…|\.{3,}|(?:\. ){2,}\.")
 _STYLE = " \t\n\r.,;:!?-–—*_[](){}"
 _INNER_MARK = re.compile(r"(?<!\w)'|'(?!\w)")
 
-_FUZZY_CHARS, _FUZZY_WORDS = 20, 4
+_MIN_FUZZY_CHARS, _MIN_FUZZY_WORDS = 20, 4
 _SHORT_WORDS = 4
 _MAX_FUZZY_STEPS = 1_000_000_000
-_DIAGNOSED_WORDS = 120
+_MAX_DIAGNOSED_WORDS = 120
 _NEGATING_STARTS = ("un", "in", "im", "ir", "il", "non", "non-", "dis", "mis")
 _NEGATING_ENDS = ("less", "n't", "free", "-free")
 
@@ -112,7 +112,7 @@ def check_quotes(
 ) -> QuoteResult:
     """Look up the quotes of named evidence fields and keep those that a source contains, by field and in order.
 
-    Quotes beyond a total of `max_search` estimated steps (see `_steps`) are not looked up. Raises
+    Quotes beyond a total of `max_search` estimated steps (see `_estimate_steps`) are not looked up. Raises
     EvidenceGroundingError if `fail_on_all_rejected` is set and quotes were looked up but no source contains any.
     """
     accepted: dict[str, list[str]] = {}
@@ -123,7 +123,7 @@ def check_quotes(
     for field, texts in quotes.items():
         accepted[field], citations[field] = [], []
         for text in texts:
-            searched += _steps(len(text), size, policy)
+            searched += _estimate_steps(len(text), size, policy)
             if max_search is not None and searched > max_search:
                 continue
             checked += 1
@@ -140,7 +140,7 @@ def check_quotes(
     return result
 
 
-def _steps(quote: int, sources: int, policy: QuotePolicy) -> int:
+def _estimate_steps(quote: int, sources: int, policy: QuotePolicy) -> int:
     """Estimate the steps, of about a nanosecond each, of looking up `quote` characters in `sources` characters."""
     return quote + sources * (5 + (12 + quote if policy.fuzzy else 0))
 
@@ -235,7 +235,7 @@ def _fuzzy(text: str, source: Source, context: Context, threshold: float) -> Cit
     from rapidfuzz import fuzz  # 35 ms to import, for an option that is off by default
 
     needle, folded = fold(text).text.strip(_STYLE), context.folded(source)
-    long_enough = len(needle) >= _FUZZY_CHARS and len(words(needle)) >= _FUZZY_WORDS
+    long_enough = len(needle) >= _MIN_FUZZY_CHARS and len(words(needle)) >= _MIN_FUZZY_WORDS
     if not long_enough or not len(needle) <= len(folded.text) <= _MAX_FUZZY_STEPS / len(needle):
         return None
     found = fuzz.partial_ratio_alignment(needle, folded.text, score_cutoff=100 * threshold)
@@ -259,7 +259,7 @@ def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
 def _difference(text: str, context: Context) -> str:
     """Describe the first difference between a quotation and a passage that nearly contains it; "" if none does."""
     quoted = words(text)
-    if not 2 < len(quoted) <= _DIAGNOSED_WORDS:
+    if not 2 < len(quoted) <= _MAX_DIAGNOSED_WORDS:
         return ""
     for passage in context.nearest({word.stem for word in quoted if word.is_content}, 2):
         window = context.around(passage)
@@ -268,12 +268,12 @@ def _difference(text: str, context: Context) -> str:
             continue
         differing = changes(text, near)
         if 0 < sum(max(len(change.quoted), len(change.found)) for change in differing) <= max(2, len(quoted) // 6):
-            ours, theirs = (_said(side) for side in (differing[0].quoted, differing[0].found))
+            ours, theirs = (_quote_words(side) for side in (differing[0].quoted, differing[0].found))
             return f": the source has {theirs} where the quotation has {ours}"
     return ""
 
 
-def _said(side: Sequence[Word]) -> str:
+def _quote_words(side: Sequence[Word]) -> str:
     return f'"{" ".join(word.text for word in side)}"' if side else "nothing"
 
 
@@ -307,8 +307,8 @@ _APHAERESIS = re.compile(r"\d|(?:tis|twas|em|til|cause|n|bout|round)\b", re.IGNO
 _BLOCK_MARK = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
 _BLOCK = re.compile(r"(?:^[ \t]{0,3}>[^\n]*(?:\n|\Z))+", re.MULTILINE)
 _DASHES = "—–-"
-_BYLINE_CHARS = 120
-_TERM_WORDS = 2
+_MAX_BYLINE_CHARS = 120
+_MAX_TERM_WORDS = 2
 _ASKS = re.compile(
     r"\s*(?:how (?:to|do|does|can|much|many)|wh(?:at|ere|en|y|o) (?:is|are|do|does|to))\b", re.IGNORECASE
 )
@@ -395,12 +395,12 @@ def block_text(text: str) -> str:
 
     Its marks, a last line with its author and enclosing quotation marks are removed.
     """
-    said = _BLOCK_MARK.sub("", text).strip()
-    body, _, last = said.rpartition("\n")
-    if body and len(last) <= _BYLINE_CHARS and last.lstrip().startswith(tuple(_DASHES)):
-        said = body.rstrip()
-    inner = find_quotes(said)
-    return inner[0].text if len(inner) == 1 and len(inner[0].text) >= len(said) - 3 else said
+    unmarked = _BLOCK_MARK.sub("", text).strip()
+    body, _, last = unmarked.rpartition("\n")
+    if body and len(last) <= _MAX_BYLINE_CHARS and last.lstrip().startswith(tuple(_DASHES)):
+        unmarked = body.rstrip()
+    inner = find_quotes(unmarked)
+    return inner[0].text if len(inner) == 1 and len(inner[0].text) >= len(unmarked) - 3 else unmarked
 
 
 def quoted_texts(text: str) -> list[str]:
@@ -417,7 +417,7 @@ def quoted_texts(text: str) -> list[str]:
 def is_term(text: str) -> bool:
     """Return whether a quoted run is a term, a name, a title or a question rather than somebody's words."""
     found = words(text)
-    if len(found) <= _TERM_WORDS:
+    if len(found) <= _MAX_TERM_WORDS:
         return True
     if text.rstrip()[-1:] == "?" or _ASKS.match(text):
         return True
@@ -477,4 +477,4 @@ def _changes_meaning(change: Change) -> bool:
         return True
     if any(one.text[0].isupper() and other.text[0].isupper() for one in change.quoted for other in change.found):
         return True
-    return any(opposed(one.stem, other.stem) for one in change.quoted for other in change.found)
+    return any(are_opposed(one.stem, other.stem) for one in change.quoted for other in change.found)

@@ -14,10 +14,10 @@ from groundwire.text.words import STOPWORDS, same_meaning, words
 MAX_WORDS = 80
 """Maximum length, in words, of the evidence for one claim. A single longer passage is used whole."""
 
-_CANDIDATES = 16
+_MAX_CANDIDATES = 16
 _CHARS_PER_WORD = 8  # English prose, with spaces, punctuation and a margin
-_COVERED = 0.15  # weight of a word of the claim that a chosen passage already contains; a new word weighs 1
-_CITED = 1.5  # weight of a passage of a cited source; others weigh 1
+_COVERED_WEIGHT = 0.15  # weight of a word of the claim that a chosen passage already contains; a new word weighs 1
+_CITED_WEIGHT = 1.5  # weight of a passage of a cited source; others weigh 1
 _MARKUP = re.compile(
     r"[*_`#>]+|\[(?=[^\[\]\n]*\]\()|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)|^\s*[-+•]\s+",
     re.M,
@@ -51,10 +51,10 @@ def select_evidence(
         return _joined(passages)
     stems = _content(claim)
     wider = stems | {near for each in stems for near in same_meaning(each)} | _content(lead)
-    candidates = list(context.nearest(wider, _CANDIDATES))
+    candidates = list(context.nearest(wider, _MAX_CANDIDATES))
     if cited:
         known = {each.place for each in candidates}
-        candidates += [each for each in context.nearest(wider, _CANDIDATES, cited) if each.place not in known]
+        candidates += [each for each in context.nearest(wider, _MAX_CANDIDATES, cited) if each.place not in known]
     chosen = _cover(stems, wider, candidates, cited, limit)
     return _joined(sorted(_with_neighbours(chosen, context, limit), key=lambda each: each.place))
 
@@ -109,8 +109,8 @@ def _gain(
     """
     own = passage.stems | passage.heading_stems
     new = len((own & stems) - covered) + 0.5 * len((own & wider) - stems - covered)
-    known = _COVERED * len(own & stems & covered)
-    return (new + known) * (_CITED if passage.source.id in cited else 1.0)
+    known = _COVERED_WEIGHT * len(own & stems & covered)
+    return (new + known) * (_CITED_WEIGHT if passage.source.id in cited else 1.0)
 
 
 def _with_neighbours(chosen: Sequence[Passage], context: Context, limit: int) -> list[Passage]:
@@ -146,7 +146,7 @@ def _joined(passages: Sequence[Passage]) -> Evidence:
 
 
 _INITIALISM = re.compile(r"(?<![\w&$€£.-])(?<!\d )[A-Z](?:&?[A-Z]){1,6}(?![\w&])")
-_MOST = 4
+_MAX_INITIALISMS = 4
 _LINKS = r"(?:(?:and|&|of|the|for|on|in|to) ){0,2}"
 _SHORT = 2
 _LONG = 5  # letters, from which on a spelled-out form may contain commas and any function words
@@ -155,7 +155,8 @@ _LONG = 5  # letters, from which on a spelled-out form may contain commas and an
 def spell_out(claim: Claim, context: Context) -> Claim:
     """Return the claim with each initialism replaced by its spelled-out form, if the sources contain exactly one."""
     found = dict.fromkeys(match.group() for match in _INITIALISM.finditer(claim.text))
-    spelled = {each: words for each in list(found)[:_MOST] if (words := context.spelled_out(each, _spellings))}
+    phrases = ((each, context.spelled_out(each, _spellings)) for each in list(found)[:_MAX_INITIALISMS])
+    spelled = {initialism: phrase for initialism, phrase in phrases if phrase}
     if not spelled:
         return claim
     return replace(claim, text=_INITIALISM.sub(lambda match: spelled.get(match.group(), match.group()), claim.text))
@@ -188,5 +189,6 @@ def _is_phrase(phrase: str, size: int) -> bool:
 
     One per letter is required; one less from four letters on, and one less if the phrase contains "on".
     """
-    told = [word for word in re.split(r"[ -]", phrase) if word != "on"]
-    return sum(word not in STOPWORDS for word in told) >= size - (size > _SHORT + 1) - (len(told) < len(phrase.split()))
+    parts = [word for word in re.split(r"[ -]", phrase) if word != "on"]
+    least = size - (size > _SHORT + 1) - (len(parts) < len(phrase.split()))
+    return sum(word not in STOPWORDS for word in parts) >= least

@@ -36,7 +36,7 @@ from groundwire.text.words import (
     stem,
     words,
 )
-from groundwire.verifiers.lexical import Features, features, find_denial, find_verbatim, shipped
+from groundwire.verifiers.lexical import Features, find_denial, find_verbatim, measure_features, shipped
 from groundwire.verifiers.numbers.numeric import is_enabled
 from groundwire.verifiers.quotes import decides_alone
 from groundwire.verifiers.selection import spell_out
@@ -46,34 +46,34 @@ _MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}�
 
 _COORDINATES = re.compile(r"[,;]|\b(?:and|or|while|whereas|but)\b")
 _CAUSED = re.compile(r"\b(?:because of|due to|owing to|thanks to|as a result of|caused by|blamed on)\b", re.IGNORECASE)
-_PARTS = FRAME_WORDS | REFERENTS | frozenset("step tabl figur chapter part option item sect clip".split())
+_LABEL_NOUNS = FRAME_WORDS | REFERENTS | frozenset("step tabl figur chapter part option item sect clip".split())
 _FIELD = re.compile(r"(?:^|\| )([^|:\n]{1,60}):")
 _RECORD = re.compile(r"\w: [^|\n]*\|")
 _IDENTIFYING = 4  # characters
 
-_SEEDS = 12
+_MAX_SEEDS = 12
 _NAME_WEIGHT, _LIGHT_WEIGHT, _REFERENT_WEIGHT = 2.0, 0.35, 0.1
 _SPREAD_COST = 0.015  # per further passage: of two equally good windows, the narrower one is the evidence
-_NEAR = 6  # maximum distance, in words, of neighbours that count as in order
-_SIDE_SHARE = 0.5  # minimum share of the claim in a second window that completes the first
+_MAX_DISTANCE = 6  # maximum distance, in words, of neighbours that count as in order
+_MIN_SECOND_SHARE = 0.5  # minimum share of the claim in a second window that completes the first
 _LEAD_SHARE = 0.05
-_VETO_SHARE = 0.35  # a window below it is about something else, so that vetoes are ignored
-_CITED = 3
+_MIN_VETO_SHARE = 0.35  # a window below it is about something else, so that vetoes are ignored
+_MAX_CITED = 3
 
 
-_SEMANTIC, _INFERENCE = 0.45, 0.5  # minimum coverage of a long claim by one window, and by several
-_GAP = 5.0  # maximum weight of a gap
-_VETOED_FROM = {"strict": 0.7, "balanced": 0.75, "lenient": 0.85}
+_MIN_SEMANTIC, _MIN_INFERENCE = 0.45, 0.5  # minimum coverage of a long claim by one window, and by several
+_MAX_GAP = 5.0  # maximum weight of a gap
+_MIN_VETO_FRAME = {"strict": 0.7, "balanced": 0.75, "lenient": 0.85}
 """The minimum `frame`, by policy, of a window about the same thing as the claim, so that a veto holds."""
 _SHORT, _RATHER_SHORT, _LONG = 3, 5, 6  # content words
-_SHORTER = 0.1  # additional coverage that a shorter claim needs
-_SPARED = 0.8  # minimum coverage of a long claim of which one name may be missing
+_SHORT_MARGIN = 0.1  # additional coverage that a shorter claim needs
+_MIN_WITHOUT_NAME = 0.8  # minimum coverage of a long claim of which one name may be missing
 _CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))
 _ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
 _MEASURED = _CHANGES | same_meaning(stem("cost"))
-_SAYING_OF = LINKING | {"has", "have", "had"}
-_LEAST_CONTENT = 0.15  # minimum share of content other than names
-_EXACT_COVERAGE, _EXACT_ORDER = 0.97, 0.9
+_PREDICATE_VERBS = LINKING | {"has", "have", "had"}
+_MIN_CONTENT = 0.15  # minimum share of content other than names
+_MIN_EXACT_COVERAGE, _MIN_EXACT_ORDER = 0.97, 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +149,10 @@ class _Units(tuple[_Unit, ...]):
             share = self._shares[found] = sum(weights) / self.total
         return share
 
+    def where(self, is_wanted: Callable[[_Unit], bool]) -> int:
+        """Return the units that meet a condition, as bits."""
+        return sum(1 << bit for bit, unit in enumerate(self) if is_wanted(unit))
+
     def found_in(self, passage: Passage) -> int:
         """Return the units that a passage or its heading has, as bits: by meaning, or by the root of a derived word."""
         stems, roots, headed = passage.stems, passage.roots, passage.heading_stems
@@ -182,13 +186,13 @@ def assess(claim: Claim, context: Context, policy: Policy) -> tuple[Alignment, F
     alignment = align(claim, context, policy)
     if alignment is None:
         return None
-    read = features(
+    read = measure_features(
         claim,
         alignment.union,
         alignment.window,
         context,
         verbatim=alignment.verbatim is not None,
-        by_rule=_stated(alignment) is not None,
+        by_rule=_rule_method(alignment) is not None,
     )
     return alignment, read
 
@@ -215,18 +219,18 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
     if not windows:
         size = sum(unit.weight > _REFERENT_WEIGHT for unit in units)
         return Alignment(size, tuple(unit.text for unit in units), unknown=unknown)
-    best, vetoes = _least_vetoed(reading, units, windows, context)
-    verbatim = _exactly(find_verbatim, (claim.text, text), [best, *windows], context)
-    if not (verbatim or vetoes) and (denial := _exactly(find_denial, (claim.text, text), [best, *windows], context)):
+    best, vetoes = _best_window(reading, units, windows, context)
+    verbatim = _find_exact(find_verbatim, (claim.text, text), [best, *windows], context)
+    if not (verbatim or vetoes) and (denial := _find_exact(find_denial, (claim.text, text), [best, *windows], context)):
         vetoes = (Veto("negation", -1, f'the source denies "{denial.text}"'),)
-    further = _further(reading, units, best, windows)
-    union = best.found | _all_found(further)
+    further = _complements(reading, units, best, windows)
+    union = best.found | _found_in_any(further)
     missing = [unit for bit, unit in enumerate(units) if not union >> bit & 1]
-    unsaid = _unsaid(reading, units, best)
+    core, implied_subject = units.where(lambda unit: unit.weight >= 1), _implied_subject(reading, units, best)
     return Alignment(
-        coverage=units.share(best.found | unsaid),
+        coverage=units.share(best.found | implied_subject),
         frame=_frame(units, best, vetoes),
-        union=units.share(union | unsaid),
+        union=units.share(union | implied_subject),
         order=_order(units, best, context),
         gap=_gap(units, union),
         predicate=_predicate(reading, units, best.found),
@@ -234,7 +238,7 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
         cause=_cause(reading, units, union),
         verbatim=verbatim,
         size=sum(unit.weight > _REFERENT_WEIGHT for unit in units),
-        core_missing=_core_missing(units, union | unsaid),
+        core_missing=(core & ~(union | implied_subject)).bit_count(),
         missing=tuple(unit.text for unit in missing),
         missing_names=_missing_names(units, union),
         window=best.passages,
@@ -248,7 +252,7 @@ def align(claim: Claim, context: Context, policy: Policy) -> Alignment | None:
 def decide(alignment: Alignment, read: Features, policy: Policy) -> Verdict:
     """Return the verdict of an alignment: by a veto, else by the rules, unless the model is sure of the contrary."""
     model, flags = shipped(), ("unknown_citation",) if alignment.unknown else ()
-    score, bar, stated = model.probability(read), model.bars[policy.name], _stated(alignment)
+    score, bar, stated = model.probability(read), model.bars[policy.name], _rule_method(alignment)
     if not alignment.window:
         nothing = "No source mentions this."
         return Verdict("statement", "unsupported", round(score, 4), "none", nothing, (), flags)
@@ -259,14 +263,15 @@ def decide(alignment: Alignment, read: Features, policy: Policy) -> Verdict:
     elif alignment.verbatim or score >= (bar.doubted if stated else bar.cleared if is_open(alignment) else math.inf):
         label, method = "supported", stated or ("inference" if alignment.second else "semantic")
     match: Match = "semantic" if method == "none" else method
-    citations = _cite(alignment, score, match) if label != "unsupported" or alignment.coverage >= _VETO_SHARE else ()
+    is_cited = label != "unsupported" or alignment.coverage >= _MIN_VETO_SHARE
+    citations = _cite(alignment, score, match) if is_cited else ()
     reason = _reason(alignment, label, method)
     return Verdict("statement", label, round(score, 4), method, reason, citations, flags, 1, int(label == "supported"))
 
 
 def is_contradicted(alignment: Alignment, policy: Policy) -> bool:
     """Return whether evidence about the same thing contradicts the claim, while no source states it word for word."""
-    return bool(alignment.vetoes) and alignment.frame >= _VETOED_FROM[policy.name] and not alignment.verbatim
+    return bool(alignment.vetoes) and alignment.frame >= _MIN_VETO_FRAME[policy.name] and not alignment.verbatim
 
 
 def is_open(alignment: Alignment) -> bool:
@@ -274,37 +279,38 @@ def is_open(alignment: Alignment) -> bool:
 
     It must not be short, and no name or essential part of it may be missing.
     """
-    return alignment.size > _SHORT and not alignment.missing_names and not _lacks_its_point(alignment)
+    return alignment.size > _SHORT and not alignment.missing_names and not _lacks_essential_part(alignment)
 
 
 _Method = Literal["exact", "semantic", "inference", "none"]
 
 
-def _stated(alignment: Alignment) -> _Method | None:
+def _rule_method(alignment: Alignment) -> _Method | None:
     """Return the method by which the rules find the claim stated; None if they do not."""
     if alignment.verbatim:
         return "exact"
-    if _lacks_its_point(alignment):
+    if _lacks_essential_part(alignment):
         return None
     is_long = alignment.size >= _LONG
-    nothing_new = len(alignment.missing_names) <= (is_long and alignment.union >= _SPARED) and alignment.gap <= _GAP
-    asked = 0.0 if is_long else _SHORTER
-    if alignment.coverage >= _EXACT_COVERAGE and alignment.order >= _EXACT_ORDER:
+    may_lack_name = is_long and alignment.union >= _MIN_WITHOUT_NAME
+    nothing_new = len(alignment.missing_names) <= may_lack_name and alignment.gap <= _MAX_GAP
+    margin = 0.0 if is_long else _SHORT_MARGIN
+    if alignment.coverage >= _MIN_EXACT_COVERAGE and alignment.order >= _MIN_EXACT_ORDER:
         return "semantic"
-    if alignment.coverage >= _SEMANTIC + asked and nothing_new:
+    if alignment.coverage >= _MIN_SEMANTIC + margin and nothing_new:
         return "semantic"
-    if alignment.union >= _INFERENCE + asked and nothing_new:
+    if alignment.union >= _MIN_INFERENCE + margin and nothing_new:
         return "inference"
     return None
 
 
-def _lacks_its_point(alignment: Alignment) -> bool:
+def _lacks_essential_part(alignment: Alignment) -> bool:
     """Return whether an essential part is missing: a word of a short claim, its predicate or cause, most content."""
     if alignment.size <= _SHORT and alignment.core_missing:
         return True
     if alignment.size <= _RATHER_SHORT and (alignment.predicate == 0 or alignment.cause == 0):
         return True
-    return alignment.content < _LEAST_CONTENT
+    return alignment.content < _MIN_CONTENT
 
 
 def without_markup(text: str) -> str:
@@ -320,7 +326,7 @@ def _units(reading: Reading, *, numbers: bool) -> _Units:
             continue
         before = reading.words[place - 1] if place else word
         is_labelled = before.is_content and reading.text[before.end : word.start] == " " and before.stem not in CALENDAR
-        is_named = place > 0 and (reading.is_name(place - 1) or is_labelled) and before.stem not in _PARTS
+        is_named = place > 0 and (reading.is_name(place - 1) or is_labelled) and before.stem not in _LABEL_NOUNS
         if word.is_number and not numbers and len(word.text) < _IDENTIFYING and not is_named:
             continue  # the number of a step or a passage
         is_name = reading.is_name(place) and word.lower not in TITLES and word.stem not in CALENDAR
@@ -332,7 +338,7 @@ def _units(reading: Reading, *, numbers: bool) -> _Units:
             weight = _REFERENT_WEIGHT
         meaning = reading.concepts[place]
         if meaning not in units:
-            stems = _acceptable(reading, place)
+            stems = _expressions(reading, place)
             span = word.start, word.end
             units[meaning] = _Unit(place, *span, word.text, word.stem, weight, stems, root(word.stem), is_name)
     return _Units(units.values())
@@ -352,7 +358,7 @@ def _attributed_from(reading: Reading) -> int:
     return len(reading.words)
 
 
-def _acceptable(reading: Reading, place: int) -> frozenset[str]:
+def _expressions(reading: Reading, place: int) -> frozenset[str]:
     """Return the stems that express a word, after a negator also its opposites ("not effective", "ineffective").
 
     A name has no synonyms other than names: the Enterprise plan is not the Business plan.
@@ -367,7 +373,7 @@ def _acceptable(reading: Reading, place: int) -> frozenset[str]:
 def _windows(units: _Units, lead: frozenset[str], context: Context, among: Collection[str] | None) -> list[_Window]:
     """Return windows of one to three passages around the nearest ones, best first."""
     stems = {stem for unit in units if unit.weight >= 1 for stem in unit.stems} or {s for u in units for s in u.stems}
-    seeds = context.nearest(stems, _SEEDS, among)
+    seeds = context.nearest(stems, _MAX_SEEDS, among)
     found: dict[int, int] = {}
     ranked: dict[tuple[int, int], _Window] = {}
     for seed in seeds:
@@ -408,8 +414,13 @@ def _are_rows(one: Passage, other: Passage) -> bool:
 
 def _content(units: _Units, found: int) -> float:
     """Return the share found of the words of full weight that are no names; 1 if there are fewer than two."""
-    said = [bit for bit, unit in enumerate(units) if unit.weight >= 1 and not unit.is_name]
-    return sum(found >> bit & 1 for bit in said) / len(said) if len(said) > 1 else 1.0
+    relevant = units.where(lambda unit: unit.weight >= 1 and not unit.is_name)
+    return _share_found(relevant, found) if relevant.bit_count() > 1 else 1.0
+
+
+def _share_found(units: int, found: int) -> float:
+    """Return the share of units, given as bits, that are found; 1 of none."""
+    return (units & found).bit_count() / units.bit_count() if units else 1.0
 
 
 def _cause(reading: Reading, units: _Units, found: int) -> float:
@@ -419,8 +430,7 @@ def _cause(reading: Reading, units: _Units, found: int) -> float:
         return 1.0
     turn = _COORDINATES.search(reading.text, cue.end())
     end = turn.start() if turn else len(reading.text)
-    said = [bit for bit, unit in enumerate(units) if cue.end() <= unit.start < end and unit.weight >= 1]
-    return sum(found >> bit & 1 for bit in said) / len(said) if said else 1.0
+    return _share_found(units.where(lambda unit: cue.end() <= unit.start < end and unit.weight >= 1), found)
 
 
 def _frame(units: _Units, window: _Window, vetoes: Sequence[Veto]) -> float:
@@ -440,23 +450,18 @@ def _frame(units: _Units, window: _Window, vetoes: Sequence[Veto]) -> float:
     return sum(weight for bit, weight in others if window.found >> bit & 1) / total if total else 0.0
 
 
-def _unsaid(reading: Reading, units: _Units, window: _Window) -> int:
+def _implied_subject(reading: Reading, units: _Units, window: _Window) -> int:
     """Return, as bits, the words for a subject that a record need not name: "the ticket" of `refundable: false`."""
     is_record = any(_RECORD.search(passage.text) for passage in window.passages)
     verb = _verb(reading) if is_record else None
     if verb is None:
         return 0
-    return sum(1 << bit for bit, unit in enumerate(units) if unit.place < verb and not unit.is_name)
-
-
-def _core_missing(units: _Units, found: int) -> int:
-    """Return the number of words of full weight that are not found."""
-    return sum(unit.weight >= 1 for bit, unit in enumerate(units) if not found >> bit & 1)
+    return units.where(lambda unit: unit.place < verb and not unit.is_name)
 
 
 def _verb(reading: Reading) -> int | None:
     """Return the place of the first form of "is" or "has"."""
-    return next((place for place, word in enumerate(reading.words) if word.lower in _SAYING_OF), None)
+    return next((place for place, word in enumerate(reading.words) if word.lower in _PREDICATE_VERBS), None)
 
 
 def _predicate(reading: Reading, units: _Units, found: int) -> float:
@@ -464,10 +469,10 @@ def _predicate(reading: Reading, units: _Units, found: int) -> float:
     verb = _verb(reading)
     if verb is None:
         return 1.0
-    said = [bit for bit, unit in enumerate(units) if unit.place > verb and unit.weight > _REFERENT_WEIGHT]
-    if any(units[bit].stem in EVALUATIVE and not found >> bit & 1 for bit in said):
+    predicate = units.where(lambda unit: unit.place > verb and unit.weight > _REFERENT_WEIGHT)
+    if predicate & ~found & units.where(lambda unit: unit.stem in EVALUATIVE):
         return 0.0  # the evaluation is the content of such a sentence
-    return sum(found >> bit & 1 for bit in said) / len(said) if said else 1.0
+    return _share_found(predicate, found)
 
 
 def _gap(units: _Units, found: int) -> float:
@@ -501,7 +506,7 @@ def _lead_share(lead: frozenset[str], window: Sequence[Passage]) -> float:
     return sum(any(stem in passage.stems for passage in window) for stem in lead) / len(lead)
 
 
-def _least_vetoed(
+def _best_window(
     claim: Reading, units: _Units, windows: Sequence[_Window], context: Context
 ) -> tuple[_Window, tuple[Veto, ...]]:
     """Return the best window with its vetoes, or one as good that has the words at issue and no veto.
@@ -510,8 +515,7 @@ def _least_vetoed(
     """
     best = windows[0]
     vetoes = _vetoes(claim, units, best, context)
-    at_issue, taken = {veto.place for veto in vetoes}, {passage.place for passage in best.passages}
-    wanted = sum(1 << bit for bit, unit in enumerate(units) if unit.place in at_issue)
+    wanted, taken = _at_issue(units, vetoes), {passage.place for passage in best.passages}
     for other in windows[1:] if vetoes else ():
         is_as_good = other.share >= best.share and other.found & wanted == wanted
         is_apart = taken.isdisjoint(passage.place for passage in other.passages)
@@ -520,9 +524,15 @@ def _least_vetoed(
     return best, vetoes
 
 
+def _at_issue(units: _Units, vetoes: Sequence[Veto]) -> int:
+    """Return the units that vetoes are about, as bits."""
+    places = {veto.place for veto in vetoes}
+    return units.where(lambda unit: unit.place in places)
+
+
 def _vetoes(claim: Reading, units: _Units, window: _Window, context: Context) -> tuple[Veto, ...]:
     """Return the vetoes of a window, or those of one of its passages if another one hides them."""
-    if window.share < _VETO_SHARE:
+    if window.share < _MIN_VETO_SHARE:
         return ()
     vetoes = find_vetoes(claim, context.reading(window.passages))
     return vetoes or (tuple(_hidden_vetoes(claim, units, window)) if len(window.passages) > 1 else ())
@@ -534,31 +544,30 @@ def _hidden_vetoes(claim: Reading, units: _Units, window: _Window) -> Iterator[V
     "The company lowered its guidance. Cocoa prices remain elevated." does not support that it raised its guidance.
     """
     found = [units.found_in(passage) for passage in window.passages]
-    telling = sum(1 << bit for bit, unit in enumerate(units) if unit.weight >= 1)
+    core = units.where(lambda unit: unit.weight >= 1)
     for passage, bits in zip(window.passages, found, strict=True):
-        if units.share(bits) < _VETO_SHARE:
+        if units.share(bits) < _MIN_VETO_SHARE:
             continue
         vetoes = find_vetoes(claim, passage.reading)
-        places = {veto.place for veto in vetoes}
-        issue = sum(1 << bit for bit, unit in enumerate(units) if unit.place in places)
+        issue = _at_issue(units, vetoes)
         having = [bits for bits in found if bits & issue]
-        if having and not any(each & telling & ~issue for each in having):
+        if having and not any(each & core & ~issue for each in having):
             yield from vetoes
 
 
-def _further(reading: Reading, units: _Units, best: _Window, windows: Sequence[_Window]) -> tuple[_Window, ...]:
+def _complements(reading: Reading, units: _Units, best: _Window, windows: Sequence[_Window]) -> tuple[_Window, ...]:
     """Return the windows that complete the best one: one about the same thing, and one for each item of a list."""
     second = _second(best, windows)
     if second and best.found | second.found == (1 << len(units)) - 1:
         return (second,)
     items = _items(reading, units, best.found, windows)
-    completed = best.found | _all_found(items)
+    completed = best.found | _found_in_any(items)
     if second and (completed | second.found) != completed:
         items = (second, *(item for item in items if item is not second))
     return tuple(dict.fromkeys(items))
 
 
-def _all_found(windows: Sequence[_Window]) -> int:
+def _found_in_any(windows: Sequence[_Window]) -> int:
     found = 0
     for window in windows:
         found |= window.found
@@ -571,7 +580,7 @@ def _second(best: _Window, windows: Sequence[_Window]) -> _Window | None:
     others = (
         window
         for window in windows
-        if window.share >= _SIDE_SHARE
+        if window.share >= _MIN_SECOND_SHARE
         and not _are_rows(window.passages[0], best.passages[0])
         and window.found & ~best.found
         and taken.isdisjoint(passage.place for passage in window.passages)
@@ -581,11 +590,11 @@ def _second(best: _Window, windows: Sequence[_Window]) -> _Window | None:
 
 def _items(reading: Reading, units: _Units, found: int, windows: Sequence[_Window]) -> tuple[_Window, ...]:
     """Return windows for the items of a coordination that the best one lacks, each with another word of the claim."""
-    chosen: list[_Window] = []
+    core, chosen = units.where(lambda unit: unit.weight >= 1), list[_Window]()
     for item in _coordinated(reading, units):
         if item & found == item:
             continue
-        rest = sum(1 << bit for bit, unit in enumerate(units) if unit.weight >= 1 and not item >> bit & 1)
+        rest = core & ~item
         if window := next((each for each in windows if each.found & item == item and each.found & rest), None):
             chosen.append(window)
     return tuple(chosen)
@@ -609,18 +618,18 @@ def _order(units: _Units, window: _Window, context: Context) -> float:
     if len(units) < 2:
         return float(window.found != 0)
     places = context.reading(window.passages).places
-    standing = [[p for c in sorted(set(map(concept, unit.stems))) for p in places.get(c, ())] for unit in units]
-    kept = sum(
-        any(0 < second - first <= _NEAR for first in one[:8] for second in other[:8])
-        for one, other in pairwise(standing)
+    occurrences = [[p for c in sorted(set(map(concept, unit.stems))) for p in places.get(c, ())] for unit in units]
+    near = sum(
+        any(0 < second - first <= _MAX_DISTANCE for first in one[:8] for second in other[:8])
+        for one, other in pairwise(occurrences)
     )
-    return kept / (len(units) - 1)
+    return near / (len(units) - 1)
 
 
 _Find = Callable[[str, Source, Context], tuple[int, int] | None]
 
 
-def _exactly(find: _Find, texts: Sequence[str], windows: Sequence[_Window], context: Context) -> Citation | None:
+def _find_exact(find: _Find, texts: Sequence[str], windows: Sequence[_Window], context: Context) -> Citation | None:
     """Return a citation of the claim, with or without its markup, from the first source in which `find` finds it."""
     for source in {window.passages[0].source.id: window.passages[0].source for window in windows}.values():
         for text in dict.fromkeys(texts):
@@ -634,7 +643,7 @@ def _cite(alignment: Alignment, score: float, match: Match) -> tuple[Citation, .
     if match == "exact" and alignment.verbatim:
         return (replace(alignment.verbatim, score=round(score, 4)),)
     second = alignment.second if match == "inference" else ()
-    return tuple(passage.cite(score, match) for passage in (*alignment.window, *second)[:_CITED])
+    return tuple(passage.cite(score, match) for passage in (*alignment.window, *second)[:_MAX_CITED])
 
 
 def _reason(alignment: Alignment, label: str, method: _Method) -> str:

@@ -36,10 +36,10 @@ _CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
 _NUMBERED_FIELD = re.compile(r"[^|:.,\n]{0,40}: ?[-−+(]?[$€£]?\d")
 _NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis", "mis")
 _NO_PREFIX = frozenset("formation cover charg cours appoint patch creas".split())
-_MISSPELT = 0.7  # minimum similarity ratio of two spellings of one name
-_NEXT = 2
-_MOST_PLACES = 12  # maximum occurrences of one word that are compared
-_MOST_NAMES = 40  # maximum occurrences of unknown names in a text that are compared
+_MIN_SIMILARITY = 0.7  # minimum similarity ratio of two spellings of one name
+_ADJACENT = 2
+_MAX_PLACES = 12  # maximum occurrences of one word that are compared
+_MAX_NAMES = 40  # maximum occurrences of unknown names in a text that are compared
 _REACH = 4  # maximum distance, in words, of a neighbouring word that marks the same position in both texts
 
 
@@ -56,7 +56,7 @@ class Veto:
 
 
 _ORDINALS = frozenset(concept(stem(word)) for word in "first second third fourth fifth sixth seventh eighth".split())
-_PARTS_OF_AN_ANSWER = frozenset(
+_ANSWER_PARTS = frozenset(
     map(
         stem,
         "step table figure chapter part option item section clause passage document source page point way "
@@ -65,13 +65,13 @@ _PARTS_OF_AN_ANSWER = frozenset(
 )
 
 
-def opposed(one: str, other: str) -> bool:
+def are_opposed(one: str, other: str) -> bool:
     """Return whether two stems negate each other: "rise" and "fell", "effective" and "ineffective"."""
-    return other in _denying(one)
+    return other in _negations_of(one)
 
 
 @memo(4096, LONGEST_WORD)
-def _denying(word: str) -> frozenset[str]:
+def _negations_of(word: str) -> frozenset[str]:
     """Return every stem that negates a stem: its opposites, and the stem with a negative prefix added or removed."""
     bare = (word.removeprefix(prefix) for prefix in _NEGATIVE_PREFIXES if word.startswith(prefix))
     plain = frozenset(each for each in bare if _takes_prefix(each))
@@ -92,19 +92,19 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """Yield vetoes for words that one text asserts and the other denies, unless some occurrences agree."""
     for place, meaning in enumerate(claim.concepts):
         found = evidence.places.get(meaning)
-        if not found or not claim.words[place].carries_meaning or claim.places[meaning].index(place) >= _MOST_PLACES:
+        if not found or not claim.words[place].carries_meaning or claim.places[meaning].index(place) >= _MAX_PLACES:
             continue
-        denied, found = place in claim.negated, found[:_MOST_PLACES]
+        denied, found = place in claim.negated, found[:_MAX_PLACES]
         if all((near in evidence.negated) == denied for near in found):
             continue
         against = evidence.affirmed if denied else evidence.refuted | evidence.denied_of_all
         is_refuted = any(near in against for near in found)
         if not is_refuted:
-            alone = _NEXT + 1 if claim.words[place].stem in LIGHT_WORDS else _REACH
+            alone = _ADJACENT + 1 if claim.words[place].stem in LIGHT_WORDS else _REACH
             found = [
                 near
                 for near in found
-                if _same_place(claim, place, evidence, near, alone) or _turned_round(claim, place, evidence, near)
+                if _same_place(claim, place, evidence, near, alone) or _is_reordered(claim, place, evidence, near)
             ]
         if is_refuted and not denied and claim.has_negator_near(place):
             continue  # "is not a member" agrees with "member: no"
@@ -115,25 +115,25 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
         if not is_refuted and (all(evidence.has_negator_near(near) for near in found) if denied else claim.denies):
             continue  # both texts negate something near the word, in different wording
         word = claim.words[place].text
-        says = f'the answer denies "{word}" and' if denied else f'the answer asserts "{word}" and'
+        verbs = ("denies", "asserts") if denied else ("asserts", "denies")
         yield Veto(
             "attribute" if is_refuted else "negation",
             place,
-            f"{says} the source {'asserts' if denied else 'denies'} it",
+            f'the answer {verbs[0]} "{word}" and the source {verbs[1]} it',
         )
 
 
 def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """Yield vetoes for words that the evidence lacks while it has an opposite between the same neighbouring words."""
     for place, word in enumerate(claim.words):
-        if not word.is_content or _denying(word.stem).isdisjoint(evidence.stems):
+        if not word.is_content or _negations_of(word.stem).isdisjoint(evidence.stems):
             continue
-        if not _lacks(evidence, claim, place) or place in claim.negated or place in claim.measured:
+        if not _is_absent(evidence, claim, place) or place in claim.negated or place in claim.measured:
             continue
-        for near in _first_places(evidence, _denying(word.stem)):
+        for near in _first_places(evidence, _negations_of(word.stem)):
             other = evidence.words[near]
             if (
-                not _counts_off(claim, place)
+                not _is_list_ordinal(claim, place)
                 and near not in evidence.negated
                 and not _NUMBERED_FIELD.match(evidence.text, other.end)  # "growth: −3%" is no growth
                 and evidence.text[max(0, other.start - 1) : other.start] != "-"  # hyphenated: dis-solvable
@@ -146,18 +146,18 @@ def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
 
 def _first_places(reading: Reading, stems: frozenset[str]) -> list[int]:
     """Return the first places of any of `stems`, in order."""
-    return sorted(near for each in stems & reading.stems for near in reading.stem_places[each][:_MOST_PLACES])
+    return sorted(near for each in stems & reading.stems for near in reading.stem_places[each][:_MAX_PLACES])
 
 
-def _counts_off(claim: Reading, place: int) -> bool:
+def _is_list_ordinal(claim: Reading, place: int) -> bool:
     """Return whether an ordinal only counts the parts of the answer: "Second, …", "the third step"."""
     if claim.concepts[place] not in _ORDINALS:
         return False
     word, after = claim.words[place], claim.words[place + 1 : place + 2]
-    return claim.text[word.end : word.end + 1] == "," or not after or after[0].stem in _PARTS_OF_AN_ANSWER
+    return claim.text[word.end : word.end + 1] == "," or not after or after[0].stem in _ANSWER_PARTS
 
 
-def _lacks(evidence: Reading, claim: Reading, place: int) -> bool:
+def _is_absent(evidence: Reading, claim: Reading, place: int) -> bool:
     """Return whether the evidence has neither the claim's word nor a synonym. Most names have no synonyms."""
     if claim.is_name(place) and claim.concepts[place] not in NAME_CONCEPTS:
         return claim.words[place].stem not in evidence.stems
@@ -166,10 +166,10 @@ def _lacks(evidence: Reading, claim: Reading, place: int) -> bool:
 
 def _quantifier(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """Yield vetoes for nouns that have mutually exclusive quantifiers in the two texts."""
-    said = _quantified(evidence)
+    stated = _quantified(evidence)
     for meaning, amounts in _quantified(claim).items():
         for amount, (place, word) in amounts.items():
-            found = said.get(meaning, {})
+            found = stated.get(meaning, {})
             conflicts = QUANTIFIER_CONFLICTS[amount] & found.keys()
             if conflicts and amount not in found:
                 _, other = found[min(conflicts)]
@@ -192,8 +192,8 @@ def _quantified(reading: Reading) -> dict[str, dict[str, tuple[int, str]]]:
 
 def _name(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """Yield vetoes for names that the evidence lacks while it has another name in the same position."""
-    missing = list(islice(_unknown_names(claim, evidence), _MOST_NAMES))
-    strangers = list(islice(_unknown_names(evidence, claim), _MOST_NAMES)) if missing else []
+    missing = list(islice(_unknown_names(claim, evidence), _MAX_NAMES))
+    strangers = list(islice(_unknown_names(evidence, claim), _MAX_NAMES)) if missing else []
     for place in missing:
         name = claim.words[place]
         for near in strangers:
@@ -204,12 +204,12 @@ def _name(claim: Reading, evidence: Reading) -> Iterator[Veto]:
 
 
 def _unknown_names(reading: Reading, other: Reading) -> Iterator[int]:
-    """Yield the positions of names that the other text lacks, at most `_NEXT` per name."""
+    """Yield the positions of names that the other text lacks, at most `_ADJACENT` per name."""
     seen: dict[str, int] = defaultdict(int)
     for place in range(len(reading.words)):
         if _is_unknown_name(reading, place, other):
             seen[reading.concepts[place]] += 1
-            if seen[reading.concepts[place]] <= _NEXT:
+            if seen[reading.concepts[place]] <= _ADJACENT:
                 yield place
 
 
@@ -244,7 +244,7 @@ def _replaces(claim: Reading, place: int, evidence: Reading, near: int) -> bool:
         evidence.concepts[part] in claim.places for part in theirs
     ):
         return False
-    return _same_place(claim, place, evidence, near, alone=_NEXT)
+    return _same_place(claim, place, evidence, near, alone=_ADJACENT)
 
 
 def may_be_one(one: str, other: str) -> bool:
@@ -268,7 +268,7 @@ def _may_be_one(one: str, other: str) -> bool:
     return (
         long.startswith(short[:3])
         or one.isupper() != other.isupper()
-        or SequenceMatcher(None, short, long).ratio() >= _MISSPELT
+        or SequenceMatcher(None, short, long).ratio() >= _MIN_SIMILARITY
     )
 
 
@@ -287,7 +287,7 @@ def _same_place(claim: Reading, place: int, evidence: Reading, near: int, alone:
     return any(held) and False not in held
 
 
-def _turned_round(claim: Reading, place: int, evidence: Reading, near: int) -> bool:
+def _is_reordered(claim: Reading, place: int, evidence: Reading, near: int) -> bool:
     """Return whether all content words around `place` in the claim, at least two, appear around `near`.
 
     They may appear on either side of it.
@@ -324,14 +324,14 @@ def _has_between(places: Sequence[int], near: int, end: int) -> bool:
 
 def _role(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """Yield vetoes for verbs whose two names have exchanged roles."""
-    said = list(_actions(evidence))
+    stated = list(_actions(evidence))
     for verb, actor, target in _actions(claim):
         meaning = claim.concepts[verb]
         if meaning in SYMMETRIC_CONCEPTS:
             continue
         roles = [
             (other_actor, other_target)
-            for other, other_actor, other_target in said
+            for other, other_actor, other_target in stated
             if evidence.concepts[other] == meaning
         ]
         swapped = any(actor & other_target and target & other_actor for other_actor, other_target in roles)

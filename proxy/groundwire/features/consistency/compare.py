@@ -127,12 +127,8 @@ def _inline(statement: Statement) -> Listing | None:
         return None
     subject = found["subject"] + (found["taken"] or "")
     claim = Claim("", subject, 0, len(subject), lead=statement.claim.lead)
-    return _listing(
-        Statement(claim, statement.at, statement.question, statement.exchange),
-        statement.claim,
-        items,
-        statement.text.strip(),
-    )
+    listed = replace(statement, claim=claim)
+    return _listing(listed, statement.claim, items, statement.text.strip())
 
 
 def _is_complete(statement: Statement, found: re.Match[str], items: Sequence[str]) -> bool:
@@ -199,12 +195,8 @@ class EarlierAnswers:
         newest_first = sorted(history, key=lambda each: -each.at)
         answers = [_statements_of(each, policy) for each in newest_first]
         self.listings: tuple[Listing, ...] = tuple(found for answer in answers for found in listings(answer))
-        self.statements = [
-            statement for answer in answers for statement in answer if statement.claim.skip_reason is None
-        ]
-        self._context = Context(
-            Source(str(at), "source", statement.text) for at, statement in enumerate(self.statements)
-        )
+        self.statements = [each for answer in answers for each in answer if each.claim.skip_reason is None]
+        self._context = Context(Source(str(at), "source", each.text) for at, each in enumerate(self.statements))
 
     def near(self, statement: Statement) -> list[Statement]:
         """Return the earlier statements that share most with this one, newest first."""
@@ -321,14 +313,8 @@ def _difference(mine: Listing, old: Listing) -> Opposition | None:
     gravity = 2 if not has_common else 0 if not (added and missing) else 1
     if mine.taken and old.taken:
         gravity = max(gravity, 1)
-    reasons = [
-        f"{which} {', '.join(items[:_MAX_ITEMS_LISTED])}."
-        for which, items in (
-            ("Listed now and not before:", added),
-            ("Listed before and not now:", missing),
-        )
-        if items
-    ]
+    sides = ("Listed now and not before:", added), ("Listed before and not now:", missing)
+    reasons = [f"{which} {', '.join(items[:_MAX_ITEMS_LISTED])}." for which, items in sides if items]
     return Opposition("entity", gravity, " ".join(reasons))
 
 
@@ -406,12 +392,10 @@ def entity_history(history: Sequence[EarlierAnswer], policy: Policy = Policy()) 
     for statement in EarlierAnswers(history, policy).statements:
         for name in _names_in(statement):
             written.setdefault(name.casefold(), name)
-            mentions.setdefault(name.casefold(), {})[
-                Mention(statement.exchange, statement.at, statement.claim.text)
-            ] = None
-    entities = (
-        Entity(written[key], tuple(sorted(found, key=lambda mention: mention.at))) for key, found in mentions.items()
-    )
+            mention = Mention(statement.exchange, statement.at, statement.claim.text)
+            mentions.setdefault(name.casefold(), {})[mention] = None
+    found = ((written[key], sorted(each, key=lambda mention: mention.at)) for key, each in mentions.items())
+    entities = (Entity(name, tuple(oldest_first)) for name, oldest_first in found)
     return tuple(sorted(entities, key=lambda entity: (-len(entity.mentions), entity.name)))
 
 

@@ -289,15 +289,13 @@ def _values(statement: Statement) -> Iterator[Quantity]:
 def _is_of_same(new: Statement, mine: Quantity, old: Statement, theirs: Quantity) -> bool:
     """Return whether two quantities have one dimension, one attribute and one time."""
     pair = ((new, mine), (old, theirs))
-    if compare(mine, theirs) is Relation.APART or bool(mine.per) != bool(theirs.per):
+    if compare(mine, theirs) is Relation.INCOMPARABLE or bool(mine.per) != bool(theirs.per):
         return False
     is_countable = (mine.is_bare, mine.written) == (theirs.is_bare, theirs.written) or mine.kind != "count"
     if not is_countable or not are_of_one_time(new, old, (mine.start, theirs.start)):
         return False
-    if any(
-        len([each for each in _values(statement) if statement.in_piece(at.start, each.start)]) > 1
-        for statement, at in pair
-    ):
+    nearby = (sum(side.in_piece(at.start, each.start) for each in _values(side)) for side, at in pair)
+    if max(nearby) > 1:
         return False  # each may be selected by the other number: "six players earn over a million"
     ways = [[at for at in statement.scope if statement.reading.words[at].stem in CHANGES] for statement in (new, old)]
     return is_same(new, old, (ways[0], ways[1]), (mine.start, theirs.start))
@@ -315,9 +313,8 @@ def _gravity(mine: Quantity, theirs: Quantity) -> int:
 
 def _dates(new: Statement, old: Statement) -> Opposition | None:
     """Compare two dates of a unique event, or two days in long statements that are otherwise the same."""
-    for mine, theirs in product(
-        *([each for each in statement.quantities if each.kind == "date"] for statement in (new, old))
-    ):
+    dates = ([each for each in statement.quantities if each.kind == "date"] for statement in (new, old))
+    for mine, theirs in product(*dates):
         if not _differ(mine, theirs) or not _happens_once(new, old, mine, theirs):
             continue
         if is_same(new, old) and overlap(new.dates(mine), old.dates(theirs)) and _rest(new, mine) == _rest(old, theirs):
@@ -341,16 +338,8 @@ def _names(new: Statement, old: Statement) -> Opposition | None:
     mine, theirs = _sole_name(new), _sole_name(old)
     if not mine or not theirs or _are_one(new, mine, old, theirs):
         return None
-    if (
-        len(
-            {
-                statement.reading.concepts[at] in NAME_CONCEPTS
-                for statement, run in ((new, mine), (old, theirs))
-                for at in run
-            }
-        )
-        > 1
-    ):
+    runs = (new, mine), (old, theirs)
+    if len({statement.reading.concepts[at] in NAME_CONCEPTS for statement, run in runs for at in run}) > 1:
         return None  # one is a country, in which the other may be located
     if not are_of_one_time(new, old) or not is_same(new, old, (mine, theirs)):
         return None
@@ -398,15 +387,14 @@ def _words(new: Statement, old: Statement) -> Opposition | None:
     veto = next((veto for veto in every if veto.kind in mutual or veto.kind == "negation"), None)
     if veto is None or not are_of_one_time(new, old) or (veto.kind != "quantifier" and _is_of_some(new, old)):
         return None
-    if veto.kind == "negation" and (
-        _is_of_the_rest(new, old) or _was_so_once(new, old, veto, is_of_new=veto in forward)
-    ):
+    is_of_new = veto in forward
+    if veto.kind == "negation" and (_is_of_the_rest(new, old) or _was_so_once(new, old, veto, is_of_new=is_of_new)):
         return None
     if veto.kind == "direction" and _are_two_times_of_day(new, old):
         return None
     if not is_same(new, old, ({veto.place for veto in forward}, {veto.place for veto in backward})):
         return None
-    return Opposition("semantic", 1 if veto.kind == "quantifier" else 2, _sides_named(veto, is_of_new=veto in forward))
+    return Opposition("semantic", 1 if veto.kind == "quantifier" else 2, _sides_named(veto, is_of_new=is_of_new))
 
 
 def _is_of_the_rest(new: Statement, old: Statement) -> bool:
@@ -416,10 +404,8 @@ def _is_of_the_rest(new: Statement, old: Statement) -> bool:
 
 def _was_so_once(new: Statement, old: Statement, veto: Veto, *, is_of_new: bool) -> bool:
     """Return whether one is in the past tense and the other has "no longer": "worked", "no longer works"."""
-    words = (new if is_of_new else old).reading.words
-    return words[veto.place].lower.endswith("ed") and any(
-        "no longer" in statement.text.lower() for statement in (new, old)
-    )
+    word = (new if is_of_new else old).reading.words[veto.place].lower
+    return word.endswith("ed") and any("no longer" in statement.text.lower() for statement in (new, old))
 
 
 def _sides_named(veto: Veto, *, is_of_new: bool) -> str:
@@ -473,9 +459,8 @@ def _clause(statement: Statement, verb: re.Match[str]) -> str:
 
 def _is_of_some(new: Statement, old: Statement) -> bool:
     """Return whether either statement is only about some or a few things: both may then be true."""
-    return any(
-        QUANTIFIERS.get(word.lower) in ("some", "few") for statement in (new, old) for word in statement.reading.words
-    )
+    words = (*new.reading.words, *old.reading.words)
+    return any(QUANTIFIERS.get(word.lower) in ("some", "few") for word in words)
 
 
 def _are_two_times_of_day(new: Statement, old: Statement) -> bool:

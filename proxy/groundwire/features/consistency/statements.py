@@ -54,9 +54,7 @@ def relative_dates(text: str, at: float) -> tuple[Quantity, ...]:
 def _read(found: re.Match[str], today: date) -> Quantity:
     step = _STEPS.get((found["which"] or found["day"]).lower(), 0)
     first, last = _SPANS[(found["span"] or "day").lower()](today, step)
-    return Quantity(
-        found.start(), found.end(), found.group(), "date", float(first.toordinal()), float(last.toordinal())
-    )
+    return Quantity(*found.span(), found.group(), "date", float(first.toordinal()), float(last.toordinal()))
 
 
 def _day(today: date, step: int) -> tuple[date, date]:
@@ -329,12 +327,8 @@ def _meaningful(reading: Reading) -> Iterator[int]:
         lower = word.lower
         if lower == "longer" and place and reading.words[place - 1].lower in ("no", "any"):
             continue
-        is_named = reading.is_name(place) and lower not in _UNINFORMATIVE
-        if (
-            is_named
-            or word.is_number
-            or not (word.stem in LIGHT_WORDS | REFERENTS | STOPWORDS or lower in _UNINFORMATIVE)
-        ):
+        is_light = word.stem in LIGHT_WORDS | REFERENTS | STOPWORDS
+        if word.is_number or (lower not in _UNINFORMATIVE and (reading.is_name(place) or not is_light)):
             yield place
 
 

@@ -55,10 +55,10 @@ def derive(claimed: Quantity, cue_text: str, operands: Sequence[Operand], tolera
     Only operations with a cue word are tried, because among enough numbers some pair yields any value. Except for
     ratios, operands must have one kind and unit. At most the first `MAX_OPERANDS` operands are tried.
     """
-    asked = cues(cue_text)
-    if not asked:
+    named = find_operations(cue_text)
+    if not named:
         return None
-    way = direction(_NOUNS_OF_CHANGE.sub("", cue_text)) or (
+    direction = overall_direction(_NOUNS_OF_CHANGE.sub("", cue_text)) or (
         claimed.unit == "time" and bool(_LONGER.search(cue_text)) - bool(_SHORTER.search(cue_text))
     )
     numbered = [
@@ -66,8 +66,8 @@ def derive(claimed: Quantity, cue_text: str, operands: Sequence[Operand], tolera
         for place, each in enumerate(operands[:MAX_OPERANDS])
         if each.quantity.low == each.quantity.high
     ]
-    for operation in (operation for name, operation in _OPERATIONS.items() if name in asked):
-        for result, formula, places in operation(claimed, numbered, way):
+    for operation in (operation for name, operation in _OPERATIONS.items() if name in named):
+        for result, formula, places in operation(claimed, numbered, direction):
             if agrees(claimed, result, tolerance):
                 return Derivation(formula, places)
     return None
@@ -99,7 +99,7 @@ def derive_whole(
 
 
 @memo(512, 2048, long_entries=64)
-def cues(text: str) -> frozenset[str]:
+def find_operations(text: str) -> frozenset[str]:
     """Return the operations that the words of `text` name: change, share, total, average, ratio."""
     return frozenset(name for name, cue in _CUES.items() if cue.search(text))
 
@@ -124,12 +124,12 @@ def agrees(claimed: Quantity, result: Quantity, tolerance: float | None) -> bool
     return relation.is_match or (relation is Relation.OPEN and result.slack <= 2 * claimed.slack)
 
 
-def direction(cue_text: str) -> int:
+def overall_direction(cue_text: str) -> int:
     """Return 1 if the words express growth, −1 if they express decline, 0 for neither or both."""
     return bool(_UP.search(cue_text)) - bool(_DOWN.search(cue_text))
 
 
-def way_of(text: str, start: int, end: int) -> int:
+def direction_of(text: str, start: int, end: int) -> int:
     """Return 1 if the words that govern the quantity `text[start:end]` express a rise, −1 for a fall, 0 for neither.
 
     The last such word before the quantity in its clause governs it, otherwise one right after it ("5% more").
@@ -137,14 +137,14 @@ def way_of(text: str, start: int, end: int) -> int:
     low = max(
         (turn.end() for turn in _CLAUSE_TURN.finditer(text, max(0, start - 200), start)), default=max(0, start - 200)
     )
-    before = [*_WAY.finditer(text, low, start)]
-    found = before[-1] if before else _WAY_BEHIND.match(text, end)
+    before = [*_DIRECTION.finditer(text, low, start)]
+    found = before[-1] if before else _DIRECTION_AFTER.match(text, end)
     if found is None:
         return 0
     return 1 if found["up"] else -1
 
 
-def _signs(claimed: Quantity, direction: int, value: float) -> float | None:
+def _signed(claimed: Quantity, direction: int, value: float) -> float | None:
     """Return the value as the claim would write it: "fell 5 %" is a decline of five without its sign.
 
     None if the sign of the value contradicts the direction.
@@ -161,23 +161,23 @@ def _changes(claimed: Quantity, operands: _Numbered, direction: int) -> Iterator
     for (i, later), (j, earlier) in permutations(operands, 2):
         new, old = later.quantity, earlier.quantity
         if later.is_loss != earlier.is_loss:
-            new, old = (_lost(each.quantity) if each.is_loss else each.quantity for each in (later, earlier))
+            new, old = (_negated(each.quantity) if each.is_loss else each.quantity for each in (later, earlier))
         if not are_alike(new, old) or (direction and not later.may_follow(earlier)):
             continue
         difference = f"{as_written(new)} − {as_written(old)}"
         if claimed.kind == "percentage" and claimed.unit == "%" and old.low and new.kind != "percentage":
             growth = (new.low - old.low) / abs(old.low) * 100
-            value = _signs(claimed, direction, growth)
+            value = _signed(claimed, direction, growth)
             if value is not None:
                 slack = _slack_of_quotient(new, old) * 100
                 yield percentage(value, slack), _formula(f"({difference}) / {as_written(old)}", growth, " %"), (i, j)
-        value = _signs(claimed, direction, new.low - old.low)
+        value = _signed(claimed, direction, new.low - old.low)
         if value is not None:
             unit = "pp" if new.kind == "percentage" and claimed.unit == "pp" else new.unit
             yield point(new, value, new.slack + old.slack)._replace(unit=unit), difference, (i, j)
 
 
-def _lost(quantity: Quantity) -> Quantity:
+def _negated(quantity: Quantity) -> Quantity:
     return quantity._replace(low=-quantity.low, high=-quantity.high, text=f"(−{as_written(quantity)})")
 
 
@@ -275,8 +275,10 @@ _FALLING = (
     r"decreas(?:e|ed|es|ing)|declin(?:e|ed|es|ing)|fell|fall(?:en|s|ing)?|dropp?(?:ed|s|ing)?|reduc(?:ed|es|tion)|shrank|"
     r"shrunk|slipp?ed|slid|plunged|plummeted|contracted|narrowed|worsened|lost"
 )
-_WAY = re.compile(rf"\b(?:(?P<up>{_RISING}|(?<=was )up|(?<=were )up)|{_FALLING}|(?<=was )down|(?<=were )down)\b", re.I)
-_WAY_BEHIND = re.compile(
+_DIRECTION = re.compile(
+    rf"\b(?:(?P<up>{_RISING}|(?<=was )up|(?<=were )up)|{_FALLING}|(?<=was )down|(?<=were )down)\b", re.I
+)
+_DIRECTION_AFTER = re.compile(
     r"(?: [^\W\d_]+){0,2}?,? (?:(?P<up>more|higher|increase|rise|growth|up)|"
     r"less|fewer|lower|decrease|decline|drop|fall|down)\b"
 )

@@ -8,10 +8,19 @@ from typing import NamedTuple
 
 from groundwire.text.binding import main_dates, search_before
 from groundwire.text.tolerance import fit_period
-from groundwire.text.words import CONVERSE, FRAME_WORDS, LIGHT_WORDS, REFERENTS, concept, content_stems, stem
-from groundwire.verifiers.numbers.arithmetic import way_of
-from groundwire.verifiers.numbers.candidates import CHANGES, Stated, is_enumeration
-from groundwire.verifiers.vetoes import opposed
+from groundwire.text.words import (
+    CONVERSE,
+    FRAME_WORDS,
+    LIGHT_WORDS,
+    REFERENTS,
+    concept,
+    content_stems,
+    same_meaning,
+    stem,
+)
+from groundwire.verifiers.numbers.arithmetic import direction_of
+from groundwire.verifiers.numbers.candidates import CHANGES, Candidate, is_enumeration, likeliest
+from groundwire.verifiers.vetoes import are_opposed
 
 
 class Objection(NamedTuple):
@@ -22,180 +31,176 @@ class Objection(NamedTuple):
     """
 
     differs: str
-    instead: Stated | None = None
+    instead: Candidate | None = None
 
 
-def objection(match: Stated, stated: Sequence[Stated]) -> Objection | None:
+def find_objection(match: Candidate, candidates: Sequence[Candidate]) -> Objection | None:
     """Return the strongest objection to a matching number, given all stated ones; None if there is none."""
-    if match.read.asked.claim.text.strip(" \n|.") in match.passage.source.text[match.passage.start : match.passage.end]:
+    if match.claim.strip(" \n|.") in match.passage.source.text[match.passage.start : match.passage.end]:
         return None
-    if match.coverage >= 0.5 and (said := _opposite(match) or _other_way(match)):
-        return Objection(said)
-    match.read.asked.work.spend(len(stated))
-    rivals = [each for each in stated if _is_alike(match, each)]
-    return _of_other_period(match, rivals) or _outdone(match, rivals) or _of_other_subject(match, stated)
+    if match.coverage >= 0.5 and (reason := _opposite(match) or _opposite_direction(match)):
+        return Objection(reason)
+    match.parsed.query.work.spend(len(candidates))
+    rivals = [each for each in candidates if _is_comparable(match, each)]
+    return _for_other_period(match, rivals) or _find_better(match, rivals) or _for_other_subject(match, candidates)
 
 
-def _opposite(match: Stated) -> str:
+def _opposite(match: Candidate) -> str:
     """Return a reason if a word bound to the stated number negates one bound to the claimed number, else ""."""
-    if match.read.is_row:
+    if match.is_row:
         return ""
-    mine, theirs = (binding.own - CHANGES - _SIDES for binding in (match.mine, match.binding))
-    for word in sorted(mine - theirs):
-        for other in sorted(theirs - mine):
-            if (opposed(word, other) and word not in CONVERSE) or {word, other} in _OPPOSITES:
+    claimed, stated = (binding.own - CHANGES - _SIDES for binding in (match.target, match.binding))
+    for word in sorted(claimed - stated):
+        for other in sorted(stated - claimed):
+            if (are_opposed(word, other) and word not in CONVERSE) or {word, other} in _OPPOSITES:
                 return f'with "{_written((other,), match)}"'
     return ""
 
 
-def _other_way(match: Stated) -> str:
+def _opposite_direction(match: Candidate) -> str:
     """Return a reason if the stated number rises where the claimed one falls, or the reverse, else ""."""
-    claim = match.read.asked.claim.text
-    way = way_of(claim, match.mine.quantity.start, match.mine.quantity.end)
-    if not way or match.mine.quantity.kind in ("date", "time") or match.read.is_row:
+    claim = match.claim
+    direction = direction_of(claim, match.target.quantity.start, match.target.quantity.end)
+    if not direction or match.target.quantity.kind in ("date", "time") or match.is_row:
         return ""
-    told = way_of(match.passage.text, match.quantity.start, match.quantity.end)
-    return f"as a {'rise' if told > 0 else 'fall'}" if told * way < 0 else ""
+    stated = direction_of(match.passage.text, match.quantity.start, match.quantity.end)
+    return f"as a {'rise' if stated > 0 else 'fall'}" if stated * direction < 0 else ""
 
 
-def _is_alike(match: Stated, other: Stated) -> bool:
+def _is_comparable(match: Candidate, other: Candidate) -> bool:
     """Return whether another number has the kind and unit of the matching one, so that it may be the true one."""
-    here, there, claimed = match.quantity, other.quantity, match.mine.quantity
+    here, there, claimed = match.quantity, other.quantity, match.target.quantity
     if other.relation.is_match or here.low == there.low:
         return False
-    if not other.is_of_column:
+    if not other.is_column_named:
         return False
     if here.kind == "date" or there.kind == "date":
         lengths = here.high - here.low, there.high - there.low
         return here.kind == there.kind and here.unit == there.unit and max(lengths) <= 2 * min(lengths) + 1
     if here.kind == "quantity" and here.unit == "time" and here.worth != there.worth:
         return False  # "three weeks" and "14 years" rarely describe one thing
-    is_below = match.read.is_row and other.read.is_row and match.binding.own == other.binding.own != frozenset()
+    is_below = match.is_row and other.is_row and match.binding.own == other.binding.own != frozenset()
     is_few = is_enumeration(claimed)
     if claimed.kind == "count" and claimed.nouns and (is_few or not is_below) and not _counts(other, claimed.nouns):
         return False
     if here.kind == there.kind:
         return here.unit == there.unit or here.kind == "currency"
-    return here.is_bare and match.read.is_row and other.read.is_row and there.kind in ("currency", "percentage")
+    return here.is_bare and match.is_row and other.is_row and there.kind in ("currency", "percentage")
 
 
-def _counts(stated: Stated, nouns: Sequence[str]) -> bool:
+def _counts(candidate: Candidate, nouns: Sequence[str]) -> bool:
     """Return whether another number counts the same things as the claim, by the words bound to it."""
-    around = {*map(concept, stated.binding.own | stated.binding.shared), *map(concept, stated.quantity.nouns)}
-    return not around.isdisjoint(map(concept, nouns))
+    binding, alike = candidate.binding, frozenset[str]().union(*map(same_meaning, nouns))
+    return not all(map(alike.isdisjoint, (binding.own, binding.shared, candidate.quantity.nouns)))
 
 
-def _of_other_period(match: Stated, rivals: Sequence[Stated]) -> Objection | None:
+def _for_other_period(match: Candidate, rivals: Sequence[Candidate]) -> Objection | None:
     """Return an objection if the number is for another period than the claim, by its column or by the dates near it."""
     if match.fits_period is not False:
         return None
     fitting = [each for each in rivals if each.fits_period and _is_near(each, match)]
     if fitting:
-        return Objection("", max(fitting, key=lambda each: each.rank))
+        return Objection("", likeliest(fitting))
     text = match.passage.text
-    dates = main_dates(text, [each for each in match.read.quantities if each.kind == "date"])
-    is_told = match.read.is_row or (match.binding.has_own_dates and fit_period(match.mine.dates, dates) is False)
-    return Objection(f"for {match.binding.dates[0].text}") if is_told else None
+    dates = main_dates(text, [each for each in match.parsed.quantities if each.kind == "date"])
+    is_dated = match.is_row or (match.binding.has_own_dates and fit_period(match.target.dates, dates) is False)
+    return Objection(f"for {match.binding.dates[0].text}") if is_dated else None
 
 
-def _is_near(other: Stated, match: Stated) -> bool:
+def _is_near(other: Candidate, match: Candidate) -> bool:
     """Return whether another number is about the same thing: in the same passage, or in one that covers as much."""
     if other.passage is match.passage:
         return True
     return other.coverage >= match.coverage and (other.scoped > 0 or other.coverage >= 0.5)
 
 
-def _outdone(match: Stated, rivals: Sequence[Stated]) -> Objection | None:
-    if match.read.is_row and is_enumeration(match.mine.quantity):
+def _find_better(match: Candidate, rivals: Sequence[Candidate]) -> Objection | None:
+    if match.is_row and is_enumeration(match.target.quantity):
         return None
-    better = [
-        each
-        for each in rivals
-        if each.fits_period is not False and (_is_main(each, match) or _is_named_better(each, match))
-    ]
-    return Objection("", max(better, key=lambda each: each.rank)) if better else None
+    of_period = (each for each in rivals if each.fits_period is not False)
+    better = [each for each in of_period if _is_main(each, match) or _fits_words_better(each, match)]
+    return Objection("", likeliest(better)) if better else None
 
 
-def _of_other_subject(match: Stated, stated: Sequence[Stated]) -> Objection | None:
+def _for_other_subject(match: Candidate, candidates: Sequence[Candidate]) -> Objection | None:
     """Return an objection if the number describes another subject, while the sources state numbers of the claim's.
 
     The subject of a claim is its names, or its first content word if it has none.
     """
-    asked, binding = match.read.asked, match.binding
-    named = asked.names or (frozenset({asked.first}) - REFERENTS - LIGHT_WORDS - FRAME_WORDS)
+    query, binding = match.parsed.query, match.binding
+    named = query.names or (frozenset({query.first_stem}) - REFERENTS - LIGHT_WORDS - FRAME_WORDS)
     known = match.passage.stems | content_stems(match.passage.heading)
-    if match.read.before:
-        known |= match.read.before.stems if _PRONOUN.match(match.passage.text) else frozenset()
-    if match.read.is_row or not named or named & known or match.coverage < 0.3:
+    if match.parsed.before:
+        known |= match.parsed.before.stems if _PRONOUN.match(match.passage.text) else frozenset()
+    if match.is_row or not named or named & known or match.coverage < 0.3:
         return None
-    if (
-        match.mine.quantity.kind in ("date", "time")
-        or is_enumeration(match.mine.quantity)
-        or match.quantity.unit == "time"
-    ):
+    claimed = match.target.quantity
+    if claimed.kind in ("date", "time") or is_enumeration(claimed) or match.quantity.unit == "time":
         return None
-    foreign = (binding.subject & match.passage.names if asked.names else binding.subject) - asked.spoken
+    foreign = (binding.subject & match.passage.names if query.names else binding.subject) - query.stems
     has_own = any(
         each.passage is not match.passage
         and named & each.binding.subject
         and each.quantity.kind == match.quantity.kind
-        and not each.read.is_row
-        for each in stated
+        and not each.is_row
+        for each in candidates
     )
     return Objection(f'for "{_written(foreign, match)}"') if foreign and has_own else None
 
 
-def _written(stems: Collection[str], match: Stated) -> str:
+def _written(stems: Collection[str], match: Candidate) -> str:
     """Return the first two words of a passage with these stems, as written."""
-    told = dict.fromkeys(word.text for word in match.passage.words if word.stem in stems)
-    return " ".join(list(told)[:2] or sorted(stems)[:2])
+    written = dict.fromkeys(word.text for word in match.passage.words if word.stem in stems)
+    return " ".join(list(written)[:2] or sorted(stems)[:2])
 
 
-def _is_main(other: Stated, match: Stated) -> bool:
+def _is_main(other: Candidate, match: Candidate) -> bool:
     """Return whether the matching number is only the reference value for the other one, but not in the claim."""
-    if other.passage is not match.passage or match.read.is_row or match.quantity.kind == "time":
+    if other.passage is not match.passage or match.is_row or match.quantity.kind == "time":
         return False
-    text, claim = match.passage.text, match.read.asked.claim.text
+    text, claim = match.passage.text, match.claim
     aside = search_before(_PART, text, match.quantity.start) or search_before(REFERENCE, text, match.quantity.start)
     if not aside or search_before(REFERENCE, text, other.quantity.start):
         return False
-    if search_before(REFERENCE, claim, match.mine.quantity.start) or (match.fits_period and not other.fits_period):
+    if search_before(REFERENCE, claim, match.target.quantity.start) or (match.fits_period and not other.fits_period):
         return False
-    return not (_wanted(match) & _of_it(match.binding.own)) - _of_it(other.binding.subject)
+    return not (_claim_concepts(match) & _concepts_of(match.binding.own)) - _concepts_of(other.binding.subject)
 
 
-def _is_named_better(other: Stated, match: Stated) -> bool:
+def _fits_words_better(other: Candidate, match: Candidate) -> bool:
     """Return whether the words around the other number fit the claim better than those around the matching one.
 
     They must have all words of the claim that the matching number's have, and more. Also, the matching number's must
     have a word that the claim lacks, or the other number's none.
     """
-    leave = frozenset() if _is_told_apart_by_way(other, match) else CHANGES
-    wanted, here, there = _wanted(match, leave), _around(match, leave), _around(other, leave)
-    gained, lost = (wanted & there) - here, (wanted & here) - there
-    if other.read.is_row and match.read.is_row and other.passage is not match.passage and _is_labelled(other, match):
+    ignored = frozenset() if _differ_by_direction(other, match) else CHANGES
+    wanted = _claim_concepts(match, ignored)
+    here, there = (_concepts_around(each, ignored) for each in (match, other))
+    more, missing = (wanted & there) - here, (wanted & here) - there
+    are_rows = other.is_row and match.is_row
+    if are_rows and other.passage is not match.passage and _is_labelled(other, match):
         return True
-    if not gained:
+    if not more:
         return False
     if other.passage is match.passage and other.binding.has_subject:
-        lost -= _of_it(match.binding.shared, leave)  # not repeated: "customers 12 years, technology 7"
-    is_beside = other.passage is match.passage or (other.read.is_row and match.read.is_row)
-    if lost:
+        missing -= _concepts_of(match.binding.shared, ignored)  # not repeated: "customers 12 years, technology 7"
+    is_adjacent = other.passage is match.passage or are_rows
+    if missing:
         return False
-    if not is_beside and not _is_elsewhere(other, match, gained):
+    if not is_adjacent and not _is_in_closer_sentence(other, match, more):
         return False
     return bool(here - wanted - there) or not there - wanted - here
 
 
-def _is_labelled(other: Stated, match: Stated) -> bool:
+def _is_labelled(other: Candidate, match: Candidate) -> bool:
     """Return whether the claim has the exact label of the other row ("sample B"), and not that of the matching one."""
-    claim = match.read.asked.claim.text
+    claim = match.claim
     here, there = (_LABEL.match(each.passage.text) for each in (match, other))
     if not here or not there or other.binding.own != match.binding.own:
         return False
     if there["label"].isdigit() or _is_part(there["label"], here["label"]):
         return False
-    return not _says(claim, here["label"]) and _says(claim, there["label"])
+    return not _mentions(claim, here["label"]) and _mentions(claim, there["label"])
 
 
 def _is_part(label: str, other: str) -> bool:
@@ -203,43 +208,43 @@ def _is_part(label: str, other: str) -> bool:
     return bool(stems) and stems <= content_stems(other)
 
 
-def _says(claim: str, label: str) -> bool:
+def _mentions(claim: str, label: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(label)}(?!\w)", claim) is not None
 
 
-def _is_told_apart_by_way(other: Stated, match: Stated) -> bool:
+def _differ_by_direction(other: Candidate, match: Candidate) -> bool:
     """Return whether words of rise or fall may distinguish two numbers: "grew 16% and contributed 38%"."""
-    claim, claimed = match.read.asked.claim.text, match.mine.quantity
-    is_beside = other.passage is match.passage and not match.read.is_row
-    return is_beside and way_of(claim, claimed.start, claimed.end) != 0
+    claim, claimed = match.claim, match.target.quantity
+    is_adjacent = other.passage is match.passage and not match.is_row
+    return is_adjacent and direction_of(claim, claimed.start, claimed.end) != 0
 
 
-def _is_elsewhere(other: Stated, match: Stated, gained: frozenset[str]) -> bool:
+def _is_in_closer_sentence(other: Candidate, match: Candidate, more: frozenset[str]) -> bool:
     """Return whether another sentence is closer to the claim, by a name or by far more of its words."""
     if other.scoped <= match.scoped or (match.fits_period and not other.fits_period):
         return False
-    if other.scoped == 1 and gained & _of_it(match.read.asked.names):
+    if other.scoped == 1 and more & _concepts_of(match.parsed.query.names):
         return True
     return other.coverage >= max(0.6, match.coverage + (0.7 if match.quantity.kind == "date" else 0.3))
 
 
-def _wanted(match: Stated, leave: frozenset[str] = CHANGES) -> frozenset[str]:
+def _claim_concepts(match: Candidate, ignored: frozenset[str] = CHANGES) -> frozenset[str]:
     """Return the concepts by which the claim describes its number."""
-    subject = match.read.asked.subject | (match.mine.subject & CHANGES)
-    return _of_it((match.mine.subject & subject) or subject, leave)
+    subject = match.parsed.query.subject | (match.target.subject & CHANGES)
+    return _concepts_of((match.target.subject & subject) or subject, ignored)
 
 
-def _around(stated: Stated, leave: frozenset[str] = CHANGES) -> frozenset[str]:
+def _concepts_around(candidate: Candidate, ignored: frozenset[str] = CHANGES) -> frozenset[str]:
     """Return the concepts of the words that describe a stated number."""
-    binding = stated.binding
-    around = binding.own | binding.shared if stated.read.is_row else binding.subject
-    if stated.read.before and _PRONOUN.match(stated.passage.text):
-        around |= stated.read.before.stems
-    return _of_it(around, leave)
+    binding = candidate.binding
+    around = binding.own | binding.shared if candidate.is_row else binding.subject
+    if candidate.parsed.before and _PRONOUN.match(candidate.passage.text):
+        around |= candidate.parsed.before.stems
+    return _concepts_of(around, ignored)
 
 
-def _of_it(stems: frozenset[str], leave: frozenset[str] = CHANGES) -> frozenset[str]:
-    return frozenset([concept(each) for each in stems - leave])
+def _concepts_of(stems: frozenset[str], ignored: frozenset[str] = CHANGES) -> frozenset[str]:
+    return frozenset([concept(each) for each in stems - ignored])
 
 
 _PRONOUN = re.compile(r"(?:it|its|they|their|he|his|she|her|this|that|these|those|the same)\b", re.IGNORECASE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,12 +17,12 @@ from groundwire.text.reading import inside, read_claim
 from groundwire.text.tolerance import Relation, compare, fit_period
 from groundwire.text.units import CURRENCIES
 from groundwire.text.words import REFERENTS, STOPWORDS, content_stems, same_meaning, stem
-from groundwire.verifiers.numbers.arithmetic import direction
+from groundwire.verifiers.numbers.arithmetic import overall_direction
 
 MAX_STEPS = 5_000
 """Maximum comparisons and computations for the numbers of one claim: about 0.07 s; ordinary claims need under 1,000."""
 
-_LOOK_EVERY = 256  # steps between two checks of the clock
+_CLOCK_INTERVAL = 256  # steps between two checks of the clock
 
 
 class WorkLimitExceeded(Exception):
@@ -43,40 +43,42 @@ class Work:
         self._max_steps = max_steps
         self._clock = clock
         self._deadline = clock() + timeout_s
-        self._next_look = 0
+        self._next_clock_check = 0
 
     def spend(self, steps: int = 1) -> None:
         """Count `steps`. Raises WorkLimitExceeded or DeadlineExceeded beyond a limit."""
         self.steps += steps
         if self.steps > self._max_steps:
             raise WorkLimitExceeded
-        if self.steps >= self._next_look:
-            self._next_look = self.steps + _LOOK_EVERY
+        if self.steps >= self._next_clock_check:
+            self._next_clock_check = self.steps + _CLOCK_INTERVAL
             if self._clock() > self._deadline:
                 raise DeadlineExceeded
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A claim with its quantities and the stems of its subject.
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A claim as a query for numbers: its quantities and the stems of its subject.
 
-    `is_scaled` is set if a number is 1,000 or more, so that a source may state it at a scale. `work` counts the steps
-    taken for the claim, `reads` and `columns` are caches.
+    `is_scaled` is set if a number is 1,000 or more, so that a source may state it at a scale. `tolerances` are those of
+    the policy by kind. `work` counts the steps taken for the claim, `parsed_passages` and `columns` are caches.
     """
 
     claim: Claim
     quantities: tuple[Quantity, ...]
     subject: frozenset[str]
     is_scaled: bool
-    work: Work = field(default_factory=Work, compare=False)
-    reads: dict[int, Read] = field(default_factory=dict, compare=False)
-    columns: dict[frozenset[str], bool] = field(default_factory=dict, compare=False)
+    context: Context
+    tolerances: Mapping[str, float]
+    work: Work
+    parsed_passages: dict[int, ParsedPassage] = field(default_factory=dict)
+    columns: dict[frozenset[str], bool] = field(default_factory=dict)
 
     def names_column(self, stems: frozenset[str]) -> bool:
         """Return whether the claim names a column whose name has these stems; cached."""
         known = self.columns.get(stems)
         if known is None:
-            known = self.columns[stems] = names_column(stems, self.spoken)
+            known = self.columns[stems] = names_column(stems, self.stems)
         return known
 
     @cached_property
@@ -90,7 +92,7 @@ class Asked:
         return f"{self.claim.lead} {self.claim.text}"
 
     @cached_property
-    def spoken(self) -> frozenset[str]:
+    def stems(self) -> frozenset[str]:
         """The content stems of the claim and its lead."""
         return content_stems(self.cue_text)
 
@@ -100,21 +102,21 @@ class Asked:
         return tuple(each for each in self.quantities if each.kind == "date")
 
     @cached_property
-    def sides(self) -> tuple[frozenset[str], ...]:
+    def than_sides(self) -> tuple[frozenset[str], ...]:
         """The stems before and after the last "than" of the claim; empty if there is none."""
         before, than, behind = self.claim.text.rpartition(" than ")
         return (content_stems(before), content_stems(behind)) if than else ()
 
     @cached_property
-    def first(self) -> str:
+    def first_stem(self) -> str:
         """The stem of the claim's first content word, which belongs to its subject."""
-        told = read_claim(self.claim.text).words
-        return next((word.stem for word in told if word.is_content and not word.is_number), "")
+        spoken = read_claim(self.claim.text).words
+        return next((word.stem for word in spoken if word.is_content and not word.is_number), "")
 
     @cached_property
-    def falls(self) -> bool:
+    def is_decline(self) -> bool:
         """Return whether the claim describes a decline or a loss, so that it writes negative values without a sign."""
-        return direction(self.claim.text) < 0
+        return overall_direction(self.claim.text) < 0
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -123,14 +125,14 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Read:
+class ParsedPassage:
     """A passage parsed for a claim; its properties are computed when they are first used.
 
     `coverage` is the share of the claim's words in the passage, where words of the preceding one count half. `before`
     is the preceding passage in running text, None for a row.
     """
 
-    asked: Asked
+    query: Query
     passage: Passage
     before: Passage | None
     coverage: float
@@ -148,7 +150,7 @@ class Read:
                 if any(self.given)
                 else found
             )
-        return _with_ones(self.passage.text, found) if self.asked.is_counting else found
+        return _with_ones(self.passage.text, found) if self.query.is_counting else found
 
     @cached_property
     def given(self) -> tuple[Given | None, ...]:
@@ -156,16 +158,16 @@ class Read:
 
         Of several readings, the one that the claim uses is preferred.
         """
-        return tuple([self._preferred(each) if each else None for each in self.passage.analysis.units])
+        return tuple([self._preferred_unit(each) if each else None for each in self.passage.analysis.units])
 
     @cached_property
     def values(self) -> Sequence[int]:
         """The places of the dates, and of the other quantities outside the names of columns."""
         return self.passage.analysis.values if self.is_row else range(len(self.quantities))
 
-    def is_of_column(self, place: int) -> bool:
+    def is_column_named(self, place: int) -> bool:
         """Return whether the claim names the column of a quantity, or the passage is no row."""
-        return not self.is_row or self.asked.names_column(self.passage.analysis.columns[place])
+        return not self.is_row or self.query.names_column(self.passage.analysis.columns[place])
 
     @cached_property
     def bindings(self) -> tuple[Binding, ...]:
@@ -175,7 +177,7 @@ class Read:
             return known
         if len(known) != len(self.quantities):
             return bind(self.passage.text, self.passage.words, self.quantities)
-        return tuple([each._replace(quantity=mine) for each, mine in zip(known, self.quantities, strict=True)])
+        return tuple([each._replace(quantity=quantity) for each, quantity in zip(known, self.quantities, strict=True)])
 
     @property
     def is_row(self) -> bool:
@@ -188,7 +190,7 @@ class Read:
 
         None if no number of the claim is large enough to need one.
         """
-        return self.passage.note if self.asked.is_scaled else None
+        return self.passage.note if self.query.is_scaled else None
 
     @property
     def scale(self) -> float:
@@ -198,11 +200,11 @@ class Read:
     @cached_property
     def loose_numbers(self) -> frozenset[str]:
         """The numbers outside quantities, column names and identifiers such as "c12"."""
-        text, told = self.passage.text, self.passage.words
-        measured = inside(told, self.passage.quantities)
+        text, found = self.passage.text, self.passage.words
+        measured = inside(found, self.passage.quantities)
         return frozenset(
             word.stem
-            for place, word in enumerate(told)
+            for place, word in enumerate(found)
             if word.is_number
             and place not in measured
             and not text[word.start - 1 : word.start].isalpha()
@@ -213,74 +215,84 @@ class Read:
     @cached_property
     def is_named(self) -> bool:
         """Return whether the passage, its predecessor or its heading has a name of the claim, or the claim has none."""
-        names = self.asked.names
+        names = self.query.names
         if not names or not names.isdisjoint(self.passage.stems):
             return True
         near = self.before.stems if self.before else frozenset()
         return not names.isdisjoint(near | content_stems(self.passage.heading))
 
-    def _preferred(self, readings: Sequence[Given]) -> Given:
-        fitting = (each for each in readings if any(_is_in(each, asked) for asked in self.asked.quantities))
+    def _preferred_unit(self, readings: Sequence[Given]) -> Given:
+        fitting = (each for each in readings if any(_is_in(each, claimed) for claimed in self.query.quantities))
         return next(fitting, readings[0])
 
 
 @dataclass(frozen=True)
-class Stated:
+class Candidate:
     """A quantity of a source passage, at index `place`, with its relation to the claimed one."""
 
-    mine: Binding
-    read: Read
+    target: Binding
+    parsed: ParsedPassage
     place: int
     relation: Relation
 
     @property
     def passage(self) -> Passage:
         """The passage that states the quantity."""
-        return self.read.passage
+        return self.parsed.passage
+
+    @property
+    def claim(self) -> str:
+        """The text of the claim."""
+        return self.parsed.query.claim.text
+
+    @property
+    def is_row(self) -> bool:
+        """Return whether the passage is a row of a table or a record."""
+        return self.parsed.is_row
 
     @property
     def coverage(self) -> float:
         """The share of the claim's words in the passage."""
-        return self.read.coverage
+        return self.parsed.coverage
 
     @property
     def quantity(self) -> Quantity:
         """The quantity with the unit and scale of its headings."""
-        return self.read.quantities[self.place]
+        return self.parsed.quantities[self.place]
 
     @property
     def binding(self) -> Binding:
         """The words and dates that describe the quantity."""
-        return self.read.bindings[self.place]
+        return self.parsed.bindings[self.place]
 
     @property
-    def is_of_column(self) -> bool:
+    def is_column_named(self) -> bool:
         """Return whether the claim names the column of the quantity, or the quantity is in no row."""
-        return self.read.is_of_column(self.place)
+        return self.parsed.is_column_named(self.place)
 
     @cached_property
     def scoped(self) -> float:
         """The share of the words describing the claimed quantity that are bound to this one alone."""
-        scope = self.mine.scope
+        scope = self.target.scope
         return len(scope & self.binding.own) / len(scope) if scope else 0.0
 
     @property
     def shared(self) -> bool:
         """Return whether a word describing the claimed quantity is bound to this one or shared by the whole passage."""
-        scope = self.mine.scope
+        scope = self.target.scope
         return bool(scope & (self.binding.own | self.binding.shared)) or (not scope and self.coverage >= 1)
 
     @cached_property
     def fits_period(self) -> bool | None:
         """Return whether the quantity may be for the claim's period; None if there is no date to compare."""
-        return fit_period(self.mine.dates, self.binding.dates)
+        return fit_period(self.target.dates, self.binding.dates)
 
     @property
     def value(self) -> str:
         """The quantity for display: with its column if it has no unit, and with its sign."""
-        quantity = self.passage.quantities[self.place] if self.read.is_row else self.quantity
+        quantity = self.passage.quantities[self.place] if self.is_row else self.quantity
         sign = "−" if quantity.low < 0 and quantity.text[0] not in "-−–(" and "(" not in quantity.text else ""
-        if quantity.is_bare and self.read.is_row:
+        if quantity.is_bare and self.is_row:
             return cell_at(self.passage.text, quantity.start)
         return sign + quantity.shown
 
@@ -294,58 +306,62 @@ class Stated:
         return self.passage.cite(min(1.0, 0.5 + 0.5 * self.coverage), "numeric")
 
 
+def likeliest(candidates: Iterable[Candidate]) -> Candidate:
+    """Return the candidate of the highest rank."""
+    return max(candidates, key=lambda each: each.rank)
+
+
 def subject_of(claim: Claim, quantities: Sequence[Quantity]) -> frozenset[str]:
     """Return the stems that name the subject of a claim; with those of its lead if it has fewer than two."""
     end = claim.text.find(", according to ")
-    told = [word for word in read_claim(claim.text).words if end < 0 or word.end <= end]
-    measured = inside(told, [each for each in quantities if each.kind != "date"])
-    spoken = frozenset(
-        word.stem for place, word in enumerate(told) if word.is_content and not word.is_number and place not in measured
+    found = [word for word in read_claim(claim.text).words if end < 0 or word.end <= end]
+    measured = inside(found, [each for each in quantities if each.kind != "date"])
+    stems = frozenset(
+        word.stem
+        for place, word in enumerate(found)
+        if word.is_content and not word.is_number and place not in measured
     )
-    spoken = (spoken - CHANGES - REFERENTS) or spoken
-    if len(spoken) >= 2:
-        return spoken
-    leaned_on = frozenset(each for each in content_stems(claim.lead) if not each[0].isdigit())
-    return spoken | ((leaned_on - CHANGES - _OPERATIONS) or leaned_on)
+    stems = (stems - CHANGES - REFERENTS) or stems
+    if len(stems) >= 2:
+        return stems
+    lead_stems = frozenset(each for each in content_stems(claim.lead) if not each[0].isdigit())
+    return stems | ((lead_stems - CHANGES - _OPERATIONS) or lead_stems)
 
 
-def read(asked: Asked, passage: Passage, context: Context) -> Read:
+def parse_passage(query: Query, passage: Passage) -> ParsedPassage:
     """Return a passage parsed for a claim, from the cache if possible."""
-    known = asked.reads.get(passage.place)
-    if known is None:
-        asked.work.spend()
-        known = asked.reads[passage.place] = _read(asked, passage, context)
-    return known
+    known = query.parsed_passages.get(passage.place)
+    if known is not None:
+        return known
+    query.work.spend()
+    before = None if passage.is_row else query.context.before(passage)  # adjacent rows describe other things
+    missing = query.subject - passage.stems
+    shared_before = len(missing & before.stems) if before else 0
+    covered = len(query.subject) - len(missing) + 0.5 * shared_before
+    parsed = ParsedPassage(query, passage, before, covered / max(1, len(query.subject)))
+    return query.parsed_passages.setdefault(passage.place, parsed)
 
 
-def _read(asked: Asked, passage: Passage, context: Context) -> Read:
-    before = None if passage.is_row else context.before(passage)  # adjacent rows describe other things
-    missing = asked.subject - passage.stems
-    beside = len(missing & before.stems) if before else 0
-    covered = len(asked.subject) - len(missing) + 0.5 * beside
-    return Read(asked, passage, before, covered / max(1, len(asked.subject)))
-
-
-def all_stated(mine: Binding, passages: Iterable[Read], tolerance: float | None) -> Iterator[Stated]:
+def find_candidates(target: Binding, passages: Iterable[ParsedPassage]) -> Iterator[Candidate]:
     """Yield every quantity of the passages that is comparable with the claimed one.
 
     Cells with other values in columns that the claim does not name are left out, unless it states a range.
     """
-    claimed, written = mine.quantity, mine.quantity.text.strip()
+    claimed, written = target.quantity, target.quantity.text.strip()
     is_date, is_point = claimed.kind == "date", claimed.low == claimed.high
     for each in passages:
         quantities = each.quantities
-        each.asked.work.spend(len(quantities))
+        each.query.work.spend(len(quantities))
         for place in each.values:
             quantity = quantities[place]
             if (quantity.kind == "date") is not is_date and quantity.text.strip() != written:
                 continue  # only "2019" may be either
-            relation = _compare(claimed, quantity, each, place, tolerance)
-            if relation is Relation.APART:
+            relation = _compare(claimed, quantity, each, place)
+            if relation is Relation.INCOMPARABLE:
                 continue
-            if relation is Relation.DIFFERENT and is_point and not is_date and not each.is_of_column(place):
+            if relation is Relation.DIFFERENT and is_point and not is_date and not each.is_column_named(place):
                 continue
-            yield Stated(mine, each, place, relation)
+            yield Candidate(target, each, place, relation)
 
 
 def is_enumeration(quantity: Quantity) -> bool:
@@ -355,27 +371,25 @@ def is_enumeration(quantity: Quantity) -> bool:
     return quantity.low == int(quantity.low) and not quantity.is_bare
 
 
-def _compare(claimed: Quantity, stated: Quantity, read: Read, place: int, tolerance: float | None) -> Relation:
-    if read.asked.falls:  # "fell by 3%" for a growth of −3%
+def _compare(claimed: Quantity, stated: Quantity, parsed: ParsedPassage, place: int) -> Relation:
+    if parsed.query.is_decline:  # "fell by 3%" for a growth of −3%
         is_fall = stated.high < 0 <= claimed.low and stated.kind in _SIGNED
-        if is_fall or (stated.low > 0 and claimed.kind == stated.kind and _is_growth(stated, read)):
+        if is_fall or (stated.low > 0 and claimed.kind == stated.kind and _is_growth(stated, parsed)):
             stated = stated._replace(low=-stated.high, high=-stated.low)
-    given = read.given[place] if read.is_row else None
-    relation = _by_what(_compare_scaled(claimed, stated, read, tolerance), claimed, stated, read)
+    given = parsed.given[place] if parsed.is_row else None
+    relation = _lower_for_rates(_compare_scaled(claimed, stated, parsed), claimed, stated, parsed)
     if given and not relation.is_match and claimed.scale == 1.0 and _may_repeat(claimed, stated, given):
-        repeated = compare(claimed, read.passage.quantities[place], tolerance)
+        repeated = compare(claimed, parsed.passage.quantities[place], parsed.query.tolerances.get(claimed.kind))
         is_rounded = repeated is Relation.ROUNDED and is_enumeration(claimed)
-        return (
-            repeated if repeated.is_match and not is_rounded else relation
-        )  # the claim repeats the figure of a cell as written
+        return repeated if repeated.is_match and not is_rounded else relation  # a cell's digits as written
     return relation
 
 
-def _by_what(relation: Relation, claimed: Quantity, stated: Quantity, read: Read) -> Relation:
+def _lower_for_rates(relation: Relation, claimed: Quantity, stated: Quantity, parsed: ParsedPassage) -> Relation:
     """Return the relation of two amounts, lowered if they are counted by different things ("per dose", "per day")."""
     if not relation.is_match or not (claimed.each or stated.each) or not (claimed.rate and stated.rate):
         return relation
-    behind = content_stems(read.passage.text[stated.end :]), content_stems(read.asked.claim.text[claimed.end :])
+    behind = content_stems(parsed.passage.text[stated.end :]), content_stems(parsed.query.claim.text[claimed.end :])
     if claimed.each & behind[0] or stated.each & behind[1]:
         return relation
     is_other = claimed.each and stated.each and not any(same_meaning(each) & stated.each for each in claimed.each)
@@ -383,34 +397,35 @@ def _by_what(relation: Relation, claimed: Quantity, stated: Quantity, read: Read
     return Relation.DIFFERENT if is_other else Relation.OPEN if is_open else relation
 
 
-def _compare_scaled(claimed: Quantity, stated: Quantity, read: Read, tolerance: float | None) -> Relation:
+def _compare_scaled(claimed: Quantity, stated: Quantity, parsed: ParsedPassage) -> Relation:
     """Compare at the scale of a note. Without one, equal digits of a row match at the claim's scale."""
+    tolerance = parsed.query.tolerances.get(claimed.kind)
     is_unscaled = stated.scale == 1.0 and (stated.is_bare or stated.kind == "currency")
-    scale = read.scale if is_unscaled else 1.0
-    stated = in_money(stated, read) if claimed.kind == "currency" else stated
+    scale = parsed.scale if is_unscaled else 1.0
+    stated = in_money(stated, parsed) if claimed.kind == "currency" else stated
     relation = compare(claimed, stated, tolerance, scale)
-    if relation is Relation.APART:
+    if relation is Relation.INCOMPARABLE:
         return relation if scale == 1.0 or claimed.scale != 1.0 else compare(claimed, stated, tolerance)
-    if relation is Relation.DIFFERENT and scale == 1.0 and read.is_row and claimed.scale != 1.0 and is_unscaled:
+    if relation is Relation.DIFFERENT and scale == 1.0 and parsed.is_row and claimed.scale != 1.0 and is_unscaled:
         same_digits = compare(claimed, stated, tolerance, claimed.scale).is_match
         relation = Relation.UNSCALED if same_digits else relation
-    if stated.is_bare and not claimed.is_bare and relation is Relation.ROUNDED and not read.is_row:
-        relation = Relation.APART  # a bare number in prose is about something else
-    if read.is_row and relation is Relation.ROUNDED and is_enumeration(claimed):
-        relation = Relation.APART  # counts are not rounded
+    if stated.is_bare and not claimed.is_bare and relation is Relation.ROUNDED and not parsed.is_row:
+        relation = Relation.INCOMPARABLE  # a bare number in prose is about something else
+    if parsed.is_row and relation is Relation.ROUNDED and is_enumeration(claimed):
+        relation = Relation.INCOMPARABLE  # counts are not rounded
     if scale != 1.0 and claimed.scale == 1.0 and not relation.is_match:
         relation = compare(claimed, stated, tolerance)
     return relation
 
 
-def in_money(bare: Quantity, read: Read) -> Quantity:
+def in_money(bare: Quantity, parsed: ParsedPassage) -> Quantity:
     """Return a bare number of a row in the currency of a note, or else in the only currency of its source."""
-    if not bare.is_bare or bare.scale != 1.0 or not (read.is_row or read.note):
+    if not bare.is_bare or bare.scale != 1.0 or not (parsed.is_row or parsed.note):
         return bare
-    if read.note and read.note.kind == "currency":
-        return bare._replace(kind="currency", unit=read.note.unit)
-    written = _currencies_of(read.passage.source.text)
-    return bare._replace(kind="currency", unit=next(iter(written))) if len(written) == 1 and read.is_row else bare
+    if parsed.note and parsed.note.kind == "currency":
+        return bare._replace(kind="currency", unit=parsed.note.unit)
+    written = _currencies_of(parsed.passage.source.text)
+    return bare._replace(kind="currency", unit=next(iter(written))) if len(written) == 1 and parsed.is_row else bare
 
 
 @memo(64, 2048, long_entries=64)
@@ -428,11 +443,11 @@ def _is_in(given: Given, claimed: Quantity) -> bool:
     return given.kind == claimed.kind and given.unit == claimed.unit and given.worth == claimed.worth
 
 
-def _is_growth(stated: Quantity, read: Read) -> bool:
+def _is_growth(stated: Quantity, parsed: ParsedPassage) -> bool:
     """Return whether a cell states a growth, which is a decline only with a minus sign."""
-    if not read.is_row or stated.kind not in _SIGNED:
+    if not parsed.is_row or stated.kind not in _SIGNED:
         return False
-    return not _GROWTH.isdisjoint(content_stems(cell_at(read.passage.text, stated.start)))
+    return not _GROWTH.isdisjoint(content_stems(cell_at(parsed.passage.text, stated.start)))
 
 
 def _with_ones(text: str, quantities: tuple[Quantity, ...]) -> tuple[Quantity, ...]:
@@ -452,7 +467,7 @@ def _with_ones(text: str, quantities: tuple[Quantity, ...]) -> tuple[Quantity, .
     return tuple(sorted((*quantities, *ones), key=lambda each: each.start)) if ones else quantities
 
 
-CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))  # words of direction do not describe a subject
+CHANGES = same_meaning(stem("rise")) | same_meaning(stem("fall"))  # these do not describe a subject
 _ONE = re.compile(r"(?<![\w'-])(?P<one>one|a single) (?P<noun>[^\W\d_]{3,20})(?![\w'-])", re.IGNORECASE)
 _NOT_COUNTED = frozenset("day morn even night time side hand th way point part person reason exampl kind".split())
 _SIGNED = ("percentage", "currency", "count")

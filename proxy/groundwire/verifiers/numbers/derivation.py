@@ -7,19 +7,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from groundwire.evidence.index import Context, Passage, column_at
+from groundwire.evidence.index import Passage, column_at
 from groundwire.text.binding import Binding, search_before
 from groundwire.text.quantities import Quantity
 from groundwire.text.tolerance import fit_period
 from groundwire.text.words import concept, content_stems, stem
 from groundwire.verifiers.numbers.arithmetic import MAX_OPERANDS, Derivation, Mention, Operand, derive, derive_whole
 from groundwire.verifiers.numbers.attribution import REFERENCE
-from groundwire.verifiers.numbers.candidates import Asked, Read, in_money, read
-from groundwire.verifiers.numbers.durations import decided_case, elapsed, is_moment, may_be_case, range_end
-from groundwire.verifiers.numbers.worded_arithmetic import Question, implied
+from groundwire.verifiers.numbers.candidates import ParsedPassage, Query, in_money, parse_passage
+from groundwire.verifiers.numbers.durations import derive_elapsed, explain_limit, is_case, is_moment, range_end
+from groundwire.verifiers.numbers.worded_arithmetic import WordProblem, solve
 
 
-class Following(NamedTuple):
+class CitedDerivation(NamedTuple):
     """A derivation for the reader: its formula, and the passages that state its operands."""
 
     formula: str
@@ -31,258 +31,268 @@ class _Value(NamedTuple):
 
     quantity: Quantity
     binding: Binding
-    read: Read
+    parsed: ParsedPassage
     place: int
 
 
-def follow(
-    asked: Asked, mine: Binding, passages: Sequence[Read], context: Context, tolerance: float | None
-) -> Following | None:
+def derive_number(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
+    """Derive a number that no source states, by the words of the claim or of the sources, or return None."""
+    if target.quantity.kind == "date":
+        return None
+    is_time = target.quantity.kind == "time"
+    rules = (apply_limit,) if is_time else (apply_limit, _derive_value, _derive_duration, _derive_from_wording)
+    return next(filter(None, (rule(query, target, passages) for rule in rules)), None)
+
+
+def _derive_value(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
     """Derive a number from the best passages, one by one and together, then from whole rows and columns."""
-    ranked = sorted((each for each in passages if _may_tell(asked, each)), key=lambda each: -each.coverage)
+    tolerance = query.tolerances.get(target.quantity.kind)
+    ranked = sorted((each for each in passages if _is_relevant(query, each)), key=lambda each: -each.coverage)
     groups = [[each] for each in ranked[:3]] + ([ranked[:4]] if len(ranked) > 1 else [])
     for group in groups:
-        values = [value for each in group for value in _values(mine, each) if _is_of_claim(asked, mine, value)]
-        operands = [_operand(asked, mine, value) for value in values[:MAX_OPERANDS]]
-        asked.work.spend(len(values) + _MOST_OPERATIONS)
-        if found := derive(mine.quantity, asked.cue_text, operands, tolerance):
-            return _following(found, values)
-    for values in _lists(asked, mine, ranked, context):
-        asked.work.spend(len(values))
-        if found := derive_whole(mine.quantity, asked.cue_text, [each.quantity for each in values], tolerance):
-            return _following(found, values)
+        values = [value for each in group for value in _values(target, each) if _is_of_claim(query, target, value)]
+        operands = [_operand(query, target, value) for value in values[:MAX_OPERANDS]]
+        query.work.spend(len(values) + _OPERATIONS_COST)
+        if found := derive(target.quantity, query.cue_text, operands, tolerance):
+            return _cite_derivation(found, values)
+    for values in _lists(query, target, ranked):
+        query.work.spend(len(values))
+        if found := derive_whole(target.quantity, query.cue_text, [each.quantity for each in values], tolerance):
+            return _cite_derivation(found, values)
     return None
 
 
-def follow_lapse(asked: Asked, mine: Binding, passages: Sequence[Read], context: Context) -> Following | None:
+def _derive_duration(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
     """Derive a length of time between two moments in the likeliest passages and those around them."""
-    if mine.quantity.kind != "quantity" or mine.quantity.unit != "time":
+    if target.quantity.kind != "quantity" or target.quantity.unit != "time":
         return None
-    told = [
+    mentions = [
         (Mention(quantity, each.passage.text, is_near), each.passage)
-        for each, is_near in _story(mine, passages, context)
+        for each, is_near in _likely_passages(query, target, passages)
         for quantity in each.quantities
-        if is_moment(quantity, each.passage.text) and (quantity.kind != "date" or _is_of_column(each, quantity))
+        if is_moment(quantity, each.passage.text) and (quantity.kind != "date" or _is_in_named_column(each, quantity))
     ]
-    asked.work.spend(_MOST_OPERATIONS)
-    found = elapsed(mine.quantity, asked.claim.text, [mention for mention, _ in told])
-    return Following(found.formula, _cited(found, [passage for _, passage in told])) if found else None
+    query.work.spend(_OPERATIONS_COST)
+    found = derive_elapsed(target.quantity, query.claim.text, [mention for mention, _ in mentions])
+    return _cite_mentions(found, mentions)
 
 
-def follow_words(
-    asked: Asked, mine: Binding, passages: Sequence[Read], context: Context, tolerance: float | None
-) -> Following | None:
+def _derive_from_wording(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
     """Derive a number by an operation that the words around the numbers of the likeliest passages describe."""
     if not any(each.coverage for each in passages):
         return None
-    story = _story(mine, passages, context)
-    told = [
+    likely = _likely_passages(query, target, passages)
+    mentions = [
         (Mention(value.quantity, each.passage.text, is_near), each.passage)
-        for each, is_near in story
-        for value in _values(mine, each)
+        for each, is_near in likely
+        for value in _values(target, each)
     ]
-    others = [each for each in asked.quantities if each is not mine.quantity]
-    question = Question(mine.quantity, asked.cue_text, others, [each.passage.text for each, _ in story])
-    asked.work.spend(_MOST_OPERATIONS)
-    found = implied(question, [mention for mention, _ in told], tolerance)
-    return Following(found.formula, _cited(found, [passage for _, passage in told])) if found else None
+    others = [each for each in query.quantities if each is not target.quantity]
+    problem = WordProblem(target.quantity, query.cue_text, others, [each.passage.text for each, _ in likely])
+    query.work.spend(_OPERATIONS_COST)
+    found = solve(problem, [mention for mention, _ in mentions], query.tolerances.get(target.quantity.kind))
+    return _cite_mentions(found, mentions)
 
 
-def follow_limit(asked: Asked, mine: Binding, passages: Sequence[Read]) -> Following | None:
+def apply_limit(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> CitedDerivation | None:
     """Return how a stated limit decides the case that the claim describes."""
-    claim = asked.claim.text
-    if not may_be_case(claim, mine.quantity):
+    claim = query.claim.text
+    if not is_case(claim, target.quantity):
         return None
     for each in sorted(passages, key=lambda each: -each.coverage):
         if each.is_row:
             continue
-        asked.work.spend(len(each.quantities))
+        query.work.spend(len(each.quantities))
         for place, stated in enumerate(each.quantities):
-            if each.coverage < _SPEAKS_OF_IT and stated.low != mine.quantity.low:
+            if each.coverage < _MIN_COVERAGE and stated.low != target.quantity.low:
                 continue
             after = each.quantities[place + 1] if place + 1 < len(each.quantities) else stated
             until = range_end(each.passage.text, stated, after)
-            if said := decided_case(claim, mine.quantity, each.passage.text, stated, until):
-                return Following(said, (each.passage,))
+            if explanation := explain_limit(claim, target.quantity, each.passage.text, stated, until):
+                return CitedDerivation(explanation, (each.passage,))
     return None
 
 
-def _story(mine: Binding, passages: Sequence[Read], context: Context) -> list[tuple[Read, bool]]:
+def _likely_passages(
+    query: Query, target: Binding, passages: Sequence[ParsedPassage]
+) -> list[tuple[ParsedPassage, bool]]:
     """Return the likeliest passages in text order, with their neighbours in prose, and whether each is likely."""
     covering = [each for each in passages if each.coverage > 0] or passages
-    likely = sorted(covering, key=lambda each: -_promise(each, mine))[:_FIRST_LOOK]
+    likely = sorted(covering, key=lambda each: -_max_rank(each, target))[:_MAX_LIKELY]
     near = {each.passage.place: each for each in likely}
-    beside = {
-        passage.place: Read(each.asked, passage, None, 0.0)
+    neighbours = {
+        passage.place: ParsedPassage(query, passage, None, 0.0)
         for each in likely
         if not each.is_row
-        for passage in context.around(each.passage, _BESIDE, _BESIDE)
+        for passage in query.context.around(each.passage, _NEIGHBOURS, _NEIGHBOURS)
     }
-    return [(read_, place in near) for place, read_ in sorted((beside | near).items())]
+    return [(parsed, place in near) for place, parsed in sorted((neighbours | near).items())]
 
 
-def _cited(found: Derivation, passages: Sequence[Passage]) -> tuple[Passage, ...]:
-    return tuple(dict.fromkeys(passages[place] for place in found.operands))
+def _cite_mentions(found: Derivation | None, mentions: Sequence[tuple[Mention, Passage]]) -> CitedDerivation | None:
+    if found is None:
+        return None
+    return CitedDerivation(found.formula, tuple(dict.fromkeys(mentions[place][1] for place in found.operands)))
 
 
-def _following(found: Derivation, values: Sequence[_Value]) -> Following:
-    used = dict.fromkeys(values[place].read.passage for place in found.operands)
-    return Following(found.formula, tuple(used)[:_MOST_CITED])
+def _cite_derivation(found: Derivation, values: Sequence[_Value]) -> CitedDerivation:
+    used = dict.fromkeys(values[place].parsed.passage for place in found.operands)
+    return CitedDerivation(found.formula, tuple(used)[:_MAX_CITED])
 
 
-def _may_tell(asked: Asked, read: Read) -> bool:
+def _is_relevant(query: Query, parsed: ParsedPassage) -> bool:
     """Return whether a passage has enough of the claim's words; a row that has one of its names needs fewer."""
-    least = 0.2 if read.is_row and read.is_named else 0.3
-    return read.coverage >= least and bool(asked.subject & read.passage.stems)
+    least = 0.2 if parsed.is_row and parsed.is_named else 0.3
+    return parsed.coverage >= least and bool(query.subject & parsed.passage.stems)
 
 
-def _values(mine: Binding, read: Read) -> Iterator[_Value]:
+def _values(target: Binding, parsed: ParsedPassage) -> Iterator[_Value]:
     """Yield the numbers of a passage outside column names, without dates and times of day."""
-    bindings = read.bindings
-    for place in read.values:
+    bindings = parsed.bindings
+    for place in parsed.values:
         quantity = bindings[place].quantity
         if quantity.kind not in ("date", "time"):
-            yield _Value(_at_scale(quantity, read, place, mine.quantity), bindings[place], read, place)
+            yield _Value(_at_scale(quantity, parsed, place, target.quantity), bindings[place], parsed, place)
 
 
-def _at_scale(stated: Quantity, read: Read, place: int, claimed: Quantity) -> Quantity:
+def _at_scale(stated: Quantity, parsed: ParsedPassage, place: int, claimed: Quantity) -> Quantity:
     """Return a number at the scale of its table or note, or as written if the claim has no scale word."""
-    given = read.given[place] if read.is_row else None
-    stated = in_money(stated, read) if claimed.kind == "currency" else stated
+    given = parsed.given[place] if parsed.is_row else None
+    stated = in_money(stated, parsed) if claimed.kind == "currency" else stated
     if claimed.scale == 1.0 and given and given.scale != 1.0:
-        plain = read.passage.quantities[place]
+        plain = parsed.passage.quantities[place]
         return plain._replace(kind=stated.kind, unit=stated.unit) if stated.kind == "currency" else plain
     if claimed.scale == 1.0 or stated.scale != 1.0 or not (stated.is_bare or stated.kind == "currency"):
         return stated
-    scale = read.scale if read.scale != 1.0 or not read.is_row else claimed.scale
+    scale = parsed.scale if parsed.scale != 1.0 or not parsed.is_row else claimed.scale
     return stated._replace(low=stated.low * scale, high=stated.high * scale, slack=stated.slack * scale, scale=scale)
 
 
-def _is_of_claim(asked: Asked, mine: Binding, value: _Value) -> bool:
+def _is_of_claim(query: Query, target: Binding, value: _Value) -> bool:
     """Return whether a number may concern the claim's subject, by its words or by its unit and period."""
-    fits = fit_period(asked.dates, value.binding.dates) if len(asked.dates) > 1 else None
+    fits = fit_period(query.dates, value.binding.dates) if len(query.dates) > 1 else None
     if fits is False:
         return False
-    if value.read.is_row and _is_of_other_column(mine, value):
+    if value.parsed.is_row and _is_of_other_column(target, value):
         return False
-    if value.read.is_row or not value.binding.own - _JOINING:
+    if value.parsed.is_row or not value.binding.own - _TIME_WORDS:
         return True
-    if search_before(_SWING, value.read.passage.text, value.binding.quantity.start, 200):
+    if search_before(_SWING, value.parsed.passage.text, value.binding.quantity.start, 200):
         return True  # "swung from an outflow of 48 to an inflow of 17": one subject
-    subject = set(map(concept, asked.subject))
+    subject = set(map(concept, query.subject))
     if not subject.isdisjoint(map(concept, value.binding.subject)):
         return True
-    return value.quantity.kind == "quantity" and value.quantity.unit == mine.quantity.unit
+    return value.quantity.kind == "quantity" and value.quantity.unit == target.quantity.unit
 
 
-def _is_of_other_column(mine: Binding, value: _Value) -> bool:
+def _is_of_other_column(target: Binding, value: _Value) -> bool:
     """Return whether the claim counts the things of another column of the row ("12 points ahead")."""
-    counted = set(map(concept, mine.quantity.nouns[:1]))
-    named = [each for each in value.read.bindings if counted & set(map(concept, each.own))]
+    counted = set(map(concept, target.quantity.nouns[:1]))
+    named = [each for each in value.parsed.bindings if counted & set(map(concept, each.own))]
     return bool(named) and value.binding not in named
 
 
-def _operand(asked: Asked, mine: Binding, value: _Value) -> Operand:
+def _operand(query: Query, target: Binding, value: _Value) -> Operand:
     days = [date.high for date in value.binding.dates if not date.unit]
-    text, start = value.read.passage.text, value.binding.quantity.start
+    text, start = value.parsed.passage.text, value.binding.quantity.start
     is_loss = value.quantity.low > 0 and _LOSS.search(text, max(0, start - 40), start) is not None
-    return Operand(value.quantity, max(days) if days else None, _rank(asked, value), is_loss)
+    return Operand(value.quantity, max(days) if days else None, _rank(query, value), is_loss)
 
 
-def _rank(asked: Asked, value: _Value) -> int:
+def _rank(query: Query, value: _Value) -> int:
     """Return 1 for a compared value, −1 for a reference value, 0 if unknown.
 
     The word before it determines this, or its side of "than".
     """
-    if not value.read.is_row and search_before(REFERENCE, value.read.passage.text, value.binding.quantity.start):
+    if not value.parsed.is_row and search_before(REFERENCE, value.parsed.passage.text, value.binding.quantity.start):
         return -1
-    if not asked.sides:
+    if not query.than_sides:
         return 0
     around = value.binding.own | value.binding.shared
-    here, there = (len(side & around) for side in asked.sides)
+    here, there = (len(side & around) for side in query.than_sides)
     if here != there:
         return 1 if here > there else -1
     return 0
 
 
-def _lists(asked: Asked, mine: Binding, ranked: Sequence[Read], context: Context) -> Iterator[list[_Value]]:
+def _lists(query: Query, target: Binding, ranked: Sequence[ParsedPassage]) -> Iterator[list[_Value]]:
     """Yield lists of values that may be added up: a row or a sentence, and columns."""
     for each in ranked[:3]:
-        values = list(_values(mine, each))
+        values = list(_values(target, each))
         if len(values) > 1:
             yield values
     seen: set[int] = set()
     for each in ranked[:3]:
         if each.is_row and each.passage.place not in seen:
-            rows = _rows_around(each, context)
+            rows = _rows_around(each)
             seen.update(row.passage.place for row in rows)
-            yield from _columns(asked, mine, rows)
+            yield from _columns(query, target, rows)
 
 
-def _rows_around(read_row: Read, context: Context) -> list[Read]:
-    """Return the rows of the table that contains a row, at most `_MOST_ROWS` on either side."""
-    near = context.around(read_row.passage, _MOST_ROWS, _MOST_ROWS)
-    here = next(place for place, each in enumerate(near) if each is read_row.passage)
+def _rows_around(table_row: ParsedPassage) -> list[ParsedPassage]:
+    """Return the rows of the table that contains a row, at most `_MAX_ROWS` on either side."""
+    near = table_row.query.context.around(table_row.passage, _MAX_ROWS, _MAX_ROWS)
+    here = next(place for place, each in enumerate(near) if each is table_row.passage)
     low = high = here
     while low > 0 and near[low - 1].is_row:
         low -= 1
     while high + 1 < len(near) and near[high + 1].is_row:
         high += 1
-    rows = [read(read_row.asked, each, context) for each in near[low : high + 1]]
-    read_row.asked.work.spend(sum(len(row.quantities) for row in rows))
+    rows = [parse_passage(table_row.query, each) for each in near[low : high + 1]]
+    table_row.query.work.spend(sum(len(row.quantities) for row in rows))
     return rows
 
 
-def _columns(asked: Asked, mine: Binding, rows: Sequence[Read]) -> Iterator[list[_Value]]:
+def _columns(query: Query, target: Binding, rows: Sequence[ParsedPassage]) -> Iterator[list[_Value]]:
     """Yield the values of columns that the claim may mean.
 
     For each column: the rows that are no totals, those that the claim names, and those under one heading.
     """
     columns: dict[str, list[_Value]] = defaultdict(list)
     for row in rows:
-        for value in _values(mine, row):
+        for value in _values(target, row):
             text, start = row.passage.text, value.binding.quantity.start
             name, colon, _ = text[text.rfind("|", 0, start) + 1 : start].rpartition(": ")
-            fits = fit_period(asked.dates, value.binding.dates)
-            if colon and fits is not False and row.is_of_column(value.place):
+            fits = fit_period(query.dates, value.binding.dates)
+            if colon and fits is not False and row.is_column_named(value.place):
                 columns[name.strip()].append(value)
     for values in columns.values():
-        parts = [each for each in values if not _TOTAL_LABEL.match(each.read.passage.text)]
-        named = [each for each in parts if asked.subject & content_stems(each.read.passage.text.partition("|")[0])]
-        told = [each for each in named if _label(each.read).lower() in asked.claim.text.lower()]
+        parts = [each for each in values if not _TOTAL_LABEL.match(each.parsed.passage.text)]
+        named = [each for each in parts if query.subject & content_stems(each.parsed.passage.text.partition("|")[0])]
+        labelled = [each for each in named if _label(each.parsed).lower() in query.claim.text.lower()]
         groups = defaultdict(list)
         for each in parts:
-            groups[each.read.passage.heading].append(each)
-        yield from (each for each in (parts, named, told, *groups.values()) if len(each) > 1)
+            groups[each.parsed.passage.heading].append(each)
+        yield from (each for each in (parts, named, labelled, *groups.values()) if len(each) > 1)
 
 
-def _label(row: Read) -> str:
+def _label(row: ParsedPassage) -> str:
     """Return the label of a row, without the name of its column and any text in brackets."""
     return row.passage.text.partition("|")[0].partition(" (")[0].rpartition(": ")[2].strip()
 
 
-def _is_of_column(read: Read, quantity: Quantity) -> bool:
-    text = read.passage.text
-    if not read.is_row:
+def _is_in_named_column(parsed: ParsedPassage, quantity: Quantity) -> bool:
+    text = parsed.passage.text
+    if not parsed.is_row:
         return True
     is_value = ": " in text[text.rfind("|", 0, quantity.start) + 1 : quantity.start]
-    return is_value and read.asked.names_column(column_at(text, quantity.start))
+    return is_value and parsed.query.names_column(column_at(text, quantity.start))
 
 
-def _promise(read: Read, mine: Binding) -> float:
+def _max_rank(parsed: ParsedPassage, target: Binding) -> float:
     """Return the maximum rank of a passage's quantities, which is known before they are parsed (see `Stated.rank`)."""
-    return read.coverage + (len(mine.scope & read.passage.stems) / len(mine.scope) if mine.scope else 0.0)
+    return parsed.coverage + (len(target.scope & parsed.passage.stems) / len(target.scope) if target.scope else 0.0)
 
 
 _SWING = re.compile(r"\bfrom\b[^.;]{1,80} to (?:an? |the )?(?:[^\W\d_]+ ){0,3}[$€£]?$")
 _LOSS = re.compile(
     r"\b(?:loss|deficit|outflow|shortfall)(?: of)?(?: about| around)? ?[$€£]?$|\blost (?:about )?[$€£]?$", re.I
 )
-_JOINING = frozenset(map(stem, "after before earlier previously".split()))  # these name no subject
-_FIRST_LOOK = 3  # passages; one is enough for most claims
-_BESIDE = 2
-_SPEAKS_OF_IT = 0.4
-_MOST_ROWS = 40
-_MOST_CITED = 8
-_MOST_OPERATIONS = 100  # steps charged for trying every operation on the first dozen numbers
+_TIME_WORDS = frozenset(map(stem, "after before earlier previously".split()))  # these name no subject
+_MAX_LIKELY = 3  # passages; one is enough for most claims
+_NEIGHBOURS = 2
+_MIN_COVERAGE = 0.4
+_MAX_ROWS = 40
+_MAX_CITED = 8
+_OPERATIONS_COST = 100  # steps charged for trying every operation on the first dozen numbers
 _TOTAL_LABEL = re.compile(r"\s*(?:[^|:]{0,40}: )?(?:(?:grand |sub)?total\b|all\b|sum\b|\()", re.IGNORECASE)

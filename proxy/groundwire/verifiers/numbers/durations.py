@@ -15,29 +15,29 @@ from groundwire.text.tolerance import compare
 from groundwire.text.units import ADVERB_NAMES, ADVERBS, DAY, NOT_NOW, PERIOD_NAMES, SECONDS
 from groundwire.text.words import content_stems
 from groundwire.verifiers.numbers.arithmetic import Derivation, Mention
-from groundwire.verifiers.numbers.candidates import Asked, Read
+from groundwire.verifiers.numbers.candidates import ParsedPassage, Query
 
 
-def elapsed(claimed: Quantity, cue_text: str, moments: Sequence[Mention]) -> Derivation | None:
+def derive_elapsed(claimed: Quantity, cue_text: str, moments: Sequence[Mention]) -> Derivation | None:
     """Derive a claimed length of time from two of `moments`, or return None.
 
     One of them must be near the claim's subject. The ends of a stated range ("from 9 am to 9 pm") need no cue word in
     `cue_text`, other moments need one such as "after". "More than" accepts up to 50 % more and "less than" up to 50 %
-    less. At most the first `_MOST_MOMENTS` are tried.
+    less. At most the first `_MAX_MOMENTS` are tried.
     """
     if claimed.kind != "quantity" or claimed.unit != "time":
         return None
     if search_before(_FREQUENCY, cue_text, claimed.start):
         return None
-    is_told = _BETWEEN.search(cue_text) is not None
+    has_cue = _BETWEEN.search(cue_text) is not None
     named = _named(cue_text, moments)
-    for (i, first), (j, second) in combinations(enumerate(moments[:_MOST_MOMENTS]), 2):
-        is_range = first.text is second.text and is_stretch(first.text, first.quantity, second.quantity)
+    for (i, first), (j, second) in combinations(enumerate(moments[:_MAX_MOMENTS]), 2):
+        is_range = first.text is second.text and is_span(first.text, first.quantity, second.quantity)
         if named and first not in named and second not in named:
             continue
-        if (is_told or is_range) and (first.is_near or second.is_near):
+        if (has_cue or is_range) and (first.is_near or second.is_near):
             for seconds in _seconds(claimed, cue_text, first, second, is_range):
-                if _holds(claimed, seconds):
+                if _is_duration(claimed, seconds):
                     return Derivation(_formula(first, second), (i, j))
     return None
 
@@ -95,12 +95,12 @@ def _on_calendar(dated: Quantity, other: Quantity) -> float | None:
         return None
 
 
-def _holds(claimed: Quantity, seconds: float) -> bool:
+def _is_duration(claimed: Quantity, seconds: float) -> bool:
     if claimed.bound == "least":
-        return claimed.low <= seconds <= claimed.high * (1 + _REACH)
+        return claimed.low <= seconds <= claimed.high * (1 + _BOUND_REACH)
     if claimed.bound == "most":
-        return claimed.low * (1 - _REACH) <= seconds <= claimed.high
-    near = _NEARLY * claimed.low if claimed.is_approximate else _allowed(claimed)
+        return claimed.low * (1 - _BOUND_REACH) <= seconds <= claimed.high
+    near = _APPROXIMATION * claimed.low if claimed.is_approximate else _allowed(claimed)
     return claimed.low - near <= seconds <= claimed.high + near
 
 
@@ -114,7 +114,7 @@ def _allowed(claimed: Quantity) -> float:
     return _DAY + (0.02 * claimed.low if claimed.worth > 2 * 7 * _DAY else 0.0)
 
 
-def is_stretch(text: str, first: Quantity, second: Quantity) -> bool:
+def is_span(text: str, first: Quantity, second: Quantity) -> bool:
     """Return whether two moments are the ends of one span: "between 02:10 and 03:45", "8 to 19 September"."""
     joint = _JOINT.fullmatch(text, first.end, second.start)
     return joint is not None and (
@@ -147,9 +147,9 @@ def _written(moment: Mention) -> str:
 
 _DAY, _YEAR, _MINUTES_A_DAY = 86400.0, 31557600.0, 1440.0
 _SOME_YEAR = 2023  # without a leap day
-_MOST_MOMENTS = 12
-_REACH = 0.5  # maximum deviation from a bound such as "more than", as a share
-_NEARLY = 0.1
+_MAX_MOMENTS = 12
+_BOUND_REACH = 0.5  # maximum deviation from a bound such as "more than", as a share
+_APPROXIMATION = 0.1
 _LEAD = 24
 _BETWEEN = re.compile(
     r"\b(?:after|before|later|earlier|since|between|apart|last(?:ed|s)|took|takes?|until|ahead|for|older|younger|within|"
@@ -167,12 +167,12 @@ _BEFORE_AND = re.compile(r"\bbetween (?:the |about |[^\W\d_]+day,? )?$", re.I)
 _SIDE = re.compile(r" (?P<side>before|after|ahead of|prior to)\b", re.I)
 
 
-def decided_case(claim: str, claimed: Quantity, source: str, stated: Quantity, until: Quantity | None) -> str | None:
+def explain_limit(claim: str, claimed: Quantity, source: str, stated: Quantity, until: Quantity | None) -> str | None:
     """Return the explanation of how a stated limit supports the claim about `claimed`, or None if it does not.
 
     The limit is `stated`, a bound or a range, or the span from `stated` to `until`. A number within it is supported if
     both texts affirm or both deny, a number outside if exactly one of them denies. A claimed bound is supported by the
-    opposite bound of the same value if exactly one text denies. `may_be_case` must be true for the number.
+    opposite bound of the same value if exactly one text denies. `is_case` must be true for the number.
     """
     if claimed.bound:
         is_line = claimed.low == stated.low and {claimed.bound, stated.bound} == {"least", "most"}
@@ -189,7 +189,7 @@ def decided_case(claim: str, claimed: Quantity, source: str, stated: Quantity, u
 
 def range_end(text: str, first: Quantity, second: Quantity) -> Quantity | None:
     """Return `second` if both are times of day and the text states a span from `first` to it, else None."""
-    return second if first.kind == second.kind == "time" and is_stretch(text, first, second) else None
+    return second if first.kind == second.kind == "time" and is_span(text, first, second) else None
 
 
 def _ends(claimed: Quantity, stated: Quantity, until: Quantity | None) -> tuple[float, float] | None:
@@ -205,13 +205,13 @@ def _ends(claimed: Quantity, stated: Quantity, until: Quantity | None) -> tuple[
     return (stated.low, stated.high) if stated.low < stated.high and not is_age else None
 
 
-def may_be_case(claim: str, claimed: Quantity) -> bool:
+def is_case(claim: str, claimed: Quantity) -> bool:
     """Return whether the number is a bound or describes a case: "a drone of 200 grams", "if it starts in a week"."""
     if claimed.bound:
         return True
     if claimed.kind == "currency" or claimed.kind == "count":
-        return search_before(_OF_SOME, claim, claimed.start) is not None
-    return claimed.kind in ("quantity", "time") and search_before(_SOME, claim, claimed.start) is not None
+        return search_before(_CASE_AMOUNT, claim, claimed.start) is not None
+    return claimed.kind in ("quantity", "time") and search_before(_CASE, claim, claimed.start) is not None
 
 
 def _denies(text: str, limit: Quantity) -> bool:
@@ -227,12 +227,12 @@ def _limit(source: str, stated: Quantity, until: Quantity | None = None) -> str:
     return f'"{source[low : until.end if until else stated.end]}"'
 
 
-_SOME = re.compile(
+_CASE = re.compile(
     r"\b(?:an?|any|every(?! $)|each(?! $)|if|when|whoever|anyone|someone)\b[^.;:]{0,60}$|"
     r"\b[^\W\d_]+s (?:of|weighing|aged) $",
     re.I,
 )
-_OF_SOME = re.compile(r"(?:\b(?:an?|any|every|each)(?: [^\W\d_]+){1,3}|\b[^\W\d_]+s) of [$€£]?$", re.I)
+_CASE_AMOUNT = re.compile(r"(?:\b(?:an?|any|every|each)(?: [^\W\d_]+){1,3}|\b[^\W\d_]+s) of [$€£]?$", re.I)
 _OF_BOUND = re.compile(
     r"\b(?:not|never|cannot|n['’]t) (?:[^\W\d_]+ ){0,2}(?:[^\W\d_]+ than|over|above|below|under|beyond|exceed(?:ing)?) "
     r"[$€£]?$",
@@ -255,30 +255,20 @@ class Frequency(NamedTuple):
         return self.low <= other.high * _NEAR and other.low <= self.high * _NEAR
 
 
-class Compared(NamedTuple):
+class FrequencyComparison(NamedTuple):
     """A frequency of a claim, and the one that a source states for the same thing."""
 
     claimed: Frequency
     stated: Frequency
-    read: Read
-
-    @property
-    def agrees(self) -> bool:
-        """Return whether the source states the frequency of the claim."""
-        return self.claimed.agrees(self.stated)
+    parsed: ParsedPassage
+    agrees: bool
 
 
 @memo(1024, 1024, long_entries=2)
 def find_frequencies(text: str) -> tuple[Frequency, ...]:
     """Return the frequencies in `text`, in order and without overlaps, in linear time."""
-    return tuple(_frequencies(text))
-
-
-def _frequencies(text: str) -> Iterator[Frequency]:
-    for found in _FREQUENCIES.finditer(text):
-        low, high = _times(found)
-        if low > 0:
-            yield Frequency(found.start(), found.end(), found.group(), low, high)
+    found = ((match, *_times(match)) for match in _FREQUENCIES.finditer(text))
+    return tuple(Frequency(*match.span(), match.group(), low, high) for match, low, high in found if low > 0)
 
 
 def _times(found: re.Match[str]) -> tuple[float, float]:
@@ -302,18 +292,18 @@ def _number(written: str | None) -> float:
     return 0.0 if not written else float(written) if written[0].isdigit() else _NUMBERS[written.lower()]
 
 
-def compare_frequencies(asked: Asked, passages: Sequence[Read]) -> Iterator[Compared]:
+def compare_frequencies(query: Query, passages: Sequence[ParsedPassage]) -> Iterator[FrequencyComparison]:
     """Yield each frequency of a claim with the one that a passage states for the same thing, equal or not."""
-    text = asked.claim.text
+    text = query.claim.text
     for claimed in find_frequencies(text):
         subject = _described(text, (claimed.start, claimed.end))
-        stated = ((read, _frequency_of(asked, subject, read)) for read in passages)
-        found = [Compared(claimed, each, read) for read, each in stated if each]
+        stated = ((parsed, _frequency_of(query, subject, parsed)) for parsed in passages)
+        found = [FrequencyComparison(claimed, each, parsed, claimed.agrees(each)) for parsed, each in stated if each]
         if found:
             yield next((each for each in found if each.agrees), found[0])
 
 
-def _frequency_of(asked: Asked, subject: frozenset[str], read: Read) -> Frequency | None:
+def _frequency_of(query: Query, subject: frozenset[str], parsed: ParsedPassage) -> Frequency | None:
     """Return the frequency that a passage states for a subject, or None.
 
     The passage must have most of the subject's words, or some of them and a measure of the claim. Of several
@@ -321,23 +311,23 @@ def _frequency_of(asked: Asked, subject: frozenset[str], read: Read) -> Frequenc
     """
     found, start = None, 0
     known: frozenset[str] = frozenset()
-    frequencies = find_frequencies(read.passage.text)
-    asked.work.spend(len(frequencies))
+    frequencies = find_frequencies(parsed.passage.text)
+    query.work.spend(len(frequencies))
     for each in frequencies:
-        told = read.passage.stems if len(frequencies) == 1 else content_stems(read.passage.text[start : each.end])
-        if subject & told - known:
-            found, known = each, known | (subject & told)
+        stems = parsed.passage.stems if len(frequencies) == 1 else content_stems(parsed.passage.text[start : each.end])
+        if subject & stems - known:
+            found, known = each, known | (subject & stems)
         start = each.end
-    if found is None or not read.is_named or len(known) < _SOME_SHARE * len(subject):
+    if found is None or not parsed.is_named or len(known) < _MIN_SHARE * len(subject):
         return None
-    return found if len(known) > _MOST_SHARE * len(subject) or _has_amount(asked, read) else None
+    return found if len(known) > _CERTAIN_SHARE * len(subject) or _has_amount(query, parsed) else None
 
 
-def _has_amount(asked: Asked, read: Read) -> bool:
+def _has_amount(query: Query, parsed: ParsedPassage) -> bool:
     """Return whether a passage has a measure of the claim, such as its dose."""
-    amounts = [each for each in asked.quantities if each.kind == "quantity" and each.unit != "time"]
-    asked.work.spend(len(amounts) * len(read.quantities))
-    return any(compare(mine, other).is_match for mine in amounts for other in read.quantities)
+    amounts = [each for each in query.quantities if each.kind == "quantity" and each.unit != "time"]
+    query.work.spend(len(amounts) * len(parsed.quantities))
+    return any(compare(amount, other).is_match for amount in amounts for other in parsed.quantities)
 
 
 def _described(text: str, span: tuple[int, int]) -> frozenset[str]:
@@ -346,7 +336,7 @@ def _described(text: str, span: tuple[int, int]) -> frozenset[str]:
     return frozenset(each for each in content_stems(rest) if not each[0].isdigit())
 
 
-_SOME_SHARE, _MOST_SHARE = 0.3, 0.6
+_MIN_SHARE, _CERTAIN_SHARE = 0.3, 0.6
 _NEAR = 1.1
 _NUMBERS = {"once": 1.0, "twice": 2.0, "thrice": 3.0, "other": 2.0, "second": 2.0, "third": 3.0, "fourth": 4.0}
 _NUMBERS |= {

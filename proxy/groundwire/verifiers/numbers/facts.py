@@ -91,12 +91,12 @@ def withhold(verdict: Verdict, method: str, reason: str) -> Verdict:
 
 def _is_of(claim: Claim, sentence: str) -> bool:
     """Return whether a claim has every word, or a synonym of it, that describes the value in a sentence."""
-    read = words(sentence)
-    measured = inside(read, find_quantities(sentence))
-    naming = {word.stem for place, word in enumerate(read) if word.is_content and place not in measured}
-    telling = naming - LIGHT_WORDS - REFERENTS
-    told = content_stems(f"{claim.lead} {claim.text}")
-    return all(not same_meaning(each).isdisjoint(told) for each in telling - _GENERIC or telling)
+    found = words(sentence)
+    measured = inside(found, find_quantities(sentence))
+    naming = {word.stem for place, word in enumerate(found) if word.is_content and place not in measured}
+    specific = naming - LIGHT_WORDS - REFERENTS
+    stated = content_stems(f"{claim.lead} {claim.text}")
+    return all(not same_meaning(each).isdisjoint(stated) for each in specific - _GENERIC or specific)
 
 
 def _sentence(value: Value | Period) -> str:
@@ -120,7 +120,7 @@ _SIGNS = ("$", "€", "£", "¥", "₹")
 _ROW = re.compile(r"(?P<label>.{1,80}) is from (?P<start>\S{1,20}) to (?P<end>\S{1,20})\.$")
 _BEGINS = re.compile(r"\b(?:beg[iau]n\w*|start\w*|open\w*|from|since|first day)\b", re.IGNORECASE)
 _ENDS = re.compile(r"\b(?:end\w*|clos\w+|through|to|until|till|last day|finish\w*)\b", re.IGNORECASE)
-_SAYING = STOPWORDS | frozenset(
+_PERIOD_WORDS = STOPWORDS | frozenset(
     map(
         stem,
         "begin begins began beginning start starts started end ends ended ending close closes closed run runs ran last "
@@ -141,7 +141,7 @@ class _Bounds(NamedTuple):
 
 def check_period(claim: Claim, context: Context) -> Verdict | None:
     """Return the verdict on a claim that only states when a period of a table begins or ends; None for other claims."""
-    if is_field_quote(claim):
+    if is_field_quote(claim) or not any(source.kind == "facts" for source in context.sources):
         return None
     stems = content_stems(claim.text)
     rows = [row for row in _rows(context) if content_stems(row.label) <= stems]
@@ -151,10 +151,9 @@ def check_period(claim: Claim, context: Context) -> Verdict | None:
     named = claim.text.lower().find(row.label.lower())
     days = [each for each in find_quantities(claim.text) if each.kind == "date" and each.low == each.high]
     dates = [each for each in days if not (named <= each.start < named + len(row.label))]
-    told = "".join(char for place, char in enumerate(claim.text) if not any(d.start <= place < d.end for d in dates))
-    if not dates or not {each for each in content_stems(told) if not each[0].isdigit()} <= _SAYING | content_stems(
-        row.label
-    ):
+    outside = "".join(char for place, char in enumerate(claim.text) if not any(d.start <= place < d.end for d in dates))
+    spoken = {each for each in content_stems(outside) if not each[0].isdigit()}
+    if not dates or not spoken <= _PERIOD_WORDS | content_stems(row.label):
         return None
     wrong = [(date, bound) for date, bound in _expected(claim.text, dates, row) if date.low != bound.low]
     cited = (row.passage.cite(1.0, "sql"),)

@@ -14,24 +14,25 @@ from groundwire.text.binding import Binding, bind, search_before
 from groundwire.text.quantities import Quantity, find_quantities
 from groundwire.text.reading import read_claim
 from groundwire.text.tolerance import Relation, compare
-from groundwire.text.words import concept, content_stems, same_meaning, words
-from groundwire.verifiers.numbers.arithmetic import cues
-from groundwire.verifiers.numbers.attribution import objection
+from groundwire.text.words import content_stems, same_meaning, words
+from groundwire.verifiers.numbers.arithmetic import find_operations
+from groundwire.verifiers.numbers.attribution import find_objection
 from groundwire.verifiers.numbers.candidates import (
     MAX_STEPS,
-    Asked,
+    Candidate,
     DeadlineExceeded,
-    Read,
-    Stated,
+    ParsedPassage,
+    Query,
     Work,
     WorkLimitExceeded,
-    all_stated,
+    find_candidates,
     is_enumeration,
-    read,
+    likeliest,
+    parse_passage,
     subject_of,
 )
-from groundwire.verifiers.numbers.derivation import Following, follow, follow_lapse, follow_limit, follow_words
-from groundwire.verifiers.numbers.durations import Compared, compare_frequencies, find_frequencies
+from groundwire.verifiers.numbers.derivation import CitedDerivation, apply_limit, derive_number
+from groundwire.verifiers.numbers.durations import FrequencyComparison, compare_frequencies, find_frequencies
 from groundwire.verifiers.quotes import decides_alone
 from groundwire.verifiers.selection import spell_out
 
@@ -49,7 +50,7 @@ class _Finding:
     number: FlaggedNumber | None = None
 
 
-_NOTHING = _Finding(None, "", "", 0.0)
+_NO_FINDING = _Finding(None, "", "", 0.0)
 
 
 def verify(
@@ -74,51 +75,53 @@ def verify(
     claimed = {each.quantity: each for each in bind(claim.text, read_claim(claim.text).words, quantities)}
     is_scaled = any(each.high >= 1000 or each.low <= -1000 for each in wanted if each.kind != "date")
     work = Work(limits.timeout_s, clock=clock)
-    asked = Asked(claim, quantities, subject_of(claim, quantities), is_scaled, work)
+    tolerances = dict(limits.tolerance or ())
+    query = Query(claim, quantities, subject_of(claim, quantities), is_scaled, context, tolerances, work)
     findings: list[_Finding] = []
     try:
-        asked, passages = _passages(asked, context, limits.max_source_checks)
-        often = list(compare_frequencies(asked, passages))
-        findings.extend(map(_of_frequency, often))
-        spans = [(each.claimed.start, each.claimed.end) for each in often]
+        query, passages = _passages(query, limits.max_source_checks)
+        comparisons = list(compare_frequencies(query, passages))
+        findings.extend(map(_frequency_finding, comparisons))
+        spans = [(each.claimed.start, each.claimed.end) for each in comparisons]
         wanted = [each for each in wanted if not any(low <= each.start and each.end <= high for low, high in spans)]
         findings.extend(
             replace(
-                _judge(asked, claimed[quantity], passages, context, limits),
+                _judge(query, claimed[quantity], passages),
                 number=FlaggedNumber(quantity.shown, quantity.kind, quantity.low),
             )
             for quantity in wanted
         )
     except (WorkLimitExceeded, DeadlineExceeded) as limit:
         alarms = [finding for finding in findings if finding.label in ("contradicted", "unsupported")]
-        return _combine(alarms, limits) or _cut_short(limit, len(wanted), limits)
+        return _combine(alarms, limits) or _limit_verdict(limit, len(wanted), limits)
     return _combine([finding for finding in findings if finding.label], limits)
 
 
-def _passages(asked: Asked, context: Context, limit: int) -> tuple[Asked, list[Read]]:
+def _passages(query: Query, limit: int) -> tuple[Query, list[ParsedPassage]]:
     """Return the claim and the passages to check it against, parsed for it.
 
     If no passage has a word of the claim, its subject is replaced by synonyms. A short context is checked completely.
     """
-    candidates = _candidates(asked.claim, context, limit)
+    context = query.context
+    candidates = _candidates(query.claim, context, limit)
     if not candidates:
-        asked, candidates = _in_other_words(asked, context, limit)
+        query, candidates = _with_synonyms(query, limit)
     if len(context.passages) <= limit:
         places = {passage.place for passage in candidates}
         candidates += [passage for passage in context.passages if passage.place not in places]
-    return asked, [read(asked, passage, context) for passage in candidates]
+    return query, [parse_passage(query, passage) for passage in candidates]
 
 
-def _of_frequency(compared: Compared) -> _Finding:
-    cited, said = (compared.read.passage.cite(0.8, "numeric"),), compared.claimed.text
+def _frequency_finding(compared: FrequencyComparison) -> _Finding:
+    cited, written = (compared.parsed.passage.cite(0.8, "numeric"),), compared.claimed.text
     if compared.agrees:
-        return _as_stated(said, cited)
-    number = FlaggedNumber(said, "frequency", compared.claimed.low)
-    reason = f"{said} differs from {compared.stated.text}, which the source states."
+        return _stated_finding(written, cited)
+    number = FlaggedNumber(written, "frequency", compared.claimed.low)
+    reason = f"{written} differs from {compared.stated.text}, which the source states."
     return _Finding("contradicted", "mismatch", reason, 0.05, cited, "numeric_mismatch", number)
 
 
-def _as_stated(written: str, cited: tuple[Citation, ...]) -> _Finding:
+def _stated_finding(written: str, cited: tuple[Citation, ...]) -> _Finding:
     return _Finding("supported", "exact", f"{written}: as stated.", 0.8, cited)
 
 
@@ -132,125 +135,109 @@ def _candidates(claim: Claim, context: Context, limit: int) -> list[Passage]:
     stems = content_stems(f"{claim.lead} {claim.text}")
     by_words = context.nearest(stems, limit)
     by_numbers = context.nearest([stem for stem in stems if stem[:1].isdigit()], limit)
-    kept = list(by_words[: limit - min(len(by_numbers), limit // 3)])
-    kept += [passage for passage in by_numbers if passage not in kept][: limit - len(kept)]
-    kept += [passage for passage in by_words if passage not in kept][: limit - len(kept)]
-    return kept
+    found = list(by_words[: limit - min(len(by_numbers), limit // 3)])
+    found += [passage for passage in by_numbers if passage not in found][: limit - len(found)]
+    found += [passage for passage in by_words if passage not in found][: limit - len(found)]
+    return found
 
 
-def _in_other_words(asked: Asked, context: Context, limit: int) -> tuple[Asked, list[Passage]]:
+def _with_synonyms(query: Query, limit: int) -> tuple[Query, list[Passage]]:
     """Replace the claim's subject by its synonyms in the sources, and return the passages that contain them."""
-    synonyms = frozenset().union(*map(same_meaning, asked.subject))
-    found = list(context.nearest(synonyms, limit))
-    told = synonyms & frozenset().union(*(passage.stems for passage in found))
-    return (replace(asked, subject=told) if told else asked), found
+    synonyms = frozenset().union(*map(same_meaning, query.subject))
+    found = list(query.context.nearest(synonyms, limit))
+    stated = synonyms & frozenset().union(*(passage.stems for passage in found))
+    return (replace(query, subject=stated) if stated else query), found
 
 
-def _judge(asked: Asked, mine: Binding, passages: Sequence[Read], context: Context, policy: NumericPolicy) -> _Finding:
+def _judge(query: Query, target: Binding, passages: Sequence[ParsedPassage]) -> _Finding:
     """Judge one quantity: stated, stated for something else, derived, contradicted or absent.
 
     A date of a claim with other quantities only determines their period.
     """
-    quantity = mine.quantity
-    selects_period = quantity.kind == "date" and len(asked.quantities) > 1
-    tolerance = dict(policy.tolerance or ()).get(quantity.kind)
-    stated = list(all_stated(mine, passages, tolerance))
-    if matching := [each for each in stated if each.relation.is_match]:
+    quantity = target.quantity
+    selects_period = quantity.kind == "date" and len(query.quantities) > 1
+    candidates = list(find_candidates(target, passages))
+    if matching := [each for each in candidates if each.relation.is_match]:
         if selects_period:
-            return _matched(mine, max(matching, key=lambda each: (_stands_beside(each), each.rank)))
-        found = _of_matching(mine, matching, stated)
-        if found.label != "supported" and (decided := follow_limit(asked, mine, passages)):
-            return _follows(quantity, decided)
+            return _supported_finding(target, max(matching, key=lambda each: (_shares_words(each), each.rank)))
+        found = _match_finding(target, matching, candidates)
+        if found.label != "supported" and (decided := apply_limit(query, target, passages)):
+            return _derived_finding(quantity, decided)
         return found
-    if quantity.kind == "date" and (dated := _of_dates(quantity, stated)):
+    if quantity.kind == "date" and (dated := _date_finding(quantity, candidates)):
         return dated
-    differing = [each for each in stated if _contests(each, mine)]
-    if _is_aside(asked, quantity) and not any(_is_about_it(each) for each in differing):
-        return _NOTHING
-    if verbatim := _verbatim(mine, passages) or _both_ends(quantity, stated, tolerance):
+    differing = [each for each in candidates if _may_contradict(each, target)]
+    if _is_incidental(query, quantity) and not any(_is_about_subject(each) for each in differing):
+        return _NO_FINDING
+    if verbatim := _verbatim(target, passages) or _both_ends(query, quantity, candidates):
         return verbatim
-    if followed := _followed(asked, mine, passages, context, tolerance):
-        return _follows(quantity, followed)
-    found = _of_no_match(mine, stated, _comparable(asked.claim, quantity, differing))
+    if followed := derive_number(query, target, passages):
+        return _derived_finding(quantity, followed)
+    found = _mismatch_finding(target, candidates, _comparable(query.claim, quantity, differing))
     if found.method != "absent":
         return found
-    if _is_aside(asked, quantity):
-        return _NOTHING
-    return _absent(quantity, _BESIDE_OTHERS) if _stands_elsewhere(asked, quantity, context) else found
+    if _is_incidental(query, quantity):
+        return _NO_FINDING
+    return _absent_finding(quantity, _FOR_OTHER_THINGS) if _is_elsewhere(query, quantity) else found
 
 
-def _stands_elsewhere(asked: Asked, quantity: Quantity, context: Context) -> bool:
+def _is_elsewhere(query: Query, quantity: Quantity) -> bool:
     """Return whether any passage of the context has the number."""
     written = [word.stem for word in words(quantity.text) if word.is_number]
-    passages = context.nearest(written, _MOST_ELSEWHERE)
-    asked.work.spend(sum(len(passage.quantities) for passage in passages))
+    passages = query.context.nearest(written, _MAX_ELSEWHERE)
+    query.work.spend(sum(len(passage.quantities) for passage in passages))
     return any(compare(quantity, other).is_match for passage in passages for other in passage.quantities)
 
 
-def _followed(
-    asked: Asked, mine: Binding, passages: Sequence[Read], context: Context, tolerance: float | None
-) -> Following | None:
-    """Derive a number that no source states, by the words of the claim or of the sources, or return None."""
-    if mine.quantity.kind == "date":
-        return None
-    if mine.quantity.kind == "time":
-        return follow_limit(asked, mine, passages)
-    return (
-        follow_limit(asked, mine, passages)
-        or follow(asked, mine, passages, context, tolerance)
-        or follow_lapse(asked, mine, passages, context)
-        or follow_words(asked, mine, passages, context, tolerance)
-    )
-
-
-def _comparable(claim: Claim, quantity: Quantity, differing: Sequence[Stated]) -> list[Stated]:
+def _comparable(claim: Claim, quantity: Quantity, differing: Sequence[Candidate]) -> list[Candidate]:
     """Return the differing values whose passages mention a change, a share or a sum if the claim does."""
     is_level = _TO_LEVEL.search(claim.text, max(0, quantity.start - 6), quantity.start)
-    spoken = frozenset() if is_level else cues(claim.text)
-    return [each for each in differing if each.relation is Relation.DIFFERENT and spoken <= cues(each.passage.text)]
+    operations = frozenset() if is_level else find_operations(claim.text)
+    contrary = (each for each in differing if each.relation is Relation.DIFFERENT)
+    return [each for each in contrary if operations <= find_operations(each.passage.text)]
 
 
-def _of_matching(mine: Binding, matching: Sequence[Stated], stated: Sequence[Stated]) -> _Finding:
+def _match_finding(target: Binding, matching: Sequence[Candidate], candidates: Sequence[Candidate]) -> _Finding:
     """Return the finding on a number that a source states: supported, unless every match has an objection."""
     ranked = sorted(matching, key=lambda each: each.rank, reverse=True)
-    for each in sorted(ranked, key=_stands_beside, reverse=True)[:_MOST_MATCHES]:
-        if objection(each, stated) is None:
-            return _matched(mine, each)
+    for each in sorted(ranked, key=_shares_words, reverse=True)[:_MAX_MATCHES]:
+        if find_objection(each, candidates) is None:
+            return _supported_finding(target, each)
     found = ranked[0]
-    objected = objection(found, stated)
+    objected = find_objection(found, candidates)
     differs = "for something else"
     if objected:
         differs = f"{differs}; here it states {objected.instead.value}" if objected.instead else objected.differs
     cited = [objected.instead.cite()] if objected and objected.instead else []
     cited += [] if found.cite() in cited else [found.cite()]
-    reason = f"The source states {mine.quantity.text}, but {differs}."
+    reason = f"The source states {target.quantity.text}, but {differs}."
     return _Finding("contradicted", "misattributed", reason, 0.1, tuple(cited), "misattributed")
 
 
-def _stands_beside(stated: Stated) -> bool:
+def _shares_words(candidate: Candidate) -> bool:
     """Return whether a number's passage, or the words bound to it, share a word with the claim."""
-    return stated.coverage > 0 or stated.scoped > 0
+    return candidate.coverage > 0 or candidate.scoped > 0
 
 
-def _matched(mine: Binding, best: Stated) -> _Finding:
-    asked, claimed = best.read.asked, mine.quantity
-    if asked.subject and not _stands_beside(best) and not _is_distinctive(claimed):
-        return _absent(claimed, _BESIDE_OTHERS)
+def _supported_finding(target: Binding, best: Candidate) -> _Finding:
+    query, claimed = best.parsed.query, target.quantity
+    if query.subject and not _shares_words(best) and not _is_distinctive(claimed):
+        return _absent_finding(claimed, _FOR_OTHER_THINGS)
     if best.relation is Relation.UNSCALED:
         reason = f"The source has the digits of {claimed.text}, without a scale such as millions."
         return _Finding("supported", "exact", reason, 0.7, (best.cite(),))
-    said = "as stated" if best.relation is Relation.EXACT else f"{best.relation.value} from {best.value}"
+    how = "as stated" if best.relation is Relation.EXACT else f"{best.relation.value} from {best.value}"
     score = 0.8 + 0.2 * min(1.0, best.coverage)
-    return _Finding("supported", best.relation.value, f"{claimed.text}: {said}.", score, (best.cite(),))
+    return _Finding("supported", best.relation.value, f"{claimed.text}: {how}.", score, (best.cite(),))
 
 
-def _contests(stated: Stated, mine: Binding) -> bool:
+def _may_contradict(candidate: Candidate, target: Binding) -> bool:
     """Return whether a different value has a comparable kind and unit, so that it may be the true one."""
-    claimed, other = mine.quantity, stated.quantity
-    if stated.relation is not Relation.DIFFERENT and not _differs_but_for_bounds(stated):
+    claimed, other = target.quantity, candidate.quantity
+    if candidate.relation is not Relation.DIFFERENT and not _differs_without_bounds(candidate):
         return False
-    is_cell = stated.read.is_row
-    if not stated.is_of_column:
+    is_cell = candidate.is_row
+    if not candidate.is_column_named:
         return False
     if claimed.kind == "date":
         lengths = claimed.high - claimed.low, other.high - other.low
@@ -261,8 +248,8 @@ def _contests(stated: Stated, mine: Binding) -> bool:
         )
         return are_days or (claimed.unit == other.unit and max(lengths) <= 2 * min(lengths) + 1)
     if claimed.kind != other.kind:
-        return is_cell and stated.passage.quantities[stated.place].is_bare and not claimed.nouns
-    scale = stated.read.scale if other.scale == 1.0 else 1.0
+        return is_cell and candidate.passage.quantities[candidate.place].is_bare and not claimed.nouns
+    scale = candidate.parsed.scale if other.scale == 1.0 else 1.0
     if other.is_bare and not 1e-4 < abs(claimed.low / (other.low * scale or 1.0)) < 1e4:
         return False  # too different for one thing, even at a wrong scale
     if claimed.kind == "quantity" and (
@@ -270,112 +257,112 @@ def _contests(stated: Stated, mine: Binding) -> bool:
     ):
         return False  # "three weeks" and "41 years" rarely describe one thing
     if claimed.kind == "count" and other.is_bare and is_cell:
-        return claimed.is_bare or _is_counted_by(stated, claimed.nouns)
+        return claimed.is_bare or _is_counted_by(candidate, claimed.nouns)
     if claimed.kind == "count":
         return claimed.nouns[:1] == other.nouns[:1] and claimed.is_bare == other.is_bare
     return True
 
 
-def _differs_but_for_bounds(stated: Stated) -> bool:
+def _differs_without_bounds(candidate: Candidate) -> bool:
     """Return whether the values would exclude each other without a bound such as "up to" or "more than"."""
-    claimed, other = stated.mine.quantity, stated.quantity
-    if stated.relation is not Relation.OPEN or not (claimed.bound or other.bound):
+    claimed, other = candidate.target.quantity, candidate.quantity
+    if candidate.relation is not Relation.OPEN or not (claimed.bound or other.bound):
         return False
     return compare(claimed._replace(bound=""), other._replace(bound="")) is Relation.DIFFERENT
 
 
-def _is_counted_by(stated: Stated, nouns: Sequence[str]) -> bool:
+def _is_counted_by(candidate: Candidate, nouns: Sequence[str]) -> bool:
     """Return whether the counted noun is in the name of a cell's column, or of its row if that name has no words."""
-    names = {concept(each) for each in stated.binding.own or stated.binding.shared}
-    return not nouns or concept(nouns[0]) in names
+    return not nouns or not same_meaning(nouns[0]).isdisjoint(candidate.binding.own or candidate.binding.shared)
 
 
-def _is_about_it(stated: Stated) -> bool:
+def _is_about_subject(candidate: Candidate) -> bool:
     """Return whether a passage is close enough to the claim's subject to contradict it."""
-    return stated.coverage >= 0.5 and stated.shared and stated.fits_period is not False and stated.read.is_named
+    is_close = candidate.coverage >= 0.5 and candidate.shared
+    return is_close and candidate.fits_period is not False and candidate.parsed.is_named
 
 
-def _of_dates(claimed: Quantity, stated: Sequence[Stated]) -> _Finding | None:
+def _date_finding(claimed: Quantity, candidates: Sequence[Candidate]) -> _Finding | None:
     """Return a finding on a date that no source states as a whole, or None.
 
     Its day and its year may be stated separately, or it may be a year before a stated date. A date without a year that
     the sources do not contradict asserts nothing.
     """
-    near = [each for each in stated if each.relation is Relation.OPEN]
+    near = [each for each in candidates if each.relation is Relation.OPEN]
     days = [each for each in near if each.quantity.unit]
     years = [each for each in near if not each.quantity.unit]
     if days and years and not claimed.unit:
-        cited = tuple(max(each, key=lambda each: each.rank).cite() for each in (days, years))
-        return _as_stated(claimed.text, cited)
-    if told := next((each for each in stated if _is_year_after(each, claimed)), None):
-        reason = f"{claimed.text} follows from the source: a year before {told.value}."
-        return _Finding("supported", "derived", reason, 0.8, (told.cite(),))
+        cited = tuple(likeliest(each).cite() for each in (days, years))
+        return _stated_finding(claimed.text, cited)
+    if after := next((each for each in candidates if _is_year_after(each, claimed)), None):
+        reason = f"{claimed.text} follows from the source: a year before {after.value}."
+        return _Finding("supported", "derived", reason, 0.8, (after.cite(),))
     is_relative = claimed.unit in ("month", "quarter", "half") or (claimed.unit and near)
-    rivals = any(each.relation is Relation.DIFFERENT and each.quantity.unit == claimed.unit for each in stated)
-    return _NOTHING if is_relative and not rivals else None
+    rivals = any(each.relation is Relation.DIFFERENT and each.quantity.unit == claimed.unit for each in candidates)
+    return _NO_FINDING if is_relative and not rivals else None
 
 
-def _is_year_after(stated: Stated, claimed: Quantity) -> bool:
+def _is_year_after(candidate: Candidate, claimed: Quantity) -> bool:
     """Return whether the claimed date is a year before a stated one, and the passage mentions the year before."""
-    days = stated.quantity.low - claimed.low, stated.quantity.high - claimed.high
-    is_year = not claimed.unit and not stated.quantity.unit and all(day in (365, 366) for day in days)
-    return is_year and _YEAR_BEFORE.search(stated.passage.text) is not None
+    days = candidate.quantity.low - claimed.low, candidate.quantity.high - claimed.high
+    is_year = not claimed.unit and not candidate.quantity.unit and all(day in (365, 366) for day in days)
+    return is_year and _YEAR_BEFORE.search(candidate.passage.text) is not None
 
 
-def _of_no_match(mine: Binding, stated: Sequence[Stated], differing: Sequence[Stated]) -> _Finding:
-    quantity = mine.quantity
-    about = [each for each in differing if _is_about_it(each)]
-    near = [each for each in stated if each.relation is Relation.OPEN and each.coverage >= 0.4]
+def _mismatch_finding(target: Binding, candidates: Sequence[Candidate], differing: Sequence[Candidate]) -> _Finding:
+    quantity = target.quantity
+    about = [each for each in differing if _is_about_subject(each)]
+    near = [each for each in candidates if each.relation is Relation.OPEN and each.coverage >= 0.4]
     of_period = [each for each in about if each.quantity.per == quantity.per > 0]
     about = of_period or about
     if about and (of_period or not near):
-        best = max(about, key=lambda each: each.rank)
+        best = likeliest(about)
         reason = f"{quantity.shown} differs from {best.value}, which the source states."
         return _Finding("contradicted", "mismatch", reason, 0.05, (best.cite(),), "numeric_mismatch")
     if near:
-        best = max(near, key=lambda each: each.rank)
+        best = likeliest(near)
         if best.value == quantity.shown:
-            return _absent(quantity, _BESIDE_OTHERS)
+            return _absent_finding(quantity, _FOR_OTHER_THINGS)
         reason = f"The source says {best.value}, which neither states nor excludes {quantity.shown}."
         return _Finding("unsupported", "mismatch", reason, 0.3, (best.cite(),), "numeric_mismatch")
-    return _absent(quantity, "is in no source")
+    return _absent_finding(quantity, "is in no source")
 
 
-def _absent(quantity: Quantity, why: str) -> _Finding:
+def _absent_finding(quantity: Quantity, why: str) -> _Finding:
     named = _TRAILING.sub("", quantity.text)  # not the last word of "half the"
     return _Finding("unsupported", "absent", f"{named} {why}.", 0.2, (), "numeric_mismatch")
 
 
-def _is_aside(asked: Asked, quantity: Quantity) -> bool:
+def _is_incidental(query: Query, quantity: Quantity) -> bool:
     """Return whether a small count, or a span in words ("over the three years"), may only describe the subject."""
     is_span = quantity.kind == "quantity" and quantity.unit == "time" and quantity.low >= 86400.0
-    is_known = search_before(_KNOWN, asked.claim.text, quantity.start) is not None
+    is_known = search_before(_KNOWN_SPAN, query.claim.text, quantity.start) is not None
     return is_enumeration(quantity) or (is_span and is_known and not any(map(str.isdigit, quantity.text)))
 
 
-def _verbatim(mine: Binding, passages: Sequence[Read]) -> _Finding | None:
+def _verbatim(target: Binding, passages: Sequence[ParsedPassage]) -> _Finding | None:
     """Return a finding if a passage about the claim has the same digits outside quantities, as in an item number."""
-    written = [word.stem for word in words(mine.quantity.text) if word.is_number]
+    written = [word.stem for word in words(target.quantity.text) if word.is_number]
     for each in passages:
         if each.coverage >= 0.3 and written and each.loose_numbers.issuperset(written):
-            return _as_stated(mine.quantity.text, (each.passage.cite(each.coverage, "numeric"),))
+            return _stated_finding(target.quantity.text, (each.passage.cite(each.coverage, "numeric"),))
     return None
 
 
-def _both_ends(claimed: Quantity, stated: Sequence[Stated], tolerance: float | None) -> _Finding | None:
+def _both_ends(query: Query, claimed: Quantity, candidates: Sequence[Candidate]) -> _Finding | None:
     """Return a finding on a range whose ends are stated separately."""
     if claimed.low == claimed.high or claimed.kind == "date":
         return None
-    found = []
+    found, tolerance = [], query.tolerances.get(claimed.kind)
     for end in (claimed._replace(high=claimed.low), claimed._replace(low=claimed.high)):
-        at = [each for each in stated if compare(end, each.quantity, tolerance).is_match]
+        at = [each for each in candidates if compare(end, each.quantity, tolerance).is_match]
         if not at:
             return None
-        found.append(max(at, key=lambda each: each.rank).cite())
-    return _as_stated(claimed.text, tuple(dict.fromkeys(found)))
+        found.append(likeliest(at).cite())
+    return _stated_finding(claimed.text, tuple(dict.fromkeys(found)))
 
 
-def _follows(quantity: Quantity, found: Following) -> _Finding:
+def _derived_finding(quantity: Quantity, found: CitedDerivation) -> _Finding:
     cited = tuple(passage.cite(0.8, "numeric") for passage in found.passages)
     reason = f"{quantity.text} follows from the source: {found.formula}."
     return _Finding("supported", "derived", reason, 0.8, cited)
@@ -387,7 +374,7 @@ def _is_distinctive(quantity: Quantity) -> bool:
     return digits >= 3 or (digits == 2 and quantity.kind == "quantity" and "." in quantity.text)
 
 
-def _cut_short(limit: Exception, extracted: int, policy: NumericPolicy) -> Verdict:
+def _limit_verdict(limit: Exception, extracted: int, policy: NumericPolicy) -> Verdict:
     if isinstance(limit, WorkLimitExceeded):
         method, reason = "work_limit", f"Checking its numbers takes more than {MAX_STEPS:,} steps."
     else:
@@ -418,11 +405,11 @@ def _combine(findings: Sequence[_Finding], policy: NumericPolicy) -> Verdict | N
     )
 
 
-_BESIDE_OTHERS = "is in the sources only for something else"
-_MOST_ELSEWHERE = 20  # passages that are searched for a number that no passage about the claim has
-_MOST_MATCHES = 12  # matches that are weighed against the other stated values
+_FOR_OTHER_THINGS = "is in the sources only for something else"
+_MAX_ELSEWHERE = 20  # passages that are searched for a number that no passage about the claim has
+_MAX_MATCHES = 12  # matches that are weighed against the other stated values
 _TRAILING = re.compile(r" (?:of|the)?$")
-_KNOWN = re.compile(r"\b(?:over|across) (?:the|these|those|both) (?:last |past )?$", re.IGNORECASE)
+_KNOWN_SPAN = re.compile(r"\b(?:over|across) (?:the|these|those|both) (?:last |past )?$", re.IGNORECASE)
 _YEAR_BEFORE = re.compile(
     r"\b(?:a|the|one) year (?:earlier|before|ago)|\b(?:prior|previous|preceding|last)[- ]year|\byear[- ]ago",
     re.IGNORECASE,

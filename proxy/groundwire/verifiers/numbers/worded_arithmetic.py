@@ -24,84 +24,84 @@ from groundwire.verifiers.numbers.arithmetic import (
 )
 
 
-class Question(NamedTuple):
+class WordProblem(NamedTuple):
     """A claimed number with its context.
 
-    `text` is the claim with its lead, `others` are the other quantities of the claim, `told` are the texts of the
+    `text` is the claim with its lead, `others` are the other quantities of the claim, `texts` are those of the
     passages to search.
     """
 
     claimed: Quantity
     text: str
     others: Sequence[Quantity]
-    told: Sequence[str]
+    texts: Sequence[str]
 
 
 _Result = tuple[Quantity, str, tuple[int, ...]]
-_Operation = Callable[[Question, Sequence[Mention]], Iterator[_Result]]
+_Operation = Callable[[WordProblem, Sequence[Mention]], Iterator[_Result]]
 
 
-def implied(asked: Question, mentions: Sequence[Mention], tolerance: float | None) -> Derivation | None:
+def solve(problem: WordProblem, mentions: Sequence[Mention], tolerance: float | None) -> Derivation | None:
     """Derive the claimed number from one or two of `mentions`, or return None.
 
-    Mentions must be in text order. Ranges are ignored, as are single values beyond the first `_MOST_MENTIONS`.
+    Mentions must be in text order. Ranges are ignored, as are single values beyond the first `_MAX_MENTIONS`.
     """
-    points = [each for each in mentions if each.quantity.low == each.quantity.high][:_MOST_MENTIONS]
-    kept = [place for place, each in enumerate(mentions) if each.quantity.low == each.quantity.high]
+    points = [each for each in mentions if each.quantity.low == each.quantity.high][:_MAX_MENTIONS]
+    positions = [place for place, each in enumerate(mentions) if each.quantity.low == each.quantity.high]
     for operation in _OPERATIONS:
-        for result, formula, places in operation(asked, points):
-            if agrees(asked.claimed, result, tolerance):
-                return Derivation(formula, tuple(kept[place] for place in places))
+        for result, formula, places in operation(problem, points):
+            if agrees(problem.claimed, result, tolerance):
+                return Derivation(formula, tuple(positions[place] for place in places))
     return None
 
 
-def _compared(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+def _compared(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Result]:
     """Yield the value with which a number is compared: "64 people, 9 more than a year before" implies 55."""
     for j, more in enumerate(mentions):
-        told = _MORE_THAN.match(more.text, more.quantity.end)
-        if told and any(cue.search(told["than"]) and cue.search(asked.text) for cue in (_EARLIER, _EXPECTED)):
+        cued = _MORE_THAN.match(more.text, more.quantity.end)
+        if cued and any(cue.search(cued["than"]) and cue.search(problem.text) for cue in (_EARLIER, _EXPECTED)):
             bare = more.quantity._replace(nouns=()) if more.quantity.kind == "count" else more.quantity
-            yield from _combined(mentions, _before(mentions, j, bare), j, -1 if told["more"] else 1)
+            yield from _combined(mentions, _before(mentions, j, bare), j, -1 if cued["more"] else 1)
 
 
-def _discounted(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+def _discounted(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Result]:
     """Yield prices after a stated discount in percent."""
-    if not _REDUCED.search(asked.text):
+    if not _REDUCED.search(problem.text):
         return
     for j, off in enumerate(mentions):
         share, text = _share(off.quantity), off.text
         is_off = search_before(_CUT, text, off.quantity.start) or _OFF.match(text, off.quantity.end)
         if share is None or not is_off:
             continue
-        for i in (_before(mentions, j, asked.claimed), *range(j + 1, len(mentions))):
-            if i is not None and are_alike(mentions[i].quantity, asked.claimed):
+        for i in (_before(mentions, j, problem.claimed), *range(j + 1, len(mentions))):
+            if i is not None and are_alike(mentions[i].quantity, problem.claimed):
                 price = mentions[i].quantity
                 yield _scaled(price, 1 - share), f"{as_written(price)} × (1 − {as_written(off.quantity)})", (i, j)
 
 
-def _halved(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+def _halved(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Result]:
     """Yield half of a stated price if a clause with a half-price rule shares words with the claim."""
-    if asked.claimed.kind != "currency":
+    if problem.claimed.kind != "currency":
         return
-    spoken = content_stems(asked.text)
-    if not any(spoken & content_stems(_clause(text, half)) for text in asked.told for half in _HALF.finditer(text)):
+    stems = content_stems(problem.text)
+    if not any(stems & content_stems(_clause(text, half)) for text in problem.texts for half in _HALF.finditer(text)):
         return
     for i, price in enumerate(mentions):
         if price.quantity.kind == "currency":
             yield _scaled(price.quantity, 0.5), f"{as_written(price.quantity)} / 2", (i,)
 
 
-def _rest(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+def _rest(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Result]:
     """Yield the remainder of a whole, or of a hundred percent, without the stated part."""
     for i, j in _parts(mentions):
         part, whole = _in_unit(mentions[i].quantity, mentions[j].quantity), mentions[j].quantity
-        if _asks_rest(asked, mentions[i]):
+        if _is_about_rest(problem, mentions[i]):
             left = point(whole, whole.low - part.low, max(part.slack, whole.slack) if part.kind == "quantity" else 0.0)
             yield left, f"{as_written(whole)} − {as_written(part)}", (i, j)
             yield _of_whole(whole.low - part.low, whole), f"1 − {as_written(part)} / {as_written(whole)}", (i, j)
     for i, mention in enumerate(mentions):
         share = _share(mention.quantity)
-        if share is not None and 0 < share < 1 and mention.is_near and _asks_rest(asked, mention):
+        if share is not None and 0 < share < 1 and mention.is_near and _is_about_rest(problem, mention):
             yield (
                 percentage(100 * (1 - share), 100 * _slack(mention.quantity)),
                 f"100 % − {as_written(mention.quantity)}",
@@ -109,24 +109,24 @@ def _rest(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
             )
 
 
-def _portions(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+def _portions(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Result]:
     """Yield the share of a stated part in its whole: "418 of the 523" is about four in five."""
-    if asked.claimed.kind in ("percentage", "ratio") and not _is_negated(asked.text):
+    if problem.claimed.kind in ("percentage", "ratio") and not _is_negated(problem.text):
         for i, j in _parts(mentions):
             part, whole = _in_unit(mentions[i].quantity, mentions[j].quantity), mentions[j].quantity
             if mentions[i].is_near:
                 yield _of_whole(part.low, whole), f"{as_written(part)} / {as_written(whole)}", (i, j)
 
 
-def _over_time(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+def _over_time(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Result]:
     """Yield an amount per period multiplied by the time that the claim or the text states."""
-    spans = [_PERIODS[_period_name(told)] for told in _SPAN.finditer(asked.text)]
-    spans += [each.low for each in asked.others if each.unit == "time"]
-    if _WHOLE_TIME.search(asked.text):
+    spans = [_PERIODS[_period_name(found)] for found in _SPAN.finditer(problem.text)]
+    spans += [each.low for each in problem.others if each.unit == "time"]
+    if _WHOLE_TIME.search(problem.text):
         spans += [each.quantity.low for each in mentions if each.quantity.unit == "time"]
     for i, rate in enumerate(mentions):
         every = _period(rate)
-        if every and rate.is_near and are_alike(rate.quantity, asked.claimed):
+        if every and rate.is_near and are_alike(rate.quantity, problem.claimed):
             for span in spans:
                 if span != every:
                     times = span / every
@@ -134,12 +134,12 @@ def _over_time(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result
                     yield _scaled(rate.quantity, counted), f"{as_written(rate.quantity)} × {counted:g}", (i,)
 
 
-def _for_several(asked: Question, mentions: Sequence[Mention]) -> Iterator[_Result]:
+def _for_several(problem: WordProblem, mentions: Sequence[Mention]) -> Iterator[_Result]:
     """Yield a stated price per item multiplied by a count of the claim."""
     for i, price in enumerate(mentions):
-        if not price.is_near or not are_alike(price.quantity, asked.claimed) or not _is_each(price):
+        if not price.is_near or not are_alike(price.quantity, problem.claimed) or not _is_each(price):
             continue
-        for count in asked.others:
+        for count in problem.others:
             if count.kind == "count" and count.low == count.high > 1:
                 yield _scaled(price.quantity, count.low), f"{as_written(count)} × {as_written(price.quantity)}", (i,)
 
@@ -163,20 +163,20 @@ def _in_unit(part: Quantity, whole: Quantity) -> Quantity:
     return part._replace(low=part.low * whole.worth, high=part.high * whole.worth) if part.is_bare else part
 
 
-def _asks_rest(asked: Question, part: Mention) -> bool:
+def _is_about_rest(problem: WordProblem, part: Mention) -> bool:
     """Return whether the claim is about the remainder.
 
     It may use a word such as "others", a negation that the text lacks, or words by which the text names the rest.
     """
     if not part.is_near:
         return False
-    if _OTHERS.search(asked.text) or (_is_negated(asked.text) and not _is_negated(part.text)):
+    if _OTHERS.search(problem.text) or (_is_negated(problem.text) and not _is_negated(part.text)):
         return True
     rest = _OTHERS.search(part.text, part.quantity.end)
     if rest is None:
         return False
     owner = content_stems(_clause(part.text, rest)) - content_stems(_clause_at(part.text, part.quantity.start))
-    return not owner.isdisjoint(content_stems(asked.text))
+    return not owner.isdisjoint(content_stems(problem.text))
 
 
 def _combined(mentions: Sequence[Mention], i: int | None, j: int, sign: int) -> Iterator[_Result]:
@@ -215,8 +215,8 @@ def _period(rate: Mention) -> float:
     """Return the period of a rate in seconds, from the words after it or the header of its column; 0 if it has none."""
     text, start = rate.text, rate.quantity.start
     column = text[text.rfind("|", 0, start) + 1 : start]
-    told = _PER.match(text, rate.quantity.end) or (_PER_COLUMN.search(column) if ": " in column else None)
-    return _PERIODS[_period_name(told)] if told else 0.0
+    found = _PER.match(text, rate.quantity.end) or (_PER_COLUMN.search(column) if ": " in column else None)
+    return _PERIODS[_period_name(found)] if found else 0.0
 
 
 def _period_name(match: re.Match[str]) -> str:
@@ -244,7 +244,7 @@ def _is_negated(text: str) -> bool:
     return _NEGATION.search(text) is not None
 
 
-_MOST_MENTIONS = 16
+_MAX_MENTIONS = 16
 _CALENDAR = 0.005  # relative; a year is slightly more than 52 weeks
 _PERIODS = {"day": 86400.0, "week": 604800.0, "month": 2629800.0, "quarter": 7889400.0, "year": 31557600.0}
 _MORE_THAN = re.compile(
