@@ -80,6 +80,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         settings = Settings.model_validate(
             {
                 "upstreams": {"demo": {"base_url": model}},
+                "grounding": {"timeout": "30s"},
                 "store": {"url": f"sqlite:///{file}", "interval": "50ms"},
                 "telemetry": {"log_level": "error"},
             }

@@ -32,6 +32,8 @@ def test_the_landing_page_answers_without_a_store(proxy: Proxy) -> None:
     assert page.status_code == 200
     assert f'base_url="http://127.0.0.1:{proxy.port}/v1"' in unescape(page.text)
     assert "store.url" in page.text
+    behind_tls = httpx.get(proxy.url, headers={"x-forwarded-proto": "https", "host": "ai.example"})
+    assert 'base_url="https://ai.example/v1"' in unescape(behind_tls.text)
     assert "default-src 'none'" in page.headers["content-security-policy"]
 
 

@@ -124,7 +124,9 @@ class Playground:
     async def home(self, call: Call, _: Mapping[str, str]) -> Reply:
         """Show whether the proxy works, and the one line that an application changes."""
         host = (header(call.headers, b"host") or b"127.0.0.1:8080").decode("latin-1")
-        return self._page("home.html", 200, host=host, degraded=tuple(self._services.degraded()))
+        scheme = "https" if header(call.headers, b"x-forwarded-proto") == b"https" else "http"
+        degraded = tuple(self._services.degraded())
+        return self._page("home.html", 200, base_url=f"{scheme}://{host}/v1", degraded=degraded)
 
     async def form(self, call: Call, _: Mapping[str, str]) -> Reply:
         """Show the empty form, or the example."""
@@ -143,11 +145,11 @@ class Playground:
             return self._show(form, _NO_ANSWER, 400)
         checking = asyncio.ensure_future(self._checked(form, call, asks=asks))
         try:
-            done, _ = await asyncio.wait({checking}, timeout=None if form["action"] == "json" else PENDING_AFTER_S)
+            await asyncio.wait({checking}, timeout=None if form["action"] == "json" else PENDING_AFTER_S)
         except asyncio.CancelledError:
             checking.cancel()
             raise
-        if done:
+        if checking.done():
             return checking.result()
         begun = self._show({**form, "answer": ""} if asks else form, is_pending=True)
         return Reply(200, (*begun.headers, (b"x-accel-buffering", b"no")), _continued(begun, checking))
