@@ -45,12 +45,15 @@ class Place:
             return database.execute(sql, values or {}).fetchall()
 
     def ask(self) -> None:
-        """Sends the demo's requests through the proxy, and waits until their answers are stored."""
+        """Sends the demo's requests through the proxy once its judge is loaded, and waits until they are stored."""
+        deadline = time.monotonic() + WRITTEN_WITHIN_S
+        while "loading" in httpx.get(f"{self.url}/readyz", timeout=60).text:
+            assert time.monotonic() < deadline, "the judge was not loaded"
+            time.sleep(0.1)
         client = openai.OpenAI(base_url=f"{self.url}/v1", api_key="not-needed", max_retries=0)
         for scenario in SCENARIOS:
             messages: Any = scenario.messages
             client.chat.completions.create(model=MODEL, messages=messages)
-        deadline = time.monotonic() + WRITTEN_WITHIN_S
         while self._stored() < len(SCENARIOS):
             assert time.monotonic() < deadline, "the answers were not stored"
             time.sleep(0.1)
@@ -80,6 +83,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         settings = Settings.model_validate(
             {
                 "upstreams": {"demo": {"base_url": model}},
+                "grounding": {"timeout": "30s"},
                 "store": {"url": f"sqlite:///{file}", "interval": "50ms"},
                 "telemetry": {"log_level": "error"},
             }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
@@ -11,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 from proxies import Proxy
-from upstream import Upstream, body_reply, chat_body, error_reply
+from upstream import Reply, Upstream, Wait, body_reply, chat_body, error_reply
 
 from groundwire.http.keys import create_key
 from groundwire.storage.limits import Limits
@@ -30,6 +32,8 @@ def test_the_landing_page_answers_without_a_store(proxy: Proxy) -> None:
     assert page.status_code == 200
     assert f'base_url="http://127.0.0.1:{proxy.port}/v1"' in unescape(page.text)
     assert "store.url" in page.text
+    behind_tls = httpx.get(proxy.url, headers={"x-forwarded-proto": "https", "host": "ai.example"})
+    assert 'base_url="https://ai.example/v1"' in unescape(behind_tls.text)
     assert "default-src 'none'" in page.headers["content-security-policy"]
 
 
@@ -39,7 +43,7 @@ def test_an_answer_is_checked_against_pasted_sources(proxy: Proxy) -> None:
     assert page.text.count('class="claim supported" href') == 1
     assert page.text.count('class="claim contradicted" href') == 1
     assert "Profit fell to $700K." in page.text
-    assert "50 % of the checked claims supported" in page.text
+    assert "<strong>50 %</strong> <span>1 of the 2 checked claims is supported by the sources." in page.text
 
 
 def test_the_report_can_be_saved_as_json(proxy: Proxy) -> None:
@@ -57,6 +61,38 @@ def test_a_model_is_asked_and_its_answer_checked(proxy: Proxy, upstream: Upstrea
     sent = json.loads(upstream.requests[-1].body)
     assert sent["messages"][-1] == {"role": "user", "content": "How did we do?"}
     assert '<doc id="2">Profit fell to $700K.</doc>' in sent["messages"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "shown"),
+    [
+        (body_reply(chat_body(ANSWER)), 'class="claim contradicted" href'),
+        (error_reply(401, "no such key", type="invalid_request_error"), 'role="alert">The model server'),
+    ],
+    ids=["an answer", "an error"],
+)
+def test_the_page_begins_before_its_result_is_there(proxy: Proxy, upstream: Upstream, reply: Reply, shown: str) -> None:
+    answered = threading.Event()
+    upstream.reply = replace(reply, before=(Wait(answered),))
+    form = {"sources": SOURCES, "question": "How did we do?", "model": "m", "action": "ask"}
+    with httpx.stream("POST", f"{proxy.url}/playground", data=form, timeout=60) as page:
+        text = ""
+        for chunk in page.iter_text():
+            text += chunk
+            if "Asking the model" in text and not answered.is_set():
+                assert shown not in text
+                answered.set()
+    assert answered.is_set()
+    assert page.status_code == 200
+    assert shown in text
+    assert text.endswith("</html>")
+
+
+def test_a_model_is_asked_where_answers_are_not_verified(start_proxy: Callable[..., Proxy], upstream: Upstream) -> None:
+    upstream.reply = body_reply(chat_body(ANSWER))
+    page = send(start_proxy(grounding={"mode": "off"}), answer="", model="m", question="How did we do?", action="ask")
+    assert page.status_code == 200
+    assert 'class="claim contradicted" href' in page.text
 
 
 def test_an_error_of_the_model_server_is_shown(proxy: Proxy, upstream: Upstream) -> None:

@@ -42,6 +42,13 @@ class AuditedHistory:
         await self._note(who, "list", _described(wanted), wanted.subject)
         return await self.history.reviews.page(wanted, after, limit)
 
+    async def answers(
+        self, who: str, wanted: Wanted, after: int | None = None, limit: int = 50
+    ) -> Page[tuple[Finding, ...]]:
+        """Return the findings that match by answer, newest answer first."""
+        await self._note(who, "list", _described(wanted), wanted.subject)
+        return await self.history.reviews.answers(wanted, after, limit)
+
     async def finding(self, who: str, id_: int) -> tuple[Finding, tuple[Decided, ...]] | None:
         """Return a finding with all decisions on it, oldest first, or None if there is no such finding."""
         found = await self.history.reviews.get(id_)

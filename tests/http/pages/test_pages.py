@@ -270,13 +270,51 @@ def test_the_queue_is_walked_page_by_page_and_each_finding_seen_once(tmp_path: P
         while path:
             page = (await browser.get(path)).text
             seen += re.findall(r"data-open href=\"/exchanges/[\w-]+#finding-(\d+)\"", page)
+            assert page.count('<li class="panel answers">') == len(set(re.findall(r'data-open href="([^#]*)', page)))
             older = re.search(r'rel="next" href="(/reviews\?[^"]*)"', page)
             path = older[1].replace("&amp;", "&") if older else ""
-        wanted = [str(each.id) for each in (await site.history.reviews.page(Wanted(), limit=200)).items]
-        assert len(wanted) > 25
-        assert seen == wanted
+        newest = (await site.history.reviews.page(Wanted(), limit=200)).items
+        by_answer = sorted(newest, key=lambda each: (-int(each.exchange.removeprefix("gw-")), each.id))
+        assert len({each.exchange for each in newest}) > 25
+        assert seen == [str(each.id) for each in by_answer]
 
-    visit(tmp_path, work, *(exchange(f"gw-{number}") for number in range(20)))
+    visit(tmp_path, work, *(exchange(f"gw-{number}") for number in range(30)))
+
+
+def test_the_queue_counts_answers_and_findings_and_has_a_card_for_each_answer(tmp_path: Path) -> None:
+    async def work(site: Site) -> None:
+        browser = await site.signed_in()
+        page = (await browser.get("/reviews")).text
+        assert "2 answers wait for review, with 4 findings." in page
+        assert page.count('<li class="panel answers">') == 2
+        card = page.partition('<li class="panel answers">')[2].partition('<li class="panel answers">')[0]
+        assert f'<a href="/exchanges/gw-2">{QUESTION}</a>' in card
+        assert re.findall(r'<li class="item" id="finding-(\d+)"', card) == ["3", "4"]
+        assert card.count('value="confirmed"') == card.count('value="rejected"') == 2
+        decided = {**fields(card), "decision": "rejected"}
+        reply = await post(browser, "/reviews/4", decided)
+        assert reply.headers["location"] == "/reviews#finding-3"
+        page = (await browser.get("/reviews")).text
+        assert "2 answers wait for review, with 3 findings." in page
+        assert 'id="finding-4"' not in page
+        assert (await post(browser, "/reviews/3", decided)).headers["location"] == "/reviews#finding-1"
+        page = (await browser.get("/reviews")).text
+        assert "1 answer waits for review, with 2 findings." in page
+
+    visit(tmp_path, work, exchange("gw-1"), exchange("gw-2"))
+
+
+def test_a_card_of_the_queue_shows_some_claims_and_leads_to_the_others(tmp_path: Path) -> None:
+    answer = " ".join(f"Nobody lives on moon {number} of Titan." for number in range(20))
+
+    async def work(site: Site) -> None:
+        page = (await (await site.signed_in()).get("/reviews")).text
+        findings = (await site.history.reviews.page(Wanted(), limit=200)).items
+        shown = page.count("data-item")
+        assert 0 < shown < len(findings)
+        assert f'<a href="/exchanges/gw-1">{len(findings) - shown} more on the page of the answer</a>' in page
+
+    visit(tmp_path, work, exchange(answer=answer))
 
 
 @pytest.mark.parametrize(
@@ -351,7 +389,7 @@ def test_the_whole_question_and_the_prompt_are_shown(tmp_path: Path) -> None:
         assert page.count("I am in Berlin &amp; new here.\nHow did we do in 2023?") == 2
         assert "Be &lt;b&gt;brief&lt;/b&gt;." in page
         assert "session s-1" in page
-        assert "Asked: How did we do in 2023?" in (await browser.get("/reviews")).text
+        assert '<a href="/exchanges/gw-1">How did we do in 2023?</a>' in (await browser.get("/reviews")).text
 
     visit(tmp_path, work, told)
 
@@ -483,7 +521,7 @@ def test_exchanges_are_listed_searched_and_filtered(tmp_path: Path, query: str, 
     async def work(site: Site) -> None:
         page = (await (await site.signed_in()).get(f"/exchanges?{query}")).text
         assert re.findall(r'data-open href="/exchanges/([\w-]+)"', page) == found
-        assert re.search(r"4 findings in 2 answers</a> to be reviewed", page)
+        assert "2 answers wait for review, with 4 findings." in page
         (noted, *_) = (await site.history.audit.page()).items
         assert noted.action == ("search" if "q=b" in query or "q=t" in query else "list")
 
@@ -572,7 +610,8 @@ def test_quality_shows_hours_at_first_and_compares_models_and_periods(tmp_path: 
         assert f"{datetime.fromtimestamp(now, UTC):%H}:00: Answers" in page
         assert "<dt>Answers</dt><dd>4</dd>" in page
         assert "<dt>Model server, median</dt><dd>450 ms</dd>" in page
-        assert "<dt>Tokens in and out</dt><dd>3,600, 240</dd>" in page
+        assert "<dt>Input tokens</dt><dd>3,600</dd>" in page
+        assert "<dt>Output tokens</dt><dd>240</dd>" in page
         compared = (await browser.get("/quality?days=7&model=m-1&against=m-2")).text
         rows = dict(re.findall(r'<tr><th scope="row">([^<]*)</th><td class="number">(.*?)</td></tr>', compared))
         cells = {name: re.split(r'</td><td class="number">', row) for name, row in rows.items()}

@@ -153,6 +153,17 @@ def test_the_queue_is_filtered_and_paged(place: Database) -> None:
             assert [(each.exchange, each.label) for each in (*page.items, *rest.items)] == all_
             assert rest.after is None
 
+            of_answer = await reviews.answers(Wanted("any"), limit=1)
+            older = await reviews.answers(Wanted("any"), of_answer.after, limit=1)
+            assert [[(each.exchange, each.label) for each in one] for one in (*of_answer.items, *older.items)] == [
+                [("gw-2", label) for label in BAD],
+                [("gw-1", label) for label in BAD],
+            ]
+            assert older.after is None
+            for wanted in (Wanted(), Wanted(model="small"), Wanted(flag="unsupported_claims"), Wanted("confirmed")):
+                listed = [each for one in (await reviews.answers(wanted)).items for each in one]
+                assert sorted((each.exchange, each.label) for each in listed) == sorted(await ids(wanted))
+
     reviews = None  # type: ignore[assignment]
     asyncio.run(work())
 

@@ -41,6 +41,7 @@ from groundwire.wire import Call, Reply
 
 STATES = ("open", "confirmed", "rejected", "decided", "any")
 _ON_A_PAGE = 25
+_IN_A_CARD = 12  # findings of an answer that the queue shows; its page has all
 _OURS = re.compile(r"/(reviews|quality|exchanges(/[^/?#\s\\]+)?)(\?[^#\s\\]*)?", re.ASCII)
 _LONGEST_RANGE = 366
 _LONGEST_FORM = 64 * 2**10  # bytes; notes of 4,000 characters fit, however they are encoded
@@ -230,18 +231,21 @@ class Pages:
 
     async def _queue(self, visit: Visit, _: Mapping[str, str]) -> Reply:
         form = read_asked(QueueForm, parameters(visit.call))
-        page = await self._desk.queue(visit.who, wanted(form.query(ReviewQuery)), form.after, _ON_A_PAGE)
+        page = await self._desk.answers(visit.who, wanted(form.query(ReviewQuery)), form.after, _ON_A_PAGE)
         return self._rendering.page(
             "queue.html",
             here="reviews",
             visit=visit,
             form=form,
-            findings=page.items,
+            answers=page.items,
             after=page.after,
+            in_card=_IN_A_CARD,
+            open=await self._desk.history.reviews.open(),
+            most=MAX_COUNTED,
             states=STATES,
             flags=FLAGS,
             models=await self._models(),
-            back="/reviews?" + urlencode(parameters(visit.call)),
+            back="?".join(filter(None, ("/reviews", urlencode(parameters(visit.call))))),
         )
 
     async def _models(self) -> tuple[str, ...]:
@@ -275,14 +279,14 @@ class Pages:
         return {id_: (await self._desk.history.reviews.decisions(id_))[:-1] for id_ in changed}
 
     async def _next_open(self, findings: tuple[Finding, ...], exchange: str) -> Finding | None:
-        """The next finding of another exchange that waits: an older one, or else the newest."""
+        """Return the first open finding of another exchange: of the next older one, or else of the newest."""
         reviews = self._desk.history.reviews
         first = min((finding.id for finding in findings), default=None)
         for after in (first, None):
             page = await reviews.page(Wanted("open"), after, limit=_ON_A_PAGE)
-            for each in page.items:
-                if each.exchange != exchange:
-                    return each
+            others = [each for each in page.items if each.exchange != exchange]
+            if others:
+                return [each for each in others if each.exchange == others[0].exchange][-1]
         return None
 
     async def _finding(self, _: Visit, params: Mapping[str, str]) -> Reply:
@@ -304,7 +308,7 @@ class Pages:
             return await self._refused(visit, current, note, conflict)
         if found is None:
             raise UnknownReview("There is no finding with this id (any more).", param="id")
-        return see_other(back if back.startswith("/reviews") else f"{back}#{await self._next_card(found)}")
+        return see_other(f"{back}#finding-{await self._next_waiting(found, is_queue=back.startswith('/reviews'))}")
 
     async def _decide_on_claim(self, visit: Visit, _: Mapping[str, str]) -> Reply:
         form = _form(visit.call)
@@ -323,12 +327,13 @@ class Pages:
             raise UnknownReview("It was deleted meanwhile.", param="id") from conflict
         return await self._exchange(visit, {"id": current.exchange}, Refused(current.id, note, conflict))
 
-    async def _next_card(self, decided: Finding) -> str:
-        """The card of the next finding of the same exchange that waits, or else of the one decided on."""
+    async def _next_waiting(self, decided: Finding, *, is_queue: bool) -> int:
+        """Return the id of the next open finding of the same exchange, in the queue else of another, else this one."""
         findings = await self._desk.history.reviews.of_exchange(decided.exchange)
         waiting = [each.id for each in findings if each.decided is None]
         following = [id_ for id_ in waiting if id_ > decided.id]
-        return f"finding-{next(iter((*following, *waiting)), decided.id)}"
+        other = await self._next_open(findings, decided.exchange) if is_queue and not waiting else None
+        return next(iter((*following, *waiting)), other.id if other else decided.id)
 
     async def _quality(self, visit: Visit, _: Mapping[str, str]) -> Reply:
         form = read_asked(QualityForm, parameters(visit.call))

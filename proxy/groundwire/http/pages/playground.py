@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,7 +23,7 @@ from groundwire.http.exchange import error_reply
 from groundwire.http.pages.highlight import Segment, Span, cut
 from groundwire.offload import offloaded
 from groundwire.upstream.http import header
-from groundwire.wire import Call, Headers, Reply
+from groundwire.wire import Call, Chunks, Headers, Reply
 
 if TYPE_CHECKING:
     from groundwire.http.pages.rendering import Rendering
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 MAX_FORM = 256 * 2**10
 """Maximum size of the form in bytes; longer texts belong into a request."""
 
+PENDING_AFTER_S = 0.4
+"""Seconds after which the page is begun without its result, which follows when it is ready."""
+
+_RESULT = b"<!--result-->"  # where the result begins on the page; what users typed is escaped
 _FIELDS = ("sources", "question", "answer", "model", "key", "action")
 _RULE = re.compile(r"^\s*-{3,}\s*$", re.MULTILINE)
 _TOO_LONG = f"The form takes at most {MAX_FORM // 1024} KiB. Longer texts can be sent to POST /v1/grounding/verify."
@@ -84,6 +89,10 @@ class Result:
     claims: Sequence[Mapping[str, Any]] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
 
+    def count(self, *labels: str) -> int:
+        """Return the number of claims with one of these labels."""
+        return sum(claim["label"] in labels for claim in self.claims)
+
 
 class Playground:
     """The handlers of the landing page and the playground. Templates are loaded with the first page."""
@@ -115,7 +124,9 @@ class Playground:
     async def home(self, call: Call, _: Mapping[str, str]) -> Reply:
         """Show whether the proxy works, and the one line that an application changes."""
         host = (header(call.headers, b"host") or b"127.0.0.1:8080").decode("latin-1")
-        return self._page("home.html", 200, host=host, degraded=tuple(self._services.degraded()))
+        scheme = "https" if header(call.headers, b"x-forwarded-proto") == b"https" else "http"
+        degraded = tuple(self._services.degraded())
+        return self._page("home.html", 200, base_url=f"{scheme}://{host}/v1", degraded=degraded)
 
     async def form(self, call: Call, _: Mapping[str, str]) -> Reply:
         """Show the empty form, or the example."""
@@ -132,6 +143,19 @@ class Playground:
         asks = form["action"] == "ask" and bool(form["model"])
         if not asks and not form["answer"].strip():
             return self._show(form, _NO_ANSWER, 400)
+        checking = asyncio.ensure_future(self._checked(form, call, asks=asks))
+        try:
+            await asyncio.wait({checking}, timeout=None if form["action"] == "json" else PENDING_AFTER_S)
+        except asyncio.CancelledError:
+            checking.cancel()
+            raise
+        if checking.done():
+            return checking.result()
+        begun = self._show({**form, "answer": ""} if asks else form, is_pending=True)
+        return Reply(200, (*begun.headers, (b"x-accel-buffering", b"no")), _continued(begun, checking))
+
+    async def _checked(self, form: Mapping[str, str], call: Call, *, asks: bool) -> Reply:
+        """Return the page or the file with the report, or the page with the error."""
         try:
             with await self._admit(form["key"], call.address) as admitted:
                 tenant = admitted.tenant if admitted else ""
@@ -157,7 +181,7 @@ class Playground:
         return form["answer"], await offloaded(json.loads, await self._services.verify(check, request))
 
     async def _ask(self, form: Mapping[str, str], call: Call, tenant: str) -> tuple[str, Mapping[str, Any]]:
-        """Return the answer of a model to the question, and the report that came with it."""
+        """Return the answer of a model to the question, and the report that came with it, or else a separate one."""
         documents = "\n".join(f'<doc id="{at}">{text}</doc>' for at, text in enumerate(_sources(form["sources"]), 1))
         system = f"Answer the question from these documents, and from nothing else.\n{documents}"
         messages = [{"role": "system", "content": system}, {"role": "user", "content": form["question"]}]
@@ -166,16 +190,26 @@ class Playground:
         reply = await self._services.complete(
             Call("POST", "/chat/completions", headers, body, tenant=tenant, address=call.address)
         )
-        found = await offloaded(json.loads, reply.body) if isinstance(reply.body, bytes) else {}
-        if reply.status != 200:
+        found = await offloaded(_object, await _whole(reply))
+        if reply.status != 200 or not found.get("choices"):
             raise _Refused(reply.status, found)
         content = found["choices"][0]["message"].get("content") or ""
-        return content, found.get("grounding") or {}
+        report = found.get("grounding") or {}
+        if report.get("status") in ("complete", "partial"):
+            return content, report
+        return await self._verify({**form, "answer": content}, tenant)
 
     def _show(
-        self, form: Mapping[str, str], problem: str = "", status: int = 200, result: Result | None = None
+        self,
+        form: Mapping[str, str],
+        problem: str = "",
+        status: int = 200,
+        result: Result | None = None,
+        *,
+        is_pending: bool = False,
     ) -> Reply:
-        return self._page("playground.html", status, form=form, problem=problem, result=result)
+        values = {"form": form, "problem": problem, "result": result, "is_pending": is_pending, "here": "playground"}
+        return self._page("playground.html", status, **values)
 
     def _page(self, template: str, status: int, **values: Any) -> Reply:
         services = self._services
@@ -199,6 +233,35 @@ class _Refused(RequestError):
         error = body.get("error")
         message = error.get("message") if isinstance(error, dict) else None
         super().__init__(f"The model server answered with status {status}: {message or 'no reason given'}")
+
+
+async def _whole(reply: Reply) -> bytes:
+    """Return the body of a reply; one that is passed on unread arrives in chunks."""
+    if isinstance(reply.body, bytes):
+        return reply.body
+    async with aclosing(reply.body) as chunks:
+        return b"".join([chunk async for chunk in chunks])
+
+
+def _object(body: bytes) -> Mapping[str, Any]:
+    """Return the JSON object in a body, an empty one if it is anything else."""
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+async def _continued(begun: Reply, checking: asyncio.Future[Reply]) -> Chunks:
+    """Yield the page up to its result, and the rest once there is one."""
+    assert isinstance(begun.body, bytes)  # noqa: S101 - see `Rendering.page`
+    try:
+        yield begun.body.partition(_RESULT)[0]
+        shown = (await checking).body
+        assert isinstance(shown, bytes)  # noqa: S101 - see `Rendering.page`
+        yield shown.partition(_RESULT)[2]
+    finally:
+        checking.cancel()
 
 
 def _fields(body: bytes) -> dict[str, str] | None:

@@ -254,9 +254,9 @@ _FIGURES: tuple[tuple[str, str, Callable[[Group], float | None]], ...] = (
     ("Contradicted claims", "%", lambda each: _share(each.figures, "contradicted")),
     ("Claims not in the sources", "%", lambda each: _share(each.figures, "unsupported")),
     ("Verified in, median", "ms", lambda each: each.verified.median),
-    ("Verified in, 95 of 100", "ms", lambda each: each.verified.high),
+    ("Verified in, 95th percentile", "ms", lambda each: each.verified.high),
     ("Model server, median", "ms", lambda each: each.upstream.median),
-    ("Model server, 95 of 100", "ms", lambda each: each.upstream.high),
+    ("Model server, 95th percentile", "ms", lambda each: each.upstream.high),
     ("Input tokens", "", lambda each: each.figures.tokens("input")),
     ("Output tokens", "", lambda each: each.figures.tokens("output")),
 )
@@ -311,7 +311,10 @@ def _charts(moments: Sequence[str], figures: Sequence[Figures | None]) -> tuple[
         line_chart(
             "Time to verify an answer",
             moments,
-            [of("Median", lambda each: each.latency_ms(0.5)), of("95 of 100", lambda each: each.latency_ms(0.95))],
+            [
+                of("Median", lambda each: each.latency_ms(0.5)),
+                of("95th percentile", lambda each: each.latency_ms(0.95)),
+            ],
             "ms",
         ),
         line_chart("Answers", moments, [of("Answers", lambda each: float(each.exchanges))], ""),

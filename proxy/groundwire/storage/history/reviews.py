@@ -6,9 +6,11 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, RowMapping, and_, distinct, func, insert, select, update
+from sqlalchemy import ColumnElement, RowMapping, Select, and_, distinct, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from groundwire.dialects.jsonbytes import loads
@@ -179,14 +181,29 @@ class Reviews:
 
     async def page(self, wanted: Wanted, after: int | None = None, limit: int = 50) -> Page[Finding]:
         """Return the selected findings, newest first; `after` is that of the preceding page."""
-        found = _FINDING.where(*_conditions(wanted))
-        if wanted.flag is not None:
-            found = found.join(FINDING_FLAGS, _carries(wanted.flag))
+        found = _selected(_FINDING, wanted)
         if after is not None:
             found = found.where(FINDINGS.c.id < after)
         async with self._database.reading() as connection:
             rows = (await connection.execute(found.order_by(FINDINGS.c.id.desc()).limit(limit + 1))).mappings().all()
         return Page(tuple(map(_finding, rows[:limit])), rows[limit - 1]["id"] if len(rows) > limit else None)
+
+    async def answers(self, wanted: Wanted, after: int | None = None, limit: int = 50) -> Page[tuple[Finding, ...]]:
+        """Return the selected findings of each answer that has any, newest answer first, in the order of the answer.
+
+        `after` is that of the preceding page.
+        """
+        newest = _selected(select(FINDINGS.c.seq).join(EXCHANGES, EXCHANGES.c.seq == FINDINGS.c.seq), wanted)
+        if after is not None:
+            newest = newest.where(FINDINGS.c.seq < after)
+        some = newest.order_by(FINDINGS.c.id.desc()).limit(MAX_COUNTED).subquery()  # by an index, unlike all by `seq`
+        numbers = select(some.c.seq).distinct().order_by(some.c.seq.desc()).limit(limit + 1)
+        ordered = _selected(_FINDING, wanted).order_by(FINDINGS.c.seq.desc(), FINDINGS.c.id)
+        async with self._database.reading() as connection:
+            found = (await connection.execute(numbers)).scalars().all()
+            rows = (await connection.execute(ordered.where(FINDINGS.c.seq.in_(found[:limit])))).mappings().all()
+        answers = tuple(tuple(map(_finding, of_one)) for _, of_one in groupby(rows, itemgetter("seq")))
+        return Page(answers, found[limit - 1] if len(found) > limit else None)
 
     async def of_exchange(self, exchange: str) -> tuple[Finding, ...]:
         """Return all findings of an exchange, decided or not, in the order of the answer."""
@@ -344,8 +361,14 @@ def _conditions(wanted: Wanted) -> Sequence[ColumnElement[bool]]:
     return *state, *time_, *(column == value for column, value in equal if value is not None)
 
 
-def _carries(flag: str) -> ColumnElement[bool]:
-    return and_(FINDING_FLAGS.c.finding == FINDINGS.c.id, FINDING_FLAGS.c.flag == flag)
+def _selected(found: Select[Any], wanted: Wanted) -> Select[Any]:
+    """Restrict a statement on findings and their exchanges to the wanted ones."""
+    found = found.where(*_conditions(wanted))
+    if wanted.flag is None:
+        return found
+    return found.join(
+        FINDING_FLAGS, and_(FINDING_FLAGS.c.finding == FINDINGS.c.id, FINDING_FLAGS.c.flag == wanted.flag)
+    )
 
 
 def _conflict(found: Finding) -> ReviewConflict:
