@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -179,6 +181,9 @@ class Store(Protocol):
     def record(self, entry: Entry) -> None:
         """Queue an exchange for recording; never fails."""
 
+    async def flush(self) -> bool:
+        """Write pending exchanges now; False when that fails."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
@@ -196,6 +201,15 @@ class Recorder:
             history_log.exception("history.unreadable", grounding_id=annotation.report.id)
         else:
             self.store.record(entry)
+
+    async def record_now(
+        self, annotation: Annotation, request: Request, answer: AnswerSnapshot, timeout: float
+    ) -> None:
+        """Record an exchange, and wait `timeout` seconds at most until it is written."""
+        await self.record(annotation, request, answer)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self.store.flush()
 
 
 def entry_of(annotation: Annotation, request: Request, answer: AnswerSnapshot, at: float) -> Entry:

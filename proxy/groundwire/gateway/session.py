@@ -436,7 +436,8 @@ async def verify_deferred(service: GroundingService, id_: str, payload: bytes) -
     service.telemetry.about(request.options.session, request.options.subject)
     session = GroundingSession(service, request, "sync", Caller(request.model), service.reserve(0), id_)
     annotation = await session.verify(answer)
-    service.record(annotation, request, answer)
+    if service.recorder is not None:  # a job counts as done only after that: nobody records its exchange later
+        await service.recorder.record_now(annotation, request, answer, service.timeout / 2)
     if is_unfinished(annotation.report):
         reasons = sorted({reason for _, reason in annotation.report.degraded})
         after = requested_wait(annotation.report)
