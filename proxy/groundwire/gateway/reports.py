@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -202,14 +200,10 @@ class Recorder:
         else:
             self.store.record(entry)
 
-    async def record_now(
-        self, annotation: Annotation, request: Request, answer: AnswerSnapshot, timeout: float
-    ) -> None:
-        """Record an exchange, and wait `timeout` seconds at most until it is written."""
+    async def record_now(self, annotation: Annotation, request: Request, answer: AnswerSnapshot) -> None:
+        """Record an exchange, and wait until it is written or the store is down. Raises nothing but cancellation."""
         await self.record(annotation, request, answer)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                await self.store.flush()
+        await self.store.flush()
 
 
 def entry_of(annotation: Annotation, request: Request, answer: AnswerSnapshot, at: float) -> Entry:
