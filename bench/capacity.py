@@ -3,7 +3,7 @@
 A gateway runs on one core, the load and a model server that costs next to nothing on another. CPU time per answer is
 user and system time of the gateway, work after the last answer included; its reciprocal is what a core serves in one
 second. Memory per stream is the growth of resident memory while `STREAMS` streams are open, each with its request and
-the first events of its answer, after as many have been opened and closed once.
+the first events of its answer, after a few have been opened and closed.
 
     python -m bench.capacity               two minutes, over the loopback interface only
     python -m bench.capacity --quick       half a minute, less precise, and writes nothing
@@ -34,6 +34,7 @@ STREAMS, CONNECTIONS = 500, 4
 CONTEXTS = (1_000, 4_000)
 _SECONDS, _CPU_S, _MAX_ROUNDS = 3.0, 4.0, 12  # a round; how much CPU time to measure; rounds at most
 _WARM_UP_S = 1.0
+_FEW = 20  # streams before the measurement
 _EVENTS = 3  # of a stream that counts as open
 _PATIENCE_S = 60.0
 _FILES = 4 * STREAMS
@@ -75,12 +76,12 @@ class Held(asyncio.Protocol):
         self.events += data.count(b"data: ")
 
 
-async def hold_streams(server: Server, tokens: int) -> float:
-    """Open the streams and return the resident memory in MB while all of them are open."""
+async def hold_streams(server: Server, tokens: int, count: int) -> float:
+    """Open so many streams and return the resident memory in MB while all of them are open."""
     loop, request = asyncio.get_running_loop(), Request("slow", tokens, ())
     first = time.time_ns() // 10_000 % 10**9
     streams: list[Held] = []
-    for number in range(STREAMS):
+    for number in range(count):
         content = request.numbered(first + number)
         streams.append((await loop.create_connection(lambda: Held(content), "127.0.0.1", server.port))[1])  # noqa: B023
     async with asyncio.timeout(_PATIENCE_S):
@@ -93,14 +94,13 @@ async def hold_streams(server: Server, tokens: int) -> float:
 
 
 def measure_memory(case: Case, upstream: Server, tokens: int) -> dict[str, float]:
-    """Return the resident memory at the start in MB, and what an open stream adds, in KB."""
+    """Return the resident memory after a few streams and with all of them in MB, and what one adds, in KB."""
     with gateway(case.gateway, upstream, case.environ) as server:
-        start = server.rss_mb()
-        uvloop.run(hold_streams(server, tokens))
+        uvloop.run(hold_streams(server, tokens, _FEW))
         await_quiet(server)
         before = server.rss_mb()
-        held = uvloop.run(hold_streams(server, tokens))
-        return {"start_mb": start, "kb_per_stream": max(held - start, held - before) / STREAMS * 1e3, "held_mb": held}
+        held = uvloop.run(hold_streams(server, tokens, STREAMS))
+        return {"ready_mb": before, "kb_per_stream": (held - before) / STREAMS * 1e3, "held_mb": held}
 
 
 def measure_answers(case: Case, upstream: Server, tokens: int, cpu_s: float, seconds: float) -> dict[str, float]:
@@ -152,10 +152,10 @@ def as_table(result: Mapping[str, Any]) -> str:
         for name, found in result["answers"].items()
     ]
     held = [
-        (name, f"{each['start_mb']:.0f}", f"{each['kb_per_stream']:.0f}", f"{each['held_mb']:.0f}")
+        (name, f"{each['ready_mb']:.0f}", f"{each['kb_per_stream']:.0f}", f"{each['held_mb']:.0f}")
         for name, each in result["memory"].items()
     ]
-    titles = ("", "at the start, MB", "an open stream, KB", f"with {STREAMS} open streams, MB")
+    titles = ("", "without traffic, MB", "an open stream, KB", f"with {STREAMS} open streams, MB")
     parts = [heading("Capacity of one core", result), markdown(columns, rows), "\n## Resident memory\n"]
     return "\n".join([*parts, markdown(titles, held), *_warnings(result)])
 
