@@ -1,9 +1,10 @@
 """A load generator that costs little: keep-alive connections with one request in flight each, for a given time.
 
-Every request carries a number of its own within its context, so that no proxy can answer from a cache. Prints one JSON
-object: requests, those whose answer came with a complete report, failures, seconds, percentiles of the latency in
-milliseconds, until the first byte of the body and whole; of paced streams also how long their content events were on
-the way, and how many streams stalled: two of their content events came more than `STALL_MS` apart.
+Every request carries a number of its own within its context, so that no proxy can answer from a cache, unless
+`--repeat` has all of them carry the same one. Prints one JSON object: requests, those whose answer came with a complete
+report, failures, seconds, percentiles of the latency in milliseconds, until the first byte of the body and whole; of
+paced streams also how long their content events were on the way, and how many streams stalled: two of their content
+events came more than `STALL_MS` apart.
 """
 
 from __future__ import annotations
@@ -23,8 +24,14 @@ import uvloop
 from bench.report import percentile
 from bench.texts import messages
 
-MODELS = {"body": "bench-model", "stream": "bench-model", "paced": "bench-paced-2", "tokens": "bench-paced-20"}
-"""The model to ask for, by the shape of the answer: a body, a stream all at once, one with pauses of 2 or of 20 ms."""
+MODELS = {
+    "body": "bench-model",
+    "stream": "bench-model",
+    "paced": "bench-paced-2",
+    "tokens": "bench-paced-20",
+    "slow": "bench-paced-500",
+}
+"""The model to ask for, by the shape of the answer: a body, a stream all at once, or one with pauses."""
 
 STALL_MS = 100
 
@@ -66,6 +73,7 @@ class Load:
     shape: str
     deadline: float
     first_number: int  # from the clock, so that no two runs send the same numbers
+    step: int = 1  # from one request to the next; 0 repeats the first one
     sent: int = 0
     verified: int = 0
     failures: list[str] = field(default_factory=list)
@@ -82,7 +90,7 @@ class Load:
         if time.perf_counter() >= self.deadline:
             return None
         self.sent += 1
-        return self.request.numbered(self.first_number + self.sent)
+        return self.request.numbered(self.first_number + self.step * self.sent)
 
 
 class Connection(asyncio.Protocol):
@@ -178,11 +186,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--ramp", type=float, default=0.0, help="seconds over which connections are opened")
     parser.add_argument("--context-tokens", type=int, default=4000)
+    parser.add_argument("--repeat", action="store_true", help="send the same request every time")
     parser.add_argument("--header", action="append", default=[], help="'name: value', of every request")
     given = parser.parse_args()
     start = time.perf_counter()
     request = Request(given.shape, given.context_tokens, given.header)
-    load = Load(request, given.shape, start + given.seconds, time.time_ns() // 10_000 % 10**9)
+    first = 0 if given.repeat else time.time_ns() // 10_000 % 10**9
+    load = Load(request, given.shape, start + given.seconds, first, 0 if given.repeat else 1)
     uvloop.run(run(given.port, given.concurrency, load, given.ramp))
     result = {
         "requests": load.sent,

@@ -63,19 +63,24 @@ ByTarget = dict[str, Figures]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent: a shape of `bench.client`, over so many connections opened within `ramp` seconds."""
+    """What is sent: a shape of `bench.client`, over so many connections opened within `ramp` seconds.
+
+    With `repeat` it is the same request every time.
+    """
 
     shape: str
     concurrency: int
     tokens: int
     seconds: float
     ramp: float = 0.0
+    repeat: bool = False
 
     def put_on(self, target: Server, seconds: float) -> dict[str, Any]:
         """Sends requests for some seconds from a process of its own; gives what `bench.client` prints."""
         command = [sys.executable, "-m", "bench.client", "--port", str(target.port), "--shape", self.shape]
         command += ["--concurrency", str(self.concurrency), "--context-tokens", str(self.tokens)]
         command += ["--seconds", str(seconds), "--ramp", str(self.ramp)]
+        command += ["--repeat"] if self.repeat else []
         command += [f"--header={name}: {value}" for name, value in target.headers.items()]
         done = subprocess.check_output(pinned(command, LOAD_ON), cwd=ROOT, timeout=seconds + 90)
         printed: dict[str, Any] = json.loads(done)

@@ -46,7 +46,7 @@ from upstream import (  # noqa: E402
     well_behaved,
 )
 
-LONGEST_S = 120
+LONGEST_S = 600
 
 
 TEXT = "The sky is blue. Grass is red."

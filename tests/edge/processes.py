@@ -58,6 +58,11 @@ class Process:
 
         until(is_up)
 
+    def wait_until_ready(self) -> None:
+        """Returns once it is ready, and all that it depends on."""
+        self.wait_until_up()
+        until(lambda: httpx.get(f"http://127.0.0.1:{self.port}/readyz", timeout=5).json()["degraded"] == [])
+
     @property
     def is_running(self) -> bool:
         """Whether it has not ended yet."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -181,3 +182,16 @@ def test_a_report_that_would_not_survive_is_told_apart(
     told = json.loads(raw)["grounding"]
     assert told["status"] == ("pending" if folder == "missing" else "deferred")
     assert ["is lost if this process ends" in each for each in told["warnings"]] == [True] * (folder == "missing")
+
+
+def test_a_job_is_done_once_its_exchange_is_stored(
+    start_proxy: Callable[..., Proxy], upstream: Upstream, tmp_path: Path
+) -> None:
+    upstream.reply = body_reply(chat_body("The sky is blue on a clear day."))
+    file = tmp_path / "history.db"
+    store = {"url": f"sqlite:///{file}", "interval": "1h"}  # which nothing but the job cuts short
+    proxy = start_proxy(jobs={"url": f"sqlite:///{tmp_path}/jobs.db", "poll": "100ms"}, store=store)
+    id_ = httpx.post(f"{proxy.base_url}/chat/completions", json=ASKED, timeout=60).json()["grounding"]["id"]
+    assert proxy.report(id_)["status"] == "complete"
+    with closing(sqlite3.connect(file)) as database:
+        assert database.execute("SELECT id, status FROM exchanges").fetchall() == [(id_, "complete")]

@@ -179,6 +179,9 @@ class Store(Protocol):
     def record(self, entry: Entry) -> None:
         """Queue an exchange for recording; never fails."""
 
+    async def flush(self) -> bool:
+        """Write pending exchanges now; False when that fails."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
@@ -196,6 +199,11 @@ class Recorder:
             history_log.exception("history.unreadable", grounding_id=annotation.report.id)
         else:
             self.store.record(entry)
+
+    async def record_now(self, annotation: Annotation, request: Request, answer: AnswerSnapshot) -> None:
+        """Record an exchange, and wait until it is written or the store is down. Raises nothing but cancellation."""
+        await self.record(annotation, request, answer)
+        await self.store.flush()
 
 
 def entry_of(annotation: Annotation, request: Request, answer: AnswerSnapshot, at: float) -> Entry:

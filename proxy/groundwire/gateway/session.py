@@ -429,7 +429,7 @@ class GroundingSession:
 async def verify_deferred(service: GroundingService, id_: str, payload: bytes) -> bytes:
     """Verify an answer that was left to a job, and return its report as JSON.
 
-    Raises TryLater, with the partial report, when it was cut short again.
+    Raises TryLater, with the report so far, when it was cut short again or could not be recorded in time.
     """
     request, answer, origin = await asyncio.to_thread(read, payload)
     service.telemetry.link_origin(origin)
@@ -439,9 +439,25 @@ async def verify_deferred(service: GroundingService, id_: str, payload: bytes) -
         annotation = await session.verify(answer)
     finally:
         session.abandon()
-    service.record(annotation, request, answer)
+    is_recorded = await _is_recorded(service, annotation, request, answer)
     if is_unfinished(annotation.report):
         reasons = sorted({reason for _, reason in annotation.report.degraded})
         after = requested_wait(annotation.report)
         raise TryLater(f"cut short: {', '.join(reasons)}", after=after, so_far=annotation.whole)
+    if not is_recorded:  # a replica killed now would lose the exchange: of a job that is done, nobody records it again
+        raise TryLater("its exchange is not written yet", so_far=annotation.whole)
     return service.store(annotation, request).whole
+
+
+async def _is_recorded(
+    service: GroundingService, annotation: Annotation, request: Request, answer: AnswerSnapshot
+) -> bool:
+    """Record an exchange, and return False if it is not written soon. A store that is down is not waited for."""
+    if service.recorder is None:
+        return True
+    try:
+        async with asyncio.timeout(service.timeout / 2):
+            await service.recorder.record_now(annotation, request, answer)
+    except TimeoutError:
+        return False
+    return True

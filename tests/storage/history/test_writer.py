@@ -258,3 +258,40 @@ def test_no_log_line_holds_what_was_said_or_a_password(tmp_path: Path) -> None:
     assert {"history.refused", "history.down", "history.lost"} <= {each["event"] for each in logs}
     assert SECRET not in str(logs)
     assert "hunter2" not in str(logs)
+
+
+def test_a_flush_ends_while_others_keep_recording(tmp_path: Path) -> None:
+    async def keep_recording(history: History) -> None:
+        for n in range(1_000_000):
+            history.record(entry(f"gw-later-{n}"))
+            await asyncio.sleep(0)
+
+    async def work(place: Database) -> None:
+        async with opened(place, interval=60.0, queue=300) as history:
+            history.record(entry("gw-1"))
+            recording = asyncio.create_task(keep_recording(history))
+            assert await history.flush()
+            recording.cancel()
+            assert await history.exchanges.get("gw-1")
+            assert history.writer.waiting
+
+    with sqlite(tmp_path) as place:
+        asyncio.run(work(place))
+
+
+def test_replicas_that_write_one_exchange_at_once_keep_its_final_report() -> None:
+    async def work(place: Database) -> None:
+        async with opened(place) as one, opened(place) as other:
+            assert await one.flush()
+            assert await other.flush()
+            names = [f"gw-{n}" for n in range(30)]
+            for name in names:
+                one.record(entry(name, status="deferred"))
+                other.record(entry(name))
+                assert await asyncio.gather(one.flush(), other.flush()) == [True, True]
+            found = (await one.exchanges.page(Query(), limit=100)).items
+            assert {each.id: each.status for each in found} == dict.fromkeys(names, "complete")
+            assert (one.writer.lost, other.writer.lost) == (0, 0)
+
+    with postgresql() as place:
+        asyncio.run(work(place))

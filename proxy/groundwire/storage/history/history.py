@@ -51,6 +51,10 @@ class History:
         """Queue an exchange for recording in the background; never fails."""
         self.writer.put(entry)
 
+    async def flush(self) -> bool:
+        """Write pending exchanges now; False when the database does not take them."""
+        return not self.writer.is_down and await self.writer.flush()
+
     def degraded(self) -> str | None:
         """Return the reason for a degraded state, if any, and the number of exchanges lost since the start."""
         if self.writer.is_down:
@@ -62,8 +66,7 @@ class History:
 
         Pending exchanges are included. Raises StoreUnavailable when complete deletion is not certain.
         """
-        if not self.writer.is_down:
-            await self.writer.flush()
+        await self.flush()
         self.writer.drop(subject, tenant)
         return await forget(self._database, subject, tenant)
 

@@ -50,8 +50,7 @@ class Writer:
         self._size = 0
         self._came = asyncio.Event()
         self._flushing = asyncio.Event()
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._removed = asyncio.Event()
         self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._migrated = False
@@ -73,7 +72,6 @@ class Writer:
             return
         self._waiting.append(entry)
         self._size += entry.size
-        self._idle.clear()
         self._came.set()
         if len(self._waiting) >= settings.batch:
             self._flushing.set()
@@ -90,11 +88,16 @@ class Writer:
 
     async def flush(self) -> bool:
         """Wait until all earlier exchanges are written, `timeout` seconds at most; False when that was not enough."""
-        self._flushing.set()
+        last = self._waiting[-1] if self._waiting else None
         with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.timeout):
-                await self._idle.wait()
-        return self._idle.is_set()
+                while self._is_waiting(last):
+                    self._flushing.set()
+                    await self._removed.wait()
+        return not self._is_waiting(last)
+
+    def _is_waiting(self, entry: Entry | None) -> bool:
+        return any(each is entry for each in self._waiting)
 
     def drop(self, subject: str, tenant: str | None = None) -> None:
         """Discard pending exchanges about a subject of a tenant, or of all tenants."""
@@ -172,7 +175,10 @@ class Writer:
         return found
 
     async def _write(self, rows: Sequence[Rows]) -> None:
-        """Write a batch; if its content is at fault, write one by one and discard the failing ones."""
+        """Write a batch; if that fails without an outage, write one by one and discard the failing ones.
+
+        The second attempt also resolves a conflict with a replica that wrote the same exchange at the same time.
+        """
         if not rows:
             return
         try:
@@ -180,14 +186,21 @@ class Writer:
         except Exception as error:
             if is_outage(error):
                 raise
-            if len(rows) == 1:
-                log.warning("history.refused", grounding_id=rows[0].id, error=type(error).__name__, cause=_cause(error))
-                self._lose(1, "refused by the database")
-                return
             for each in rows:
-                await self._write([each])
-            return
-        self.written += len(rows)
+                await self._write_one(each)
+        else:
+            self.written += len(rows)
+
+    async def _write_one(self, rows: Rows) -> None:
+        try:
+            await self._record([rows])
+        except Exception as error:
+            if is_outage(error):
+                raise
+            log.warning("history.refused", grounding_id=rows.id, error=type(error).__name__, cause=_cause(error))
+            self._lose(1, "refused by the database")
+        else:
+            self.written += 1
 
     async def _record(self, rows: Sequence[Rows]) -> None:
         async with asyncio.timeout(self._settings.timeout):
@@ -206,7 +219,8 @@ class Writer:
             self._flushing.clear()
         if not self._waiting:
             self._came.clear()
-            self._idle.set()
+        self._removed.set()
+        self._removed = asyncio.Event()
 
     def _up(self) -> None:
         if self.is_down:
