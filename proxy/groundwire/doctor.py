@@ -189,7 +189,7 @@ def _port(settings: Settings) -> Finding:
         listen(host, port).close()
     except GroundwireError as error:
         detail, _, remedy = str(error).partition(". ")
-        return Finding("port", "warning", detail, remedy)
+        return Finding("port", "warning", detail, remedy or "Correct server.host or server.port.")
     return Finding("port", "ok", f"{host}:{port} is free")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import gc
 import logging
 import math
@@ -172,7 +173,7 @@ def run(load: Callable[[], Settings], file: Path | None = None) -> None:
     _raise_file_limit()
     host, port = listening.getsockname()[:2]
     name, upstream = next(iter(settings.upstreams.items()))
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    address = f"{_in_url(host)}:{port}"
     behind = upstream.base_url or upstream.litellm_model
     print(f"groundwire serves http://{address}/v1 in front of {name} ({behind})", file=sys.stderr)
     print(pages_line(settings, os.environ, address), file=sys.stderr)
@@ -187,9 +188,12 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), backlog=2048, family=family)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        raise GroundwireError(
-            f"{host}:{port}: {reason}. Is Groundwire running already? --port sets another."
-        ) from error
+        in_use = ". Is Groundwire running already? --port sets another." if error.errno == errno.EADDRINUSE else ""
+        raise GroundwireError(f"{_in_url(host)}:{port}: {reason}{in_use}") from error
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def pages_line(settings: Settings, environ: Mapping[str, str], address: str) -> str:
