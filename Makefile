@@ -35,7 +35,7 @@ docs: .venv/.ready-dev      ## the documentation as a static site in build/site
 
 chart: .venv/.ready-dev     ## the Helm chart, rendered by helm and validated against the schemas of Kubernetes
 	@$(BIN)/uv sync --quiet --frozen --inexact --extra all --group chart
-	@$(BIN)/python -m pytest tests/test_helm.py
+	@$(BIN)/python -m pytest -rs tests/test_helm.py
 
 matrix: .venv/.ready-dev    ## all tests on each of Python 3.11 to 3.14 that is installed; VERSIONS names others
 	@failed=; for version in $(VERSIONS); do \

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 import pytest
 
+from groundwire.backends.loading import load_judge
 from groundwire.cli import app
 from groundwire.config import load_settings
 from groundwire.dialects.chat import CHAT
@@ -55,7 +56,7 @@ def test_the_example_of_the_readme_is_what_comes_out() -> None:
     answer = re.search(r"content\s+# '(.*)'", code)
     assert answer
     exchange = Exchange(messages=CHAT.messages({"messages": ast.literal_eval(call.value)}))
-    report = verify([Choice(0, answer[1], "stop")], Context(gather(exchange))).to_dict()
+    report = verify([Choice(0, answer[1], "stop")], Context(gather(exchange)), judge=load_judge()).to_dict()
     promised = json.loads(re.sub(r"//.*", "", blocks("jsonc")[0]))
     del promised["id"]
     assert differences(promised, report) == []

@@ -150,14 +150,14 @@ def test_a_setting_whose_extra_is_missing_is_an_error_at_start_with_the_command(
 def test_all_missing_extras_are_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("mcp: {enabled: true}\nquotes: {mode: fuzzy}\n", encoding="utf-8")
     done = run("config", folder=tmp_path)
-    assert [line.partition(":")[0] for line in done.stderr.splitlines()[1:]] == ["quotes.mode", "mcp.enabled"]
+    assert [line.partition(":")[0] for line in done.stderr.splitlines()] == ["quotes.mode", "mcp.enabled"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "needs"),
     [
         (("mcp",), "groundwire mcp: it needs pip install 'groundwire[mcp]'"),
-        (("demo", "--stay"), "store.url: it needs pip install 'groundwire[history]'"),
+        (("demo", "--stay"), "groundwire demo --stay: it needs pip install 'groundwire[history]'"),
         (("calibrate", "--from-reviews"), "calibrate --from-reviews: it needs pip install 'groundwire[history]'"),
     ],
 )
@@ -168,8 +168,7 @@ def test_a_command_whose_extra_is_missing_names_the_command_to_install_it(
     environ = environ if arguments[0] == "calibrate" else {}
     done = run(*arguments, folder=tmp_path, environ=environ)
     assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert needs in done.stderr
+    assert done.stderr == f"{needs}\n"
 
 
 def test_a_json_schema_that_cannot_be_validated_is_reported(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from groundwire.errors import ConfigError, GroundwireError
+from groundwire.errors import ConfigError, GroundwireError, MissingExtra
 
 app = typer.Typer(
     invoke_without_command=True,
@@ -292,7 +292,7 @@ def doctor(
     """
     from groundwire.doctor import examine
 
-    raise typer.Exit(examine(lambda: _settings(config), _config_path(config), as_json=as_json))
+    raise typer.Exit(examine(_config_path(config), as_json=as_json))
 
 
 @app.command("version")
@@ -465,6 +465,8 @@ def main() -> None:
     """Run the command. A user error prints one sentence on standard error and exits with status 2."""
     try:
         app()
+    except MissingExtra as error:
+        sys.exit(_complaint(*error.problems))
     except ConfigError as error:
         sys.exit(_complaint("The settings cannot be used:", *error.problems))
     except GroundwireError as error:

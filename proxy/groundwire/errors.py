@@ -2,6 +2,7 @@
 
     GroundwireError
     ├── ConfigError                  the settings cannot be used
+    │   └── MissingExtra                 they, or a command, need libraries that are not installed
     ├── EvidenceSchemaError          a JSON answer violates the declared shape of its evidence
     ├── EvidenceGroundingError       every quotation of an answer was rejected
     ├── Overload                     there was no capacity to verify
@@ -55,6 +56,10 @@ class ConfigError(GroundwireError):
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
         self.problems = tuple(problems)
+
+
+class MissingExtra(ConfigError):
+    """Settings or a command need extras that are not installed; each problem has the command that installs them."""
 
 
 class EvidenceSchemaError(GroundwireError, ValueError):

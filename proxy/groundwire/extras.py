@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-from groundwire.errors import ConfigError
+from groundwire.errors import MissingExtra
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "providers": ("litellm",),
@@ -39,16 +39,16 @@ def install_command(*extras: str) -> str:
 
 
 def require_extras(*needs: tuple[str, str]) -> None:
-    """Raise ConfigError, with one line for each setting whose extras are not installed.
+    """Raise MissingExtra, with one line for each setting or command whose extras are not installed.
 
-    `needs` are pairs of a setting and the extra that it needs.
+    `needs` are pairs of a setting or command and the extra that it needs.
     """
     missing: dict[str, list[str]] = {}
     for setting, extra in needs:
         if not is_installed(extra):
             missing.setdefault(setting, []).append(extra)
     if missing:
-        raise ConfigError([f"{setting}: it needs {install_command(*extras)}" for setting, extras in missing.items()])
+        raise MissingExtra([f"{setting}: it needs {install_command(*extras)}" for setting, extras in missing.items()])
 
 
 def _exists(module: str) -> bool:

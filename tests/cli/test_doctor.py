@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from edge.upstream import Upstream, as_json, body_reply, error_reply
 
 
@@ -39,7 +41,48 @@ def test_a_working_installation(tmp_path: Path) -> None:
         "store": "ok",
         "port": "ok",
     }
-    assert found["upstream up"]["detail"].startswith("1 models")
+    assert found["upstream up"]["detail"].startswith("1 model,")
+
+
+def test_a_remedy_names_what_to_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDWIRE_SERVER__PROT", "1")
+    with Upstream() as upstream:
+        upstream.reply = error_reply(404, "no such path", type="invalid_request_error")
+        root = upstream.base_url.removesuffix("/v1")
+        config = f"upstreams:\n  up: {{base_url: '{root}'}}\n  gone: {{base_url: 'http://127.0.0.1:1/v1'}}\n"
+        config += "server: {port: 0}\nstore: {url: 'sqlite:////nowhere/x/history.db'}\n"
+        _, printed = doctor(tmp_path, config)
+    lines = [line.strip() for line in printed.splitlines()]
+    assert "!" in printed
+    assert f"Most need /v1: {root}/v1" in lines
+    assert any(line.endswith("http://127.0.0.1:1/v1: ConnectError: Connection refused") for line in lines)
+    assert "Start it, or correct upstreams.gone.base_url." in lines
+    assert any(line.endswith("unable to open database file") for line in lines)
+    assert "Create the folder /nowhere/x, or correct store.url." in lines
+    assert any("did you mean GROUNDWIRE_SERVER__PORT?" in line for line in lines)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_store_that_cannot_be_written(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir(mode=0o500)
+    _, found = findings(tmp_path, f"server: {{port: 0}}\nstore: {{url: 'sqlite:///{folder}/history.db'}}\n")
+    assert (found["store"]["level"], found["store"]["detail"]) == ("error", f"{folder} cannot be written")
+
+
+def test_an_admin_key_that_serve_would_refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDWIRE_ADMIN_KEY", "short")
+    status, found = findings(tmp_path, f"store: {{url: 'sqlite:///{tmp_path}/history.db'}}\n")
+    assert status == 1
+    assert found["settings"]["detail"] == "GROUNDWIRE_ADMIN_KEY: the key of 'admin' must have 16 characters or more"
+
+
+def test_a_file_that_does_not_exist(tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("groundwire")), "doctor", "--config", str(tmp_path / "missing.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "there is no such file" in done.stdout
+    assert "--config" in done.stdout
 
 
 def test_what_is_broken_has_a_remedy(tmp_path: Path) -> None:

@@ -50,6 +50,12 @@ def use(
     return lambda work: _with(f"{proxy.url}/mcp", work)
 
 
+def test_the_first_claim_of_an_agent_is_judged_by_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDWIRE_JUDGE__BY", "encoder")  # the tests switch it off
+    claims = over_stdio(called("verify_claims", answer="The office opens at 9 am.", sources=EVIDENCE), tmp_path)
+    assert "verifier_degraded" not in claims.structured_content["flags"]
+
+
 def called(name: str, **arguments: Any) -> Work[Any]:
     async def work(client: Client) -> Any:
         return await client.call_tool(name, arguments)

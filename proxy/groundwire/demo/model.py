@@ -118,7 +118,13 @@ SCENARIOS = (
 
 
 MODEL = "groundwire-demo"
-_UNKNOWN = "I am the demo model of Groundwire and know three answers only; this is none of them."
+EXAMPLES: Mapping[str, str] = {
+    "How did we do in 2023?": "Revenue was $4.2M in 2023 [1]. Profit rose to $900K.",
+    "What is known about Acme Corp?": "Acme Corp was founded in Oslo in 1998. Its revenue was $4.9 million in 2023.",
+}
+"""Answers to the questions of the README and the quickstart, each half right."""
+
+_UNKNOWN = "I cannot answer that. I am a demo model and know the questions of the README and the quickstart only."
 _HEAD = {"id": "chatcmpl-demo", "created": 1_750_000_000, "model": MODEL}
 _MESSAGE = {"id": "msg_demo", "type": "message", "role": "assistant", "model": MODEL, "stop_sequence": None}
 _RESULTS = ("tool_result", "tool")  # the type of a part, or the role of a message, with the result of a tool
@@ -169,7 +175,7 @@ def _reply(body: JSON) -> JSON:
         if calls and body.get("tools") and not any(map(_has_result, messages)):
             return {"content": None, "tool_calls": calls}
         return {"content": scenario.answer}
-    return {"content": _UNKNOWN}
+    return {"content": EXAMPLES.get(question or "", _UNKNOWN)}
 
 
 def _text(message: JSON) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import signal
-import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -24,7 +23,9 @@ from groundwire.backends.loading import load_judge
 from groundwire.config import Settings, Upstream
 from groundwire.container.build import build_container
 from groundwire.demo.model import MODEL, SCENARIOS, Scenario, build_model
+from groundwire.extras import require_extras
 from groundwire.http.app import build_app
+from groundwire.http.run import listen
 from groundwire.telemetry import configure_logs
 from groundwire.terminal import view
 
@@ -35,8 +36,10 @@ def show(pace: float, *, stay: bool = False) -> int:
     """Start the demo model server and the proxy on free ports, send the scenarios and print the replies.
 
     With `stay`, the answers are stored for review on the proxy's pages until the process is interrupted, then deleted.
-    Returns the exit status.
+    Returns the exit status. Raises MissingExtra for `stay` without a database.
     """
+    if stay:
+        require_extras(("groundwire demo --stay", "history"))
     console = Console()
     key = f"demo-{secrets.token_hex(8)}"
     with TemporaryDirectory(prefix="groundwire-demo-") as folder:
@@ -135,7 +138,7 @@ def _chunks(response: HTTPResponse) -> Iterator[dict[str, Any]]:
 @contextmanager
 def serving(app: Starlette, port: int = 0) -> Iterator[str]:
     """Serve an application in a thread, and yield the base URL for SDKs, which ends in /v1; port 0 is a free one."""
-    listening = socket.create_server(("127.0.0.1", port))
+    listening = listen("127.0.0.1", port)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, log_level="critical", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()

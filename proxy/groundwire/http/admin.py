@@ -35,26 +35,30 @@ class AdminKeys:
         return found[0] if found else None
 
 
-def read_keys(given: Mapping[str, str], file: Path | None = None, key: str | None = None) -> AdminKeys:
+def read_keys(
+    given: Mapping[str, str], file: Path | None = None, key: str | None = None, variable: str = "admin.key_env"
+) -> AdminKeys:
     """Read keys by name: those given, those of a file with a line `name: key` for each, and one for the name `admin`.
+
+    The last is the value of `variable`, which errors name.
 
     A key is written plainly, in 16 characters or more, or as `sha256:` and its digest. Raises ConfigError.
     """
     problems: list[str] = []
     pairs = [
-        *given.items(),
-        *([("admin", key)] if key else []),
-        *(named_lines(file, "admin.keys_file", problems) if file else ()),
+        *(("admin.keys", *each) for each in given.items()),
+        *([(variable, "admin", key)] if key else []),
+        *(("admin.keys_file", *each) for each in (named_lines(file, "admin.keys_file", problems) if file else ())),
     ]
     digests: dict[str, bytes] = {}
-    for name, written in pairs:
+    for place, name, written in pairs:
         digest = _digest(written)
         if not NAME.fullmatch(name):
-            problems.append(f"admin.keys: '{name}' {NO_NAME}")
+            problems.append(f"{place}: '{name}' {NO_NAME}")
         elif digest is None:
-            problems.append(f"admin.keys: the key of '{name}' must have {_SHORTEST_KEY} characters or more")
+            problems.append(f"{place}: the key of '{name}' must have {_SHORTEST_KEY} characters or more")
         elif name in digests:
-            problems.append(f"admin.keys: '{name}' is given twice")
+            problems.append(f"{place}: '{name}' is given twice")
         else:
             digests[name] = digest
     if problems:
@@ -65,7 +69,7 @@ def read_keys(given: Mapping[str, str], file: Path | None = None, key: str | Non
 def configured_keys(settings: Admin, environ: Mapping[str, str]) -> AdminKeys:
     """Read the keys that the settings name. Raises ConfigError."""
     file = Path(settings.keys_file) if settings.keys_file else None
-    return read_keys(settings.keys, file, environ.get(settings.key_env))
+    return read_keys(settings.keys, file, environ.get(settings.key_env), settings.key_env)
 
 
 def _digest(written: str) -> bytes | None:

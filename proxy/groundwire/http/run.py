@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import gc
 import logging
 import math
@@ -26,9 +27,11 @@ import structlog
 import uvicorn
 from starlette.types import ASGIApp
 
+from groundwire.backends.loading import LoadingModel
 from groundwire.config import Server as ServerSettings
 from groundwire.config import Settings
 from groundwire.container import build_container
+from groundwire.errors import GroundwireError
 from groundwire.extras import require_extras
 from groundwire.http.admission import ProcessState, new_process_state
 from groundwire.http.app import build_app
@@ -38,6 +41,7 @@ from groundwire.telemetry import configure_logs
 
 log = structlog.get_logger("groundwire.server")
 
+_LOAD_S = 30.0  # maximum time that an agent waits for the model
 _FLUSH_S = 1.0  # minimum time for finished answers to reach slow readers
 
 
@@ -157,25 +161,39 @@ def uvicorn_config(app: ASGIApp, settings: ServerSettings) -> uvicorn.Config:
 
 
 def run(load: Callable[[], Settings], file: Path | None = None) -> None:
-    """Serve until SIGINT or SIGTERM; print the address on standard error. Raises OSError when it is taken.
+    """Serve until SIGINT or SIGTERM; print the address on standard error. Raises GroundwireError when it is taken.
 
     `load` reads the settings, from `file` if there is one; it is called again on reload.
     """
     return_freed_memory()
     settings = load()
     running = server(settings, load, file)
-    family = socket.AF_INET6 if ":" in settings.server.host else socket.AF_INET
-    listening = socket.create_server((settings.server.host, settings.server.port), backlog=2048, family=family)
+    listening = listen(settings.server.host, settings.server.port)
     _detect_lost_clients(listening)
     _raise_file_limit()
     host, port = listening.getsockname()[:2]
     name, upstream = next(iter(settings.upstreams.items()))
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    address = f"{_in_url(host)}:{port}"
     behind = upstream.base_url or upstream.litellm_model
     print(f"groundwire serves http://{address}/v1 in front of {name} ({behind})", file=sys.stderr)
     print(pages_line(settings, os.environ, address), file=sys.stderr)
     _tune_garbage_collection()
     running.run([listening])
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Listen on an address; port 0 is a free one. Raises GroundwireError when it cannot be used."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), backlog=2048, family=family)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        in_use = ". Is Groundwire running already? --port sets another." if error.errno == errno.EADDRINUSE else ""
+        raise GroundwireError(f"{_in_url(host)}:{port}: {reason}{in_use}") from error
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def pages_line(settings: Settings, environ: Mapping[str, str], address: str) -> str:
@@ -202,6 +220,9 @@ async def _serve_mcp(settings: Settings) -> None:
     container = build_container(settings)
     await container.start()
     try:
+        model = container.encoder.model
+        if isinstance(model, LoadingModel):  # else the first claims of every agent are judged by words
+            await asyncio.to_thread(model.wait, _LOAD_S)
         await mcp_server(container.checks).run_stdio_async()
     finally:
         await container.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -171,8 +172,16 @@ def to_httpx(error: BaseException) -> httpx.TransportError:
     """Convert one of aiohttp's errors to the corresponding error of httpx."""
     for kind, httpx_error in _HTTPX_ERRORS:
         if isinstance(error, kind):
-            return httpx_error(str(error) or type(error).__name__)
+            return httpx_error(_words(error) or type(error).__name__)
     return httpx.ReadError(str(error) or type(error).__name__)
+
+
+def _words(error: BaseException) -> str:
+    """Return the text of an error; of a failed connection the system's words alone."""
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
+        number = error.os_error.errno or 0  # below 0: of a name that cannot be resolved
+        return os.strerror(number) if number > 0 else error.os_error.strerror or str(error.os_error)
+    return str(error)
 
 
 _HTTPX_ERRORS: tuple[tuple[type[BaseException], type[httpx.TransportError]], ...] = (
