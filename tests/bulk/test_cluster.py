@@ -176,7 +176,7 @@ def bucket(tmp_path: Path) -> Iterator[tuple[Any, str]]:
     with (tmp_path / "moto.log").open("wb") as log:
         server = subprocess.Popen([MOTO, "-H", "127.0.0.1", "-p", str(port)], stdout=log, stderr=log)
     place = {"endpoint_override": f"127.0.0.1:{port}", "scheme": "http", "region": "us-east-1"}
-    files = S3FileSystem("key", "secret", allow_bucket_creation=True, **place)
+    files = S3FileSystem(access_key="key", secret_key="secret", allow_bucket_creation=True, **place)
 
     def create() -> bool | None:
         try:

@@ -5,12 +5,14 @@ Worker processes return results in order, with a bounded number of rows in memor
 
 from __future__ import annotations
 
+import atexit
 import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import count, islice, repeat
 from multiprocessing import get_context
@@ -194,10 +196,18 @@ def open_worker(job: Job) -> Judge:
     """Return the judge of a job in this process. The last one is kept, since loading it takes a second."""
     with _Worker.lock:
         if _Worker.job != job:
-            judge = job.settings.judge
-            _Worker.judge = open_judge(job.settings).__enter__() if judge.is_language else load_judge(judge)
+            _Worker.judge = _open_judge(job.settings)
             _Worker.job = job
         return _Worker.judge
+
+
+def _open_judge(settings: Settings) -> Judge:
+    """Open the judge until the process ends."""
+    if not settings.judge.is_language:
+        return load_judge(settings.judge)
+    opened = ExitStack()
+    atexit.register(opened.close)
+    return opened.enter_context(open_judge(settings))
 
 
 def _start(job: Job) -> None:
