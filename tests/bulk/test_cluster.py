@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,17 +19,24 @@ from typing import Any
 import pytest
 from ports import free_port
 from test_batch import RIGHT, SOURCE, command, results, rows, write
+from typer.main import get_command
 from waiting import found_within
 
 from groundwire.bulk.summary import WORST, Summary, summarise
+from groundwire.cli import app
 
 ROOT = Path(__file__).parent.parent.parent
 SLOW = pytest.mark.timeout(600)  # each process imports Dask, on a machine that may be busy
 PATIENT = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "120s", "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "120s"}
+DOCUMENTED = [
+    shlex.split(line, comments=True)
+    for line in (ROOT / "docs/bulk.md").read_text(encoding="utf-8").splitlines()
+    if line.startswith("groundwire batch")
+]
 MOTO = shutil.which("moto_server", path=os.pathsep.join([str(ROOT / ".bench/s3/bin"), os.environ.get("PATH", "")]))
 
 
-def dask_batch(*arguments: str | Path, **environ: str) -> subprocess.Popen[str]:
+def dask_batch(*arguments: str | Path, folder: Path | None = None, **environ: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*command(*arguments), "--engine", "dask"],
         env={**os.environ, **PATIENT, **environ},
@@ -36,6 +44,7 @@ def dask_batch(*arguments: str | Path, **environ: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        cwd=folder,
     )
 
 
@@ -84,10 +93,12 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_file_loses_and_doubles_no_ro
     tmp_path: Path, dask: tuple[str, list[subprocess.Popen[bytes]]]
 ) -> None:
     address, workers = dask
-    (tmp_path / "in").mkdir()
+    (tmp_path / "logs").mkdir()
     for number in range(6):
-        write(tmp_path / f"in/part-{number}.jsonl", rows(400))
-    batch = dask_batch(tmp_path / "in", tmp_path / "out", "--json", DASK_SCHEDULER_ADDRESS=address)
+        write(tmp_path / f"logs/part-{number}.jsonl", rows(400))
+    documented = DOCUMENTED[1][2:-2]
+    assert documented == ["logs/", "reports/"]
+    batch = dask_batch(*documented, "--json", folder=tmp_path, DASK_SCHEDULER_ADDRESS=address)
 
     def busy() -> tuple[subprocess.Popen[bytes], Path] | None:
         assert batch.poll() is None, batch.communicate()
@@ -100,11 +111,11 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_file_loses_and_doubles_no_ro
     code, out, log = finished(batch)
     assert code == 0, log
     assert json.loads(out)["rows"] == 6 * 400
-    found = sorted((tmp_path / "out").glob("*.jsonl"))
+    found = sorted((tmp_path / "reports").glob("*.jsonl"))
     assert [path.name for path in found] == [f"part-{number}.jsonl" for number in range(6)]
     for path in found:
         assert [each["row"] for each in results(path)] == list(range(400))
-    assert list((tmp_path / "out").rglob(".*")) == []
+    assert list((tmp_path / "reports").rglob(".*")) == []
 
 
 @SLOW
@@ -232,6 +243,13 @@ def test_a_killed_batch_on_an_object_store_is_completed(bucket: tuple[Any, str],
     assert code == 1, log
     assert json.loads(out)["rows"] == 6 * 300
     assert not [name for name in files.get_file_info(FileSelector("answers/reports/day-0")) if "broken" in name.path]
+
+
+@pytest.mark.parametrize("line", DOCUMENTED, ids=" ".join)
+def test_the_commands_of_the_documentation_are_understood(line: list[str]) -> None:
+    parsed = get_command(app).commands["batch"].make_context("batch", line[2:])
+    assert parsed.params["source"] == line[2]
+    assert parsed.params["engine"] == ("dask" if "--engine" in line else "local")
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def find_store(place: str) -> Store:
     from pyarrow.fs import FileSystem, LocalFileSystem
 
     if "://" not in place:
-        return Store(LocalFileSystem(), Path(place).absolute().as_posix())
+        return Store(LocalFileSystem(), Path(place).resolve().as_posix())
     try:
         files, path = FileSystem.from_uri(place)
     except (ValueError, NotImplementedError) as error:
