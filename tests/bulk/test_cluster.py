@@ -184,10 +184,10 @@ def bucket(tmp_path: Path) -> Iterator[tuple[Any, str]]:
     from pyarrow.fs import S3FileSystem
 
     port = free_port()
-    with (tmp_path / "moto.log").open("wb") as log:
-        server = subprocess.Popen([MOTO, "-H", "127.0.0.1", "-p", str(port)], stdout=log, stderr=log)
     place = {"endpoint_override": f"127.0.0.1:{port}", "scheme": "http", "region": "us-east-1"}
     files = S3FileSystem(access_key="key", secret_key="secret", allow_bucket_creation=True, **place)
+    with (tmp_path / "moto.log").open("wb") as log:
+        server = subprocess.Popen([MOTO, "-H", "127.0.0.1", "-p", str(port)], stdout=log, stderr=log)
 
     def create() -> bool | None:
         try:
@@ -239,7 +239,7 @@ def test_a_killed_batch_on_an_object_store_is_completed(bucket: tuple[Any, str],
     with files.open_input_stream("answers/reports/groundwire-batch.json") as stream:
         assert b"secret" not in stream.read()
     everything = f"s3://key:secret@answers/logs{options}"
-    code, out, log = finished(dask_batch(everything, urls[1] + "", "--workers", "1", "--json"))
+    code, out, log = finished(dask_batch(everything, urls[1], "--workers", "1", "--json"))
     assert code == 1, log
     assert json.loads(out)["rows"] == 6 * 300
     assert not [name for name in files.get_file_info(FileSelector("answers/reports/day-0")) if "broken" in name.path]
