@@ -7,7 +7,7 @@ WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN || echo 2); echo $$((n > 7 ? 8
 VERSIONS ?= 3.11 3.12 3.13 3.14
 FAST := $(addprefix tests/,claims config dialects evidence features library pipeline scoring text training verifiers test_docs.py)
 
-.PHONY: demo serve docs chart test test-fast check matrix dist-check clients client-js client-suites coverage clean
+.PHONY: demo serve docs chart bulk-s3 test test-fast check matrix dist-check clients client-js client-suites coverage clean
 
 demo: .venv/.ready          ## three RAG requests through the proxy, answered by a bundled demo model server
 	@$(BIN)/groundwire demo
@@ -36,6 +36,11 @@ docs: .venv/.ready-dev      ## the documentation as a static site in build/site
 chart: .venv/.ready-dev     ## the Helm chart, rendered by helm and validated against the schemas of Kubernetes
 	@$(BIN)/uv sync --quiet --frozen --inexact --extra all --group chart
 	@$(BIN)/python -m pytest -rs tests/test_helm.py
+
+bulk-s3: .venv/.ready-dev   ## groundwire batch on a Dask cluster and an S3 server on loopback, which it fetches
+	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .bench/s3
+	@$(BIN)/uv pip install --quiet --python .bench/s3/bin/python 'moto[server]'
+	@$(BIN)/python -m pytest tests/bulk/test_cluster.py
 
 matrix: .venv/.ready-dev    ## all tests on each of Python 3.11 to 3.14 that is installed; VERSIONS names others
 	@failed=; for version in $(VERSIONS); do \

@@ -157,6 +157,7 @@ def test_all_missing_extras_are_named_at_once(tmp_path: Path) -> None:
     ("arguments", "needs"),
     [
         (("mcp",), "groundwire mcp: it needs pip install 'groundwire[mcp]'"),
+        (("batch", "in", "out", "--engine", "dask"), "--engine dask: it needs pip install 'groundwire[cluster]'"),
         (("demo", "--stay"), "groundwire demo --stay: it needs pip install 'groundwire[history]'"),
         (("calibrate", "--from-reviews"), "calibrate --from-reviews: it needs pip install 'groundwire[history]'"),
     ],

@@ -144,31 +144,39 @@ def _judged_by(name: str | None) -> dict[str, str]:
 
 @app.command()
 def batch(
-    source: Annotated[Path, typer.Argument(help="Logged answers: .jsonl, .csv or .parquet.")],
-    target: Annotated[Path, typer.Argument(help="The reports, one per row: .jsonl or .parquet.")],
+    source: Annotated[
+        str, typer.Argument(help="Logged answers: .jsonl, .csv or .parquet; for a cluster a folder, pattern or URL.")
+    ],
+    target: Annotated[str, typer.Argument(help="The reports, one per row: .jsonl or .parquet; else a folder or URL.")],
     answer: Annotated[str, typer.Option(help="The column of the answer; dots lead into nested values.")] = "answer",
     sources: Annotated[str, typer.Option(help="The column of the sources: a text, or a list of them.")] = "sources",
     question: Annotated[str, typer.Option(help="The column of the question.")] = "question",
     messages: Annotated[str, typer.Option(help="The column of the messages of the request.")] = "messages",
     id_: Annotated[str, typer.Option("--id", help="The column of an id that is copied to the output.")] = "id",
     workers: Annotated[int | None, typer.Option(help="Worker processes. Default: one per core.", min=1)] = None,
-    limit: Annotated[int | None, typer.Option(help="Maximum rows.", min=1)] = None,
+    limit: Annotated[int | None, typer.Option(help="Maximum rows; for a cluster, of each file.", min=1)] = None,
     page: Annotated[Path | None, typer.Option("--html", help="Write a page with the figures to this file.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start anew, even if the output exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    engine: Annotated[
+        Literal["local", "dask"],
+        typer.Option(help="dask: the Dask cluster at DASK_SCHEDULER_ADDRESS, or one started here; a task per file."),
+    ] = "local",
     config: ConfigFile = None,
     judge: JudgeName = None,
 ) -> None:
-    """Verify logged answers in bulk, on all cores. An interrupted batch continues where it stopped.
+    """Verify logged answers in bulk, on all cores or a cluster. An interrupted batch continues where it stopped.
 
     Exits with 0, or with 1 if a row could not be read; its line in the output has the reason.
     """
+    from groundwire.bulk.cluster import run_cluster
     from groundwire.bulk.files import Columns
-    from groundwire.bulk.run import Options, timed_batch
+    from groundwire.bulk.run import Options, run_batch, timed_batch
 
     columns = Columns(answer, sources, question, messages, id_)
     options = Options(source, target, columns, workers or os.cpu_count() or 1, limit, page, overwrite)
-    raise typer.Exit(timed_batch(options, _settings(config, _judged_by(judge)), as_json=as_json))
+    run = run_cluster if engine == "dask" else run_batch
+    raise typer.Exit(timed_batch(run, options, _settings(config, _judged_by(judge)), as_json=as_json))
 
 
 @app.command("eval")

@@ -22,6 +22,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "fuzzy": ("rapidfuzz",),
     "pages": ("jinja2",),
     "bulk": ("pyarrow",),
+    "cluster": ("distributed", "pyarrow"),
     "documents": ("pypdf", "docx"),
     "hub": ("tokenizers", "huggingface_hub"),
 }

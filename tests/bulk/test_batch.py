@@ -8,8 +8,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -188,3 +190,53 @@ def test_a_format_that_is_not_known_is_one_sentence(tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert refused.stderr.count("\n") == 1
     assert ".parquet" in refused.stderr
+
+
+class Service(BaseHTTPRequestHandler):
+    """A judge that answers a call only when another one is in progress."""
+
+    protocol_version = "HTTP/1.1"
+    together: threading.Barrier
+    lock = threading.Lock()
+    at_once = most = 0
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        service = type(self)
+        with service.lock:
+            service.at_once += 1
+            service.most = max(service.most, service.at_once)
+        service.together.wait(60)
+        with service.lock:
+            service.at_once -= 1
+        reply = json.dumps({"estimates": [{"id": each["id"], "probability": 0.99} for each in asked["claims"]]})
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply.encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def test_a_judging_service_is_asked_about_as_many_rows_at_once_as_it_allows(tmp_path: Path) -> None:
+    Service.together = threading.Barrier(2)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Service)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    service = {"by": "external", "url": f"http://127.0.0.1:{server.server_port}/judge", "max_concurrent": 2}
+    (tmp_path / "config.yaml").write_text(json.dumps({"judge": service}), encoding="utf-8")
+    text = "The Harwick wind farm stands off the coast. Its operator paid for the construction of a harbour."
+    moods = ("content", "happy", "calm", "busy") * 2
+    answers = [{"answer": f"The wind farm keeps local fishermen {mood}.", "sources": [text]} for mood in moods]
+    source = write(tmp_path / "in.jsonl", answers)
+    options = "--workers", "1", "--config", tmp_path / "config.yaml"
+    arguments = [*command(source, tmp_path / "out.jsonl", *options)[:-1], "external"]
+    try:
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=150, cwd=tmp_path)
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert done.returncode == 0, done.stderr
+    claims = [each["grounding"]["choices"][0]["claims"][0] for each in results(tmp_path / "out.jsonl")]
+    assert [claim["method"] for claim in claims] == ["model"] * 8
+    assert Service.most == 2

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from groundwire.errors import GroundwireError
 from groundwire.extras import require_extras
@@ -35,21 +36,26 @@ def read_rows(path: Path, skip: int = 0) -> Iterator[Mapping[str, Any] | str]:
 
     Raises GroundwireError for another format, or if pyarrow is needed and not installed, and OSError.
     """
-    match path.suffix:
+    with path.open("rb") as stream:
+        yield from islice(parse_rows(stream, path.suffix, str(path)), skip, None)
+
+
+def parse_rows(stream: IO[bytes], suffix: str, name: str) -> Iterator[Mapping[str, Any] | str]:
+    """Yield the rows in a stream of a format, as `read_rows` does; a Parquet file must be seekable."""
+    match suffix:
         case ".jsonl":
-            return islice(_json_lines(path), skip, None)
+            return _json_lines(stream)
         case ".csv":
-            return islice(_csv(path), skip, None)
+            return _csv(stream)
         case ".parquet":
-            return islice(_parquet(path), skip, None)
-    raise GroundwireError(f"{path}: the format must be one of {', '.join(FORMATS)}")
+            return _parquet(stream)
+    raise GroundwireError(f"{name}: the format must be one of {', '.join(FORMATS)}")
 
 
-def _json_lines(path: Path) -> Iterator[Mapping[str, Any] | str]:
-    with path.open(encoding="utf-8-sig", errors="replace", newline="\n") as lines:
-        for line in lines:
-            if line.strip():
-                yield _object(line)
+def _json_lines(stream: IO[bytes]) -> Iterator[Mapping[str, Any] | str]:
+    for line in io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="\n"):
+        if line.strip():
+            yield _object(line)
 
 
 def _object(line: str) -> Mapping[str, Any] | str:
@@ -60,14 +66,13 @@ def _object(line: str) -> Mapping[str, Any] | str:
     return row if isinstance(row, dict) else "the line is not a JSON object"
 
 
-def _csv(path: Path) -> Iterator[Mapping[str, Any] | str]:
+def _csv(stream: IO[bytes]) -> Iterator[Mapping[str, Any] | str]:
     csv.field_size_limit(sys.maxsize)
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
-        yield from csv.DictReader(lines)
+    yield from csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline=""))
 
 
-def _parquet(path: Path) -> Iterator[Mapping[str, Any] | str]:
-    for batch in pyarrow_parquet().ParquetFile(path).iter_batches(batch_size=_BATCH):
+def _parquet(stream: IO[bytes]) -> Iterator[Mapping[str, Any] | str]:
+    for batch in pyarrow_parquet().ParquetFile(stream).iter_batches(batch_size=_BATCH):
         yield from batch.to_pylist()
 
 
@@ -176,7 +181,7 @@ class Journal:
 
     def append(self, results: Sequence[Mapping[str, Any]]) -> None:
         """Write the results of rows, in order. They survive a kill of the process once this returns."""
-        self._file.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in results)
+        self._file.writelines(map(json_line, results))
         self._file.flush()
         self.done += len(results)
 
@@ -192,14 +197,19 @@ class Journal:
         self._state.unlink(missing_ok=True)
 
 
+def json_line(result: Mapping[str, Any]) -> str:
+    """Return a result as a line of JSON."""
+    return json.dumps(result, ensure_ascii=False) + "\n"
+
+
 def read_results(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the results in a journal."""
     with path.open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
-def write_parquet(results: Iterator[Mapping[str, Any]], path: Path) -> None:
-    """Write results to a Parquet file: row, id, error, verdict, score, flags, and the report as JSON text."""
+def write_parquet(results: Iterable[Mapping[str, Any]], sink: IO[bytes]) -> None:
+    """Write results as a Parquet file: row, id, error, verdict, score, flags, and the report as JSON text."""
     parquet = pyarrow_parquet()
     import pyarrow
 
@@ -214,16 +224,16 @@ def write_parquet(results: Iterator[Mapping[str, Any]], path: Path) -> None:
             ("grounding", pyarrow.string()),
         ]
     )
-    partial = path.with_name(f"{path.name}.partial")
-    with parquet.ParquetWriter(partial, schema) as writer:
-        group: list[dict[str, Any]] = []
-        for each in results:
-            group.append(_record(each))
-            if len(group) == _GROUP:
-                writer.write_table(pyarrow.Table.from_pylist(group, schema))
-                group = []
-        writer.write_table(pyarrow.Table.from_pylist(group, schema))
-    partial.replace(path)
+    remaining = map(_record, results)
+    with parquet.ParquetWriter(sink, schema) as writer:
+        while group := list(islice(remaining, _GROUP)):
+            writer.write_table(pyarrow.Table.from_pylist(group, schema))
+
+
+def parse_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of such a Parquet file as the result that it was made from."""
+    result = {name: record[name] for name in ("row", "id", "error") if record[name] is not None}
+    return result if record["grounding"] is None else result | {"grounding": json.loads(record["grounding"])}
 
 
 def _record(result: Mapping[str, Any]) -> dict[str, Any]:

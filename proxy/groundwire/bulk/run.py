@@ -5,16 +5,19 @@ Worker processes return results in order, with a bounded number of rows in memor
 
 from __future__ import annotations
 
+import atexit
 import json
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from itertools import count, islice, repeat
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -47,10 +50,13 @@ from groundwire.pipeline import policy_digest, verify
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Input and output of a batch. `limit` is a number of rows, `page` the path of an HTML page with the figures."""
+    """Input and output of a batch. `limit` is a number of rows, `page` the path of an HTML page with the figures.
 
-    source: Path
-    target: Path
+    `source` and `target` are paths, for a cluster also URLs.
+    """
+
+    source: str
+    target: str
     columns: Columns = Columns()
     workers: int = 1
     limit: int | None = None
@@ -64,15 +70,14 @@ def run_batch(options: Options, settings: Settings) -> Summary:
     Raises GroundwireError for formats that cannot be read, for an output of another batch, and for settings that cannot
     be used; OSError for files.
     """
-    _check(options)
-    if not settings.judge.is_language:
-        load_judge(settings.judge)  # errors reach the user here, and not once for each worker
-    journal = Journal(_journal_path(options.target), _inputs(options, settings), overwrite=options.overwrite)
-    notes = Console(stderr=True)
+    source, target = Path(options.source), Path(options.target)
+    _check(source, target, overwrite=options.overwrite)
+    check_judge(settings)
+    journal = Journal(_journal_path(target), _inputs(source, options, settings), overwrite=options.overwrite)
     try:
-        with _progress(notes) as progress:
+        with progress_bar() as progress:
             task = progress.add_task("verified", total=options.limit, completed=journal.done)
-            rows = read_rows(options.source, journal.done)
+            rows = read_rows(source, journal.done)
             wanted = rows if options.limit is None else islice(rows, max(0, options.limit - journal.done))
             for results in verify_all(wanted, Job(settings, options.columns), options.workers, journal.done):
                 journal.append(results)
@@ -80,12 +85,26 @@ def run_batch(options: Options, settings: Settings) -> Summary:
     finally:
         journal.close()
     summary = summarise(read_results(journal.path))
-    if options.page:
-        options.page.write_text(as_html(summary, f"Groundwire: {options.source.name}"), encoding="utf-8")
-    if options.target.suffix == ".parquet":
-        write_parquet(read_results(journal.path), options.target)
+    write_page(summary, options.page, source.name)
+    if target.suffix == ".parquet":
+        partial = target.with_name(f"{target.name}.partial")
+        with partial.open("wb") as file:
+            write_parquet(read_results(journal.path), file)
+        partial.replace(target)
         journal.remove()
     return summary
+
+
+def check_judge(settings: Settings) -> None:
+    """Raise ConfigError if the judge cannot be loaded: once here, and not for each worker."""
+    if not settings.judge.is_language:
+        load_judge(settings.judge)
+
+
+def write_page(summary: Summary, page: Path | None, name: str) -> None:
+    """Write the figures as an HTML page, if there is a path for it."""
+    if page:
+        page.write_text(as_html(summary, f"Groundwire: {name}"), encoding="utf-8")
 
 
 def print_summary(summary: Summary, seconds: float, *, as_json: bool) -> None:
@@ -100,46 +119,51 @@ def print_summary(summary: Summary, seconds: float, *, as_json: bool) -> None:
         listed = ", ".join(f"{name} {number:,}" for name, number in counts.most_common())
         console.print(f"{title}: {listed or 'none'}", highlight=False)
     for reason, number in summary.errors.most_common(5):
-        console.print(f"error: {reason} ({number:,} rows)", style="yellow", highlight=False, markup=False)
+        console.print(f"error: {reason} ({number:,})", style="yellow", highlight=False, markup=False)
 
 
-def timed_batch(options: Options, settings: Settings, *, as_json: bool) -> int:
+def timed_batch(
+    run: Callable[[Options, Settings], Summary], options: Options, settings: Settings, *, as_json: bool
+) -> int:
     """Run a batch and print its figures. Returns 0, or 1 if a row could not be verified."""
     start = time.monotonic()
-    summary = run_batch(options, settings)
+    summary = run(options, settings)
     print_summary(summary, time.monotonic() - start, as_json=as_json)
     return int(bool(summary.errors))
 
 
-def _check(options: Options) -> None:
-    if options.target.suffix not in (".jsonl", ".parquet"):
-        raise GroundwireError(f"{options.target}: the format must be .jsonl or .parquet")
-    if options.source.suffix not in FORMATS:
-        raise GroundwireError(f"{options.source}: the format must be one of {', '.join(FORMATS)}")
-    if ".parquet" in (options.source.suffix, options.target.suffix):
+def _check(source: Path, target: Path, *, overwrite: bool) -> None:
+    if target.suffix not in (".jsonl", ".parquet"):
+        raise GroundwireError(f"{target}: the format must be .jsonl or .parquet")
+    if source.suffix not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise GroundwireError(f"{source}: the format must be one of {known}; folders and URLs need --engine dask")
+    if ".parquet" in (source.suffix, target.suffix):
         pyarrow_parquet()
-    if options.target.suffix == ".parquet" and options.target.exists() and not options.overwrite:
-        raise GroundwireError(f"{options.target} exists; --overwrite replaces it")
+    if target.suffix == ".parquet" and target.exists() and not overwrite:
+        raise GroundwireError(f"{target} exists; --overwrite replaces it")
 
 
 def _journal_path(target: Path) -> Path:
     return target if target.suffix == ".jsonl" else target.with_name(f"{target.name}.jsonl")
 
 
-def _inputs(options: Options, settings: Settings) -> Mapping[str, Any]:
+def _inputs(source: Path, options: Options, settings: Settings) -> Mapping[str, Any]:
     """Return everything on which the results depend: the input file, the columns, the policy and the judge."""
-    stat = options.source.stat()
+    stat = source.stat()
+    file = {"input": str(source.resolve()), "size": stat.st_size, "modified_ns": stat.st_mtime_ns}
+    return file | inputs_of(options, settings)
+
+
+def inputs_of(options: Options, settings: Settings) -> dict[str, Any]:
+    """Return the columns, and a digest of the policy and the judge."""
     policy = replace(settings.policy, judge=judge_identity(settings.judge))
-    return {
-        "input": str(options.source.resolve()),
-        "size": stat.st_size,
-        "modified_ns": stat.st_mtime_ns,
-        "columns": asdict(options.columns),
-        "settings": policy_digest(policy),
-    }
+    return {"columns": asdict(options.columns), "settings": policy_digest(policy)}
 
 
-def _progress(notes: Console) -> Progress:
+def progress_bar() -> Progress:
+    """Return a progress bar on standard error, without effect if that is no terminal."""
+    notes = Console(stderr=True)
     columns = SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn()
     return Progress(*columns, console=notes, disable=not notes.is_terminal, transient=True)
 
@@ -163,19 +187,45 @@ class Job(NamedTuple):
 class _Worker:
     """The state of one worker process."""
 
-    job: Job
+    lock = Lock()
+    job: Job | None = None
     judge: Judge
 
 
+def open_worker(job: Job) -> Judge:
+    """Return the judge of a job in this process. The last one is kept, since loading it takes a second."""
+    with _Worker.lock:
+        if _Worker.job != job:
+            _Worker.judge = _open_judge(job.settings)
+            _Worker.job = job
+        return _Worker.judge
+
+
+def _open_judge(settings: Settings) -> Judge:
+    """Open the judge until the process ends."""
+    if not settings.judge.is_language:
+        return load_judge(settings.judge)
+    opened = ExitStack()
+    atexit.register(opened.close)
+    return opened.enter_context(open_judge(settings))
+
+
 def _start(job: Job) -> None:
-    _Worker.job = job
-    judge = job.settings.judge
-    _Worker.judge = open_judge(job.settings).__enter__() if judge.is_language else load_judge(judge)
+    open_worker(job)
 
 
-def verify_rows(first: int, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Verify rows with the judge of this process; `first` is the number of the first one."""
-    return [_verify(number, row, _Worker.job, _Worker.judge) for number, row in enumerate(rows, start=first)]
+def _verify_chunk(first: int, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    assert _Worker.job is not None  # noqa: S101 - `_start` came first
+    return verify_rows(first, rows, _Worker.job, _Worker.judge)
+
+
+def verify_rows(first: int, rows: Sequence[Row], job: Job, judge: Judge) -> list[dict[str, Any]]:
+    """Verify rows; `first` is the number of the first one. A language model is asked about several at once."""
+    settings = job.settings.judge
+    if not settings.is_language:
+        return [_verify(number, row, job, judge) for number, row in enumerate(rows, start=first)]
+    with ThreadPoolExecutor(settings.max_concurrent) as threads:
+        return list(threads.map(_verify, count(first), rows, repeat(job), repeat(judge)))
 
 
 def _verify(number: int, row: Row, job: Job, judge: Judge) -> dict[str, Any]:
@@ -196,7 +246,7 @@ def _verify(number: int, row: Row, job: Job, judge: Judge) -> dict[str, Any]:
 
 def verify_all(rows: Iterable[Row], job: Job, workers: int, first: int = 0) -> Iterator[list[dict[str, Any]]]:
     """Yield the results of all rows in order, chunk by chunk. A row that kills its worker twice is an error."""
-    chunks = _chunks(rows, first)
+    chunks = chunked(rows, first)
     waiting: deque[tuple[int, Sequence[Row]]] = deque()
     while True:
         waiting.extend(islice(chunks, workers * _AHEAD - len(waiting)))
@@ -215,14 +265,14 @@ def _drained(
     pool: ProcessPoolExecutor, waiting: deque[tuple[int, Sequence[Row]]], chunks: Iterator[tuple[int, Sequence[Row]]]
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield results until all chunks are done. A chunk stays in `waiting` until its results were yielded."""
-    pending: deque[Future[list[dict[str, Any]]]] = deque(pool.submit(verify_rows, *each) for each in waiting)
+    pending: deque[Future[list[dict[str, Any]]]] = deque(pool.submit(_verify_chunk, *each) for each in waiting)
     while pending:
         results = pending.popleft().result()
         waiting.popleft()
         yield results
         for each in islice(chunks, 1):
             waiting.append(each)
-            pending.append(pool.submit(verify_rows, *each))
+            pending.append(pool.submit(_verify_chunk, *each))
 
 
 def _one_by_one(first: int, rows: Sequence[Row], job: Job) -> list[dict[str, Any]]:
@@ -233,7 +283,7 @@ def _one_by_one(first: int, rows: Sequence[Row], job: Job) -> list[dict[str, Any
         with ProcessPoolExecutor(1, get_context("spawn"), _start, (job,)) as pool:
             try:
                 while at < len(rows):
-                    results += pool.submit(verify_rows, first + at, rows[at : at + 1]).result()
+                    results += pool.submit(_verify_chunk, first + at, rows[at : at + 1]).result()
                     at += 1
             except BrokenProcessPool:
                 results.append({"row": first + at, "error": _DIED})
@@ -241,7 +291,8 @@ def _one_by_one(first: int, rows: Sequence[Row], job: Job) -> list[dict[str, Any
     return results
 
 
-def _chunks(rows: Iterable[Row], first: int) -> Iterator[tuple[int, Sequence[Row]]]:
+def chunked(rows: Iterable[Row], first: int = 0) -> Iterator[tuple[int, Sequence[Row]]]:
+    """Yield the rows in groups of CHUNK, each with the number of its first row."""
     rows = iter(rows)
     while chunk := list(islice(rows, CHUNK)):
         yield first, chunk

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
-from itertools import count
 from typing import Any
 
 WORST = 50
@@ -41,8 +40,9 @@ class Summary:
         """The mean score of the answers of which something was checked."""
         return self.scores / self.scored if self.scored else None
 
-    def add(self, result: Mapping[str, Any], order: int) -> None:
-        """Count one result; `order` is unique."""
+    def add(self, result: Mapping[str, Any]) -> None:
+        """Count one result."""
+        order = self.rows
         self.rows += 1
         report = result.get("grounding")
         if report is None:
@@ -60,6 +60,25 @@ class Summary:
             if len(self.worst) > WORST:
                 heapq.heappop(self.worst)
 
+    def count(self, results: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        """Yield results and count each."""
+        for each in results:
+            self.add(each)
+            yield each
+
+    def merge(self, later: Summary) -> None:
+        """Add the counts of later rows."""
+        moved = [(score, order - self.rows, result) for score, order, result in later.worst]
+        self.worst = heapq.nlargest(WORST, [*self.worst, *moved])
+        heapq.heapify(self.worst)
+        self.rows += later.rows
+        self.errors += later.errors
+        self.verdicts += later.verdicts
+        self.flags += later.flags
+        self.claims += later.claims
+        self.scores += later.scores
+        self.scored += later.scored
+
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as JSON values."""
         return {
@@ -74,9 +93,9 @@ class Summary:
 
 def summarise(results: Iterable[Mapping[str, Any]]) -> Summary:
     """Count all results of a batch."""
-    summary, order = Summary(), count()
+    summary = Summary()
     for each in results:
-        summary.add(each, next(order))
+        summary.add(each)
     return summary
 
 
