@@ -73,8 +73,10 @@ client-suites: .venv/.ready-dev ## the SDKs' own tests through the proxy; OPENAI
 	@$(BIN)/python tests/clients/suites.py .bench/suites $(addprefix --python ,$(OPENAI_PYTHON)) \
 		$(addprefix --node ,$(OPENAI_NODE))
 
-coverage: .venv/.ready-dev  ## tests with branch coverage
-	@$(BIN)/coverage run -m pytest && $(BIN)/coverage report
+coverage: .venv/.ready-dev  ## tests with branch coverage, of the processes that they start, too
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -n $(WORKERS) --dist worksteal
+	@$(BIN)/coverage combine --quiet && $(BIN)/coverage report
 
 clean:                      ## removes what was set up and built
 	@rm -rf .venv .bench clients/js/build clients/js/dist clients/js/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
