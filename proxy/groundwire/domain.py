@@ -108,9 +108,12 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The display name: the title, else the label, else the id."""
+        """The display name: the title, else the label, else the message and its role, else the id."""
         if self.title and (self.title != self.url or not self.label):
             return self.title
+        if self.label is None and self.message_index is not None:
+            part = f", part {self.part_index + 1}" if self.part_index else ""
+            return f"Message {self.message_index + 1}{part} ({self.kind})"
         label = self.label or self.id
         return f"[{label}]" if label.isdecimal() else label
 

@@ -121,7 +121,7 @@ def test_pages_read_and_decide_without_scripts(chromium: Any, place: Place) -> N
     sign_in(page)
     page.get_by_role("link", name=CLAIM).click()
     article = page.locator("article", has_text=CLAIM)
-    article.get_by_role("link", name="tool message").first.click()
+    article.get_by_role("link", name="(tool)").first.click()
     assert page.evaluate("1") == 1
     assert "priority" in page.locator(".evidence:target").inner_text()
     article.get_by_label("Note").fill("Read without scripts.")

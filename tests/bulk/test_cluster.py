@@ -33,7 +33,7 @@ DOCUMENTED = [
     for line in (ROOT / "docs/bulk.md").read_text(encoding="utf-8").splitlines()
     if line.startswith("groundwire batch")
 ]
-MOTO = shutil.which("moto_server", path=os.pathsep.join([str(ROOT / ".bench/s3/bin"), os.environ.get("PATH", "")]))
+MOTO = shutil.which("moto_server", path=ROOT / ".bench/s3/bin")
 
 
 def dask_batch(*arguments: str | Path, folder: Path | None = None, **environ: str) -> subprocess.Popen[str]:

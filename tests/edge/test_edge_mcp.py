@@ -83,7 +83,7 @@ def test_a_claim_an_answer_and_a_trace_are_checked(use: Use) -> None:
     async def work(client: Client) -> list[dict[str, Any]]:
         results = [
             await client.call_tool("verify_claim", {"claim": "Costs were $4M in 2023.", "sources": EVIDENCE}),
-            await client.call_tool("verify_claims", {"answer": "Costs were $3M. Revenue fell.", "sources": EVIDENCE}),
+            await client.call_tool("verify_claims", {"answer": "Costs were $3M. A plant opened.", "sources": EVIDENCE}),
             await client.call_tool("audit_trace", {"steps": ["Costs were $3M."], "sources": EVIDENCE, "answer": "$3M"}),
         ]
         assert not any(result.is_error for result in results)

@@ -179,8 +179,8 @@ def to_httpx(error: BaseException) -> httpx.TransportError:
 def _words(error: BaseException) -> str:
     """Return the text of an error; of a failed connection the system's words alone."""
     if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
-        number = error.os_error.errno or 0  # below 0: of a name that cannot be resolved
-        return os.strerror(number) if number > 0 else error.os_error.strerror or str(error.os_error)
+        number = error.errno or 0  # below 0: of a name that cannot be resolved
+        return os.strerror(number) if number > 0 else error.strerror or str(error)
     return str(error)
 
 

@@ -192,18 +192,11 @@ class _Passages:
             if of == number
         ]
         segments = cut(source.text, spans)
-        return SourceView(source.id, source.kind, _name(source), source.url, segments, len(source.text), bool(spans))
+        return SourceView(source.id, source.kind, source.name, source.url, segments, len(source.text), bool(spans))
 
     def name(self, id_: str) -> str:
         """Return the name of a source, or its id if it is not stored."""
-        return next((_name(source) for source in self._sources if source.id == id_), id_)
-
-
-def _name(source: Source) -> str:
-    """Return the title that the request gives a source, its label, or the message that it comes from."""
-    part = f", part {source.part_index + 1}" if source.part_index else ""
-    message = "" if source.message_index is None else f"{source.kind} message {source.message_index + 1}{part}"
-    return source.title or source.label or message or source.id
+        return next((source.name for source in self._sources if source.id == id_), id_)
 
 
 def _anchor(source: int, start: int, end: int) -> str:
