@@ -7,7 +7,7 @@ WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN || echo 2); echo $$((n > 7 ? 8
 VERSIONS ?= 3.11 3.12 3.13 3.14
 FAST := $(addprefix tests/,claims config dialects evidence features library pipeline scoring text training verifiers test_docs.py)
 
-.PHONY: demo serve docs chart bulk-s3 test test-fast check matrix dist-check clients client-js client-suites coverage clean
+.PHONY: demo serve docs chart bulk-s3 test test-fast check matrix dist-check sbom clients client-js client-suites coverage clean
 
 demo: .venv/.ready          ## three RAG requests through the proxy, answered by a bundled demo model server
 	@$(BIN)/groundwire demo
@@ -54,6 +54,11 @@ matrix: .venv/.ready-dev    ## all tests on each of Python 3.11 to 3.14 that is 
 
 dist-check: .venv/.ready-dev ## builds the distribution, installs it without extras, and checks content, commands and size
 	@$(BIN)/python tools/dist_check.py
+
+sbom: .venv/.ready          ## the packages that the image holds, as CycloneDX in build/sbom.cdx.json
+	@mkdir -p build
+	@$(BIN)/uv export --quiet --frozen --no-dev --extra all --format cyclonedx1.5 --preview-features sbom-export \
+		--output-file build/sbom.cdx.json
 
 clients: .venv/.ready-dev   ## real SDKs, each directly and through the proxy; fetches them, those for Node where there is npm
 	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .bench/clients

@@ -92,6 +92,7 @@ def test_values_are_valid(name: str) -> None:
         {"secrets": {"key": "sk-123"}},
         {"config": "store: {url: 'postgresql://groundwire:secret@db/groundwire'}"},
         {"service": {"port": 0}},
+        {"image": {"digest": "latest"}},
         {"networkPolicy": {"from": [1]}},
     ],
 )
@@ -185,6 +186,15 @@ def test_the_container_runs_the_proxy_with_settings_that_fit(name: str, tmp_path
         get = container.get(probe, {}).get("httpGet")
         assert get is None or get["path"] in routes()
     assert container["args"][-1] == str(Settings().server.port)
+
+
+def test_an_image_is_named_by_its_tag_or_by_its_digest(tmp_path: Path) -> None:
+    for image, name in (
+        ({"tag": "1.2.3"}, "groundwire:1.2.3"),
+        ({"tag": "1.2.3", "digest": f"sha256:{'a' * 64}"}, f"groundwire@sha256:{'a' * 64}"),
+    ):
+        deployment = one(rendered({"image": image}, tmp_path), "Deployment")
+        assert [each["image"] for each in deployment["spec"]["template"]["spec"]["containers"]] == [name]
 
 
 def test_the_autoscaler_scales_the_deployment_on_requests_in_progress(tmp_path: Path) -> None:
