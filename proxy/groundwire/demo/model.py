@@ -83,7 +83,7 @@ SCENARIOS = (
         ),
         messages=[{"role": "user", "content": _REPORT}],
         answer=(
-            "Northwind Turbines had a good year. Revenue grew by 11% to 412.6 million euros. Operating profit rose to "
+            "Revenue grew by 11% to 412.6 million euros. Operating profit rose to "
             "84.5 million euros. The company now has 1,312 employees. The chief executive, Ines Duarte, said: "
             '"This was the best year in the history of our company." The board proposes a dividend of 0.85 euros per '
             "share."
