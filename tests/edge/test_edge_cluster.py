@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -158,6 +158,12 @@ def test_replicas_share_limits_and_lose_nothing_with_one_killed(cluster: Cluster
     assert stored == counted, "each is stored once"
 
 
+def answered(asking: Sequence[Future[Any]], least: int) -> list[Future[Any]] | None:
+    """Return the requests that have been answered, or None while these are fewer than `least`."""
+    done = [each for each in asking if each.done()]
+    return done if len(done) >= least else None
+
+
 def all_at_once(cluster: Cluster, upstream: Upstream) -> None:
     """Require that of the requests of all clients at once, at all replicas, as many as the limit run."""
     go_on = threading.Event()
@@ -166,7 +172,7 @@ def all_at_once(cluster: Cluster, upstream: Upstream) -> None:
         count = len(cluster.replicas)
         asking = [pool.submit(cluster.ask, number % count, asked(f"{number}", "off")) for number in range(CLIENTS)]
         upstream.wait_for_requests(LIMIT)
-        refused = found_within(WITHIN_S, lambda: [each for each in asking if each.done()][: CLIENTS - LIMIT] or None)
+        refused = found_within(WITHIN_S, lambda: answered(asking, CLIENTS - LIMIT))
         go_on.set()
         statuses = sorted(each.result().status_code for each in asking)
     assert all(each.result().status_code == 429 for each in refused)
