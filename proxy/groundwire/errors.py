@@ -35,6 +35,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from math import ceil
 
@@ -222,3 +223,10 @@ class UpstreamConnectTimeout(UpstreamTimeout):
 
 class UpstreamBroken(RequestError):
     """The connection to the model server broke before the answer was complete."""
+
+
+def system_message(error: OSError) -> str:
+    """Return the system's words for an error, without the addresses that asyncio and aiohttp add to them."""
+    if error.errno and error.errno > 0:  # below 0: of a name that cannot be resolved
+        return os.strerror(error.errno)
+    return error.strerror or str(error)

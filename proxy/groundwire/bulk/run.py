@@ -35,6 +35,7 @@ from groundwire.bulk.files import (
     request_of,
     write_parquet,
 )
+from groundwire.bulk.stores import renamed
 from groundwire.bulk.summary import Summary, as_html, summarise
 from groundwire.config import Settings
 from groundwire.container.models import open_judge
@@ -87,10 +88,8 @@ def run_batch(options: Options, settings: Settings) -> Summary:
     summary = summarise(read_results(journal.path))
     write_page(summary, options.page, source.name)
     if target.suffix == ".parquet":
-        partial = target.with_name(f"{target.name}.partial")
-        with partial.open("wb") as file:
+        with renamed(target) as file:
             write_parquet(read_results(journal.path), file)
-        partial.replace(target)
         journal.remove()
     return summary
 
@@ -210,12 +209,8 @@ def _open_judge(settings: Settings) -> Judge:
     return opened.enter_context(open_judge(settings))
 
 
-def _start(job: Job) -> None:
-    open_worker(job)
-
-
 def _verify_chunk(first: int, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    assert _Worker.job is not None  # noqa: S101 - `_start` came first
+    assert _Worker.job is not None  # noqa: S101 - `open_worker` came first
     return verify_rows(first, rows, _Worker.job, _Worker.judge)
 
 
@@ -252,7 +247,7 @@ def verify_all(rows: Iterable[Row], job: Job, workers: int, first: int = 0) -> I
         waiting.extend(islice(chunks, workers * _AHEAD - len(waiting)))
         if not waiting:
             return
-        with ProcessPoolExecutor(workers, get_context("spawn"), _start, (job,)) as pool:
+        with ProcessPoolExecutor(workers, get_context("spawn"), open_worker, (job,)) as pool:
             try:
                 yield from _drained(pool, waiting, chunks)
             except BrokenProcessPool:
@@ -280,7 +275,7 @@ def _one_by_one(first: int, rows: Sequence[Row], job: Job) -> list[dict[str, Any
     results: list[dict[str, Any]] = []
     at = 0
     while at < len(rows):
-        with ProcessPoolExecutor(1, get_context("spawn"), _start, (job,)) as pool:
+        with ProcessPoolExecutor(1, get_context("spawn"), open_worker, (job,)) as pool:
             try:
                 while at < len(rows):
                     results += pool.submit(_verify_chunk, first + at, rows[at : at + 1]).result()

@@ -83,7 +83,7 @@ def written(store: Store) -> Iterator[IO[bytes]]:
     before its end.
     """
     if store.is_local:
-        with _renamed(Path(store.path)) as file:
+        with renamed(Path(store.path)) as file:
             yield file
         return
     with TemporaryFile() as file:
@@ -94,7 +94,8 @@ def written(store: Store) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _renamed(path: Path) -> Iterator[IO[bytes]]:
+def renamed(path: Path) -> Iterator[IO[bytes]]:
+    """Yield a file that gets its name, in place of an earlier one, when the block is left without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{escape(path.name)}.*.partial"):  # of a killed process
         left.unlink(missing_ok=True)

@@ -31,7 +31,7 @@ from groundwire.backends.loading import LoadingModel
 from groundwire.config import Server as ServerSettings
 from groundwire.config import Settings
 from groundwire.container import build_container
-from groundwire.errors import GroundwireError
+from groundwire.errors import GroundwireError, system_message
 from groundwire.extras import require_extras
 from groundwire.http.admission import ProcessState, new_process_state
 from groundwire.http.app import build_app
@@ -187,9 +187,8 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), backlog=2048, family=family)
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         in_use = ". Is Groundwire running already? --port sets another." if error.errno == errno.EADDRINUSE else ""
-        raise GroundwireError(f"{_in_url(host)}:{port}: {reason}{in_use}") from error
+        raise GroundwireError(f"{_in_url(host)}:{port}: {system_message(error)}{in_use}") from error
 
 
 def _in_url(host: str) -> str:

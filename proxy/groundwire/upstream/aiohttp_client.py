@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +15,7 @@ import httpx
 from yarl import URL
 
 from groundwire.caches import memo
+from groundwire.errors import system_message
 from groundwire.upstream.http import ErrorMapper, Timeouts, prime
 from groundwire.wire import Chunks, Headers, Reply
 
@@ -179,8 +179,7 @@ def to_httpx(error: BaseException) -> httpx.TransportError:
 def _words(error: BaseException) -> str:
     """Return the text of an error; of a failed connection the system's words alone."""
     if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
-        number = error.errno or 0  # below 0: of a name that cannot be resolved
-        return os.strerror(number) if number > 0 else error.strerror or str(error)
+        return system_message(error)
     return str(error)
 
 
