@@ -13,8 +13,7 @@ import httpx
 
 from groundwire.config import without_passwords
 from groundwire.errors import RequestError, UpstreamBroken, UpstreamConnectTimeout, UpstreamTimeout, UpstreamUnreachable
-from groundwire.wire import Chunks, Header, Headers, Reply
-from groundwire.wire import header as header
+from groundwire.wire import Chunks, Header, Headers, Reply, header
 
 _HOP_BY_HOP = frozenset(
     {

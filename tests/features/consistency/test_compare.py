@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from steps import growth
 
-from groundwire.domain import Claim, Estimate, Probability, Unavailable
+from groundwire.domain import Claim
 from groundwire.features.consistency.compare import EarlierAnswer, EarlierAnswers, compare, entity_history
 from groundwire.features.consistency.statements import relative_dates
 from groundwire.policy import Policy
@@ -152,41 +152,6 @@ def test_a_name_has_a_history_of_all_that_was_said_of_it() -> None:
     entities = {entity.name: entity for entity in entity_history(history)}
     assert [mention.exchange for mention in entities["Maria Lopez"].mentions] == ["a", "b"]
     assert entities["Maria Lopez"].mentions[0].statement == "The CEO of Acme is Maria Lopez."
-
-
-OPEN = ("The hotline is staffed around the clock.", "The hotline is staffed during office hours only.")
-
-
-def believed(value: float) -> Estimate:
-    return Probability(value, value, value, "logprobs")
-
-
-@pytest.mark.parametrize(
-    ("belief", "contradictions", "score"),
-    [
-        pytest.param(believed(0.02), 1, 0.5, id="disbelieved"),
-        pytest.param(believed(0.98), 0, 1.0, id="believed"),
-        pytest.param(believed(0.5), 0, None, id="undecided"),
-        pytest.param(Unavailable("timeout"), 0, None, id="not known"),
-    ],
-)
-def test_a_model_decides_where_words_leave_it_open(belief: Estimate, contradictions: int, score: float | None) -> None:
-    asked: list[tuple[str, str]] = []
-
-    def ask(claim: str, context: str) -> Estimate:
-        asked.append((claim, context))
-        return belief
-
-    found = beside([earlier("a", 0, OPEN[0])], OPEN[1], ask=ask)
-    assert (len(found.contradictions), found.score) == (contradictions, score)
-    assert asked == [(OPEN[1], OPEN[0]), (OPEN[0], OPEN[1])]
-
-
-def test_a_model_is_not_asked_about_what_words_decide() -> None:
-    def ask(claim: str, context: str) -> Estimate:
-        raise AssertionError(claim)
-
-    assert len(beside([earlier("a", 0, PRICE_20)], PRICE_35, ask=ask).contradictions) == 1
 
 
 answers_of_facts = st.lists(st.sampled_from(FACTS), min_size=1, max_size=4, unique=True).map(" ".join)

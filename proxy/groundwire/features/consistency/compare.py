@@ -6,12 +6,12 @@ Only the newest earlier answer that has a statement on a claim counts: it supers
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from groundwire.claims.answer import find_claims
-from groundwire.domain import Claim, Estimate, Judgement, Probability, Severity, Source
+from groundwire.domain import Claim, Judgement, Severity, Source
 from groundwire.evidence.index import Context
 from groundwire.features.consistency.contradiction import Opposition, is_superseded, opposition
 from groundwire.features.consistency.statements import Statement, are_of_one_time, is_same, may_be_of_one
@@ -165,15 +165,9 @@ def _named(item: str) -> frozenset[str]:
     return frozenset(naming or content_stems(item)) - REFERENTS
 
 
-Ask = Callable[[str, str], Estimate]
-"""Query a model for the probability of a claim, given a context."""
-
 _SEVERITIES: tuple[Severity, ...] = ("low", "medium", "high", "critical")
 _COSTS: dict[Severity, float] = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}
 _CANDIDATES = 12  # earlier statements that a claim is compared with, the most similar ones
-_MAX_QUESTIONS = 8  # maximum questions to a model for one answer
-_ALIKE = 0.4  # minimum share of a claim's words in an earlier statement for a question to a model
-_DISBELIEVED = 0.1
 _MAX_ITEMS_LISTED = 5
 _UNSURE = 0.7  # below this stated confidence, a contradiction is less severe
 
@@ -212,16 +206,13 @@ def compare(
     *,
     at: float,
     question: str = "",
-    ask: Ask | None = None,
 ) -> Consistency:
     """Return the contradictions between the claims of an answer, by choice, and the history of its subject.
 
-    `at` is the time of the answer (Unix seconds). With `ask`, a model is queried about claims that are similar to an
-    earlier statement and that word comparison leaves undecided; if it does not answer, nothing changes.
+    `at` is the time of the answer (Unix seconds).
     """
     found: list[Contradiction] = []
     compared: list[tuple[int, str]] = []
-    questions = _MAX_QUESTIONS
     for index, judgements in choices:
         statements = [Statement(judgement.claim, at, question) for judgement in judgements]
         of_lists = list(_lists(index, statements, judgements, history))
@@ -231,11 +222,7 @@ def compare(
         for judgement, new in zip(judgements, statements, strict=True):
             if new.claim.skip_reason is not None or new.claim.id in listed:
                 continue
-            near = history.near(new)
-            result, old = _compare_with_newest(new, near, policy)
-            if result is None and ask and questions and (doubtful := _doubtful(new, near)):
-                questions -= 1
-                result, old = _ask_model(new, doubtful, ask), doubtful
+            result, old = _compare_with_newest(new, history.near(new), policy)
             compared += [(index, new.claim.id)] if result is not None else []
             if isinstance(result, Opposition) and old:
                 found.append(_contradiction(index, judgement, old.claim.text, old, result))
@@ -269,27 +256,6 @@ def _agrees(new: Statement, old: Statement, policy: Policy) -> bool:
     if not may_be_of_one(new, old) or (new.dates() and old.dates() and not are_of_one_time(new, old)):
         return False
     return Judge().one(new.claim, Context([Source("earlier", "source", old.text)]), policy).verdict.label == "supported"
-
-
-def _doubtful(new: Statement, near: Sequence[Statement]) -> Statement | None:
-    """Return the newest earlier statement that shares enough words with the claim to be about the same thing."""
-    for old in near:
-        shared = sum(old.has_word(new, place) for place in new.scope)
-        is_open = may_be_of_one(new, old) and not is_superseded(new, old) and new.names <= old.names
-        if is_open and shared >= max(2, _ALIKE * len(new.scope)):
-            return old
-    return None
-
-
-def _ask_model(new: Statement, old: Statement, ask: Ask) -> Opposition | bool | None:
-    """Return the result of a model: a contradiction only if it disbelieves each statement given the other."""
-    beliefs = [ask(one.text, other.text) for one, other in ((new, old), (old, new))]
-    known = [each for each in beliefs if isinstance(each, Probability)]
-    if len(known) < len(beliefs):
-        return None
-    if all(each.upper <= _DISBELIEVED for each in known):
-        return Opposition("semantic", 1, "A model finds that the two statements cannot both be true.")
-    return True if all(each.lower >= 1 - _DISBELIEVED for each in known) else None
 
 
 def _lists(

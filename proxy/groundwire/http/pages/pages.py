@@ -36,8 +36,7 @@ from groundwire.http.reviews import conditions, export_reply, finding_id, parame
 from groundwire.judge import VERIFIERS
 from groundwire.scoring.aggregate import FLAGS
 from groundwire.storage.history.reviews import MAX_COUNTED, Decided, Finding, Wanted
-from groundwire.upstream.http import header
-from groundwire.wire import Call, Reply
+from groundwire.wire import Call, Reply, header
 
 STATES = ("open", "confirmed", "rejected", "decided", "any")
 _ON_A_PAGE = 25

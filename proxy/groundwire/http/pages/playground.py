@@ -22,8 +22,7 @@ from groundwire.http.endpoints import Handler
 from groundwire.http.exchange import error_reply
 from groundwire.http.pages.highlight import Segment, Span, cut
 from groundwire.offload import offloaded
-from groundwire.upstream.http import header
-from groundwire.wire import Call, Chunks, Headers, Reply
+from groundwire.wire import Call, Chunks, Headers, Reply, header
 
 if TYPE_CHECKING:
     from groundwire.http.pages.rendering import Rendering
