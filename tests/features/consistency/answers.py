@@ -2,7 +2,7 @@
 
 from groundwire.claims.answer import find_claims
 from groundwire.domain import Claim, Judgement, Label, Verdict
-from groundwire.features.consistency.compare import Ask, EarlierAnswer, EarlierAnswers, compare
+from groundwire.features.consistency.compare import EarlierAnswer, EarlierAnswers, compare
 from groundwire.policy import Policy
 from groundwire.report import Consistency
 
@@ -22,12 +22,11 @@ def beside(
     question: str = "",
     days: float = 1.0,
     label: Label = "unsupported",
-    ask: Ask | None = None,
 ) -> Consistency:
     """The answer, given so many days after THEN, beside the history; every claim of it judged `label`."""
     judgements = [judged(claim, label) for claim in find_claims(answer, Policy(), question).claims]
     at = THEN + days * DAY
-    return compare([(0, judgements)], EarlierAnswers(history), Policy(), at=at, question=question, ask=ask)
+    return compare([(0, judgements)], EarlierAnswers(history), Policy(), at=at, question=question)
 
 
 def after(
