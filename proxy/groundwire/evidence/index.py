@@ -16,7 +16,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from groundwire.caches import BoundedCache, memo
+from groundwire.caches import BoundedCache, memo, memo_of_words
 from groundwire.domain import Citation, Match, Source
 from groundwire.evidence.passages import cut
 from groundwire.evidence.tables import Piece
@@ -502,7 +502,7 @@ def _forms(label: str) -> tuple[str, ...]:
     return (plain, str(int(number[1]))) if number else (plain,)
 
 
-@memo(2**15, LONGEST_WORD)
+@memo_of_words(2**15, LONGEST_WORD)
 def _weight(stem: str) -> float:
     """Return the weight of a shared word by its form: high for numbers and long words, low for common ones."""
     if stem[:1].isdigit():

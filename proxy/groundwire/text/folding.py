@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from unicodedata import category, is_normalized, normalize
 
-from groundwire.caches import memo
+from groundwire.caches import memo_of_words
 
 _INVISIBLE = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
 _PIECE = re.compile(
@@ -124,7 +124,7 @@ def _combines(char: str) -> bool:
     return category(char)[0] == "M" or "\u1160" <= char <= "\u11ff" or char in "\uff9e\uff9f" or ord(char) in _VANISHING
 
 
-@memo(4096, 16)
+@memo_of_words(4096, 16)
 def _fold_cluster(cluster: str) -> str:
     folded = normalize("NFKC", cluster.translate(_TYPOGRAPHY)).casefold()
     return " ".join(re.split(r"\s+", normalize("NFKC", folded).translate(_TYPOGRAPHY)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from groundwire.caches import memo
+from groundwire.caches import memo, memo_of_words
 from groundwire.text.times import (
     TimeReading,
     is_date_word,
@@ -126,7 +126,7 @@ def _with_rate(text: str, quantity: Quantity) -> Quantity:
     return quantity._replace(per=rate.per, each=rate.each, rate=text[quantity.end : rate.end]) if rate else quantity
 
 
-@memo(16384, LONGEST_WORD)
+@memo_of_words(16384, LONGEST_WORD)
 def _may_begin(word: str) -> bool:
     """Return whether a quantity can begin with this word; with most words none can."""
     lower = word.lower()

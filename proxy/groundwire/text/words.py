@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain, permutations
 from typing import NamedTuple
 
-from groundwire.caches import memo
+from groundwire.caches import memo_of_words
 
 _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"  # scripts written without spaces: one character is one word
@@ -60,17 +60,13 @@ class Word(NamedTuple):
 
 def words(text: str) -> tuple[Word, ...]:
     """Return the words of `text` in order, in linear time."""
-    return tuple([_word((*match.span(), *_form_of(match.group()))) for match in _WORD.finditer(text)])
-
-
-def _form_of(text: str) -> tuple[str, str, str, bool, bool, bool, bool, bool]:
-    return _form(text) if len(text) <= LONGEST_WORD else _form.__wrapped__(text)
+    return tuple([_word((*match.span(), *_form(match.group()))) for match in _WORD.finditer(text)])
 
 
 _word: Callable[[tuple[object, ...]], Word] = partial(tuple.__new__, Word)  # as `Word._make`, without its length check
 
 
-@lru_cache(maxsize=2**15)
+@memo_of_words(2**15, LONGEST_WORD)
 def _form(text: str) -> tuple[str, str, str, bool, bool, bool, bool, bool]:
     """Return the fields of `Word` from `text` on, which are the same for every occurrence of a word."""
     lower, stemmed = text.lower(), stem(text)
@@ -85,7 +81,7 @@ def content_stems(text: str) -> frozenset[str]:
     return frozenset(map(stem, _WORD.findall(text))) - STOPWORDS
 
 
-@memo(2**15, LONGEST_WORD)
+@memo_of_words(2**15, LONGEST_WORD)
 def stem(word: str) -> str:
     """Return a light English stem: without case, possessive, plural, -ed, -ing, -ly and -ness.
 
@@ -416,13 +412,13 @@ def same_meaning(word: str) -> frozenset[str]:
     return _MEMBERS.get(concept(word)) or frozenset((word,))
 
 
-@memo(4096, LONGEST_WORD)
+@memo_of_words(4096, LONGEST_WORD)
 def opposites(word: str) -> frozenset[str]:
     """Return every stem that is an opposite of the stem `word`."""
     return frozenset(stem for head in _OPPOSED.get(concept(word), ()) for stem in same_meaning(head))
 
 
-@memo(2**15, LONGEST_WORD)
+@memo_of_words(2**15, LONGEST_WORD)
 def root(word: str) -> str:
     """Return the stem `word` without its derivational suffix: "organization" and "organize" have the same root."""
     for suffix in _SUFFIXES:

@@ -16,7 +16,7 @@ from itertools import islice, pairwise
 from typing import Literal
 from unicodedata import normalize
 
-from groundwire.caches import memo
+from groundwire.caches import memo_of_words
 from groundwire.text.reading import Reading
 from groundwire.text.words import (
     CALENDAR,
@@ -70,7 +70,7 @@ def are_opposed(one: str, other: str) -> bool:
     return other in _negations_of(one)
 
 
-@memo(4096, LONGEST_WORD)
+@memo_of_words(4096, LONGEST_WORD)
 def _negations_of(word: str) -> frozenset[str]:
     """Return every stem that negates a stem: its opposites, and the stem with a negative prefix added or removed."""
     bare = (word.removeprefix(prefix) for prefix in _NEGATIVE_PREFIXES if word.startswith(prefix))
