@@ -99,7 +99,7 @@ MODEL_SERVER = Starlette(routes=[Route("/v1/chat/completions", complete, methods
 HALLUCINATION = {
     "enabled": True,
     "backend": {"type": "self"},
-    "output_verification": {"enabled": True, "asked_from": 0.0, "asked_below": 1.0},
+    "output_verification": {"enabled": True, "probability_min": 0.0, "probability_max": 1.0},
 }
 MESSAGES: Any = [{"role": "system", "content": REPORT.text}, {"role": "user", "content": "What did the board do?"}]
 
@@ -107,7 +107,7 @@ with serving(MODEL_SERVER) as model_url:
     settings = Settings.model_validate(
         {
             "upstreams": {"demo": {"base_url": model_url}},
-            "hallucination": HALLUCINATION,
+            "information_budget": HALLUCINATION,
             "telemetry": {"log_level": "error"},
         }
     )

@@ -67,18 +67,19 @@ class QuotePolicy:
 class ModelPolicy:
     """The claims whose information budget a model estimates, and the backend to use ("" for none).
 
-    `asked_from` and `asked_below` bound the probability of support (0–1) that the embedded verifier assigns to such a
-    claim. A gap over `flag_threshold_bits` raises the flag `budget_gap`. `identity` distinguishes backends of one kind.
+    `probability_min` and `probability_max` bound the probability of support (0–1) that the embedded verifier assigns to
+    such a claim. A gap over `flag_threshold_bits` raises the flag `budget_gap`. `identity` distinguishes backends of
+    one kind.
     """
 
     backend: str = ""
     identity: str = ""
-    asked_from: float = 0.2
-    asked_below: float = 0.8
+    probability_min: float = 0.2
+    probability_max: float = 0.8
     flag_threshold_bits: float = 0.0
 
     def __post_init__(self) -> None:
-        _require_shares(self, "model", "asked_from", "asked_below")
+        _require_shares(self, "model", "probability_min", "probability_max")
         bits = self.flag_threshold_bits
         _require(bits >= 0, "model.flag_threshold_bits", "at least 0", bits)
 

@@ -17,7 +17,7 @@ def digest(**sections: object) -> str:
 
 
 def external(url: str) -> str:
-    return digest(hallucination={**MODEL, "backend": {"external_url": url}})
+    return digest(information_budget={**MODEL, "backend": {"external_url": url}})
 
 
 def test_every_replica_has_the_same() -> None:
@@ -37,7 +37,7 @@ def test_every_replica_has_the_same() -> None:
         {"quotes": {"mode": "fuzzy"}},
         {"thresholds": {"risk": 0.5}},
         {"judge": {"by": "off"}},
-        {"hallucination": {**MODEL, "output_verification": {"enabled": True, "backend": "local"}}},
+        {"information_budget": {**MODEL, "output_verification": {"enabled": True, "backend": "local"}}},
     ],
     ids=lambda sections: next(iter(sections)),
 )

@@ -29,7 +29,7 @@ def test_by_default_nothing_is_tried_twice_limited_or_sent_elsewhere() -> None:
 
 
 def test_what_is_set_reaches_the_router() -> None:
-    retries = {"count": 2, "statuses": [503], "first_wait": "1s", "longest_wait": "2s", "within": "1m"}
+    retries = {"count": 2, "statuses": [503], "initial_backoff": "1s", "max_backoff": "2s", "deadline": "1m"}
     router = house(retries=retries, fallbacks=["spare/*"], fallback_on=[500]).passage.router
     route = router.choose("m")
     assert route.retries == Retries(2, frozenset({503}), 1.0, 2.0, 60.0)

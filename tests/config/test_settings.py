@@ -421,7 +421,7 @@ def test_a_wrong_variable_is_told_by_its_name(load: Any, text: str) -> None:
         ("SERVER_PORT", "SERVER__PORT"),
         ("SERVER__PORT__X", "SERVER__PORT"),
         ("UPSTREAMS__UP__BASE_URI", "UPSTREAMS__UP__BASE_URL"),
-        ("HALLUCINATION__MEMORY_GATE__ENABLD", "HALLUCINATION__MEMORY_GATE__ENABLED"),
+        ("INFORMATION_BUDGET__MEMORY_GATE__ENABLD", "INFORMATION_BUDGET__MEMORY_GATE__ENABLED"),
         ("NUMERIC__TOLERANCE__RATIOO", "NUMERIC__TOLERANCE__RATIO"),
         ("ADMINKEY", "ADMIN_KEY"),
         ("UP_SECRET", "UP_SECRETS"),
@@ -439,6 +439,36 @@ def test_an_unknown_variable_is_a_warning_and_counts_for_nothing(tmp_path: Path,
     assert found == load_settings(path, {"GROUNDWIRE_SERVER__HOST": "h"})
     wanted = f"GROUNDWIRE_{name}: no setting has this name"
     assert warnings == [wanted + (f" (did you mean GROUNDWIRE_{meant}?)" if meant else "")]
+
+
+FORMER = """hallucination:
+  timeout: 3s
+  output_verification: {asked_from: 10%, asked_below: 90%}
+upstreams:
+  a:
+    base_url: http://a/v1
+    retries: {first_wait: 1s, longest_wait: 2s, within: 3s}
+"""
+
+
+def test_keys_and_variables_with_former_names_are_read_with_a_warning(tmp_path: Path) -> None:
+    path, warnings = tmp_path / "config.yaml", list[str]()
+    path.write_text(FORMER)
+    variables = {"GROUNDWIRE_HALLUCINATION__BATCH_SIZE": "4", "GROUNDWIRE_UPSTREAMS__A__RETRIES__WITHIN": "4s"}
+    found = load_settings(path, variables, warnings.append)
+    budget, retries = found.information_budget, found.upstreams["a"].retries
+    assert (budget.timeout, budget.batch_size) == (3.0, 4)
+    assert (budget.output_verification.probability_min, budget.output_verification.probability_max) == (0.1, 0.9)
+    assert (retries.initial_backoff, retries.max_backoff, retries.deadline) == (1.0, 2.0, 4.0)
+    assert f"{path}:1: 'hallucination' is now called 'information_budget'" in warnings
+    assert f"{path}:7: 'within' is now called 'deadline'" in warnings
+    assert "GROUNDWIRE_HALLUCINATION__BATCH_SIZE: now called GROUNDWIRE_INFORMATION_BUDGET__BATCH_SIZE" in warnings
+    assert len(warnings) == 8
+
+
+def test_a_key_by_its_former_and_its_present_name_is_refused(load: Any) -> None:
+    text = "hallucination: {enabled: true}\ninformation_budget: {enabled: true}\n"
+    assert problems(load, text) == ["config.yaml:2: 'information_budget' is given twice"]
 
 
 def test_known_variables_and_those_of_others_are_no_warning(load: Any, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from upstream import (
 )
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
-QUICK = {"count": 3, "first_wait": "5ms", "longest_wait": "1s"}
+QUICK = {"count": 3, "initial_backoff": "5ms", "max_backoff": "1s"}
 BUSY = error_reply(503, "Come back later.", type="server_error", code="overloaded")
 BLUE = body_reply(chat_body("The sky is blue."))
 
@@ -160,7 +160,7 @@ def test_a_long_retry_after_is_the_clients_to_wait_for(upstream: Upstream, retry
 
 
 def test_a_client_that_leaves_ends_the_waiting(upstream: Upstream, start_proxy) -> None:
-    patient = {"count": 1, "longest_wait": "600s", "within": "600s"}
+    patient = {"count": 1, "max_backoff": "600s", "deadline": "600s"}
     proxy = start_proxy(upstreams={"up": {"base_url": upstream.base_url, "retries": patient}})
     upstream.reply = BUSY.with_headers(("retry-after", "500"))
     with capture_logs() as logs:

@@ -66,7 +66,7 @@ def believing(start_proxy: Start, believer: Believer) -> Callable[..., Proxy]:
 
     def start(*operations: str, **more: Any) -> Proxy:
         upstreams = {"up": {"base_url": believer.base_url}}
-        return start_proxy(upstreams=upstreams, hallucination=on(*operations, backend="self", **more))
+        return start_proxy(upstreams=upstreams, information_budget=on(*operations, backend="self", **more))
 
     return start
 
@@ -135,7 +135,7 @@ def stocked(stored: Callable[..., Proxy], tmp_path: Path) -> Proxy:
         database.execute("CREATE TABLE figures (label TEXT, value REAL)")
         database.execute("INSERT INTO figures VALUES ('rent', 500)")
     facts = {"url": f"sqlite:///{tmp_path}/facts.db", "templates": {"figures": "SELECT label, value FROM figures"}}
-    return stored(hallucination=on("memory_gate"), facts=facts)
+    return stored(information_budget=on("memory_gate"), facts=facts)
 
 
 def test_an_answer_is_verified_with_all_that_a_request_may_ask_for(stocked: Proxy) -> None:
@@ -289,15 +289,15 @@ def test_what_is_wrong_with_a_check_is_told_in_words_of_json(proxy: Proxy) -> No
 
 def test_gate_and_audit_are_off_by_default_and_say_how_to_switch_them_on(proxy: Proxy) -> None:
     for path, body in (("memory", {"facts": [{"text": "x"}]}), ("trace", {"steps": ["x"]})):
-        assert "hallucination.enabled" in post(proxy, path, 400, **body)["error"]["message"]
+        assert "information_budget.enabled" in post(proxy, path, 400, **body)["error"]["message"]
     assert httpx.get(f"{proxy.base_url}/grounding/memory?subject=s").status_code == 400
 
 
 def test_each_is_switched_on_by_itself(start_proxy: Start) -> None:
-    gated = start_proxy(hallucination=on("memory_gate"))
+    gated = start_proxy(information_budget=on("memory_gate"))
     assert post(gated, "memory", facts=[{"text": "Costs were $3M.", "evidence": EVIDENCE}])["accepted"] == 1
     post(gated, "trace", 400, steps=["x"])
-    audited = start_proxy(hallucination=on("trace_auditing"))
+    audited = start_proxy(information_budget=on("trace_auditing"))
     assert post(audited, "trace", steps=["Costs were $3M."], context=EVIDENCE)["sound"] is True
     post(audited, "memory", 400, facts=[{"text": "x"}])
 
@@ -306,7 +306,7 @@ def test_each_is_switched_on_by_itself(start_proxy: Start) -> None:
 
 
 def test_grounded_facts_are_kept_per_subject_and_others_rejected(start_proxy: Start) -> None:
-    proxy = start_proxy(hallucination=on("memory_gate"))
+    proxy = start_proxy(information_budget=on("memory_gate"))
     facts = [
         {"text": "Costs were $3M in 2023.", "confidence": 0.8},
         {"text": "Costs were $4M in 2023.", "confidence": 0.9},
@@ -330,7 +330,7 @@ def test_grounded_facts_are_kept_per_subject_and_others_rejected(start_proxy: St
 
 
 def test_facts_without_evidence_are_rejected_and_without_a_subject_kept_nowhere(start_proxy: Start) -> None:
-    proxy = start_proxy(hallucination=on("memory_gate"))
+    proxy = start_proxy(information_budget=on("memory_gate"))
     bare, told = post(
         proxy, "memory", facts=[{"text": "Costs were $3M."}, {"text": "Costs were $3M.", "evidence": EVIDENCE}]
     )["facts"]
@@ -339,7 +339,7 @@ def test_facts_without_evidence_are_rejected_and_without_a_subject_kept_nowhere(
 
 
 def test_kept_facts_serve_as_sources_when_a_request_asks_for_them(start_proxy: Start, upstream: Upstream) -> None:
-    proxy = start_proxy(hallucination=on("memory_gate"), stream={"tail_budget": "10s"})
+    proxy = start_proxy(information_budget=on("memory_gate"), stream={"tail_budget": "10s"})
     post(proxy, "memory", subject="acme", facts=[{"text": "Costs were $3M in 2023.", "evidence": EVIDENCE}])
     upstream.reply = body_reply(chat_body("Costs were $3M in 2023."))
 
@@ -413,7 +413,7 @@ STEPS = ["Revenue was $5M in 2023.", "Costs were $4M in 2023.", "The moon is mad
 
 
 def test_steps_are_audited_by_words(start_proxy: Start) -> None:
-    proxy = start_proxy(hallucination=on("trace_auditing"))
+    proxy = start_proxy(information_budget=on("trace_auditing"))
     found = post(proxy, "trace", steps=STEPS, context=EVIDENCE, answer="Costs were 4 million dollars.")
     assert [step["status"] for step in found["steps"]] == ["ENTAILED", "CONTRADICTED", "NOT_IN_CONTEXT", "UNVERIFIABLE"]
     assert found["counts"] == {"ENTAILED": 1, "CONTRADICTED": 1, "NOT_IN_CONTEXT": 1, "UNVERIFIABLE": 1}
@@ -421,7 +421,7 @@ def test_steps_are_audited_by_words(start_proxy: Start) -> None:
 
 
 def test_an_answer_that_the_steps_do_not_lead_to_is_found(start_proxy: Start) -> None:
-    proxy = start_proxy(hallucination=on("trace_auditing"))
+    proxy = start_proxy(information_budget=on("trace_auditing"))
     found = post(proxy, "trace", steps=STEPS[:1], context=EVIDENCE, answer="Costs were $3M.")
     assert found["post_hoc"]["status"] == "not_derived"
 
@@ -429,7 +429,9 @@ def test_an_answer_that_the_steps_do_not_lead_to_is_found(start_proxy: Start) ->
 def test_the_post_hoc_check_can_be_off(start_proxy: Start) -> None:
     section = on("trace_auditing")
     section["trace_auditing"]["check_post_hoc"] = False
-    assert "post_hoc" not in post(start_proxy(hallucination=section), "trace", steps=STEPS[:1], answer="Costs fell.")
+    assert "post_hoc" not in post(
+        start_proxy(information_budget=section), "trace", steps=STEPS[:1], answer="Costs fell."
+    )
 
 
 def test_steps_are_audited_by_a_model_and_entailed_ones_become_premises(
@@ -460,7 +462,7 @@ def test_an_independent_executor_derives_the_answer_from_the_steps_alone(
         return body_reply(chat_body(derived))
 
     upstream.reply = reply
-    proxy = start_proxy(hallucination=on("trace_auditing", backend="self"))
+    proxy = start_proxy(information_budget=on("trace_auditing", backend="self"))
     question = "What was the revenue?"
     found = post(proxy, "trace", steps=STEPS[:1], context=EVIDENCE, answer="$5M", question=question, model="m")
     assert (found["post_hoc"]["status"], found["post_hoc"]["derived"]) == (status, derived)
@@ -473,7 +475,7 @@ def test_an_independent_executor_derives_the_answer_from_the_steps_alone(
 
 def test_words_derive_the_answer_where_the_executor_is_silent(start_proxy: Start, upstream: Upstream) -> None:
     upstream.reply = error_reply(500, "out of memory", type="server_error")
-    proxy = start_proxy(hallucination=on("trace_auditing", backend="self"))
+    proxy = start_proxy(information_budget=on("trace_auditing", backend="self"))
     found = post(proxy, "trace", steps=STEPS[:1], context=EVIDENCE, answer="$5M", model="m")
     assert found["post_hoc"]["status"] == "derived"
     assert found["steps"][0]["status"] == "UNVERIFIABLE"
@@ -488,7 +490,7 @@ def test_facts_and_traces_that_a_rate_limit_cuts_short_are_completed_later(
     believer.manner = Manner(busy=10_000, retry_after="1")
     proxy = start_proxy(
         upstreams={"up": {"base_url": believer.base_url}},
-        hallucination=on("memory_gate", "trace_auditing", backend="self"),
+        information_budget=on("memory_gate", "trace_auditing", backend="self"),
         jobs={"url": f"sqlite:///{tmp_path / 'jobs.db'}", "poll": "100ms"},
     )
     facts = [{"text": text, "confidence": 0.9} for text in ("Lee leads the team in Oslo.", "Kim paints.")]

@@ -35,7 +35,7 @@ def own(_upstream_server: Upstream, tmp_path_factory: pytest.TempPathFactory) ->
     config: dict[str, Any] = {
         "upstreams": {"up": {"base_url": _upstream_server.base_url, "ollama": "yes"}},
         "store": {"url": f"sqlite:///{folder}/history.db"},
-        "hallucination": {**ON, "memory_gate": ON, "trace_auditing": ON},
+        "information_budget": {**ON, "memory_gate": ON, "trace_auditing": ON},
     }
     with serving(config, folder, {"GROUNDWIRE_ADMIN_KEY": KEY}) as proxy:
         yield proxy

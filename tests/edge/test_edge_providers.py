@@ -323,7 +323,7 @@ def test_a_stream_that_is_refused_is_tried_again(upstream: Upstream, start, prov
     refused = [next(reply for status, _, reply in provider.errors() if status == 429)]
     refused = [refused[0].with_headers(("retry-after", "0"))]
     upstream.reply = lambda _: refused.pop() if refused else provider.streaming("answer")
-    proxy = start(provider, retries={"count": 1, "first_wait": "5ms"})
+    proxy = start(provider, retries={"count": 1, "initial_backoff": "5ms"})
     with sdk(proxy.base_url) as client:
         chunks = list(client.chat.completions.create(model=provider.model, **ASKED, stream=True))
     assert "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices) == SAID

@@ -109,12 +109,12 @@ def test_a_watched_file_counts_when_it_changes(upstream: Upstream, second_upstre
 def test_reports_and_facts_in_memory_outlive_a_reload(upstream: Upstream, start_process) -> None:
     """Clients find by id what they stored before; nothing of it is on disk."""
     memory = {"enabled": True, "memory_gate": {"enabled": True}}
-    process: Process = start_process(hallucination=memory)
+    process: Process = start_process(information_budget=memory)
     upstream.reply = body_reply(chat_body(ANSWER))
     before = ask(process.port)
     fact = {"subject": "s", "facts": [{"text": ANSWER, "evidence": [{"text": "The sky is blue."}]}]}
     assert fetch(process.port, "POST", "/v1/grounding/memory", JSON_HEADERS, json.dumps(fact).encode()).status == 200
-    process.configure({"upstreams": {"up": {"base_url": upstream.base_url}}, "hallucination": memory, "mcp": {}})
+    process.configure({"upstreams": {"up": {"base_url": upstream.base_url}}, "information_budget": memory, "mcp": {}})
     process.signal(signal.SIGHUP)
     until(lambda: events(process, "config.loaded") != [])
     assert fetch(process.port, "GET", f"/v1/grounding/{before['id']}").status == 200

@@ -114,8 +114,8 @@ def test_credentials_are_all_that_goes_along() -> None:
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-def operations(**hallucination: Any) -> Mapping[Any, str]:
-    return Settings.model_validate({"hallucination": hallucination}).hallucination.operations
+def operations(**information_budget: Any) -> Mapping[Any, str]:
+    return Settings.model_validate({"information_budget": information_budget}).information_budget.operations
 
 
 ALL = {name: {"enabled": True} for name in ("memory_gate", "output_verification", "trace_auditing")}

@@ -89,7 +89,7 @@ OWN = (
 
 def test_every_check_is_told_as_the_document_says() -> None:
     on = {"enabled": True}
-    app = build_app(Settings.model_validate({"hallucination": {**on, "memory_gate": on, "trace_auditing": on}}))
+    app = build_app(Settings.model_validate({"information_budget": {**on, "memory_gate": on, "trace_auditing": on}}))
 
     async def work() -> None:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://site") as client:

@@ -291,7 +291,7 @@ def test_the_embedded_verifiers_need_no_network(monkeypatch: pytest.MonkeyPatch)
         (lambda value: Policy(confidence_weights=(("retrieval", value),)), -0.3),
         (lambda value: Policy(source_weights=(("user", value),)), 1.5),
         (lambda value: GatePolicy(min_confidence=value), 50),
-        (lambda value: ModelPolicy(asked_below=value), 80),
+        (lambda value: ModelPolicy(probability_max=value), 80),
         (lambda value: ModelPolicy(flag_threshold_bits=value), -1),
     ],
 )

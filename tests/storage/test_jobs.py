@@ -29,7 +29,7 @@ async def working(
     store: JobStore, run: Callable[[str, bytes], Awaitable[bytes]], **options: float
 ) -> AsyncIterator[Jobs]:
     """Jobs of one kind, started."""
-    jobs = Jobs(store, [Work("test", run, **{"first_wait": 0.05, **options})])  # type: ignore[arg-type]
+    jobs = Jobs(store, [Work("test", run, **{"initial_backoff": 0.05, **options})])  # type: ignore[arg-type]
     await jobs.start()
     try:
         yield jobs
@@ -91,7 +91,7 @@ def test_jobs_come_to_what_they_come_to_and_none_waits_for_another(kind: str, tm
 
     async def work(database: Database) -> dict[str, Outcome]:
         ids = ["poisoned", "hanging", "told when", "never whole", "easy"]
-        options = {"attempts": 3, "timeout": 0.5, "at_once": 1, "longest_wait": 0.1}
+        options = {"attempts": 3, "timeout": 0.5, "at_once": 1, "max_backoff": 0.1}
         async with working(store(database), tasks.run, **options) as jobs:
             for id_ in ids:
                 await jobs.defer("test", id_, f'{{"of": "{id_}", "odd": "\\u0000\\ud800"}}'.encode())
@@ -312,7 +312,7 @@ def test_a_database_that_goes_away_loses_what_comes_meanwhile_and_nothing_else()
     ],
 )
 def test_waits_double_up_to_a_limit_and_last_as_long_as_asked(attempt: int, asked: float | None, wait: float) -> None:
-    assert Work("test", echo, first_wait=2.0, longest_wait=60.0).wait_after(attempt, asked) == wait
+    assert Work("test", echo, initial_backoff=2.0, max_backoff=60.0).wait_after(attempt, asked) == wait
 
 
 @given(st.integers(1, 1000), st.floats(0, 1e6) | st.none())

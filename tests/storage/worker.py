@@ -38,7 +38,7 @@ def work(log: Path) -> Work:
         tell("ends", id_)
         return json.dumps({"payload": json.loads(payload), "by": os.getpid()}).encode()
 
-    return Work("test", run, timeout=TIMEOUT_S, at_once=2, first_wait=0.1)
+    return Work("test", run, timeout=TIMEOUT_S, at_once=2, initial_backoff=0.1)
 
 
 async def main(url: str, schema: str, log: Path) -> None:

@@ -23,7 +23,7 @@ SETTINGS = Settings.model_validate(
             "cloud": {
                 "base_url": "http://cloud/v1",
                 "models": ["big"],
-                "retries": {"count": 1, "first_wait": "1ms"},
+                "retries": {"count": 1, "initial_backoff": "1ms"},
                 "fallbacks": ["down/big", "local/small"],
             },
             "down": {"base_url": "http://down/v1", "models": []},

@@ -26,11 +26,11 @@ EVALUATION = "gen_ai.evaluation.result"
 STATED = "The board of Acme, after long talks with the unions, sold the plant in March."
 OPEN = "The board of Acme sold the plant."
 PROBED = {
-    "hallucination": {
+    "information_budget": {
         "enabled": True,
         "timeout": "20s",
         "backend": {"type": "self"},
-        "output_verification": {"enabled": True, "asked_from": 0.0, "asked_below": 1.0},
+        "output_verification": {"enabled": True, "probability_min": 0.0, "probability_max": 1.0},
     }
 }
 

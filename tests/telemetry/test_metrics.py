@@ -319,7 +319,7 @@ def everything(tmp_path: Path, collector: str) -> Samples:
         },
         "store": {"url": f"sqlite:///{tmp_path}/history.db"},
         "jobs": {"url": f"sqlite:///{tmp_path}/jobs.db", "poll": "50ms", "drain": "0s"},
-        "hallucination": {"enabled": True, "backend": {"type": "local"}, "memory_gate": {"enabled": True}},
+        "information_budget": {"enabled": True, "backend": {"type": "local"}, "memory_gate": {"enabled": True}},
     }
     fact = {"text": "The ledger was sealed in 1881.", "evidence": [{"text": "The ledger was sealed in 1881."}]}
 

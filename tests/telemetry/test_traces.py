@@ -198,7 +198,7 @@ def test_spans_without_a_session_name_none_even_after_one_that_had_one(recorder:
 
 def test_a_fact_for_the_memory_names_its_subject_by_a_digest(recorder: Recorder) -> None:
     facts = {"facts": [{"text": "Lee leads.", "confidence": 0.9}], "evidence": ["Lee leads."], "subject": "acme"}
-    gate = {"hallucination": {"enabled": True, "memory_gate": {"enabled": True}}}
+    gate = {"information_budget": {"enabled": True, "memory_gate": {"enabled": True}}}
     exchanged(recorder.telemetry, Model(), asked=facts, target="/v1/grounding/memory", settings=gate)
     found = attributes(recorder.spans["POST /v1/grounding/memory"])
     assert found["grounding.subject.hash"] == short_hash("acme")
@@ -387,7 +387,7 @@ class Flaky(Model):
 
 def test_every_attempt_has_a_span_of_its_own_and_is_called_within_it(recorder: Recorder) -> None:
     model = Flaky()
-    retries = {"count": 1, "first_wait": "0ms"}
+    retries = {"count": 1, "initial_backoff": "0ms"}
     settings = {"upstreams": {"up": {"base_url": "http://upstream.internal/v1", "retries": retries}}}
     exchanged(recorder.telemetry, model, settings=settings)
     first, second = recorder.named("chat m")

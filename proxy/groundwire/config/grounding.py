@@ -214,14 +214,14 @@ class MemoryGate(ModelOperation):
 
 
 class OutputVerification(ModelOperation):
-    """Model estimates for undecided claims, with a probability of support from `asked_from` to below `asked_below`.
+    """Model estimates for undecided claims: those with a probability of support in [probability_min, probability_max).
 
     A claim that lacks more than `flag_threshold_bits` is flagged.
     """
 
     flag_threshold_bits: float = Field(default=0.0, ge=0)
-    asked_from: Share = 0.2
-    asked_below: Share = 0.8
+    probability_min: Share = 0.2
+    probability_max: Share = 0.8
 
 
 class TraceAuditing(ModelOperation):
@@ -230,7 +230,7 @@ class TraceAuditing(ModelOperation):
     check_post_hoc: bool = True
 
 
-class Hallucination(Section):
+class InformationBudget(Section):
     """The model-backed estimators: off until enabled here and for each operation."""
 
     enabled: bool = False
@@ -262,7 +262,7 @@ class Hallucination(Section):
         return (named or self.backend.default) if self.backend.type == "configurable" else self.backend.type
 
     @model_validator(mode="after")
-    def _sensible(self) -> Hallucination:
+    def _sensible(self) -> InformationBudget:
         parts = (self.memory_gate, self.output_verification, self.trace_auditing)
         if self.backend.type != "configurable" and any(each.backend for each in parts):
             raise ValueError("an operation can name a backend of its own only where backend.type is configurable")

@@ -21,6 +21,16 @@ PREFIX = "GROUNDWIRE_"
 
 KeyPath = tuple[str | int, ...]
 
+RENAMED: Mapping[KeyPath, str] = {
+    ("hallucination",): "information_budget",
+    ("information_budget", "output_verification", "asked_from"): "probability_min",
+    ("information_budget", "output_verification", "asked_below"): "probability_max",
+    ("upstreams", "*", "retries", "first_wait"): "initial_backoff",
+    ("upstreams", "*", "retries", "longest_wait"): "max_backoff",
+    ("upstreams", "*", "retries", "within"): "deadline",
+}
+"""The present names of keys of version 0.2, which are still read; `*` is any key."""
+
 
 def load_settings(
     path: Path | None = None,
@@ -29,10 +39,10 @@ def load_settings(
 ) -> Settings:
     """Return the settings of a file (None: the defaults), overridden by those of the environment.
 
-    `warn` is called with a sentence for each ignored variable that has the prefix but matches no setting. Raises
-    ConfigError with one line for each error, naming file, line and key.
+    `warn` is called with a sentence for each key or variable with a former name, and for each ignored variable that has
+    the prefix but matches no setting. Raises ConfigError with one line for each error, naming file, line and key.
     """
-    values, lines = ({}, {}) if path is None else _read(path)
+    values, lines = ({}, {}) if path is None else _read(path, warn)
     environ, left_out = dict(environ), list[str]()
     while True:
         whole, variables = _overlaid(values, environ)
@@ -46,6 +56,9 @@ def load_settings(
                 raise ConfigError([_problem(details, path, lines, variables) for details in found]) from error
             left_out += strange
             environ = {name: text for name, text in environ.items() if name not in strange}
+    for at, name in variables.items():
+        if (present := _variable(at)) != name.upper():
+            warn(f"{name}: now called {present}")
     for name in (*left_out, *stray(environ, settings)):
         warn(described(name, settings))
     return settings
@@ -79,11 +92,25 @@ class _Loader(yaml.SafeLoader):
     }
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
+def _present(path: KeyPath) -> str:
+    """Return the present name of the last key of a path; of those before it the path has present names."""
+    for former, name in RENAMED.items():
+        if len(former) == len(path) and all(old in ("*", key) for old, key in zip(former, path, strict=True)):
+            return name
+    return str(path[-1])
+
+
+def _variable(path: KeyPath) -> str:
+    return PREFIX + "__".join(_upper(str(key)) for key in path)
+
+
+def _read(path: Path, warn: Callable[[str], None]) -> tuple[dict[str, Any], dict[KeyPath, int]]:
     try:
         node = yaml.compose(path.read_text(encoding="utf-8"), _Loader)
         if node is None:
             return {}, {}
+        for line, former, name in _rename(node, ()):
+            warn(f"{path}:{line}: '{former}' is now called '{name}'")
         values = _Loader("").construct_document(node)
         lines, twice = dict(_lines(node, ())), list(_duplicates(node))
     except OSError as error:
@@ -97,6 +124,16 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
     if not isinstance(values, dict):
         raise ConfigError([f"{path}:1: the file must hold keys and values"])
     return values, lines
+
+
+def _rename(node: yaml.Node, path: KeyPath) -> Iterator[tuple[int, str, str]]:
+    """Rename the keys with former names. Yields line, former and present name of each."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            former, key.value = key.value, _present((*path, key.value))
+            if key.value != former:
+                yield key.start_mark.line + 1, former, key.value
+            yield from _rename(value, (*path, key.value))
 
 
 def _lines(node: yaml.Node, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:
@@ -126,13 +163,13 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[KeyPath
     for name, text in sorted(environ.items()):
         if not name.startswith(PREFIX) or "__" not in name:
             continue
-        at, path = values, []
+        at, path = values, list[str]()
         *sections, last = name.removeprefix(PREFIX).split("__")
         for section in sections:
-            path.append(_key(at, section))
+            path.append(_present((*path, _key(at, section))))
             inner = at.get(path[-1])
             at[path[-1]] = at = dict(inner) if isinstance(inner, dict) else {}
-        path.append(_key(at, last))
+        path.append(_present((*path, _key(at, last))))
         at[path[-1]] = _parse_value(text)
         variables[tuple(path)] = name
     return variables

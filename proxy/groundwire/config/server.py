@@ -119,9 +119,9 @@ class Retries(Section):
 
     count: int = Field(default=0, ge=0, le=20)
     statuses: tuple[Status, ...] = (429, 502, 503, 504)
-    first_wait: Duration = 0.5
-    longest_wait: Duration = 8.0
-    within: Duration = 30.0
+    initial_backoff: Duration = 0.5
+    max_backoff: Duration = 8.0
+    deadline: Duration = 30.0
     after_timeout: bool = False
 
 

@@ -11,7 +11,7 @@ from groundwire.config.grounding import (
     ConsistencySettings,
     Correction,
     Grounding,
-    Hallucination,
+    InformationBudget,
     JudgeSettings,
     Numeric,
     Quotes,
@@ -37,7 +37,7 @@ class Settings(Section):
     quotes: Quotes = Quotes()
     numeric: Numeric = Numeric()
     judge: JudgeSettings = JudgeSettings()
-    hallucination: Hallucination = Hallucination()
+    information_budget: InformationBudget = InformationBudget()
     confidence: ConfidenceSettings = ConfidenceSettings()
     consistency: ConsistencySettings = ConsistencySettings()
     thresholds: Thresholds = Thresholds()
@@ -72,7 +72,7 @@ class Settings(Section):
     @property
     def policy(self) -> Policy:
         """The part of the settings that verdicts depend on."""
-        numeric, quotes, estimating = self.numeric, self.quotes, self.hallucination.output_verification
+        numeric, quotes, estimating = self.numeric, self.quotes, self.information_budget.output_verification
         tolerance = None
         if isinstance(numeric.tolerance, Tolerance):
             shares = numeric.tolerance.model_dump(exclude={"date"})
@@ -92,10 +92,10 @@ class Settings(Section):
                 fail_on_all_rejected=quotes.fail_on_all_rejected,
             ),
             model=ModelPolicy(
-                backend=self.hallucination.operations.get("output_verification", ""),
-                identity=self.hallucination.identity,
-                asked_from=estimating.asked_from,
-                asked_below=estimating.asked_below,
+                backend=self.information_budget.operations.get("output_verification", ""),
+                identity=self.information_budget.identity,
+                probability_min=estimating.probability_min,
+                probability_max=estimating.probability_max,
                 flag_threshold_bits=estimating.flag_threshold_bits,
             ),
             judge=self.judge.identity,

@@ -71,7 +71,11 @@ def build_container(
     judging = build_language_judges(context, router)
     judge = judge or resources.judge(settings.judge.encoder)
     estimators = build_estimators(
-        context, router, workers, judge, build_estimate_cache(settings.cache, settings.hallucination.cache_ttl, shared)
+        context,
+        router,
+        workers,
+        judge,
+        build_estimate_cache(settings.cache, settings.information_budget.cache_ttl, shared),
     )
     checker = ClaimChecker(workers, policy, estimators, judge, judging)
     memory = build_memory(context, checker, resources.memory_facts)
@@ -111,7 +115,7 @@ def build_container(
         completions,
         checker,
         build_auditor(context, checker, router),
-        max(grounding.timeout, settings.hallucination.timeout, judging.timeout if judging else 0.0),
+        max(grounding.timeout, settings.information_budget.timeout, judging.timeout if judging else 0.0),
         memory,
         estimators.is_on("trace_auditing"),
     )
@@ -161,7 +165,7 @@ def build_deferred(
     if webhook:
         attempts, timeout = context.settings.webhook.attempts, 2 * context.settings.webhook.timeout
         post = traced(context.telemetry, WEBHOOK, webhook.post)
-        work.append(Work(WEBHOOK, post, attempts, timeout, at_once=4, first_wait=5.0, longest_wait=3600.0))
+        work.append(Work(WEBHOOK, post, attempts, timeout, at_once=4, initial_backoff=5.0, max_backoff=3600.0))
     store = JobStore(
         jobs.url,
         schema=jobs.database_schema,

@@ -47,7 +47,7 @@ def build_language_judges(context: BuildContext, router: Router) -> LanguageJudg
     if not judge.is_language:
         return None
     open_ = _service(context) if judge.by == "external" else _chat(context, router)
-    batch_size, at_once = context.settings.hallucination.batch_size, asyncio.Semaphore(judge.max_concurrent)
+    batch_size, at_once = context.settings.information_budget.batch_size, asyncio.Semaphore(judge.max_concurrent)
     return LanguageJudges(open_, judge.timeout, at_once, batch_size, judge.max_chars, judge.by == "self")
 
 
@@ -167,7 +167,7 @@ def build_estimators(
 
     Raises ConfigError when a secret is missing.
     """
-    hallucination, policy = context.settings.hallucination, context.settings.policy
+    budget, policy = context.settings.information_budget, context.settings.policy
 
     def chat(route: Route, limits: Limits, meter: Meter, headers: Headers = ()) -> Backend:
         client = _model_client(route.upstream, limits, meter, headers, context.telemetry)
@@ -178,39 +178,39 @@ def build_estimators(
         return chat(router.choose(caller.model), limits, meter, caller.credentials)
 
     def haiku(_: Caller, limits: Limits, meter: Meter) -> Backend:
-        return chat(router.choose(hallucination.backend.haiku_model), limits, meter)
+        return chat(router.choose(budget.backend.haiku_model), limits, meter)
 
     def local(_: Caller, limits: Limits, __: Meter) -> Backend:
         return Backend(EmbeddedEstimator(workers.run, policy, limits.until, judge), "local")
 
     backends: dict[str, OpenBackend] = {"self": own, "haiku": haiku, "local": local}
-    if (url := hallucination.backend.external_url) is not None:
-        variable = hallucination.backend.external_key_env
-        external = _service_client(context, "external", url, variable, "hallucination.backend.external_key_env")
+    if (url := budget.backend.external_url) is not None:
+        variable = budget.backend.external_key_env
+        external = _service_client(context, "external", url, variable, "information_budget.backend.external_key_env")
         backends["external"] = lambda _, limits, meter: Backend(ServiceEstimator(external(limits, meter)), "external")
-    return Estimators(backends, hallucination.operations, estimates, hallucination.batch_size, hallucination.timeout)
+    return Estimators(backends, budget.operations, estimates, budget.batch_size, budget.timeout)
 
 
 def build_memory(context: BuildContext, checker: ClaimChecker, facts: MemoryFacts) -> Memory | None:
     """Build the memory gate over the stored facts, if enabled."""
-    hallucination = context.settings.hallucination
+    budget = context.settings.information_budget
     if not checker.estimators.is_on("memory_gate"):
         return None
-    policy = GatePolicy(hallucination.memory_gate.min_confidence, hallucination.memory_gate.reject_unsupported)
-    return Memory(checker, facts, policy, hallucination.timeout, telemetry=context.telemetry)
+    policy = GatePolicy(budget.memory_gate.min_confidence, budget.memory_gate.reject_unsupported)
+    return Memory(checker, facts, policy, budget.timeout, telemetry=context.telemetry)
 
 
 def build_auditor(context: BuildContext, checker: ClaimChecker, router: Router) -> Auditor:
     """Build the trace auditor, with a model that derives answers if its backend is one."""
-    hallucination, estimators = context.settings.hallucination, checker.estimators
+    budget, estimators = context.settings.information_budget, checker.estimators
     backend = estimators.operations.get("trace_auditing", "local")
 
     def executor(caller: Caller, seconds: float) -> Executor:
-        route = router.choose(caller.model if backend == "self" else hallucination.backend.haiku_model)
+        route = router.choose(caller.model if backend == "self" else budget.backend.haiku_model)
         limits = Limits(1, estimators.at_once, asyncio.get_running_loop().time() + seconds)
         headers = caller.credentials if backend == "self" else ()
         return ChatExecutor(_model_client(route.upstream, limits, Meter(), headers, context.telemetry), route.model)
 
     can_derive = backend in ("self", "haiku")
-    checks_post_hoc = hallucination.trace_auditing.check_post_hoc
-    return Auditor(checker, hallucination.timeout, checks_post_hoc, executor if can_derive else None)
+    checks_post_hoc = budget.trace_auditing.check_post_hoc
+    return Auditor(checker, budget.timeout, checks_post_hoc, executor if can_derive else None)

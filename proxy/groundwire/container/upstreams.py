@@ -99,9 +99,9 @@ def _retries(settings: RetrySettings) -> Retries:
     return Retries(
         count=settings.count,
         statuses=frozenset(settings.statuses),
-        initial_backoff=settings.first_wait,
-        max_backoff=settings.longest_wait,
-        deadline=settings.within,
+        initial_backoff=settings.initial_backoff,
+        max_backoff=settings.max_backoff,
+        deadline=settings.deadline,
         after_timeout=settings.after_timeout,
     )
 

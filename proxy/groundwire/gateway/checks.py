@@ -46,7 +46,7 @@ from groundwire.wire import Call
 C = TypeVar("C", bound=Check)
 
 _DEFER_S = 0.1  # for keeping a job, beyond the time for the facts themselves
-_OFF = "{} off. To switch it on, set hallucination.enabled and hallucination.{}.enabled."
+_OFF = "{} off. To switch it on, set information_budget.enabled and information_budget.{}.enabled."
 
 
 @dataclass(frozen=True, slots=True)

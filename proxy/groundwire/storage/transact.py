@@ -38,8 +38,8 @@ class Work:
     """One kind of work: `run` converts a payload under an id to a result, both JSON, and is idempotent.
 
     It is tried `attempts` times, each at most `timeout` seconds, `at_once` of them concurrently in one process. The
-    second attempt follows after `first_wait` seconds, every further one after twice as many, up to `longest_wait`. If
-    `then` names a kind, the result becomes the payload of a job of that kind under the same id.
+    second attempt follows after `initial_backoff` seconds, every further one after twice as many, up to `max_backoff`.
+    If `then` names a kind, the result becomes the payload of a job of that kind under the same id.
     """
 
     kind: str
@@ -47,14 +47,14 @@ class Work:
     attempts: int = 8
     timeout: float = 30.0
     at_once: int = 2
-    first_wait: float = 2.0
-    longest_wait: float = 300.0
+    initial_backoff: float = 2.0
+    max_backoff: float = 300.0
     then: str | None = None
 
     def wait_after(self, attempt: int, at_least: float | None = None) -> float:
         """Return the seconds to wait after a failed attempt (1, 2, …): `at_least`, an hour at most, or more."""
-        doubled = self.first_wait * 2.0 ** (attempt - 1)
-        return max(min(doubled, self.longest_wait), granted(at_least))
+        doubled = self.initial_backoff * 2.0 ** (attempt - 1)
+        return max(min(doubled, self.max_backoff), granted(at_least))
 
 
 def granted(at_least: float | None) -> float:

@@ -63,9 +63,11 @@ def test_a_model_is_asked_about_what_words_leave_open(judgement: Judgement, unde
     assert is_undecided(judgement, POLICY.model) is undecided
 
 
-@pytest.mark.parametrize(("asked_from", "asked_below"), [(0.0, 0.6), (0.61, 1.0), (0.5, 0.5)])
-def test_the_band_is_half_open(asked_from: float, asked_below: float) -> None:
-    assert not is_undecided(OPEN, replace(POLICY.model, asked_from=asked_from, asked_below=asked_below))
+@pytest.mark.parametrize(("probability_min", "probability_max"), [(0.0, 0.6), (0.61, 1.0), (0.5, 0.5)])
+def test_the_band_is_half_open(probability_min: float, probability_max: float) -> None:
+    assert not is_undecided(
+        OPEN, replace(POLICY.model, probability_min=probability_min, probability_max=probability_max)
+    )
 
 
 def test_what_a_claim_cites_is_all_of_the_sources_that_it_names() -> None:

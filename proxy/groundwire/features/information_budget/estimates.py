@@ -55,7 +55,10 @@ def is_undecided(judgement: Judgement, policy: ModelPolicy) -> bool:
     if lexical is None or lexical.method == "exact" or lexical.label not in ("supported", "unsupported"):
         return False
     others = (each.label for each in judgement.verdicts if each is not lexical)
-    return all(label == "supported" for label in others) and policy.asked_from <= lexical.score < policy.asked_below
+    return (
+        all(label == "supported" for label in others)
+        and policy.probability_min <= lexical.score < policy.probability_max
+    )
 
 
 def cited_evidence(claim: Claim, context: Context) -> tuple[tuple[Citation, ...], tuple[str, ...]]:

@@ -24,7 +24,7 @@ _DECISIONS = 5000  # the newest ones, from which thresholds are advised
 _POLICY = "grounding.policy"
 _SETTINGS = {
     ("unsupported_claims", "statement"): _POLICY,
-    ("budget_gap", "statement"): "hallucination.output_verification.flag_threshold_bits",
+    ("budget_gap", "statement"): "information_budget.output_verification.flag_threshold_bits",
 }
 
 
