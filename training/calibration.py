@@ -23,7 +23,7 @@ from training.example import SUPPORTED
 from training.schemas import Schema, read_schemas
 
 KINDS = {
-    "documents": ("documents",),
+    "documents": ("documents", "facts"),
     "meaning": ("meaning", "minimal_pairs", "rules", "events"),
     "assistants": ("assistants", "summaries"),
     "prose": ("business", "people_society", "technology_science"),

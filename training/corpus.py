@@ -9,19 +9,32 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from groundwire.domain import Source
 from groundwire.evidence.index import Context
 from groundwire.verifiers.selection import plain_text, select_evidence
-from training.example import SUPPORTED, UNSUPPORTED, Example, difference
-from training.schemas import LABELS, Schema, fill
+from training.example import (
+    CONTRADICTED,
+    NOT_SUPPORTED,
+    SUPPORTED,
+    UNSUPPORTED,
+    Example,
+    changed,
+    difference,
+    twin,
+)
+from training.schemas import LABELS, Claim, Schema, fill
 
 _DISTRACTED, _LED, _PRONOUN = 0.5, 0.12, 0.12  # shares of the claims
 _RESTATED = 3  # sentences of a schema's evidence
 _REMOVED = 0.35  # share of these sentences that are taken out of the evidence
-_UNRELATED = 0.22  # share of the claims whose evidence is replaced
+_UNRELATED = 0.12  # share of the claims whose evidence is replaced
+_REVALUED = 0.12  # share of the supported claims with slots whose evidence has another value in one of them
+_TURNED = 0.4  # share of the contradicted claims with a twin among the supported ones that make a pair with it
+_COMPOSED = 2  # documents that are put together for each fact
+_STATED = (0.3, 0.65)  # shares of these documents in which a fact is stated, and in which it is stated or turned round
 _RIVALS = 12  # other evidence, of which the one with most words of the claim is taken
 _WORD = re.compile(r"[a-z0-9]{4,}")
 _MAX_WEIGHT = 2.5
@@ -69,13 +82,68 @@ def draw_examples(
                 example = Example(claim, "", evidence, LABELS.index(label), schema.origin, weight, wrong)
                 if not plain:
                     example = _distracted(_led(example, right, chance), schemas, chance)
-                    if not related and chance.random() < _UNRELATED:
+                    if not related and chance.random() < _REVALUED and (slot := _slot(label, text, values, others)):
+                        text = fill(form, values | {slot: others[slot]}, others)
+                        example = replace(example, evidence=text, label=NOT_SUPPORTED, wrong=None)
+                    elif not related and chance.random() < _UNRELATED:
                         example = unrelated(example, _others(schemas, chance), chance)
                 yield example if whole else selected(example)
         if not plain:
-            for example in _restated(schema, fill(chance.choice(schema.evidence), values, others), chance, related):
+            made = list(_restated(schema, fill(chance.choice(schema.evidence), values, others), chance, related))
+            if not related:
+                made += [*turned(schema, right, values, others, chance), *composed(schema, chance)]
+            for example in made:
                 example = _distracted(example, schemas, chance)
                 yield example if whole else selected(example)
+
+
+def _slot(label: str, text: str, values: Mapping[str, str], others: Mapping[str, str]) -> str | None:
+    """Return a slot of a supported claim that has another value."""
+    named = [each for each in values if f"{{{each}}}" in text and others[each] != values[each]]
+    return named[0] if label == "supported" and named and "~}" not in text else None
+
+
+def turned(
+    schema: Schema, right: Sequence[str], values: Mapping[str, str], others: Mapping[str, str], chance: random.Random
+) -> Iterator[Example]:
+    """Yield pairs of a contradicted claim and the supported one that it differs from in a few words.
+
+    Each contradicts the other. Without such pairs a model learns by heart which claims of a schema are right.
+    """
+    for label, text in schema.claims:
+        if label == "contradicted" and chance.random() < _TURNED:
+            wrong = fill(text, values, others)
+            if right_one := twin(right, wrong):
+                pair = [wrong, right_one]
+                chance.shuffle(pair)
+                yield Example(pair[0], "", pair[1], CONTRADICTED, schema.origin, 1.0, changed(pair[1], pair[0]))
+
+
+def composed(schema: Schema, chance: random.Random) -> Iterator[Example]:
+    """Yield claims with documents put together from claims about the other facts of a schema.
+
+    A document states a fact, or the contrary of it, or does not mention it; so the same claim has any label.
+    """
+    for at, fact in enumerate(schema.facts):
+        right, wrong = _texts(fact, "supported"), _texts(fact, "contradicted")
+        rest = [_texts(each, "supported") for each in (*schema.facts[:at], *schema.facts[at + 1 :])]
+        rest = [each for each in rest if each]
+        for _ in range(_COMPOSED if right and wrong and rest else 0):
+            text = [chance.choice(each) for each in chance.sample(rest, min(len(rest), chance.randrange(1, 5)))]
+            claim, kind = chance.choice([*right, *wrong]), chance.random()
+            label = UNSUPPORTED
+            if kind < _STATED[0]:
+                label = SUPPORTED if claim in right else CONTRADICTED
+                text.append(chance.choice([each for each in right if each != claim] or right))
+            elif kind < _STATED[1]:
+                label, claim = CONTRADICTED, chance.choice(right)
+                text.append(chance.choice(wrong))
+            chance.shuffle(text)
+            yield Example(claim, "", " ".join(text), label, schema.origin, 1.0, [] if label == SUPPORTED else None)
+
+
+def _texts(fact: Sequence[Claim], label: str) -> list[str]:
+    return [text for own, text in fact if own == label]
 
 
 def _restated(schema: Schema, evidence: str, chance: random.Random, related: bool) -> Iterator[Example]:
@@ -169,4 +237,4 @@ def cue_weights(schemas: Sequence[Schema]) -> dict[tuple[str, tuple[str, ...]], 
     }
 
 
-__all__ = ["SUPPORTED", "cue_weights", "cues", "draw_examples", "selected", "unrelated"]
+__all__ = ["SUPPORTED", "composed", "cue_weights", "cues", "draw_examples", "selected", "turned", "unrelated"]

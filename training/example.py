@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 Span = tuple[int, int]
@@ -38,12 +39,17 @@ def changed(before: str, after: str) -> list[Span]:
     return [(tokens[0].start(), tokens[-1].end()) for tokens in marked if tokens]
 
 
-def difference(right: list[str], wrong: str) -> list[Span] | None:
-    """Return the spans in which a wrong claim differs from the right one most like it; None when none is like it."""
-    best, likeness = "", 0.0
+def twin(right: Sequence[str], wrong: str) -> str | None:
+    """Return the right claim that is most like a wrong one; None when none is like it."""
+    best, likeness = None, _TWIN
     for each in right:
         matcher = difflib.SequenceMatcher(None, each, wrong, autojunk=False)
-        least = max(_TWIN, likeness)
-        if matcher.real_quick_ratio() > least and matcher.quick_ratio() > least and matcher.ratio() > least:
+        if matcher.real_quick_ratio() > likeness and matcher.quick_ratio() > likeness and matcher.ratio() > likeness:
             best, likeness = each, matcher.ratio()
-    return changed(best, wrong) if likeness > _TWIN else None
+    return best
+
+
+def difference(right: Sequence[str], wrong: str) -> list[Span] | None:
+    """Return the spans in which a wrong claim differs from the right one most like it; None when none is like it."""
+    best = twin(right, wrong)
+    return None if best is None else changed(best, wrong)

@@ -16,6 +16,9 @@ TYPES = 5
 """Token types, see `groundwire.backends.pairs`."""
 
 
+_DROPPED = 0.1  # share of the channels that a layer does not add while it is trained
+
+
 class Shape(NamedTuple):
     """The sizes of a BERT encoder."""
 
@@ -52,8 +55,15 @@ class Layer(nn.Module):
         likeness = query * self.scale @ key.transpose(-1, -2)
         shares = functional.softmax(likeness + mask.to(likeness.dtype), dim=-1)
         attended = (shares.to(value.dtype) @ value).transpose(1, 2).reshape(pairs, tokens, size)
-        hidden = self.norm_attended(hidden + self.attended(attended))
-        return self.norm_outer(hidden + self.outer(functional.gelu(self.inner(hidden))))
+        hidden = self.norm_attended(hidden + self._dropped(self.attended(attended)))
+        return self.norm_outer(hidden + self._dropped(self.outer(functional.gelu(self.inner(hidden)))))
+
+    def _dropped(self, added: torch.Tensor) -> torch.Tensor:
+        """Leave out a share of the channels of each pair in training; dropout by the element is slow on a CPU."""
+        if not self.training:
+            return added
+        kept = torch.rand(added.shape[0], 1, added.shape[2], device=added.device) >= _DROPPED
+        return added * (kept / (1 - _DROPPED)).to(added.dtype)
 
 
 class Judge(nn.Module):

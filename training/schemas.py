@@ -22,14 +22,22 @@ _SLOT = re.compile(r"\{([A-Za-z_][A-Za-z_0-9]*)(~?)\}")
 _LINE_START = re.compile(r"(?:^|(?<=\n))([a-z])")
 
 
+Claim = tuple[str, str]
+"""The label of a claim, and its text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A situation: its slots with their values, forms of its evidence, and claims by label. `origin` is its file."""
+    """A situation: its slots with their values, forms of its evidence, and claims by label. `origin` is its file.
+
+    Where claims are grouped by the fact that they are about, `facts` holds each fact's claims; facts are independent.
+    """
 
     origin: str
     slots: Mapping[str, Sequence[str]]
     evidence: Sequence[str]
-    claims: Sequence[tuple[str, str]]
+    claims: Sequence[Claim]
+    facts: Sequence[Sequence[Claim]] = ()
 
     @property
     def bucket(self) -> int:
@@ -65,8 +73,13 @@ def _schema(origin: str, line: str) -> Schema | None:
     except ValueError:
         return None
     slots = {name: values if isinstance(values, list) else [values] for name, values in found.get("slots", {}).items()}
-    claims = [(label, text) for label in LABELS for text in found.get(label, [])]
-    return Schema(origin, slots, found["evidence"], claims) if found.get("evidence") and claims else None
+    facts = [_claims(each) for each in found.get("facts", [])]
+    claims = _claims(found) + [claim for fact in facts for claim in fact]
+    return Schema(origin, slots, found["evidence"], claims, facts) if found.get("evidence") and claims else None
+
+
+def _claims(found: Mapping[str, Sequence[str]]) -> list[Claim]:
+    return [(label, text) for label in LABELS for text in found.get(label, [])]
 
 
 def fill(text: str, values: Mapping[str, str], others: Mapping[str, str]) -> str:

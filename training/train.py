@@ -36,7 +36,7 @@ _WARM_UP = 60  # steps
 _DECAY = 0.998  # of the average of the weights, per step
 _TOKEN_SHARE, _WRONG_WEIGHT, _SMOOTHING = 0.3, 3.0, 0.04
 _LOG_EVERY, _STORE_EVERY = 50, 200  # steps
-_UNRELATED = 0.15  # share of the public examples whose evidence is replaced
+_UNRELATED = 0.1  # share of the public examples whose evidence is replaced
 _MAX_SHARE = 2.5
 
 
@@ -70,10 +70,10 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=2e-4, help="the highest learning rate")
     parser.add_argument("--final", type=float, default=0.03, help="the part of the rate that is left at the end")
     parser.add_argument("--share", type=float, default=0.3, help="the share of the public examples in each pass")
-    parser.add_argument("--schemas", type=float, default=1.0, help="the share of the schemas in each pass")
+    parser.add_argument("--schemas", type=float, default=1.0, help="the share of schemas without facts in each pass")
     parser.add_argument("--minutes", type=float, default=math.inf, help="end by then, with the rate falling in time")
     parser.add_argument("--start", type=Path, help="weights to go on from")
-    parser.add_argument("--frozen", type=int, default=0, help="layers that stay as they are, with the embeddings")
+    parser.add_argument("--frozen", type=int, default=-1, help="layers that stay as they are, with the embeddings")
     parser.add_argument("--seed", type=int, default=0, help="another one draws other values and other public examples")
     parser.add_argument(
         "--bf16", action="store_true", help="multiply in bfloat16: three times as fast where the CPU can"
@@ -102,7 +102,8 @@ def examples_of(plan: Plan, at: int) -> list[Tokens]:
     chance = random.Random(1000 + at)  # noqa: S311
     public = [line for line in plan.public.open(encoding="utf-8") if chance.random() < plan.share]
     examples = list(_with_unrelated([Example(**json.loads(line)) for line in public], chance))
-    schemas = [each for each in read_schemas(plan.claims, "training") if chance.random() < plan.schemas]
+    every = read_schemas(plan.claims, "training")
+    schemas = [each for each in every if each.facts or chance.random() < plan.schemas]
     examples += draw_examples(schemas, at)
     return decorrelated(list(tokenized(examples, load_tokenizer(plan.base))))
 
@@ -121,12 +122,15 @@ def _with_unrelated(examples: Sequence[Example], chance: random.Random) -> Itera
 
 
 def decorrelated(examples: Sequence[Tokens]) -> list[Tokens]:
-    """Return the examples with weights under which the share of a claim's words in its evidence predicts no label."""
+    """Return the examples with weights under which the share of a claim's words in its evidence says less of its label.
+
+    The weights under which it would say nothing, by their square root: some of it holds for real answers too.
+    """
     keys = [(each.label == SUPPORTED, _overlap(each)) for each in examples]
     both, right, near = Counter(keys), Counter(key[0] for key in keys), Counter(key[1] for key in keys)
     share = {key: right[key[0]] * near[key[1]] / (count * len(keys)) for key, count in both.items()}
     return [
-        replace(each, weight=each.weight * min(_MAX_SHARE, share[key]))
+        replace(each, weight=each.weight * min(_MAX_SHARE, math.sqrt(share[key])))
         for each, key in zip(examples, keys, strict=True)
     ]
 
@@ -230,9 +234,10 @@ def _groups(model: Judge) -> list[dict[str, object]]:
 
 
 def _freeze(model: Judge, layers: int) -> None:
-    """Keep the embeddings and the lowest layers as they are; no gradient is computed for them."""
-    parts = (model.words, model.positions, model.types, model.norm, *model.layers[:layers]) if layers else ()
-    for part in parts:
+    """Keep the embeddings and the lowest layers as they are, none of them where `layers` is negative."""
+    if layers < 0:
+        return
+    for part in (model.words, model.positions, model.types, model.norm, *model.layers[:layers]):
         part.requires_grad_(requires_grad=False)
 
 

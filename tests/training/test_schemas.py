@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from training.corpus import cue_weights, cues, draw_examples
-from training.example import changed, difference
+from training.corpus import composed, cue_weights, cues, draw_examples, turned
+from training.example import CONTRADICTED, SUPPORTED, UNSUPPORTED, changed, difference
 from training.schemas import PARTS, Schema, fill, read_schemas
 
 
@@ -81,3 +81,46 @@ def test_under_the_weights_cues_tell_nothing_of_the_label():
         return counted["supported"] / sum(counted.values())
 
     assert share("It is not so.") == pytest.approx(share("It is."), abs=0.04)
+
+
+def facts(number: int) -> list[dict[str, list[str]]]:
+    return [
+        {
+            "supported": [f"Boat {each} is red.", f"Red is the colour of boat {each}."],
+            "contradicted": [f"Boat {each} is blue."],
+            "unsupported": [f"Boat {each} is old."],
+        }
+        for each in range(number)
+    ]
+
+
+def test_claims_of_facts_are_claims_of_the_schema(tmp_path: Path):
+    (tmp_path / "facts.jsonl").write_text(json.dumps({"evidence": ["Red boats."], "facts": facts(3)}))
+    (schema,) = read_schemas(tmp_path, "")
+    assert len(schema.claims) == 12
+    assert [len(fact) for fact in schema.facts] == [4, 4, 4]
+
+
+def test_documents_of_facts_give_a_claim_every_label(tmp_path: Path):
+    (tmp_path / "facts.jsonl").write_text(json.dumps({"evidence": ["Nothing."], "facts": facts(5)}))
+    (schema,) = read_schemas(tmp_path, "")
+    labels: dict[str, set[int]] = {}
+    for seed in range(40):
+        for example in composed(schema, random.Random(seed)):
+            boat = next(word for word in example.claim.rstrip(".").split() if word.isdigit())
+            states_red = f"Boat {boat} is red." in example.evidence or f"colour of boat {boat}." in example.evidence
+            states_blue = f"Boat {boat} is blue." in example.evidence
+            same, other = (states_blue, states_red) if "blue" in example.claim else (states_red, states_blue)
+            assert (same, other) == {SUPPORTED: (True, False), CONTRADICTED: (False, True)}.get(
+                example.label, (False, False)
+            )
+            labels.setdefault(example.claim, set()).add(example.label)
+    assert labels["Boat 1 is red."] == {SUPPORTED, CONTRADICTED, UNSUPPORTED}
+
+
+def test_twins_contradict_each_other():
+    right, wrong = "The library closes at six on Fridays.", "The library closes at four on Fridays."
+    schema = Schema("x", {}, ["Text."], [("supported", right), ("contradicted", wrong)])
+    found = [each for seed in range(20) for each in turned(schema, [right], {}, {}, random.Random(seed))]
+    assert {(each.claim, each.evidence) for each in found} == {(right, wrong), (wrong, right)}
+    assert all(each.label == CONTRADICTED and each.wrong for each in found)
