@@ -59,6 +59,7 @@ def test_passages_under_one_heading_begin_with_it():
 
 def test_markup_and_citations_are_left_out():
     assert plain_text("- The **fee** is [5 euros](https://a.example/b) [1].") == "The fee is 5 euros ."
+    assert plain_text("The <b>fee</b> is<br/>5 < 6 eu\u00adros.") == "The fee is 5 < 6 euros."
 
 
 @given(st.text(max_size=80), st.lists(st.text(max_size=400), max_size=4))

@@ -19,6 +19,7 @@ _CHARS_PER_WORD = 8  # English prose, with spaces, punctuation and a margin
 _COVERED_WEIGHT = 0.15  # weight of a word of the claim that a chosen passage already contains; a new word weighs 1
 _CITED_WEIGHT = 1.5  # weight of a passage of a cited source; others weigh 1
 _MARKUP = re.compile(
+    r"</?(?:b|i|u|em|strong|code|mark|span|br|p|sup|sub)(?: ?/)?>|"
     r"[*_`#>]+|\[(?=[^\[\]\n]*\]\()|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)|^\s*[-+•]\s+",
     re.M,
 )
@@ -33,8 +34,8 @@ class Evidence:
 
 
 def plain_text(text: str) -> str:
-    """Return the text on one line, without Markdown and citation marks."""
-    return " ".join(_MARKUP.sub(" ", text).split())
+    """Return the text on one line, without Markdown, plain tags of HTML, citation marks and soft hyphens."""
+    return " ".join(_MARKUP.sub(" ", text.replace("\N{SOFT HYPHEN}", "")).split())
 
 
 def select_evidence(
