@@ -15,7 +15,7 @@ from ports import free_port
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-LOW = "contradicted: The ticket has low priority."
+LOW = "unsupported: The ticket has low priority."
 
 
 def run(folder: Path, *arguments: str, status: int = 0) -> str:
