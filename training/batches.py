@@ -16,7 +16,7 @@ from training.example import SUPPORTED, Example, Span
 
 UNKNOWN = -1.0
 """The label of a token of which nobody knows whether it is wrong."""
-MAX_TOKENS = 192  # of a pair
+MAX_TOKENS = 256  # of a pair
 _BATCH_TOKENS = 4096  # padding included
 _STEP = 16  # batches are padded to a multiple of it
 

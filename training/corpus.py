@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from groundwire.domain import Source
 from groundwire.evidence.index import Context
-from groundwire.verifiers.selection import plain_text, select_evidence
+from groundwire.verifiers.selection import MAX_WORDS, plain_text, select_evidence
 from training.example import (
     CONTRADICTED,
     NOT_SUPPORTED,
@@ -38,6 +38,8 @@ _STATED = (0.3, 0.65)  # shares of these documents in which a fact is stated, an
 _RIVALS = 12  # other evidence, of which the one with most words of the claim is taken
 _WORD = re.compile(r"[a-z0-9]{4,}")
 _MAX_WEIGHT = 2.5
+LIMITS = (60, 80, 120, 160)
+"""Words of evidence that examples are cut down to, so that a model reads any number of them."""
 _SENTENCE = re.compile(r"(?:^|(?<=[.!?] ))[A-Z][^.!?\n|]{15,200}\.(?=\s|$)", re.MULTILINE)
 _LAST_PHRASE = re.compile(r" (?:in|on|at|during|from|with|after|by|for) [^,.]{3,60}\.$")
 _LIMITING = re.compile(
@@ -87,14 +89,14 @@ def draw_examples(
                         example = replace(example, evidence=text, label=NOT_SUPPORTED, wrong=None)
                     elif not related and chance.random() < _UNRELATED:
                         example = unrelated(example, _others(schemas, chance), chance)
-                yield example if whole else selected(example)
+                yield example if whole else selected(example, MAX_WORDS if plain else chance.choice(LIMITS))
         if not plain:
             made = list(_restated(schema, fill(chance.choice(schema.evidence), values, others), chance, related))
             if not related:
                 made += [*turned(schema, right, values, others, chance), *composed(schema, chance)]
             for example in made:
                 example = _distracted(example, schemas, chance)
-                yield example if whole else selected(example)
+                yield example if whole else selected(example, chance.choice(LIMITS))
 
 
 def _slot(label: str, text: str, values: Mapping[str, str], others: Mapping[str, str]) -> str | None:
@@ -189,10 +191,11 @@ def _others(schemas: Sequence[Schema], chance: random.Random) -> list[str]:
     return [fill(chance.choice(each.evidence), *each.draw(chance)) for each in chosen]
 
 
-def selected(example: Example, title: str | None = None) -> Example:
-    """Return the example with its evidence cut down to the passages that the proxy would select."""
-    context = Context([Source("s", "source", example.evidence, title=title)])
-    found = select_evidence(example.claim, example.lead, context)
+def selected(example: Example, limit: int = MAX_WORDS) -> Example:
+    """Return the example with its evidence cut down to the passages, `limit` words, that the proxy would select."""
+    found = select_evidence(
+        example.claim, example.lead, Context([Source("s", "source", example.evidence)]), limit=limit
+    )
     return replace(example, claim=plain_text(example.claim), evidence=found.text)
 
 

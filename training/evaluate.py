@@ -10,6 +10,7 @@ import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from tokenizers import Tokenizer
@@ -21,6 +22,15 @@ from training.model import Judge, shape_of
 from training.schemas import read_schemas
 
 
+class Scored(NamedTuple):
+    """The answer to an example, its probability of support and the likeliest label, with its true label and origin."""
+
+    support: float
+    guess: int
+    label: int
+    origin: str
+
+
 def main() -> None:
     """Print the figures as JSON, over all schemas and by file."""
     parser = argparse.ArgumentParser(description="Measures a model on schemas it was not trained on.")
@@ -28,19 +38,20 @@ def main() -> None:
         parser.add_argument(name, type=Path)
     parser.add_argument("--part", default="held_out")
     parser.add_argument("--forms", type=int, default=4)
+    parser.add_argument("--bf16", action="store_true", help="multiply in bfloat16")
     given = parser.parse_args()
     model = Judge(shape_of(given.base))
     model.load_state_dict(torch.load(given.weights))
     schemas = list(read_schemas(given.claims, given.part))
     tokenizer = load_tokenizer(given.base)
     drawn = list(draw_examples(schemas, 7, given.forms, plain=True))
-    every = list(tokenized(drawn, tokenizer))
+    scored = score(model, list(tokenized(drawn, tokenizer)), bf16=given.bf16)
     found = {
-        "all": measure(model, every),
+        "all": figures(scored),
         "unrelated": {"supported": supported_share(model, swapped(drawn), tokenizer)},
     }
-    for origin in sorted({each.origin for each in every}):
-        found[origin] = measure(model, [each for each in every if each.origin == origin])
+    for origin in sorted({each.origin for each in scored}):
+        found[origin] = figures([each for each in scored if each.origin == origin])
     print(json.dumps(found, indent=1))
 
 
@@ -55,37 +66,37 @@ def swapped(examples: Sequence[Example]) -> list[Example]:
 
 def supported_share(model: Judge, examples: Sequence[Example], tokenizer: Tokenizer) -> float:
     """Return the share (0–1) of the claims that the model calls supported."""
-    shares = _probabilities(model, list(tokenized(examples, tokenizer)))
-    return round(sum(guess == SUPPORTED for _, guess, _ in shares) / max(1, len(shares)), 4)
+    scored = score(model, list(tokenized(examples, tokenizer)))
+    return round(sum(each.guess == SUPPORTED for each in scored) / max(1, len(scored)), 4)
 
 
-def measure(model: Judge, examples: Sequence[Tokens]) -> dict[str, float]:
+def figures(scored: Sequence[Scored]) -> dict[str, float]:
     """Return accuracy over three labels, and AUROC of support against the others and against each of them."""
-    scored = _probabilities(model, examples)
-    right = [score for score, _, label in scored if label == SUPPORTED]
+    right = [each.support for each in scored if each.label == SUPPORTED]
 
     def against(*labels: int) -> float:
-        return round(auroc(right, [score for score, _, label in scored if label in labels]), 4)
+        return round(auroc(right, [each.support for each in scored if each.label in labels]), 4)
 
     return {
         "claims": len(scored),
-        "accuracy": round(sum(guess == label for _, guess, label in scored) / max(1, len(scored)), 4),
+        "accuracy": round(sum(each.guess == each.label for each in scored) / max(1, len(scored)), 4),
         "auroc": against(CONTRADICTED, UNSUPPORTED, NOT_SUPPORTED),
         "contradicted": against(CONTRADICTED),
         "unsupported": against(UNSUPPORTED),
     }
 
 
-def _probabilities(model: Judge, examples: Sequence[Tokens]) -> list[tuple[float, int, int]]:
-    """Return the probability of support, the likeliest label and the true one of each example, in any order."""
+def score(model: Judge, examples: Sequence[Tokens], *, bf16: bool = False) -> list[Scored]:
+    """Return the answer of a model to each example, in any order."""
     model.eval()
-    found: list[tuple[float, int, int]] = []
-    with torch.no_grad():
+    found: list[Scored] = []
+    with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
         for batch in batches(examples, random.Random(0)):  # noqa: S311
             tensors = padded(batch)
             label, _ = model(tensors.ids, tensors.mask, tensors.types)
             likely = torch.softmax(label.float(), dim=1)
-            found += zip(likely[:, 0].tolist(), likely.argmax(1).tolist(), (each.label for each in batch), strict=True)
+            answers = zip(batch, likely[:, 0].tolist(), likely.argmax(1).tolist(), strict=True)
+            found += [Scored(support, guess, each.label, each.origin) for each, support, guess in answers]
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
@@ -21,7 +22,7 @@ from groundwire.evaluation.outcome import context_of
 from groundwire.evaluation.rows import Row
 from groundwire.policy import Policy
 from groundwire.verifiers.selection import plain_text, select_evidence
-from training.corpus import selected
+from training.corpus import LIMITS, selected
 from training.data import SETS, context_key, rows_to_fit
 from training.example import NOT_SUPPORTED, SUPPORTED, Example, Span, difference
 from training.schemas import LABELS
@@ -46,11 +47,16 @@ def written(folder: Path) -> Iterator[Example]:
     """Yield the claims that we wrote, each about its passage."""
     for each in read_written(_WRITTEN, folder):
         for text in each.supported:
-            yield selected(Example(text, "", each.passage, SUPPORTED, "written", wrong=[]))
+            yield selected(Example(text, "", each.passage, SUPPORTED, "written", wrong=[]), _limit(text))
         for kind, text in each.unsupported:
             label = LABELS.index(kind) if kind in LABELS else NOT_SUPPORTED
             wrong = difference(list(each.supported), text)
-            yield selected(Example(text, "", each.passage, label, "written", wrong=wrong))
+            yield selected(Example(text, "", each.passage, label, "written", wrong=wrong), _limit(text))
+
+
+def _limit(claim: str) -> int:
+    """Return one of the limits of evidence, always the same one for a claim."""
+    return LIMITS[zlib.crc32(claim.encode()) % len(LIMITS)]
 
 
 def labelled(folder: Path) -> Iterator[Example]:
@@ -65,7 +71,7 @@ def _claims(row: Row) -> list[tuple[Claim, str]]:
     """Return the claims of an answer that are checked, each with its evidence."""
     context = context_of(row)
     claims = [each for each in find_claims(row.answer, _POLICY).claims if each.skip_reason is None]
-    return [(each, select_evidence(each.text, each.lead, context).text) for each in claims] if context.passages else []
+    return [(each, select_evidence(each.text, each.lead, context, limit=_limit(each.text)).text) for each in claims] if context.passages else []
 
 
 def _known(name: str, rows: Sequence[Row], found: Sequence[Sequence[tuple[Claim, str]]]) -> Iterator[Example]:

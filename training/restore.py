@@ -21,6 +21,9 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 from training.export import write_graph
 from training.model import Judge, shape_of
 
+_TURNED = "_Transposed"
+"""In the names of matrices that some versions of the quantiser transpose."""
+
 
 def main() -> None:
     """Write the weights."""
@@ -41,8 +44,9 @@ def restore(stored: Path, base: Path) -> dict[str, torch.Tensor]:
         write_graph(model, whole)
         quantize_dynamic(whole, small, weight_type=QuantType.QInt8, per_channel=True, reduce_range=False)
         written = _arrays(whole)
-        if set(_arrays(small)) != (theirs := set(_arrays(stored))):
-            raise ValueError(f"other initializers: {sorted(set(_arrays(small)) ^ theirs)[:6]}")
+        own, theirs = ({name.replace(_TURNED, "") for name in _arrays(path)} for path in (small, stored))
+        if own != theirs:
+            raise ValueError(f"other initializers: {sorted(own ^ theirs)[:6]}")
     values = _arrays(stored)
     found = {}
     for name, parameter in model.state_dict().items():
@@ -72,7 +76,7 @@ def _place(own: np.ndarray, written: dict[str, np.ndarray]) -> tuple[str, bool]:
 
 
 def _full(name: str, values: dict[str, np.ndarray]) -> np.ndarray:
-    for stem in (name, f"{name}_Transposed"):
+    for stem in (name, f"{name}{_TURNED}"):
         if f"{stem}_quantized" in values:
             scale, zero = values[f"{stem}_scale"], values[f"{stem}_zero_point"]
             return (values[f"{stem}_quantized"].astype(np.float32) - zero.astype(np.float32)) * scale

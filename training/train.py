@@ -27,7 +27,7 @@ from torch.nn import functional
 from groundwire.backends.pairs import CLAIM, MISSING
 from training.batches import Batch, Tokens, batches, load_tokenizer, padded, tokenized
 from training.corpus import draw_examples, unrelated
-from training.evaluate import measure
+from training.evaluate import figures, score
 from training.example import SUPPORTED, Example
 from training.model import Judge, from_base
 from training.schemas import read_schemas
@@ -266,7 +266,8 @@ def _measured(plan: Plan, model: Judge, average: dict[str, torch.Tensor]) -> dic
     averaged = Judge(model.shape)
     averaged.load_state_dict(average)
     schemas = list(read_schemas(plan.claims, "development"))
-    return measure(averaged, list(tokenized(draw_examples(schemas, 7, plain=True), load_tokenizer(plan.base))))
+    examples = list(tokenized(draw_examples(schemas, 7, plain=True), load_tokenizer(plan.base)))
+    return figures(score(averaged, examples, bf16=plan.bf16))
 
 
 def _log(run: Path, entry: dict[str, float]) -> None:
