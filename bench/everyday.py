@@ -1,8 +1,9 @@
 """Measure verdicts on twenty everyday documents, sentence by sentence, beside words alone and a word-overlap baseline.
 
-    python -m bench.everyday [--model MODEL] [--json OUT] [--errors]
+    python -m bench.everyday [--suite SUITE] [--model MODEL] [--json OUT] [--errors]
 
-The documents and sentences (suites/everyday.jsonl) were written before the model was trained; nothing is tuned on them.
+The documents and sentences of both suites, everyday and everyday_fresh (in suites/), were written by nobody who wrote
+training data, and nothing is tuned on them. The first was measured after several trainings, the second after one.
 MODEL is shipped, a folder or a hub id. A right sentence that is flagged is a false alarm, a wrong one that is not is a
 miss.
 """
@@ -67,10 +68,10 @@ def by_overlap(text: str, context: Context) -> tuple[str, float, str]:
     return "supported" if share >= 0.5 else "unsupported", share, ""
 
 
-def measure(examine: Examine) -> list[Outcome]:
-    """Return the outcome of every sentence."""
+def measure(examine: Examine, suite: str = "everyday") -> list[Outcome]:
+    """Return the outcome of every sentence of a suite."""
     found = []
-    for row in read("everyday.jsonl"):
+    for row in read(f"{suite}.jsonl"):
         context = Context([Source("document", "source", row["document"])])
         for each in row["sentences"]:
             label, support, reason = examine(each["text"], context)
@@ -106,6 +107,7 @@ def phenomena(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 def main() -> None:
     """Print the table, and write the figures."""
     parser = argparse.ArgumentParser(description="Measures verdicts on twenty everyday documents.")
+    parser.add_argument("--suite", default="everyday", choices=("everyday", "everyday_fresh"))
     parser.add_argument("--model", default="shipped")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--errors", action="store_true", help="print every sentence that was judged wrongly")
@@ -115,7 +117,7 @@ def main() -> None:
         "words alone (judge.by: off)": by_judge(Judge()),
         "word overlap, fifteen lines": by_overlap,
     }
-    outcomes = {name: measure(examine) for name, examine in judges.items()}
+    outcomes = {name: measure(examine, given.suite) for name, examine in judges.items()}
     found = {name: figures(each) for name, each in outcomes.items()}
     head = ("judged by", *next(iter(found.values())))
     print(markdown(head, [(name, *map(str, each.values())) for name, each in found.items()]))
