@@ -4,7 +4,7 @@
 
 CLAIMS is a folder of claim schemas, PUBLIC the examples that `training.public` wrote, BASE the encoder to start from,
 RUN a folder for checkpoints and the log. A run that was interrupted goes on with the pass that it was in. The schemas
-are read again before each pass.
+are read again towards the end of each pass, for the next one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import math
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -36,6 +36,7 @@ _WARM_UP = 60  # steps
 _DECAY = 0.998  # of the average of the weights, per step
 _TOKEN_SHARE, _WRONG_WEIGHT, _SMOOTHING = 0.3, 3.0, 0.04
 _LOG_EVERY, _STORE_EVERY = 50, 200  # steps
+_DRAWN_AT = 0.75  # part of a pass after which the examples of the next one are drawn
 _UNRELATED = 0.1  # share of the public examples whose evidence is replaced
 _MAX_SHARE = 2.5
 
@@ -53,6 +54,7 @@ class Plan:
     final: float
     share: float
     schemas: float
+    facts: float
     minutes: float
     frozen: int
     seed: int
@@ -71,6 +73,7 @@ def main() -> None:
     parser.add_argument("--final", type=float, default=0.03, help="the part of the rate that is left at the end")
     parser.add_argument("--share", type=float, default=0.3, help="the share of the public examples in each pass")
     parser.add_argument("--schemas", type=float, default=1.0, help="the share of schemas without facts in each pass")
+    parser.add_argument("--facts", type=float, default=1.0, help="the share of schemas with facts in each pass")
     parser.add_argument("--minutes", type=float, default=math.inf, help="end by then, with the rate falling in time")
     parser.add_argument("--start", type=Path, help="weights to go on from")
     parser.add_argument("--frozen", type=int, default=-1, help="layers that stay as they are, with the embeddings")
@@ -88,6 +91,7 @@ def main() -> None:
         given.final,
         given.share,
         given.schemas,
+        given.facts,
         given.minutes,
         given.frozen,
         given.seed,
@@ -103,7 +107,7 @@ def examples_of(plan: Plan, at: int) -> list[Tokens]:
     public = [line for line in plan.public.open(encoding="utf-8") if chance.random() < plan.share]
     examples = list(_with_unrelated([Example(**json.loads(line)) for line in public], chance))
     every = read_schemas(plan.claims, "training")
-    schemas = [each for each in every if each.facts or chance.random() < plan.schemas]
+    schemas = [each for each in every if chance.random() < (plan.facts if each.facts else plan.schemas)]
     examples += draw_examples(schemas, at)
     return decorrelated(list(tokenized(examples, load_tokenizer(plan.base))))
 
@@ -156,10 +160,13 @@ def train(plan: Plan) -> None:
         coming = pool.submit(examples_of, plan, first)
         for at in range(first, plan.passes):
             found = coming.result()
-            if at + 1 < plan.passes:
-                coming = pool.submit(examples_of, plan, at + 1)
+
+            def draw_next(following: int = at + 1) -> None:
+                nonlocal coming
+                coming = pool.submit(examples_of, plan, following)
+
             every = batches(found, random.Random(at))  # noqa: S311
-            steps = _one_pass(plan, at, every, steps, model, average, optimizer)
+            steps = _one_pass(plan, at, every, steps, model, average, optimizer, draw_next)
             state = {"at": at + 1, "steps": steps, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
             torch.save(state, plan.run / "last.pt")
             torch.save(average, plan.run / "average.pt")
@@ -177,6 +184,7 @@ def _one_pass(
     model: Judge,
     average: dict[str, torch.Tensor],
     optimizer: torch.optim.Optimizer,
+    draw_next: Callable[[], None],
 ) -> int:
     """Take a step with every batch. The rate rises at first and falls with the cosine over all passes."""
     model.train()
@@ -204,6 +212,8 @@ def _one_pass(
             entry = {"pass": at + 1, "step": step, "of": len(every), "loss": round(lost / _LOG_EVERY, 4)}
             _log(plan.run, entry | {"tokens_per_s": round(pace), "rate": round(rate, 6)})
             lost = 0.0
+        if at + 1 < plan.passes and step == round(_DRAWN_AT * len(every)):
+            draw_next()
         if step % _STORE_EVERY == 0:
             torch.save(average, plan.run / "average.pt")
     return steps
