@@ -2,7 +2,7 @@
 
 The graph is given a pair of texts: premise and hypothesis of an NLI cross-encoder, prompt and answer of LettuceDetect's
 token classifiers. The two kinds differ in the shape of their `logits`. A cross-encoder may also have `token_logits`,
-one for each token: the log-odds that it is wrong.
+one for each of the first tokens at least to the end of the claim: the log-odds that it is wrong.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def _of_tokens(claim: str, pair: Pair, wrong: Row) -> Entailment:
 
 def _in_claim(claim: str, pair: Pair, wrong: Row) -> Iterator[tuple[tuple[int, int], float]]:
     """Yield the tokens of the claim that contain a letter or digit, each with its probability of being wrong."""
-    for place, share in zip(pair.places, wrong, strict=True):
+    for place, share in zip(pair.places, wrong, strict=False):
         if place and _WORD.search(claim[slice(*place)]):
             yield place, float(share)
 
