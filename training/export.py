@@ -2,31 +2,49 @@
 
     python -m training.export WEIGHTS BASE OUT
 
-The graph has two outputs: `logits`, one for each label, and `token_logits`, the log-odds that a token makes the claim
-wrong. Weights are quantised by channel when they are written, activations while the graph runs.
+The graph has two outputs: `logits`, one for each label, and `token_logits`, the log-odds that a token of the claim
+makes it wrong. Weights are quantised by channel when they are written, activations while the graph runs.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
+from groundwire.backends.pairs import CLAIM
 from training.batches import MAX_TOKENS
 from training.model import Judge, shape_of
 
-_INPUTS, _OUTPUTS = ["input_ids", "attention_mask", "token_type_ids"], ["logits", "token_logits"]
+_INPUTS, _OUTPUTS = ["input_ids", "token_type_ids"], ["logits", "token_logits"]
 _KEPT = ("model_type", "max_position_embeddings", "pad_token_id")
 _OWN = {
     "architectures": ["BertForSequenceClassification"],
     "id2label": {"0": "supported", "1": "contradicted", "2": "unsupported"},
     "groundwire": {"layout": "claim_first_matched", "max_tokens": MAX_TOKENS},
 }
+
+
+class _Attention(torch.autograd.Function):
+    """ONNX Runtime's operator for `attend`: it needs no reshaping around it, and no memory for all scores at once."""
+
+    @staticmethod
+    def forward(_: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, heads: int) -> torch.Tensor:
+        """Return a tensor of the right shape, which is all that is needed of it while the graph is written."""
+        return torch.empty_like(query)
+
+    @staticmethod
+    def symbolic(graph: Any, query: Any, key: Any, value: Any, heads: int) -> Any:
+        """Add the operator to the graph."""
+        added = graph.op("com.microsoft::MultiHeadAttention", query, key, value, num_heads_i=heads)
+        return added.setType(query.type())
 
 
 def main() -> None:
@@ -51,16 +69,22 @@ def main() -> None:
 
 
 def write_graph(model: Judge, path: Path) -> None:
-    """Write the graph in full precision, for any number of pairs and tokens."""
-    tried = torch.ones(2, 24, dtype=torch.long)
-    pairs, tokens = {0: "pairs"}, {0: "pairs", 1: "tokens"}
+    """Write the graph in full precision, for any number of pairs that have the same number of tokens.
+
+    It takes no attention mask: an addition to every score of the attention, for pairs that are run one by one.
+    """
+    tried = torch.full((2, 24), CLAIM)
+    pairs, tokens, claimed = {0: "pairs"}, {0: "pairs", 1: "tokens"}, {0: "pairs", 1: "claimed"}
+    traced = copy.deepcopy(model)
+    for layer in traced.layers:
+        layer.attend = lambda query, key, value, _, heads: _Attention.apply(query, key, value, heads)
     torch.onnx.export(
-        model,
-        (tried, tried, tried),
+        traced,
+        (tried, None, tried),
         path,
         input_names=_INPUTS,
         output_names=_OUTPUTS,
-        dynamic_axes={"logits": pairs, "token_logits": tokens} | dict.fromkeys(_INPUTS, tokens),
+        dynamic_axes={"logits": pairs, "token_logits": claimed} | dict.fromkeys(_INPUTS, tokens),
         opset_version=17,
         dynamo=False,
     )

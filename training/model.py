@@ -12,6 +12,8 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional
 
+from groundwire.backends.pairs import CLAIM, MISSING
+
 TYPES = 5
 """Token types, see `groundwire.backends.pairs`."""
 
@@ -36,7 +38,7 @@ class Layer(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.heads = shape.heads
-        self.scale = 1 / math.sqrt(shape.hidden // shape.heads)
+        self.attend = attend
         self.query_key_value = nn.Linear(shape.hidden, 3 * shape.hidden)
         self.attended = nn.Linear(shape.hidden, shape.hidden)
         self.norm_attended = nn.LayerNorm(shape.hidden, eps=1e-12)
@@ -44,17 +46,17 @@ class Layer(nn.Module):
         self.outer = nn.Linear(shape.inner, shape.hidden)
         self.norm_outer = nn.LayerNorm(shape.hidden, eps=1e-12)
 
-    def forward(self, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Return the hidden states (pairs, tokens, size) after this layer; `mask` is added to the attention.
+    def forward(
+        self, hidden: torch.Tensor, mask: torch.Tensor | None, first: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return the hidden states (pairs, tokens, size) after this layer, of the `first` tokens if it is given.
 
-        The attention is written out: torch's fused one takes half of a training step on a CPU.
+        `mask` is added to the attention.
         """
-        pairs, tokens, size = hidden.shape
-        parts = self.query_key_value(hidden).view(pairs, tokens, 3, self.heads, size // self.heads)
-        query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
-        likeness = query * self.scale @ key.transpose(-1, -2)
-        shares = functional.softmax(likeness + mask.to(likeness.dtype), dim=-1)
-        attended = (shares.to(value.dtype) @ value).transpose(1, 2).reshape(pairs, tokens, size)
+        query, key, value = self.query_key_value(hidden).split(hidden.shape[-1], dim=-1)
+        if first is not None:
+            hidden, query = hidden[:, :first], query[:, :first]
+        attended = self.attend(query, key, value, mask, self.heads)
         hidden = self.norm_attended(hidden + self._dropped(self.attended(attended)))
         return self.norm_outer(hidden + self._dropped(self.outer(functional.gelu(self.inner(hidden)))))
 
@@ -64,6 +66,21 @@ class Layer(nn.Module):
             return added
         kept = torch.rand(added.shape[0], 1, added.shape[2], device=added.device) >= _DROPPED
         return added * (kept / (1 - _DROPPED)).to(added.dtype)
+
+
+def attend(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None, heads: int
+) -> torch.Tensor:
+    """Return the sums of values, all (pairs, tokens, size), that each query attends to; `mask` is added to the scores.
+
+    It is written out: torch's fused attention takes half of a training step on a CPU.
+    """
+    query, key, value = (each.unflatten(-1, (heads, -1)).transpose(1, 2) for each in (query, key, value))
+    scores = query / math.sqrt(query.shape[-1]) @ key.transpose(-1, -2)
+    if mask is not None:
+        scores = scores + mask.to(scores.dtype)
+    shares = functional.softmax(scores, dim=-1)
+    return (shares.to(value.dtype) @ value).transpose(1, 2).flatten(-2)
 
 
 class Judge(nn.Module):
@@ -82,17 +99,22 @@ class Judge(nn.Module):
         self.label = nn.Linear(shape.hidden, 3)
         self.token = nn.Linear(shape.hidden, 1)
 
-    def forward(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the log-odds of the labels (pairs, 3), and of each token being wrong (pairs, tokens).
+    def forward(
+        self, ids: torch.Tensor, mask: torch.Tensor | None, types: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the log-odds of the labels (pairs, 3), and of each of the first tokens being wrong (pairs, claimed).
 
-        `ids`, `mask` (1 for a token, 0 for padding) and `types` are (pairs, tokens).
+        `ids`, `mask` (1 for a token, 0 for padding; None without any) and `types` are (pairs, tokens). Claims come
+        first, and the last layer computes only as many tokens as the longest of them has.
         """
         places = torch.arange(ids.shape[1], device=ids.device)
         hidden = self.norm(self.words(ids) + self.positions(places) + self.types(types))
-        added = ((1.0 - mask.to(hidden.dtype)) * -10000.0)[:, None, None, :]
-        for layer in self.layers:
+        added = None if mask is None else ((1.0 - mask.to(hidden.dtype)) * -10000.0)[:, None, None, :]
+        claim = ((types == CLAIM) | (types == MISSING)).to(hidden.dtype)
+        claimed = claim.sum(1).max().to(torch.long)
+        for layer in self.layers[:-1]:
             hidden = layer(hidden, added)
-        claim = ((types == 2) | (types == 3)).to(hidden.dtype) * mask.to(hidden.dtype)
+        hidden, claim = self.layers[-1](hidden, added, claimed), claim[:, :claimed]
         mean = (hidden * claim[:, :, None]).sum(1) / claim.sum(1, keepdim=True).clamp(min=1.0)
         pooled = torch.tanh(self.pooled(torch.cat([hidden[:, 0], mean], dim=1)))
         return self.label(self.dropout(pooled)), self.token(hidden).squeeze(-1)

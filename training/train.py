@@ -227,9 +227,10 @@ def _loss(label: torch.Tensor, token: torch.Tensor, batch: Batch) -> torch.Tenso
     smooth = likely.mean(1)
     losses = -(1 - _SMOOTHING) * own - _SMOOTHING * smooth
     loss = (losses * batch.weight).sum() / batch.weight.sum()
-    known = batch.wrong >= 0
+    claimed = batch.wrong[:, : token.shape[1]]
+    known = claimed >= 0
     if known.any():
-        wrong = batch.wrong[known]
+        wrong = claimed[known]
         weight = torch.where(wrong > 0, _WRONG_WEIGHT, 1.0)
         loss = loss + _TOKEN_SHARE * functional.binary_cross_entropy_with_logits(token[known], wrong, weight)
     return loss

@@ -93,6 +93,14 @@ def _positions(g: Graph) -> str:
     return g.op("Range", g.constant(0, np.int64), length, g.constant(1, np.int64))
 
 
+def _claimed(g: Graph, what: str) -> str:
+    """The tokens of the claim, which are the first: their type is 2 or 3."""
+    is_claim = g.op("Equal", g.op("Div", "token_type_ids", g.constant(2, np.int64)), g.constant(1, np.int64))
+    axis = g.constant([1], np.int64)
+    count = g.op("ReduceSum", g.op("Cast", is_claim, to=TensorProto.INT64), axis, keepdims=0)
+    return g.op("Slice", what, g.constant([0], np.int64), count, axis)
+
+
 # --- ModernBERT ------------------------------------------------------------------------------------------------------
 
 
@@ -238,7 +246,7 @@ def save_bert(weights: Weights, path: Path) -> None:
         x = norm(g.op("Add", x, dense(g.op("Gelu", dense(x, f"{layer}.in")), f"{layer}.back")), f"{layer}.norm2")
     first = g.op("Gather", x, g.constant(0, np.int64), axis=1)
     logits = dense(g.op("Tanh", dense(first, "pooler")), "classifier")
-    more = {"token_logits": (dense(x, "token"), 3)} if "token" in weights else {}
+    more = {"token_logits": (dense(_claimed(g, x), "token"), 3)} if "token" in weights else {}
     g.save(path, ["input_ids", "attention_mask", "token_type_ids"], logits=(logits, 2), **more)
 
 
