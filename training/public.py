@@ -71,7 +71,11 @@ def _claims(row: Row) -> list[tuple[Claim, str]]:
     """Return the claims of an answer that are checked, each with its evidence."""
     context = context_of(row)
     claims = [each for each in find_claims(row.answer, _POLICY).claims if each.skip_reason is None]
-    return [(each, select_evidence(each.text, each.lead, context, limit=_limit(each.text)).text) for each in claims] if context.passages else []
+    return (
+        [(each, select_evidence(each.text, each.lead, context, limit=_limit(each.text)).text) for each in claims]
+        if context.passages
+        else []
+    )
 
 
 def _known(name: str, rows: Sequence[Row], found: Sequence[Sequence[tuple[Claim, str]]]) -> Iterator[Example]:
