@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, Literal, TypeVar
 
@@ -86,7 +87,7 @@ class Message:
     parts: tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """A piece of context that may support a claim.
 
@@ -117,7 +118,7 @@ class Source:
         label = self.label or self.id
         return f"[{label}]" if label.isdecimal() else label
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """The digest of the text, in hexadecimal; identifies the text where the text itself must not appear."""
         return sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()

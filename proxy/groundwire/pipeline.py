@@ -298,7 +298,7 @@ class AnswerVerifier:
             found |= judged
         self._known |= found
         return [
-            replace(self._known[key], claim=claim) if key else unjudged(claim, "skipped", "")
+            _about(claim, self._known[key]) if key else unjudged(claim, "skipped", "")
             for claim, key in zip(claims, keys, strict=True)
         ], use
 
@@ -353,6 +353,11 @@ class AnswerVerifier:
             ("verify", (done - read_at) * 1000),
             ("total", (done - started) * 1000),
         )
+
+
+def _about(claim: Claim, judgement: Judgement) -> Judgement:
+    """Return a judgement, which may be that on an equal claim elsewhere, as one on this claim."""
+    return judgement if judgement.claim is claim else replace(judgement, claim=claim)
 
 
 def verify(

@@ -9,7 +9,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -139,9 +139,14 @@ def render_citation(citation: Citation, units: Utf16 | None = None) -> dict[str,
     }
 
 
+def _values(value: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass whose values are not to be copied, as `asdict` would."""
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
 def _rounded(value: Any) -> dict[str, Any]:
     """Return the fields of a dataclass with numbers of at most four digits after the point."""
-    return {name: rounded(each) if isinstance(each, float) else each for name, each in asdict(value).items()}
+    return {name: rounded(each) if isinstance(each, float) else each for name, each in _values(value).items()}
 
 
 def render_source(source: Source) -> dict[str, Any]:
@@ -278,7 +283,7 @@ class Consistency:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score and the contradictions in the wire format."""
-        contradictions = [asdict(each) | {"at": round(each.at, 3)} for each in self.contradictions]
+        contradictions = [_values(each) | {"at": round(each.at, 3)} for each in self.contradictions]
         return {"score": rounded(self.score), "contradictions": contradictions}
 
 
@@ -307,7 +312,7 @@ class Violation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the violation in the wire format."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        return {name: value for name, value in _values(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +326,7 @@ class QuoteCounts:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts in the wire format."""
-        return asdict(self) | {"rejected_by_field": dict(self.rejected_by_field)}
+        return _values(self) | {"rejected_by_field": dict(self.rejected_by_field)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +351,7 @@ class NumericCounts:
             "unverified_claims": self.unverified_claims,
             "not_checked": self.not_checked,
             "confidence_adjustment": self.confidence_adjustment,
-            "flagged": [{"choice": choice, "id": claim, **asdict(number)} for choice, claim, number in self.flagged],
+            "flagged": [{"choice": choice, "id": claim, **_values(number)} for choice, claim, number in self.flagged],
         }
 
 
@@ -376,7 +381,7 @@ class StageUse:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stage in the wire format."""
-        return asdict(self) | {"ms": round(self.ms, 2)}
+        return _values(self) | {"ms": round(self.ms, 2)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -577,7 +582,7 @@ class Report:
             "stages": [stage.to_dict() for stage in self.stages] or None,
             "timing_ms": {name: round(value, 2) for name, value in self.timing_ms},
             "degraded": [{"verifier": verifier, "reason": reason} for verifier, reason in self.degraded],
-            "attempts": [asdict(attempt) for attempt in self.attempts] or None,
+            "attempts": [_values(attempt) for attempt in self.attempts] or None,
             "config": self.config,
         }
         return {name: value for name, value in found.items() if value is not None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 from gateway.exchanges import FACTS, exchange, sources
@@ -56,6 +57,25 @@ def test_an_exchange_that_differs_anywhere_is_read_anew(other: Exchange) -> None
     found = cache.prepare(other, never)
     assert not any(is_same(found, each) for each in known)
     assert found.context.digest not in [each.context.digest for each in known]
+
+
+def parts(*texts: str) -> Exchange:
+    """An exchange whose system prompt has these parts."""
+    return Exchange((Message(0, "system", tuple(map(Part, texts))),))
+
+
+def test_texts_split_elsewhere_are_other_texts() -> None:
+    cache, text = EvidenceCache(), "The sky is blue."
+    said = [parts(text[:at], text[at:]) for at in (7, 10)] + [parts(text), parts(text, ""), sources(text)]
+    known = [cache.prepare(each, never) for each in said]
+    assert all(is_same(one, cache.prepare(each, never)) for one, each in zip(known, said, strict=True))
+    assert not any(is_same(one, other) for one, other in combinations(known, 2))
+
+
+def test_half_a_character_is_a_text_too() -> None:
+    cache = EvidenceCache()
+    one, other = (cache.prepare(exchange("The sky is \ud83d blue."), never) for _ in range(2))
+    assert is_same(one, other)
 
 
 def test_what_was_cut_short_is_not_kept() -> None:

@@ -412,7 +412,7 @@ def _claim(number: int, draft: Draft, text: str, verify_hedged: bool, question: 
 
 def is_bare_number(text: str) -> bool:
     """Return whether a text has no words but number words, units and fillers, so that its subject is not named."""
-    return _FILLERS.issuperset(_LETTERS.findall(text.lower()))
+    return all(word[0] in _FILLERS for word in _LETTERS.finditer(text.lower()))
 
 
 def _share(part: str, whole: str) -> float:

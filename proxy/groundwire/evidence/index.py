@@ -11,13 +11,13 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from groundwire.caches import BoundedCache, memo, memo_of_words
-from groundwire.domain import Citation, Match, Source
+from groundwire.domain import Citation, Match, Source, SourceKind
 from groundwire.evidence.passages import cut
 from groundwire.evidence.tables import Piece
 from groundwire.text.binding import Binding, Given, bind, given_by, note_near
@@ -374,6 +374,11 @@ class Context:
     def is_complete(self) -> bool:
         """Return whether all sources were read to their end, so that absence from the passages is absence."""
         return self.examined >= 1.0
+
+    @cached_property
+    def kinds(self) -> Mapping[str, SourceKind]:
+        """The kind of each source by its id."""
+        return {source.id: source.kind for source in self.sources}
 
     @cached_property
     def digest(self) -> str:

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
@@ -125,7 +125,7 @@ class EvidenceCache:
 
     def prepare(self, exchange: Exchange, is_over: Callable[[], bool]) -> Prepared:
         """Prepare the evidence of an exchange; it is stored unless `is_over` ended reading it."""
-        key = blake2b(repr((exchange.messages, exchange.sources)).encode(), digest_size=16).digest()
+        key = _digest(exchange)
         if known := self._recent.get(key):
             return replace(known, exchange=exchange, context=known.context.renewed())
         prepared = prepare(exchange, is_over)
@@ -133,6 +133,22 @@ class EvidenceCache:
             size = sum(len(source.text) for source in prepared.context.sources)
             self._recent.put(key, replace(prepared, exchange=Exchange()), size * _BYTES_PER_CHAR)
         return prepared
+
+
+def _digest(exchange: Exchange) -> bytes:
+    """Return the SHA-256 of all that the evidence of an exchange is read from."""
+    digest = sha256()
+
+    def add(text: str, *about: object) -> None:
+        encoded = text.encode("utf-8", "surrogatepass")
+        digest.update(repr((*about, len(encoded))).encode() + encoded)
+
+    for message in exchange.messages:
+        for position, part in enumerate(message.parts):
+            add(part.text, message.index, message.role, position, replace(part, text=""))
+    for source in exchange.sources:
+        add(source.text, replace(source, text=""))
+    return digest.digest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import get_args
 
-from groundwire.domain import AnswerVerdict, Choice, Claim, ConfidenceParts, Flag, Judgement, Status, Verdict
+from groundwire.domain import (
+    AnswerVerdict,
+    Choice,
+    Claim,
+    ConfidenceLevel,
+    ConfidenceParts,
+    Flag,
+    Judgement,
+    Status,
+    Verdict,
+)
 from groundwire.evidence.index import Context
 from groundwire.policy import NumericPolicy, Policy, Thresholds
 from groundwire.report import (
@@ -331,7 +341,14 @@ def support(judgement: Judgement) -> float:
 UNHEARD = 0.8
 """The factor on the confidence in a verdict if a model was queried and gave no answer."""
 
-_CONFIDENCE_LEVELS = ((0.9, "very_high"), (0.75, "high"), (0.6, "medium"), (0.4, "low"), (0.0, "very_low"))
+_PARTS = tuple(field.name for field in fields(ConfidenceParts))
+_CONFIDENCE_LEVELS: tuple[tuple[float, ConfidenceLevel], ...] = (
+    (0.9, "very_high"),
+    (0.75, "high"),
+    (0.6, "medium"),
+    (0.4, "low"),
+    (0.0, "very_low"),
+)
 
 
 def with_confidence(
@@ -353,7 +370,10 @@ def with_confidence(
     source = source_weight(verdict, context, policy) if verdict.citations else None
     parts = ConfidenceParts(certainty, source, extraction, consistency)
     is_unheard = judgement.budget is not None and judgement.budget.missing is not None
-    return replace(judgement, confidence=_combined(parts, policy) * (UNHEARD if is_unheard else 1.0), parts=parts)
+    confidence = _combined(parts, policy) * (UNHEARD if is_unheard else 1.0)
+    if judgement.confidence == confidence and judgement.parts == parts:
+        return judgement
+    return replace(judgement, confidence=confidence, parts=parts)
 
 
 def of_answer(
@@ -379,15 +399,15 @@ def of_answer(
     )
     value = _combined(parts, policy)
     level = next(level for least, level in _CONFIDENCE_LEVELS if value >= least)
-    return Confidence(value, level, "", *astuple(parts))  # type: ignore[arg-type]
+    return Confidence(value, level, "", parts.retrieval, parts.source, extraction, consistency)
 
 
 def source_weight(verdict: Verdict, context: Context, policy: Policy) -> float:
     """Return the weight of the most reliable source that a verdict cites, 1 if it cites none."""
-    weights = dict(policy.source_weights)
-    cited = {citation.source for citation in verdict.citations}
-    kinds = {source.id: source.kind for source in context.sources if source.id in cited} if cited else {}
-    return max((weights.get(kinds.get(id_, ""), 1.0) for id_ in cited), default=1.0)
+    if not verdict.citations:
+        return 1.0
+    weights, kinds = dict(policy.source_weights), context.kinds
+    return max(weights.get(kinds.get(citation.source, ""), 1.0) for citation in verdict.citations)
 
 
 def certainty_of(choices: Sequence[Choice], temperature: float | None) -> float | None:
@@ -401,8 +421,7 @@ def certainty_of(choices: Sequence[Choice], temperature: float | None) -> float 
 def _combined(parts: ConfidenceParts, policy: Policy) -> float:
     """Return the weighted mean of the known parts, or the retrieval part if all weights are zero."""
     weights = dict(policy.confidence_weights)
-    given = {field.name: getattr(parts, field.name) for field in fields(parts)}
-    known = [(weights.get(name, 0.0), value) for name, value in given.items() if value is not None]
+    known = [(weights.get(name, 0.0), value) for name in _PARTS if (value := getattr(parts, name)) is not None]
     total = sum(weight for weight, _ in known)
     return sum(weight * part for weight, part in known) / total if total else parts.retrieval or 0.0
 

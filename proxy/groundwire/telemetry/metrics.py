@@ -6,6 +6,7 @@ Imported only if metrics are enabled.
 from __future__ import annotations
 
 import asyncio
+import collections
 from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from typing import get_args
@@ -103,11 +104,14 @@ class Metrics:
         self._answers.labels(report.status, report.verdict).inc()
         for flag in report.flags:
             self._flags.labels(flag).inc()
-        for choice in report.choices:
-            for judgement in choice.judgements:
-                self._claims.labels(judgement.verdict.label, judgement.verdict.verifier).inc()
-                if judgement.budget is not None:
-                    self._budgets.labels(judgement.budget.status).inc()
+        judgements = [judgement for choice in report.choices for judgement in choice.judgements]
+        for labels, count in collections.Counter(
+            (each.verdict.label, each.verdict.verifier) for each in judgements
+        ).items():
+            self._claims.labels(*labels).inc(count)
+        for judgement in judgements:
+            if judgement.budget is not None:
+                self._budgets.labels(judgement.budget.status).inc()
         for kind, score in _scores(report):
             self._scores.labels(kind).observe(score)
         for each in report.consistency.contradictions if report.consistency else ():
