@@ -11,7 +11,7 @@ from groundwire.domain import Claim, Source
 from groundwire.evidence.index import Context, Passage
 from groundwire.text.words import STOPWORDS, same_meaning, words
 
-MAX_WORDS = 80
+MAX_WORDS = 120
 """Maximum length, in words, of the evidence for one claim. A single longer passage is used whole."""
 
 _MAX_CANDIDATES = 16
