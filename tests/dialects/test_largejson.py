@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from groundwire.dialects import jsonbytes
@@ -107,6 +107,7 @@ def test_a_long_string_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @given(OBJECTS, st.booleans())
 def test_edits_of_a_large_body_are_those_of_a_small_one(value: dict[str, Any], in_lines: bool) -> None:
+    assume("z" not in value)  # the name of the member that makes the body large
     body = {"model": "m", **value, "grounding": {"mode": "sync"}}
     small = json.dumps(body, indent=1 if in_lines else None).encode()
     large = json.dumps({**body, "z": "," * 200_000}, indent=1 if in_lines else None).encode()
