@@ -6,8 +6,7 @@ import socket
 import time
 
 import pytest
-from clients import JSON_HEADERS, RawClient, post_chat, sdk, until
-from structlog.testing import capture_logs
+from clients import JSON_HEADERS, RawClient, fetch, post_chat, sdk, until
 from upstream import Pause, Reply, Stall, Step, Upstream, body_reply, chat_body, chat_events, delta_events, stream_reply
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
@@ -101,10 +100,10 @@ def test_a_gone_client_gives_its_place_in_line_away(upstream: Upstream, start_pr
     with RawClient(proxy.port) as at_work:
         at_work.send("POST", "/v1/chat/completions", JSON_HEADERS, json.dumps(CHAT).encode())
         upstream.wait_for_requests(1)
-        with capture_logs() as logs:
-            with RawClient(proxy.port) as in_line:
-                in_line.send("POST", "/v1/chat/completions", JSON_HEADERS, json.dumps(CHAT).encode())
-            until(lambda: any(entry.get("status") == "client_gone" for entry in logs))
+        with RawClient(proxy.port) as in_line:
+            in_line.send("POST", "/v1/chat/completions", JSON_HEADERS, json.dumps(CHAT).encode())
+            until(lambda: b"overload" in fetch(proxy.port, "GET", "/readyz").body)
+        until(lambda: b"overload" not in fetch(proxy.port, "GET", "/readyz").body)
     upstream.reset()
     assert post_chat(proxy.port, CHAT).status == 200
     assert len(upstream.exchanges) == 1
