@@ -72,6 +72,12 @@ def test_texts_split_elsewhere_are_other_texts() -> None:
     assert not any(is_same(one, other) for one, other in combinations(known, 2))
 
 
+def test_a_message_without_parts_is_a_message_too() -> None:
+    cache, one = EvidenceCache(), parts("The sky is blue.")
+    more = replace(one, messages=(*one.messages, Message(1, "user", ())))
+    assert not is_same(cache.prepare(one, never), cache.prepare(more, never))
+
+
 def test_half_a_character_is_a_text_too() -> None:
     cache = EvidenceCache()
     one, other = (cache.prepare(exchange("The sky is \ud83d blue."), never) for _ in range(2))

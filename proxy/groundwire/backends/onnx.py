@@ -216,7 +216,7 @@ def _of_tokens(claim: str, pair: Pair, wrong: Row) -> Entailment:
 
 def _in_claim(claim: str, pair: Pair, wrong: Row) -> Iterator[tuple[tuple[int, int], float]]:
     """Yield the tokens of the claim that contain a letter or digit, each with its probability of being wrong."""
-    for place, share in zip(pair.places, wrong, strict=False):
+    for place, share in zip(pair.places[: len(wrong)], wrong, strict=True):
         if place and _WORD.search(claim[slice(*place)]):
             yield place, float(share)
 

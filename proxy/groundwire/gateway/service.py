@@ -144,8 +144,9 @@ def _digest(exchange: Exchange) -> bytes:
         digest.update(repr((*about, len(encoded))).encode() + encoded)
 
     for message in exchange.messages:
-        for position, part in enumerate(message.parts):
-            add(part.text, message.index, message.role, position, replace(part, text=""))
+        add("", replace(message, parts=()), len(message.parts))
+        for part in message.parts:
+            add(part.text, replace(part, text=""))
     for source in exchange.sources:
         add(source.text, replace(source, text=""))
     return digest.digest()
