@@ -24,9 +24,26 @@ from training.example import SUPPORTED
 from training.schemas import Schema, read_schemas
 
 KINDS = {
-    "documents": ("documents", "facts_leaflets", "facts_contracts", "facts_rules", "facts_messages", "facts_technical"),
+    "documents": (
+        "documents",
+        "facts_leaflets",
+        "facts_contracts",
+        "facts_rules",
+        "facts_messages",
+        "facts_technical",
+        "facts_everyday",
+        "facts_meetings",
+    ),
     "meaning": ("meaning", "minimal_pairs", "rules", "events", "facts_senses", "facts_polar", "facts_inference"),
-    "assistants": ("assistants", "summaries", "facts_web", "facts_dialogue", "facts_plain"),
+    "assistants": (
+        "assistants",
+        "summaries",
+        "facts_web",
+        "facts_dialogue",
+        "facts_plain",
+        "facts_answers",
+        "facts_knowledge",
+    ),
     "prose": ("business", "people_society", "technology_science", "facts_news", "facts_reference"),
     "structured": ("structured", "facts_records", "facts_tables"),
 }
