@@ -87,8 +87,8 @@ def made_up(words: Words, number: int, total: int) -> Entry:
     for place, sentence in enumerate(sentences):
         label = chance.choices(LABELS, LABEL_WEIGHTS)[0]
         claim = Claim(f"c{place}", sentence, at, at + len(sentence))
-        cited = (Citation("m0", 0, 60, sentence[:60], 0.9, "semantic"),) if label != "unsupported" else ()
-        verdict = Verdict("statement", label, chance.random(), "semantic", "Not found: " + sentence[:40], cited)  # type: ignore[arg-type]
+        cited = (Citation("m0", 0, 60, sentence[:60], 0.9, "words"),) if label != "unsupported" else ()
+        verdict = Verdict("statement", label, chance.random(), "words", "Not found: " + sentence[:40], cited)  # type: ignore[arg-type]
         judgements.append(Judgement(claim, verdict, chance.random(), (verdict,)))
         at += len(sentence) + 1
     labels = [each.verdict.label for each in judgements]

@@ -34,6 +34,8 @@ _UNRELATED = 0.12  # share of the claims whose evidence is replaced
 _REVALUED = 0.12  # share of the supported claims with slots whose evidence has another value in one of them
 _TURNED = 0.4  # share of the contradicted claims with a twin among the supported ones that make a pair with it
 _COMPOSED = 1  # documents that are put together for each fact
+_JOINED = 0.25  # share of the claims of schemas with facts that are joined with one about another fact
+_SOUND = 0.5  # share of the joined claims of which both are supported
 _STATED = (0.3, 0.65)  # shares of these documents in which a fact is stated, and in which it is stated or turned round
 _RIVALS = 12  # other evidence, of which the one with most words of the claim is taken
 _WORD = re.compile(r"[a-z0-9]{4,}")
@@ -41,6 +43,10 @@ _MAX_WEIGHT = 2.5
 LIMITS = (60, 80, 120, 160)
 """Words of evidence that examples are cut down to, so that a model reads any number of them."""
 _SENTENCE = re.compile(r"(?:^|(?<=[.!?] ))[A-Z][^.!?\n|]{15,200}\.(?=\s|$)", re.MULTILINE)
+_COMMON = re.compile(
+    r"(?:The|An?|This|That|These|Those|It|Its|They|Their|He|His|She|Her|There|In|On|At|By|For|From|No|Not|All|Each|If|When"
+    r"|After|Before|You|Your|We|Our|One|Two|Three|Only|With|Without)\b"
+)
 _LAST_PHRASE = re.compile(r" (?:in|on|at|during|from|with|after|by|for) [^,.]{3,60}\.$")
 _LIMITING = re.compile(
     r"\b(?:not|no|never|only|unless|if|except|every|all|each|most|any|without|than|until)\b|n't", re.I
@@ -92,6 +98,7 @@ def draw_examples(
                 yield example if whole else selected(example, MAX_WORDS if plain else chance.choice(LIMITS))
         if not plain:
             made = list(_restated(schema, fill(chance.choice(schema.evidence), values, others), chance, related))
+            made += joined(schema, fill(schema.evidence[0], values, others), chance)
             if not related:
                 made += [*turned(schema, right, values, others, chance), *composed(schema, chance)]
             for example in made:
@@ -142,6 +149,33 @@ def composed(schema: Schema, chance: random.Random) -> Iterator[Example]:
                 text.append(chance.choice(wrong))
             chance.shuffle(text)
             yield Example(claim, "", " ".join(text), label, schema.origin, 1.0, [] if label == SUPPORTED else None)
+
+
+def joined(schema: Schema, evidence: str, chance: random.Random) -> Iterator[Example]:
+    """Yield claims about two facts of a schema in one sentence. At most one of them is wrong, and it is marked.
+
+    Claims of schemas state one fact in 11 words on average, sentences of real answers several ones in 20.
+    """
+    for at, fact in enumerate(schema.facts):
+        others = [text for each in (*schema.facts[:at], *schema.facts[at + 1 :]) for text in _texts(each, "supported")]
+        for _ in range(sum(chance.random() < _JOINED for _ in fact) if others else 0):
+            sound = chance.random() < _SOUND
+            known = [each for each in fact if (each[0] == "supported") == sound]
+            if known:
+                label, text = chance.choice(known)
+                yield _joined(schema.origin, evidence, LABELS.index(label), text, chance.choice(others), chance)
+
+
+def _joined(origin: str, evidence: str, label: int, text: str, right: str, chance: random.Random) -> Example:
+    """Join a claim with a supported one, in any order."""
+    first, second = (text, right) if chance.random() < 0.5 else (right, text)
+    word = chance.choice([", and ", ", while ", "; ", ". ", ", but "])
+    if word != ". " and _COMMON.match(second):
+        second = second[0].lower() + second[1:]
+    claim = first.rstrip(".") + word + second
+    start = 0 if first is text else len(claim) - len(second)
+    wrong = [] if label == SUPPORTED else [(start, start + len(text))]
+    return Example(claim, "", evidence, label, origin, 1.0, wrong)
 
 
 def _texts(fact: Sequence[Claim], label: str) -> list[str]:
@@ -240,4 +274,4 @@ def cue_weights(schemas: Sequence[Schema]) -> dict[tuple[str, tuple[str, ...]], 
     }
 
 
-__all__ = ["SUPPORTED", "composed", "cue_weights", "cues", "draw_examples", "selected", "turned", "unrelated"]
+__all__ = ["SUPPORTED", "composed", "cue_weights", "cues", "draw_examples", "joined", "selected", "turned", "unrelated"]

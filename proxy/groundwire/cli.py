@@ -231,25 +231,21 @@ def calibrate(
     """Fit the calibration of verdicts to labelled answers, and print its data and its out-of-fold accuracy.
 
     With --model: the combination of the entailment model with words, names and numbers, and the thresholds of the
-    policies, written as groundwire.json into the model's folder (or to --out). Without: the lexical model that is the
-    fallback, proxy/groundwire/verifiers/weights.json. Reviewed answers were all flagged: fit them together
-    with other labelled ones (--data), or the model learns only from flagged answers.
+    policies, written as groundwire.json into the model's folder (or to --out). Without: that of words, names and
+    numbers alone, proxy/groundwire/verifiers/weights.json. Reviewed answers were all flagged: fit them together
+    with other labelled ones (--data), or the fit learns only from flagged answers.
     """
     from groundwire.evaluation.calibrate import calibrate as refit
-    from groundwire.evaluation.combine import calibrate_model
 
     if from_reviews and model is None:
         with TemporaryDirectory(prefix="groundwire-") as folder:
             reviewed = _reviewed(Path(folder), _settings(config))
-            refit(data or Path(folder), out, [reviewed] if data else [])
+            refit(data or Path(folder), None, out, [reviewed] if data else [])
         return
     if data is None or from_reviews:
         needed = "--from-reviews fits no entailment model" if from_reviews else "--data or --from-reviews is needed"
         raise typer.BadParameter(needed)
-    if model is None:
-        refit(data, out)
-    else:
-        calibrate_model(data, _judge(model), out)
+    refit(data, None if model is None else _judge(model), out)
 
 
 def _reviewed(folder: Path, settings: Any) -> Path:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 Label = Literal["supported", "contradicted", "unsupported", "not_checked"]
 SourceKind = Literal["source", "document", "tool", "system", "user", "facts"]
 Role = Literal["system", "user", "assistant", "tool"]
-Match = Literal["exact", "fuzzy", "numeric", "semantic", "inference", "sql", "model"]
+Match = Literal["exact", "fuzzy", "numeric", "words", "sql", "model"]
 ClaimKind = Literal["statement", "numeric", "quote", "table_row", "field", "heading", "code"]
 Flag = Literal[
     "unsupported_claims",

@@ -1,4 +1,4 @@
-"""Judge claims: exact checks first, then the entailment model, or lexical matching if there is no model."""
+"""Judge claims: exact checks first, then the entailment model with words, names and numbers, or these without it."""
 
 from __future__ import annotations
 
@@ -8,41 +8,25 @@ from dataclasses import dataclass, field, replace
 
 from groundwire.claims.stance import SKIP_REASONS
 from groundwire.domain import Cause, Claim, Judgement, Label, Unavailable, Verdict
-from groundwire.evidence.index import Context, cite
+from groundwire.evidence.index import Context
 from groundwire.policy import Policy
 from groundwire.scoring.aggregate import with_confidence
-from groundwire.verifiers import quotes, statement
-from groundwire.verifiers.entailment import (
-    CERTAIN_SCORE,
-    Combination,
-    Entailment,
-    EntailmentModel,
-    NoModel,
-    Objection,
-    Opinion,
-    Question,
-    WordMatch,
-    exact_verdict,
-    is_certain,
-    language_verdict,
-    model_verdict,
-)
-from groundwire.verifiers.lexical import find_denial, find_verbatim, shipped
+from groundwire.text.words import content_stems
+from groundwire.verifiers import quotes
+from groundwire.verifiers.entailment import Entailment, EntailmentModel, NoModel, Opinion, Question
 from groundwire.verifiers.numbers import numeric
 from groundwire.verifiers.numbers.facts import check_period, settle, withhold
 from groundwire.verifiers.selection import Evidence, plain_text, select_evidence, select_sources, spell_out
+from groundwire.verifiers.signals import CERTAIN_SCORE, Combination, is_bare_number, is_certain, words_alone
+from groundwire.verifiers.statement import Objection, combined_verdict, denial, exact_verdict, language_verdict
 
 Verifier = Callable[[Claim, Context, Policy], Verdict | None]
 
-VERIFIERS: tuple[tuple[str, Verifier], ...] = (
-    ("quote", quotes.verify),
-    ("numeric", numeric.verify),
-    ("statement", statement.verify),
-)
-"""Every verifier by name. A verifier returns None for a claim that it does not apply to."""
+VERIFIERS: tuple[tuple[str, Verifier], ...] = (("quote", quotes.verify), ("numeric", numeric.verify))
+"""The exact verifiers by name. A verifier returns None for a claim that it does not apply to."""
 
 MAX_CHARS = 2000
-"""Maximum length of a claim. Alignment is quadratic where words repeat, and no real sentence is longer."""
+"""Maximum length of a claim: no real sentence is longer."""
 
 BATCH = 16
 """Claims sent to the model in one call, to let concurrent exchanges take turns."""
@@ -55,7 +39,10 @@ _TOO_LONG = "It is too long to be read as one claim."
 _UNREAD = "The context is too long to be read completely, and the part that was read does not state it."
 _NONE_APPLIES = "No enabled verifier applies to it."
 _TIMEOUT = "The time limit for checking this answer was reached."
-_NO_WINDOW = 0.05  # the probability of support of a claim that shares no word with any passage
+_NUMBER_SCORES: Mapping[Label, float] = {"contradicted": 0.219, "unsupported": 0.227}
+"""The probability of support of a claim that the numeric verifier rejects: the share of grounded answers among those of
+the public tuning sets with such a claim, at equal classes. The number may have been misread, or occur elsewhere.
+"""
 _NOTHING = Verdict("statement", "not_checked", 0.0, "not_applicable", _NONE_APPLIES)
 
 UNANSWERED: Mapping[Cause, str] = {
@@ -73,28 +60,32 @@ Timed = Callable[[str], AbstractContextManager[object]]
 
 @dataclass(slots=True)
 class _Case:
-    """A claim being judged: the verdicts so far, and the evidence if the model is to be queried.
+    """A claim being judged: the verdicts so far, and the evidence if no exact check has settled it.
 
-    `read` is the claim in the form that the model receives.
+    `read` is the claim in the form that is compared with the evidence.
     """
 
     claim: Claim
     verdicts: list[Verdict]
     evidence: Evidence | None = None
-    read: Claim | None = None
+    read: Claim = field(init=False)
     numeric: Verdict | None = None
+
+    def __post_init__(self) -> None:
+        self.read = self.claim
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Claims after the exact checks, and the questions to the model about the undecided ones, in order."""
+    """Claims after the exact checks, and the questions about the open ones, in order, if a model `is_asked`."""
 
     found: tuple[Judgement | _Case, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[Question, ...] = ()
+    is_asked: bool = False
 
     @property
     def open(self) -> list[_Case]:
-        """The claims that the questions are about."""
+        """The claims that no exact check has settled."""
         return [each for each in self.found if isinstance(each, _Case) and each.evidence is not None]
 
 
@@ -102,8 +93,9 @@ class Opened:
 class Judge:
     """Judge claims against a context. Never raises: the verdict of a failed verifier is `not_checked`.
 
-    The entailment model replaces the verifier "statement" while it is ready, and decides together with "numeric".
-    `combination` combines its probabilities with evidence from words, names and numbers.
+    `verifiers` are the exact ones. What they leave open, `combination` decides from the opinion of the entailment model
+    and from words, names and numbers; without a model, `words_alone()` does. A verifier with the name "statement" takes
+    the place of both.
 
     With `max_chars`, the model is a language model: it reads that many characters of the sources and decides alone, and
     `fallback` judges the claims that it does not answer. `open` and `close` are the two halves of a call, for querying
@@ -137,6 +129,10 @@ class Judge:
         """Return the judgement on a single claim."""
         return self((claim,), context, policy)[0]
 
+    @property
+    def _judges_statements(self) -> bool:
+        return all(name != "statement" for name, _ in self.verifiers)
+
     def open(
         self,
         claims: Sequence[Claim],
@@ -150,16 +146,22 @@ class Judge:
         for claim in claims:
             over = unjudged(claim, "timeout", _TIMEOUT) if is_over() else None
             found.append(over or _unfit(claim, context) or self._begin(claim, context, policy, timed))
-        opened = Opened(tuple(found), ())
-        return replace(opened, questions=tuple(self._question(case, context) for case in opened.open))
+        opened = Opened(tuple(found))
+        if self.model.state != "ready":
+            return opened
+        questions = tuple(self._question(case, context) for case in opened.open)
+        return replace(opened, questions=questions, is_asked=True)
 
     def close(
         self, opened: Opened, answers: Sequence[Opinion], context: Context, policy: Policy, timed: Timed = nullcontext
     ) -> list[Judgement]:
         """Return the judgements on opened claims, given the answers of the model to their questions."""
         with timed("statement"):
-            for case, answer in zip(opened.open, answers, strict=True):
-                if isinstance(answer, Unavailable):
+            given = answers if opened.is_asked else [None] * len(opened.open)
+            for case, answer in zip(opened.open, given, strict=True):
+                if answer is None:
+                    case.verdicts += self._decided(case, None, context, policy, self._degraded())
+                elif isinstance(answer, Unavailable):
                     case.verdicts += self._unanswered(case, answer.cause, context, policy)
                 elif self.max_chars:
                     case.verdicts += _judged(case, answer, context, policy)
@@ -175,7 +177,7 @@ class Judge:
 
     def _question(self, case: _Case, context: Context) -> Question:
         """Return the question to the model about a claim."""
-        claim, evidence = case.read or case.claim, case.evidence or Evidence()
+        claim, evidence = case.read, case.evidence or Evidence()
         text, lead = plain_text(claim.text), plain_text(claim.lead)
         if not self.max_chars:
             return Question(text, lead, evidence.text)
@@ -188,94 +190,95 @@ class Judge:
         if is_dated and (dated := check_period(claim, context)):
             return _Case(claim, [dated])
         case = _Case(claim, [])
-        is_read = (
-            self.model.state == "ready" and "statement" in policy.verifiers and not quotes.decides_alone(claim, policy)
+        is_open = (
+            self._judges_statements and "statement" in policy.verifiers and not quotes.decides_alone(claim, policy)
         )
-        if is_read:
+        if is_open:
             with timed("statement"):
-                case.verdicts += _checked("statement", lambda: _exact(claim, context, denials=not self.max_chars))
-        is_read, is_exact = is_read and not case.verdicts, bool(case.verdicts)
+                found = _checked("statement", lambda: exact_verdict(claim, context, denials=not self.max_chars))
+                case.verdicts += [_flagged(each, claim, context) for each in found]
+        is_exact = bool(case.verdicts)
+        is_open = is_open and not is_exact
         for name, verify in self.verifiers:
             if name in policy.verifiers and (name == "quote" or not is_exact):
                 with timed(name):
-                    self._check(name, verify, case, context, policy, is_read=is_read)
+                    self._check(name, verify, case, context, policy, is_open=is_open)
+        if is_open:
+            with timed("statement"):
+                self._select(case, context)
         return case
 
     def _check(
-        self, name: str, verify: Verifier, case: _Case, context: Context, policy: Policy, *, is_read: bool
+        self, name: str, verify: Verifier, case: _Case, context: Context, policy: Policy, *, is_open: bool
     ) -> None:
-        """Add the verdict of one verifier on a claim, or prepare the input of the model that replaces it."""
-        if is_read and name == "statement":
-            if case.numeric and is_certain(case.claim, case.numeric, context):
-                case.verdicts.append(replace(case.numeric, score=CERTAIN_SCORE))
-                return
-            case.read = case.claim if self.max_chars else spell_out(case.claim, context)
-            case.evidence = select_evidence(case.read.text, case.read.lead, context, _cited(case.read, context))
+        """Add the verdict of one verifier on a claim; that on numbers is kept as a signal where the claim is open."""
+        for found in map(calibrated, _checked(name, lambda: verify(case.claim, context, policy))):
+            if name == "numeric" and is_open and _is_weighed(found):
+                case.numeric = found
+            else:
+                case.verdicts.append(found)
+
+    def _select(self, case: _Case, context: Context) -> None:
+        """Select the evidence of a claim, unless a number settles it."""
+        if case.numeric and is_bare_number(case.claim):
+            case.verdicts.append(case.numeric)
             return
-        found = [calibrated(each) for each in _checked(name, lambda: verify(case.claim, context, policy))]
-        if name == "numeric" and found and is_read and _is_weighed(found[0]):
-            case.numeric = found[0]
-        elif name == "statement":
-            case.verdicts += map(self._degraded, found)
-        else:
-            case.verdicts += found
+        if case.numeric and is_certain(case.claim, case.numeric, context):
+            case.verdicts.append(replace(case.numeric, score=CERTAIN_SCORE))
+            return
+        case.read = case.claim if self.max_chars else spell_out(case.claim, context)
+        case.evidence = select_evidence(case.read.text, case.read.lead, context, _cited(case.read, context))
 
     def _unanswered(self, case: _Case, cause: Cause, context: Context, policy: Policy) -> list[Verdict]:
-        """Return the verdicts of the fallback, or of lexical matching, on a claim that the model did not answer."""
+        """Return the verdicts of the fallback, or by words, on a claim that the model did not answer."""
         degraded = UNANSWERED.get(cause, "no_verdict")
-        if self.fallback is not None:
-            first, *rest = self.fallback.one(case.claim, context, policy).verdicts or (_NOTHING,)
-            case.verdicts.clear()
-            return [replace(first, degraded=degraded), *rest]
-        words = _checked("statement", lambda: statement.verify(case.claim, context, policy))
-        return [*(replace(each, degraded=degraded) for each in words), *([case.numeric] if case.numeric else [])]
+        if self.fallback is None:
+            return list(self._decided(case, None, context, policy, degraded))
+        first, *rest = self.fallback.one(case.claim, context, policy).verdicts or (_NOTHING,)
+        case.verdicts.clear()
+        return [replace(first, degraded=degraded), *rest]
 
-    def _decided(self, case: _Case, answer: Entailment, context: Context, policy: Policy) -> Iterator[Verdict]:
-        """Yield the verdict of the model, and the verdict on numbers.
+    def _decided(
+        self, case: _Case, answer: Entailment | None, context: Context, policy: Policy, degraded: str = ""
+    ) -> Iterator[Verdict]:
+        """Yield the verdict on an open claim, by words if the model gave no answer, and the verdict on numbers.
 
-        An objection by numbers takes the label of the model, and is dropped if the model supports the claim.
+        An objection by numbers takes the label of that verdict, and is dropped if that verdict supports the claim.
+        `degraded` is the reason if a model should have been asked and was not, or did not answer.
         """
-        assert case.evidence is not None  # noqa: S101 - the model gets only such cases
+        assert case.evidence is not None  # noqa: S101 - only such cases are open
         numbers = case.numeric
-        words = _by_words(case.claim, context, policy)
-        verdict = model_verdict(case.claim, case.evidence, answer, numbers, words, context, policy, self.combination)
-        unknown = any(context.resolve(label) is None for label in case.claim.cited)
-        yield replace(verdict, flags=("unknown_citation",)) if unknown else verdict
+        if answer is None and numbers is None and not content_stems(plain_text(case.read.text)):
+            return
+        combination = words_alone() if answer is None else self.combination
+        verdict = combined_verdict(case.read, case.evidence, answer, numbers, context, policy, combination)
+        yield replace(_flagged(verdict, case.claim, context), degraded=degraded)
         if numbers and numbers.label == "supported":
             yield numbers
         elif numbers and verdict.label != "supported":
             yield replace(numbers, label=verdict.label, score=verdict.score, reason=verdict.reason)
 
-    def _degraded(self, verdict: Verdict) -> Verdict:
-        """Mark the verdict of lexical matching if a model should have given it."""
+    def _degraded(self) -> str:
+        """Return the reason why words decide although there should be a model; "" if it is switched off."""
         state = self.model.state
         if state == "off":
-            return verdict
-        return replace(verdict, degraded="error" if state == "failed" else "loading")  # it may be ready by now
+            return ""
+        return "error" if state == "failed" else "loading"  # it may be ready by now
 
 
 def calibrated(verdict: Verdict) -> Verdict:
     """Return the verdict; a negative one on numbers with the measured probability (0–1) that the claim is supported.
 
-    The number may have been misread, or occur elsewhere. A supported verdict keeps the quality of the match as its
-    score.
+    A supported verdict keeps the quality of the match as its score.
     """
-    alarms = shipped().alarms.get(verdict.verifier, {})
-    return replace(verdict, score=alarms[verdict.label]) if verdict.label in alarms else verdict
+    is_rejected = verdict.verifier == "numeric" and verdict.label in _NUMBER_SCORES
+    return replace(verdict, score=_NUMBER_SCORES[verdict.label]) if is_rejected else verdict
 
 
-def _by_words(claim: Claim, context: Context, policy: Policy) -> WordMatch:
-    """Return the result of lexical matching for a claim; even odds if it does not apply."""
-    try:
-        found = statement.assess(claim, context, policy)
-    except Exception:  # noqa: BLE001 - a failing verifier must not cost the verdict
-        found = None
-    if found is None:
-        return WordMatch(0.5)
-    alignment, features = found
-    if not alignment.window:
-        return WordMatch(_NO_WINDOW)
-    return WordMatch(shipped().probability(features), statement.is_contradicted(alignment, policy))
+def _flagged(verdict: Verdict, claim: Claim, context: Context) -> Verdict:
+    """Return the verdict, with a flag if its claim cites a source that does not exist."""
+    is_unknown = any(context.resolve(label) is None for label in claim.cited)
+    return replace(verdict, flags=("unknown_citation",)) if is_unknown else verdict
 
 
 def _cited(claim: Claim, context: Context) -> set[str]:
@@ -289,8 +292,7 @@ def _judged(case: _Case, answer: Entailment, context: Context, policy: Policy) -
     numbers = case.numeric
     objections = list(_objections(case, context))
     verdict = language_verdict(case.claim, case.evidence, answer, objections, policy.name)
-    unknown = any(context.resolve(label) is None for label in case.claim.cited)
-    yield replace(verdict, flags=("unknown_citation",)) if unknown else verdict
+    yield _flagged(verdict, case.claim, context)
     if numbers is None:
         return
     if numbers.label == "supported":
@@ -315,30 +317,13 @@ def _objections(case: _Case, context: Context) -> Iterator[Objection]:
     numbers = case.numeric
     if numbers is not None and numbers.label in ("unsupported", "contradicted"):
         yield Objection("numbers", numbers.reason)
-    for denial in _checked("statement", lambda: _denial(case.claim, context)):
-        yield Objection("wording", denial.reason)
+    for found in _checked("statement", lambda: denial(case.claim, context)):
+        yield Objection("wording", found.reason)
 
 
 def _is_weighed(verdict: Verdict) -> bool:
     """Return whether a verdict on numbers is one signal among others; database values decide alone."""
     return verdict.label != "not_checked" and all(citation.match != "sql" for citation in verdict.citations)
-
-
-def _exact(claim: Claim, context: Context, *, denials: bool) -> Verdict | None:
-    """Return the verdict on a claim that a source states word for word or, with `denials`, denies."""
-    for source in context.sources:
-        for text in dict.fromkeys((claim.text, plain_text(claim.text))):
-            if place := find_verbatim(text, source, context):
-                return exact_verdict("supported", cite(source, *place, 1.0, "exact"), source)
-    return _denial(claim, context) if denials else None
-
-
-def _denial(claim: Claim, context: Context) -> Verdict | None:
-    """Return the verdict on a claim that a source quotes in order to deny."""
-    for source in context.sources:
-        if place := find_denial(plain_text(claim.text), source, context):
-            return exact_verdict("contradicted", cite(source, *place, 1.0, "exact"), source)
-    return None
 
 
 def _checked(name: str, verify: Callable[[], Verdict | None]) -> list[Verdict]:

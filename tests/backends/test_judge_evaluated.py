@@ -11,7 +11,7 @@ from groundwire.backends.loading import load_judge
 from groundwire.cli import app
 from groundwire.config import JudgeSettings
 from groundwire.evaluation.rows import SAMPLE
-from groundwire.verifiers.entailment import read_combination
+from groundwire.verifiers.signals import read_combination
 
 
 def run(*arguments: str) -> str:
@@ -45,6 +45,6 @@ def test_calibrate_writes_what_the_model_is_used_with(sure: Path, tmp_path: Path
     shown = run("calibrate", "--data", str(tmp_path), "--model", str(sure), "--out", str(out))
     stored = json.loads(out.read_text())
     assert json.loads(shown[shown.index("{") :])["model"] == stored["card"]["model"] == str(sure)
-    assert stored["card"]["asked"] > 0
+    assert stored["card"]["open"] > 0
     judge = load_judge(JudgeSettings(model=str(sure), weights=str(out)))
     assert judge.combination == read_combination(out.read_text())

@@ -12,7 +12,8 @@ from groundwire.backends.models import find_files
 from groundwire.config import JudgeSettings
 from groundwire.errors import ConfigError
 from groundwire.judge import Judge
-from groundwire.verifiers.entailment import Combination, NoModel, Question, Signals
+from groundwire.verifiers.entailment import NoModel, Question
+from groundwire.verifiers.signals import Combination, Signals
 
 
 def problem(model: Path | str, file: str | None = None) -> str:

@@ -3,15 +3,16 @@
 import json
 import math
 import random
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from groundwire.errors import GroundwireError
-from groundwire.evaluation.calibrate import calibrate, check_row
+from groundwire.evaluation.calibrate import _WORDS_ALONE, calibrate, judge_row
 from groundwire.evaluation.logistic import Example, fit, sigmoid
 from groundwire.evaluation.rows import SAMPLE, Row, read_rows
-from groundwire.verifiers import lexical
+from groundwire.verifiers.signals import read_combination, words_alone
 
 
 def drawn(weights, bias, n=3000):
@@ -55,33 +56,37 @@ def test_sigmoid_is_a_probability_for_any_odds(odds):
     assert sigmoid(odds) + sigmoid(-odds) == pytest.approx(1)
 
 
+def judged(row: Row):
+    return judge_row(row, _WORDS_ALONE)
+
+
 CONTEXT = ("The mill opened in 1904. Its owner was Ada Holt.",)
 
 
 def test_marked_spans_say_which_claim_is_not_supported():
     answer = "The mill opened in 1904. Its owner was Bertha Stone."
-    seen = check_row(Row("a", CONTEXT, answer, 1, ((25, len(answer)),)))
+    seen = judged(Row("a", CONTEXT, answer, 1, ((25, len(answer)),)))
     assert [claim.truth for claim in seen] == [1, 0]
 
 
 def test_ungrounded_answer_without_spans_leaves_its_claims_open():
-    seen = check_row(Row("a", CONTEXT, "The mill opened in 1904. It burned down.", 1))
+    seen = judged(Row("a", CONTEXT, "The mill opened in 1904. It burned down.", 1))
     assert [claim.truth for claim in seen] == [None, None]
 
 
-def test_wrong_number_is_an_alarm_without_the_model():
-    (claim,) = check_row(Row("a", CONTEXT, "The mill opened in 1907.", 1))
+def test_wrong_number_is_an_alarm_that_no_weight_outvotes():
+    (claim,) = judged(Row("a", CONTEXT, "The mill opened in 1907.", 1))
     assert claim.alarm
-    assert [said[:2] for said in claim.others] == [("numeric", "contradicted")]
+    assert claim.features is None
 
 
 def test_refit_weights_can_be_read_and_their_card_tells_the_figures(tmp_path: Path, capsys):
     lines = SAMPLE.read_text(encoding="utf-8").splitlines()
     copies = [json.loads(line) | {"id": f"{n}-{k}"} for n, line in enumerate(lines) for k in range(4)]
     (tmp_path / "mine.jsonl").write_text("\n".join(json.dumps(row) for row in copies))
-    calibrate(tmp_path, tmp_path / "weights.json")
+    calibrate(tmp_path, None, tmp_path / "weights.json")
     stored = json.loads((tmp_path / "weights.json").read_text())
-    fitted = lexical.read(stored)
+    fitted = read_combination(json.dumps(stored))
     assert set(fitted.bars) == {"strict", "balanced", "lenient"}
     assert stored["card"]["data"]["mine"]["n"] == len(copies)
     assert stored["card"]["data"]["mine"]["auroc"] > 0.7
@@ -90,11 +95,11 @@ def test_refit_weights_can_be_read_and_their_card_tells_the_figures(tmp_path: Pa
 
 def test_nothing_to_fit_on_is_an_error(tmp_path: Path):
     with pytest.raises(GroundwireError):
-        calibrate(tmp_path, None)
+        calibrate(tmp_path, None, None)
 
 
 def test_shipped_card_names_data_licences_and_the_rates_of_each_policy():
-    card = json.loads(Path(lexical.__file__).with_name(lexical.FILE).read_text())["card"]
+    card = json.loads(files("groundwire.verifiers").joinpath("weights.json").read_text())["card"]
     assert {"date", "split", "ece"} <= card.keys()
     assert all(each["licence"] for each in card["data"].values())
     assert set(card["policies"]) == {"strict", "balanced", "lenient"}
@@ -105,5 +110,9 @@ def test_shipped_card_names_data_licences_and_the_rates_of_each_policy():
 
 def test_sample_gives_claims_to_learn_from():
     rows, _ = read_rows(SAMPLE.read_text(encoding="utf-8").splitlines())
-    seen = [claim for row in rows for claim in check_row(row)]
+    seen = [claim for row in rows for claim in judged(row)]
     assert {claim.truth for claim in seen} == {0, 1}
+
+
+def test_shipped_weights_need_no_model():
+    assert words_alone().weights.model == 0

@@ -6,16 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from groundwire.evaluation.calibrate import FOLDS, Answer
-from groundwire.evaluation.combine import JudgedClaim, fit_combination
+from groundwire.evaluation.calibrate import FOLDS, Answer, JudgedClaim, fit_combination
 from groundwire.evaluation.rows import Row
-from groundwire.verifiers.entailment import Combination, Signals, read_combination
+from groundwire.verifiers.signals import Combination, Signals, read_combination
 
 Chance = random.Random
 Draw = Callable[[Chance, int], Signals]
 
 
-def drawn(draw: Draw, n: int = 400) -> list[Answer[JudgedClaim]]:
+def drawn(draw: Draw, n: int = 400) -> list[Answer]:
     """Answers of one or two claims, half of them ungrounded; `draw` gives the signals of a claim."""
     chance = random.Random(5)
     answers = []
@@ -69,7 +68,7 @@ def test_policies_ask_more_the_stricter_they_are():
     assert bars["strict"] >= bars["balanced"] >= bars["lenient"]
 
 
-def test_a_card_tells_how_many_claims_were_asked_about_and_how_well_it_went():
+def test_a_card_has_the_share_of_claims_that_no_exact_check_decided():
     model = knowing(2.0)
     answers = drawn(lambda chance, bad: Signals(model(chance, bad)))
     silent = [
@@ -77,7 +76,7 @@ def test_a_card_tells_how_many_claims_were_asked_about_and_how_well_it_went():
         for each in answers[:100]
     ]
     card = fit_combination([*answers, *silent])["card"]
-    assert 0.7 < card["asked"] < 0.95
+    assert 0.7 < card["open"] < 0.95
     assert card["data"]["drawn"]["n"] == 500
     assert card["data"]["drawn"]["auroc"] > 0.8
     assert card["policies"]["balanced"]["false_alarms"] == pytest.approx(0.05, abs=0.1)

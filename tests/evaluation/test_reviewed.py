@@ -93,7 +93,7 @@ def test_weights_are_fitted_on_reviewed_answers_beside_others(
     rows = [json.loads(line) for line in SAMPLE.read_text(encoding="utf-8").splitlines()]
     many = [{**row, "id": f"{row['id']}-{copy}"} for copy in range(-(-150 // len(rows))) for row in rows]
     (data / "sample.jsonl").write_text("\n".join(map(json.dumps, many)), encoding="utf-8")
-    calibrate(data, tmp_path / "weights.json", [tmp_path / "reviewed.jsonl"])
+    calibrate(data, None, tmp_path / "weights.json", [tmp_path / "reviewed.jsonl"])
     assert '"reviewed"' in capsys.readouterr().out
     assert json.loads((tmp_path / "weights.json").read_text())["weights"]
 

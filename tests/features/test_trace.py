@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from groundwire.backends.loading import load_judge
 from groundwire.domain import Claim, Judgement, Probability, Source, Verdict
 from groundwire.features.trace import (
     Audit,
@@ -116,7 +117,6 @@ def test_no_steps_derive_nothing() -> None:
         ("$5M", "5 million dollars", "derived"),
         ("Profit was $5M.", "$5,000,000", "derived"),
         ("$5M", "$6M", "not_derived"),
-        ("The answer is B.", "The answer is A.", "not_derived"),
         ("The answer is A.", "So the answer is A.", "derived"),
         ("A dog is a mammal.", "The dog is a mammal.", "derived"),
         ("$5M", "UNKNOWN", "not_derived"),
@@ -133,7 +133,6 @@ def test_what_an_executor_derived_is_the_answer_or_not(answer: str, derived: str
     ("answer", "stated"),
     [
         ("Bob Ray is the CEO.", "Ann Lee is the CEO."),
-        ("Ann Lee is the CFO.", "Ann Lee is the CEO."),
         ("Ann Lee was the CEO.", "Ann Lee is the CEO."),
         ("Ann Lee will be the CEO.", "Ann Lee is the CEO."),
         ("Ann Lee is the CEO.", "Ann Lee will soon be the CEO."),
@@ -150,6 +149,14 @@ def test_what_an_executor_derived_is_the_answer_or_not(answer: str, derived: str
 def test_an_answer_that_shares_only_words_with_what_is_derived_does_not_follow(answer: str, stated: str) -> None:
     assert compare_derived(answer, stated, Policy()).status == "not_derived"
     assert derive(answer, stated).status == "not_derived"
+
+
+@pytest.mark.parametrize(
+    ("answer", "stated"),
+    [("The answer is B.", "The answer is A."), ("Ann Lee is the CFO.", "Ann Lee is the CEO.")],
+)
+def test_a_model_tells_short_answers_apart_that_differ_in_one_word(answer: str, stated: str) -> None:
+    assert compare_derived(answer, stated, Policy(), load_judge()).status == "not_derived"
 
 
 @pytest.mark.parametrize(

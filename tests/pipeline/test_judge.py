@@ -75,9 +75,7 @@ def test_a_verifier_that_is_not_enabled_is_not_asked() -> None:
     assert [verdict.verifier for verdict in judgement.verdicts] == ["numeric"]
 
 
-@pytest.mark.parametrize(
-    "others", [[], ["supported"], ["contradicted"]], ids=["alone", "with support", "with contradiction"]
-)
+@pytest.mark.parametrize("others", [["supported"], ["contradicted"]], ids=["with support", "with contradiction"])
 def test_a_verifier_that_fails_has_not_checked_and_tells_no_text(others: list[Label]) -> None:
     """And what it might have objected to is not called supported."""
     judgement = Judge(verifiers=[failing("numeric"), *(saying("statement", each) for each in others)]).one(
@@ -157,7 +155,7 @@ def test_every_verifier_takes_any_text(text: str, lead: str, source: str, kind: 
 
 
 def test_the_verifiers_have_the_names_that_settings_and_requests_use() -> None:
-    assert tuple(name for name, _ in VERIFIERS) == Policy().verifiers == NAMES
+    assert (*(name for name, _ in VERIFIERS), "statement") == Policy().verifiers == NAMES
 
 
 @pytest.mark.parametrize("pattern", ["raise fares year ", "not all of them rose ", "1 1 1 ", "Anna manages Bob ", "x "])

@@ -5,7 +5,7 @@ from groundwire.scoring.aggregate import answer_support, support
 
 
 def judged(*verdicts: tuple[str, float]) -> Judgement:
-    given = tuple(Verdict("statement", label, score, "semantic", "") for label, score in verdicts)  # type: ignore[arg-type]
+    given = tuple(Verdict("statement", label, score, "words", "") for label, score in verdicts)  # type: ignore[arg-type]
     return Judgement(Claim("c1", "x", 0, 1), given[0], 1.0, given)
 
 

@@ -5,8 +5,8 @@ import pytest
 from groundwire.domain import Claim, Source
 from groundwire.evidence.index import Context
 from groundwire.policy import Policy
-from groundwire.verifiers.entailment import is_certain
 from groundwire.verifiers.numbers import numeric
+from groundwire.verifiers.signals import is_certain
 
 CONTEXT = Context(
     [

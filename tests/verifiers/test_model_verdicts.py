@@ -12,7 +12,8 @@ from groundwire.domain import Claim, Label, Source, Verdict
 from groundwire.evidence.index import Context
 from groundwire.judge import BATCH, Judge
 from groundwire.policy import Policy
-from groundwire.verifiers.entailment import Combination, Entailment, Question, Signals, State, read_combination
+from groundwire.verifiers.entailment import Entailment, Question, State
+from groundwire.verifiers.signals import Combination, Signals, log_odds, read_combination
 
 TEXT = (
     "The Harwick wind farm stands off the coast and came into service in May 2019. The wind farm is not profitable. "
@@ -196,8 +197,6 @@ SHARES = st.floats(0, 1)
 
 @given(SHARES, SHARES, SHARES)
 def test_more_support_by_the_model_never_lowers_the_score(one: float, other: float, coverage: float):
-    from groundwire.verifiers.entailment import log_odds
-
     low, high = sorted((one, other))
     combination = Combination(Signals(0.7, 0.4, -0.5, 0.3, -0.2, -1.0), 0.1)
     scores = [combination.probability(Signals(log_odds(each), coverage)) for each in (low, high)]

@@ -8,7 +8,7 @@ from groundwire import verify_claims
 from groundwire.domain import Label, Source
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
-from groundwire.verifiers.lexical import find_verbatim
+from groundwire.verifiers.verbatim import find_verbatim
 
 WHOLE = {
     "all of it": ("Injuries have been reported.", "Injuries have been reported."),

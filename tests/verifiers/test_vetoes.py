@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.text.reading import Reading
-from groundwire.text.words import stem
-from groundwire.verifiers.vetoes import are_opposed, find_vetoes
+from groundwire.text.words import are_opposed, stem
+from groundwire.verifiers.vetoes import find_vetoes
 
 
 def kinds(claim: str, evidence: str) -> list[str]:

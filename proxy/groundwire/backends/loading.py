@@ -17,7 +17,8 @@ from groundwire.config import SHIPPED, JudgeSettings
 from groundwire.errors import ConfigError
 from groundwire.extras import require_extras
 from groundwire.judge import Judge
-from groundwire.verifiers.entailment import Combination, EntailmentModel, Opinion, Question, State, read_combination
+from groundwire.verifiers.entailment import EntailmentModel, Opinion, Question, State
+from groundwire.verifiers.signals import Combination, read_combination
 
 log = structlog.get_logger("groundwire.judge")
 

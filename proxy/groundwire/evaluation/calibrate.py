@@ -1,51 +1,51 @@
-"""The `groundwire calibrate` command: refit the statement verifier's model on labelled answers, and measure it.
+"""The `groundwire calibrate` command: fit the combination of a model with words, names and numbers, and measure it.
 
-Weights are fitted such that all data sets and both classes have equal weight. If the ungrounded part of an answer is
-not marked, its worst claim represents it, chosen anew with each fit (multiple-instance learning). Probabilities and
-thresholds come from out-of-fold predictions: no answer is judged by weights fitted on its context.
+Every claim of labelled answers is judged by the exact checks, and by the model if there is one. A logistic regression
+over the signals of each is then fitted such that all data sets and both classes have equal weight. If the ungrounded
+part of an answer is not marked, its worst claim represents it, chosen anew with each fit (multiple-instance learning).
+Probabilities and thresholds come from out-of-fold predictions: no answer is judged by weights fitted on its context.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any
 
 from rich.console import Console
 
+from groundwire.backends.loading import load_judge
+from groundwire.backends.models import COMBINATION
 from groundwire.claims.answer import find_claims
-from groundwire.domain import Label
+from groundwire.config import JudgeSettings
+from groundwire.domain import Judgement
 from groundwire.errors import GroundwireError
 from groundwire.evaluation.figures import figures, stated
 from groundwire.evaluation.logistic import Example, Line, fit, sigmoid
 from groundwire.evaluation.outcome import Outcome, context_of, outcome_of
 from groundwire.evaluation.rows import Row, read_rows
 from groundwire.evaluation.run import progress
-from groundwire.evidence.index import Context
+from groundwire.judge import Judge
 from groundwire.policy import Policy
 from groundwire.telemetry.reliability import ece
-from groundwire.verifiers import quotes, statement
-from groundwire.verifiers.lexical import SIGNS, Bar, Features
-from groundwire.verifiers.numbers import numeric
+from groundwire.verifiers.signals import Combination, Signals
 
 FOLDS, _ROUNDS, _WORKERS, _CHUNK = 5, 3, 2, 16
 _FEW = 150  # answers: a class with fewer has less weight than those of other sets
-_DOUBT = 2  # pseudo-count of answers of each class for every kind of verdict
 _SPARED = 0.3  # the weight of grounded parts in an ungrounded answer
-_POLICY = Policy()
-
-B = TypeVar("B")
-
-MISS_COSTS = {"strict": 1.1, "balanced": 1.0, "lenient": 0.7}
+_SIGNS = Signals(model=1.0, coverage=1.0, wording=1.0, names=-1.0, derived=1.0, absent=-1.0, wrong=-1.0, vetoed=-1.0)
+_MISS_COSTS = {"strict": 1.5, "balanced": 1.0, "lenient": 0.67}
 """The cost of a miss by policy, relative to a false alarm."""
+_BARS = tuple(place / 50 for place in range(5, 46))
+_WORDS_ALONE = JudgeSettings(by="off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,88 +68,57 @@ DATA_SETS: Mapping[str, DataSet] = {
     "quotesum_gold": DataSet("CC BY-SA 4.0"),
     "summedits_tune": DataSet("Apache-2.0", weights=False),
 }
-"""The sets behind the shipped weights. SummEdits' small edits of free summaries yield word weights that do not
+"""The sets behind the weights for words alone. SummEdits' small edits of free summaries yield word weights that do not
 transfer, so it is used only for probabilities and thresholds.
 """
 
 
-class OtherVerdict(NamedTuple):
-    """A verifier's verdict on a claim: its name, its label, and its score before calibration (0–1)."""
-
-    verifier: str
-    label: Label
-    score: float
-
-
 @dataclass(frozen=True, slots=True)
-class CheckedClaim:
-    """One checked claim: its features (None: no content), its truth, and the decisions made without a model.
+class JudgedClaim:
+    """One checked claim with the signals of its verdict, None if an exact check decided.
 
-    `truth` is 1 for supported, 0 for not, None if not labelled. `others` are the verdicts of the other verifiers that
-    checked it, `alarm` is set if they or a veto reject it, `contradicted` if a veto does, `is_open` if the model may
-    clear it.
+    `truth` is 1 for supported, 0 for not, None if not labelled. `support` is the least score (0–1) of the other
+    verdicts on it, `alarm` is set if one of them rejects it.
     """
 
     start: int
     end: int
-    features: Features | None
+    features: tuple[float, ...] | None
     truth: int | None
-    others: tuple[OtherVerdict, ...]
+    support: float
     alarm: bool
-    contradicted: bool
-    is_open: bool
-
-
-class ClaimInput(Protocol):
-    """The inputs of fitting for one claim: features (None: not applicable), truth, and other alarms."""
-
-    @property
-    def features(self) -> tuple[float, ...] | None: ...  # noqa: D102
-    @property
-    def truth(self) -> int | None: ...  # noqa: D102
-    @property
-    def alarm(self) -> bool: ...  # noqa: D102
-
-
-C = TypeVar("C", bound=ClaimInput, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[C]):
+class Answer:
     """A labelled answer, its data set and fold, and its checked claims."""
 
     row: Row
     data_set: str
     fold: int
-    claims: tuple[C, ...]
+    claims: tuple[JudgedClaim, ...]
 
 
-def calibrate(folder: Path, out: Path | None, more: Sequence[Path] = ()) -> None:
-    """Fit on the known data sets in `folder`, or on every .jsonl file if there are none; print figures.
+def calibrate(folder: Path, settings: JudgeSettings | None, out: Path | None, more: Sequence[Path] = ()) -> None:
+    """Fit on labelled answers, print the card, and write weights and card to `out` or into the folder of the model.
 
-    Files in `more` are added.
-
-    Writes weights and card to `out`. Raises GroundwireError when there is nothing to fit on.
+    With a model, every set in `folder` is used. Without one (`settings` None), the known sets, or all of them if there
+    are none; and `more` files are added. Raises GroundwireError when there is nothing to fit on, ConfigError when the
+    model cannot be loaded.
     """
-    console = Console()
-    answers = collect([*files_of(folder), *more], check_row, Console(stderr=True))
-    if len({answer.row.label for answer in answers if answer.claims}) < 2:
-        raise GroundwireError(f"{folder} holds no labelled answers of both classes.")
-    crossed, final = fit_folds(answers)
-    alarms = _alarms(answers)
-    bars = {policy: _bar(answers, crossed, alarms, policy) for policy in MISS_COSTS}
-    card = _card(answers, crossed, alarms, bars)
-    console.print_json(data=card)
-    if out:
-        stored = {
-            "card": card,
-            "weights": {name: round(value, 5) for name, value in zip(Features._fields, final.weights, strict=True)},
-            "bias": round(final.bias, 5),
-            "bars": {policy: asdict(bar) for policy, bar in bars.items()},
-            "contradicted": alarms.vetoed,
-            "alarms": alarms.others,
-        }
-        out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    found = settings or _WORDS_ALONE
+    load_judge(found)  # load here first, where errors reach the user
+    files = [*(sorted(folder.glob("*.jsonl")) if settings else files_of(folder)), *more]
+    answers = collect(files, partial(judge_row, settings=found), Console(stderr=True))
+    if len({answer.row.label for answer in _open(answers)}) < 2:
+        raise GroundwireError(f"{folder} holds no labelled answers of both classes that no exact check decides.")
+    fitted = fit_combination(answers)
+    fitted["card"] |= {"model": settings.model if settings else None}
+    Console().print_json(data=fitted["card"])
+    own = Path(settings.model).expanduser() if settings else None
+    where = out or (own / COMBINATION if own and own.is_dir() else None)
+    if where:
+        where.write_text(json.dumps(fitted, indent=1) + "\n", encoding="utf-8")
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -158,42 +127,51 @@ def files_of(folder: Path) -> list[Path]:
     return [path for path in found if path.stem in DATA_SETS] or found
 
 
-def collect(files: Sequence[Path], check_row: Callable[[Row], tuple[C, ...]], notes: Console) -> list[Answer[C]]:
-    """Return every labelled answer of the files with the claims found by `check_row`, which runs in other processes."""
-    answers: list[Answer[C]] = []
+def collect(files: Sequence[Path], check: Callable[[Row], tuple[JudgedClaim, ...]], notes: Console) -> list[Answer]:
+    """Return every labelled answer of the files with the claims found by `check`, which runs in other processes."""
+    answers: list[Answer] = []
     with ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool, progress(notes) as shown:
         for path in files:
             with path.open(encoding="utf-8-sig", newline="\n") as lines:
                 rows, _ = read_rows(lines)
             task = shown.add_task(path.stem, total=len(rows))
-            for row, claims in zip(rows, pool.map(check_row, rows, chunksize=_CHUNK), strict=True):
+            for row, claims in zip(rows, pool.map(check, rows, chunksize=_CHUNK), strict=True):
                 fold = zlib.crc32("".join(row.context).encode("utf-8", "surrogatepass")) // FOLDS % FOLDS
                 answers.append(Answer(row, path.stem, fold, claims))
                 shown.advance(task)
     return answers
 
 
-def check_row(row: Row) -> tuple[CheckedClaim, ...]:
-    """Return every checked claim of a labelled answer, with the inputs of fitting."""
-    context = context_of(row)
-    claims = (claim for claim in find_claims(row.answer, _POLICY).claims if claim.skip_reason is None)
-    return tuple(_check_claim(claim, context, row) for claim in claims) if context.passages else ()
+def fit_combination(answers: Sequence[Answer]) -> dict[str, Any]:
+    """Return the combination of least loss as `read_combination` reads it, with a card of its data and its figures."""
+    open_answers = _open(answers)
+    crossed, final = fit_folds(open_answers)
+    bars = {name: _bar(answers, crossed, cost) for name, cost in _MISS_COSTS.items()}
+    weights = {name: round(weight, 5) for name, weight in zip(Signals._fields, final.weights, strict=True)}
+    bias = round(final.bias, 5)
+    return {"card": _card(answers, crossed, bars), "weights": weights, "bias": bias, "bars": bars, "contradicted": 0.5}
 
 
-def _check_claim(claim: Any, context: Context, row: Row) -> CheckedClaim:
-    verdicts = [verdict for verify in (quotes.verify, numeric.verify) if (verdict := verify(claim, context, _POLICY))]
-    checked = [verdict for verdict in verdicts if verdict.label != "not_checked"]
-    found = statement.assess(claim, context, _POLICY)
-    contradicted = found is not None and statement.is_contradicted(found[0], _POLICY)
-    return CheckedClaim(
+def judge_row(row: Row, settings: JudgeSettings) -> tuple[JudgedClaim, ...]:
+    """Return every checked claim of a labelled answer, judged by exact checks and, if there is one, the model alone."""
+    context, policy = context_of(row), Policy(name="balanced")
+    claims = [claim for claim in find_claims(row.answer, policy).claims if claim.skip_reason is None]
+    judge = Judge(load_judge(settings).model, Combination())
+    return tuple(_judged(each, row) for each in judge(claims, context, policy)) if context.passages else ()
+
+
+def _judged(judgement: Judgement, row: Row) -> JudgedClaim:
+    modelled = next((each for each in judgement.verdicts if each.signals), None)
+    others = [each for each in judgement.verdicts if each.verifier == "quote" or (modelled is None)]
+    checked = [verdict for verdict in others if verdict.label != "not_checked"]
+    claim = judgement.claim
+    return JudgedClaim(
         claim.start,
         claim.end,
-        found[1] if found else None,
+        modelled.signals if modelled else None,
         truth_of(claim.start, claim.end, row),
-        tuple(OtherVerdict(verdict.verifier, verdict.label, verdict.score) for verdict in checked),
-        contradicted or any(verdict.label != "supported" for verdict in checked),
-        contradicted,
-        found is not None and statement.is_open(found[0]),
+        min((verdict.score for verdict in checked), default=1.0),
+        any(verdict.label != "supported" for verdict in checked),
     )
 
 
@@ -206,38 +184,36 @@ def truth_of(start: int, end: int, row: Row) -> int | None:
     return int(not any(low < end and start < high for low, high in row.spans))
 
 
-def fit_folds(answers: Sequence[Answer[ClaimInput]], signs: Sequence[float] = SIGNS) -> tuple[list[Line], Line]:
+def fit_folds(answers: Sequence[Answer]) -> tuple[list[Line], Line]:
     """Return the line for each fold, fitted on the others, and the one fitted on all answers.
 
     All of them are scaled to the log-odds of a whole answer, as the folds measure them.
     """
-    lines = [_fit_weights([answer for answer in answers if answer.fold != fold], signs) for fold in range(FOLDS)]
+    lines = [_fit_weights([answer for answer in answers if answer.fold != fold]) for fold in range(FOLDS)]
     scale = _platt(answers, [_worst_odds(answer, lines[answer.fold]) for answer in answers])
-    return [_scaled(line, scale) for line in lines], _scaled(_fit_weights(answers, signs), scale)
+    return [_scaled(line, scale) for line in lines], _scaled(_fit_weights(answers), scale)
 
 
-def _fit_weights(answers: Sequence[Answer[ClaimInput]], signs: Sequence[float]) -> Line:
+def _fit_weights(answers: Sequence[Answer]) -> Line:
     """Fit the weights, under their signs, on the sets that may provide them; on all sets if none is known."""
     chosen = [answer for answer in answers if answer.data_set not in DATA_SETS or DATA_SETS[answer.data_set].weights]
     usable = [answer for answer in chosen if any(claim.features for claim in answer.claims)]
     shares = _shares(usable)
     line: Line | None = None
     for _ in range(_ROUNDS):
-        line = fit([example for answer in usable for example in _examples(answer, shares, line)], signs)
+        line = fit([example for answer in usable for example in _examples(answer, shares, line)], _SIGNS)
     assert line is not None  # noqa: S101 - there is at least one round
     return line
 
 
-def _shares(answers: Sequence[Answer[ClaimInput]]) -> dict[tuple[str, int], float]:
+def _shares(answers: Sequence[Answer]) -> dict[tuple[str, int], float]:
     """Return the weight of one answer by set and class: sets have equal weights, and so do both classes in total."""
     counts = Counter((answer.data_set, answer.row.label) for answer in answers)
     totals = {label: sum(min(1.0, n / _FEW) for (_, y), n in counts.items() if y == label) for label in (0, 1)}
     return {key: min(1.0, n / _FEW) / n / totals[key[1]] for key, n in counts.items()}
 
 
-def _examples(
-    answer: Answer[ClaimInput], shares: Mapping[tuple[str, int], float], line: Line | None
-) -> Iterable[Example]:
+def _examples(answer: Answer, shares: Mapping[tuple[str, int], float], line: Line | None) -> Iterable[Example]:
     """Return the claims of an answer as weighted examples.
 
     In a grounded answer the worst claim has as much weight as all claims together; in an ungrounded one the marked
@@ -261,12 +237,12 @@ def _examples(
     return [example for example in weighed if example.weight]
 
 
-def _worst_odds(answer: Answer[ClaimInput], line: Line) -> float | None:
+def _worst_odds(answer: Answer, line: Line) -> float | None:
     """Return the log-odds of an answer's worst claim; None when no claim has features."""
     return min((line(claim.features) for claim in answer.claims if claim.features), default=None)
 
 
-def _platt(answers: Sequence[Answer[ClaimInput]], odds: Sequence[float | None]) -> Line:
+def _platt(answers: Sequence[Answer], odds: Sequence[float | None]) -> Line:
     """Fit the map from the log-odds of an answer's worst claim to those of the whole answer being grounded."""
     known = [
         (answer, worst)
@@ -286,75 +262,29 @@ def _scaled(line: Line, scale: Line) -> Line:
     return Line(tuple(slope * weight for weight in line.weights), slope * line.bias + scale.bias)
 
 
-class Alarms(NamedTuple):
-    """The probability of support for a claim that a veto or a verifier rejects."""
-
-    vetoed: float
-    others: Mapping[str, Mapping[Label, float]]
-
-    def probability(self, claim: CheckedClaim, score: float) -> float:
-        """Return the least probability that any check gives a claim with the model's `score`."""
-        verdicts = (self.others.get(name, {}).get(label, own) for name, label, own in claim.others)
-        return min(score, self.vetoed if claim.contradicted else 1.0, *verdicts)
+def _open(answers: Sequence[Answer]) -> list[Answer]:
+    return [answer for answer in answers if any(claim.features for claim in answer.claims)]
 
 
-def _alarms(answers: Sequence[Answer[CheckedClaim]]) -> Alarms:
-    kinds = {each[:2] for answer in answers for claim in answer.claims for each in claim.others}
-    others: dict[str, dict[Label, float]] = {}
-    for verifier, label in sorted(kinds):
-        if label != "supported" and verifier != "quote":  # exact matching of words is certain
-            others.setdefault(verifier, {})[label] = _truth_where(answers, partial(_has_verdict, (verifier, label)))
-    return Alarms(_truth_where(answers, lambda claim: claim.contradicted), others)
+def _outcome(answer: Answer, line: Line, bar: float) -> Outcome:
+    """Return the outcome of the whole pipeline for an answer with these weights."""
+    judged = list(_combined(answer.claims, line, bar))
+    alarms = [(claim.start, claim.end) for claim, _, is_alarm in judged if is_alarm]
+    support = min((score for _, score, _ in judged), default=None)
+    return outcome_of(answer.row, alarms, support, float(bool(judged)))
 
 
-def _has_verdict(kind: tuple[str, Label], claim: CheckedClaim) -> bool:
-    return any(each[:2] == kind for each in claim.others)
+def _combined(claims: Sequence[JudgedClaim], line: Line, bar: float) -> Iterator[tuple[JudgedClaim, float, bool]]:
+    for claim in claims:
+        score = 1.0 if claim.features is None else sigmoid(line(claim.features))
+        yield claim, min(claim.support, score), claim.alarm or score < bar
 
 
-def _truth_where(answers: Sequence[Answer[CheckedClaim]], is_so: Callable[[CheckedClaim], bool]) -> float:
-    """Return the share of grounded answers among those with such a claim, at equal classes, smoothed by a
-    pseudo-count.
-    """
-    shares = _shares(answers)
-    found = [answer for answer in answers if any(map(is_so, answer.claims))]
-    doubt = _DOUBT * sum(shares[answer.data_set, answer.row.label] for answer in answers) / 2 / len(answers)
-    weight = {
-        label: doubt + sum(shares[answer.data_set, label] for answer in found if answer.row.label == label)
-        for label in (0, 1)
-    }
-    return round(weight[0] / (weight[0] + weight[1]), 3)
-
-
-def _outcome(answer: Answer[CheckedClaim], line: Line, kinds: Alarms, bar: Bar) -> Outcome:
-    """Apply the rules of the whole pipeline to stored features of an answer with this model."""
-    alarms, supports = [], []
-    for claim in answer.claims:
-        score = sigmoid(line(claim.features)) if claim.features else 1.0
-        supports.append(kinds.probability(claim, score))
-        if claim.alarm or not _passes(claim, score, bar):
-            alarms.append((claim.start, claim.end))
-    return outcome_of(answer.row, alarms, min(supports, default=None), float(bool(supports)))
-
-
-def _passes(claim: CheckedClaim, score: float, bar: Bar) -> bool:
-    if claim.features is None or claim.features.verbatim:
-        return True
-    if claim.features.by_rule:
-        return score >= bar.doubted
-    return claim.is_open and score >= bar.cleared
-
-
-def _by_set(
-    answers: Sequence[Answer[CheckedClaim]], lines: Sequence[Line], kinds: Alarms, bar: Bar
-) -> dict[str, list[Outcome]]:
-    return by_set(answers, lambda answer: _outcome(answer, lines[answer.fold], kinds, bar))
-
-
-def by_set(answers: Sequence[Answer[C]], outcome: Callable[[Answer[C]], Outcome]) -> dict[str, list[Outcome]]:
+def _by_set(answers: Sequence[Answer], lines: Sequence[Line], bar: float) -> dict[str, list[Outcome]]:
     """Return the outcome of every answer, by data set."""
     found: dict[str, list[Outcome]] = {}
     for answer in answers:
-        found.setdefault(answer.data_set, []).append(outcome(answer))
+        found.setdefault(answer.data_set, []).append(_outcome(answer, lines[answer.fold], bar))
     return found
 
 
@@ -375,51 +305,57 @@ def _mean(values: Iterable[float]) -> float:
     return sum(every) / len(every)
 
 
-def _bar(answers: Sequence[Answer[CheckedClaim]], lines: Sequence[Line], kinds: Alarms, policy: str) -> Bar:
-    """Return the bar of least cost.
+def _bar(answers: Sequence[Answer], lines: Sequence[Line], miss_cost: float) -> float:
+    """Return the probability from which on a claim is supported: where the greater of false alarms and misses is least.
 
-    A strict one only rejects claims that the rules support, the others only clear the rest, and only the lenient one
-    overrules the rules against the odds.
+    Their sum is nearly the same over a wide range, so that it would leave the threshold to chance. Both claims and
+    answers are counted; every set counts the same.
     """
+    known: dict[tuple[str, str], list[tuple[int, float, bool]]] = defaultdict(list)
+    for answer in answers:
+        judged = list(_combined(answer.claims, lines[answer.fold], 0.0))
+        known["claims", answer.data_set] += _known(judged)
+        if judged:
+            weakest, is_alarm = min(score for _, score, _ in judged), any(is_alarm for _, _, is_alarm in judged)
+            known["answers", answer.data_set].append((1 - answer.row.label, weakest, is_alarm))
 
-    def cost(bar: Bar) -> float:
-        alarms, misses = rates(_by_set(answers, lines, kinds, bar))
-        return alarms + MISS_COSTS[policy] * misses
+    def cost(bar: float) -> float:
+        found = [_rates(claims, bar) for claims in known.values() if {truth for truth, _, _ in claims} == {0, 1}]
+        return max(sum(alarms for alarms, _ in found), miss_cost * sum(misses for _, misses in found))
 
-    candidates = {
-        "strict": [Bar(1.0, place / 50) for place in range(10, 26)],
-        "balanced": [Bar(place / 50, 0.0) for place in range(25, 41)],
-        "lenient": [Bar(place / 50, 0.0) for place in range(10, 41)],
-    }
-    return least(cost, candidates[policy])
+    return least(cost, _BARS)
 
 
-def least(cost: Callable[[B], float], bars: Sequence[B]) -> B:
+def _known(judged: Sequence[tuple[JudgedClaim, float, bool]]) -> Iterator[tuple[int, float, bool]]:
+    """Yield the truth, the score and the alarm of each claim of an answer whose truth is known or follows from it."""
+    for claim, score, is_alarm in judged:
+        truth = 0 if claim.truth is None and len(judged) == 1 else claim.truth
+        if truth is not None:
+            yield truth, score, is_alarm
+
+
+def _rates(claims: Sequence[tuple[int, float, bool]], bar: float) -> tuple[float, float]:
+    """Return the shares of the right claims that are flagged and of the wrong ones that are not."""
+    right = [score < bar or is_alarm for truth, score, is_alarm in claims if truth]
+    wrong = [score < bar or is_alarm for truth, score, is_alarm in claims if not truth]
+    return sum(right) / len(right), 1 - sum(wrong) / len(wrong)
+
+
+def least(cost: Callable[[float], float], bars: Sequence[float]) -> float:
     """Return the bar of least cost, smoothed over its neighbours, because single answers make the cost jump."""
     costs = [cost(bar) for bar in bars]
     smooth = [_mean(costs[max(0, place - 1) : place + 2]) for place in range(len(costs))]
     return bars[smooth.index(min(smooth))]
 
 
-def _card(
-    answers: Sequence[Answer[CheckedClaim]], lines: Sequence[Line], kinds: Alarms, bars: Mapping[str, Bar]
-) -> dict[str, Any]:
-    return card_of(
-        "Logistic regression with given signs over claim and evidence; probability of being supported, "
-        "where half of the answers are grounded.",
-        {policy: _by_set(answers, lines, kinds, bar) for policy, bar in bars.items()},
-    )
-
-
-def card_of(what: str, by_policy: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> dict[str, Any]:
-    """Return the card of a fit: description, method, date, the rates of each policy, and accuracy.
-
-    `by_policy` has the outcomes of every data set, by policy; accuracy is that of `balanced`.
-    """
-    chosen = by_policy["balanced"]
+def _card(answers: Sequence[Answer], lines: Sequence[Line], bars: Mapping[str, float]) -> dict[str, Any]:
+    """Return the card of a fit: description, method, date, the rates of each policy, and the accuracy of `balanced`."""
+    by_policy = {name: _by_set(answers, lines, bar) for name, bar in bars.items()}
+    chosen, claims = by_policy["balanced"], [claim for answer in answers for claim in answer.claims]
     measured = {policy: rates(outcomes) for policy, outcomes in by_policy.items()}
     return {
-        "what": what,
+        "what": "Logistic regression over the log-odds of the entailment model, words, names and numbers; probability "
+        "of being supported, where half of the answers are grounded.",
         "date": date.today().isoformat(),
         "split": f"{FOLDS} folds by context; every figure is out of fold, of answers, with all verifiers",
         "policies": {
@@ -428,6 +364,7 @@ def card_of(what: str, by_policy: Mapping[str, Mapping[str, Sequence[Outcome]]])
         },
         "ece": round(ece(stated([outcome for outcomes in chosen.values() for outcome in outcomes])) or 0.0, 3),
         "data": {name: _set_card(name, outcomes) for name, outcomes in chosen.items()},
+        "open": round(sum(claim.features is not None for claim in claims) / max(1, len(claims)), 3),
     }
 
 

@@ -328,7 +328,6 @@ class Context:
         self.sources: tuple[Source, ...] = tuple(sources)
         self.passages: tuple[Passage, ...] = ()
         self._folded: dict[str, Folded] = {}
-        self._runs: dict[tuple[int, int], Reading] = {}
         self._spelled: dict[str, str] = {}
         self._searched = 0
         self._parts: dict[bool, Context] = {}
@@ -415,18 +414,6 @@ class Context:
         """Return `passage` with its neighbours in the same source, in reading order."""
         low, high = max(0, passage.place - before), passage.place + after + 1
         return [near for near in self.passages[low:high] if near.source is passage.source]
-
-    def reading(self, run: Sequence[Passage]) -> Reading:
-        """Return consecutive passages parsed as one text, cached; the cache is emptied when it is full."""
-        if len(run) == 1:
-            return run[0].reading
-        key = run[0].place, run[-1].place
-        known = self._runs.get(key)
-        if known is None:
-            if len(self._runs) >= _MOST_RUNS:
-                self._runs = {}
-            known = self._runs[key] = analyse(" \n".join(passage.text for passage in run)).reading
-        return known
 
     def passage_of(self, citation: Citation) -> Passage | None:
         """Return the passage that a citation begins in."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
 from functools import cached_property
 
 from groundwire.caches import memo
@@ -53,12 +52,6 @@ class Reading:
         self.text = text
         self.words = words(text)
         self.measured = inside(self.words, quantities)
-
-    def measured_by(self, quantities: Sequence[Quantity]) -> Reading:
-        """Return the same text with these quantities as `measured`."""
-        reading = copy(self)
-        reading.measured = inside(self.words, quantities)
-        return reading
 
     @cached_property
     def concepts(self) -> tuple[str, ...]:

@@ -287,12 +287,6 @@ note state mention include provide describe explain indicate refer highlight emp
 addition other others etc term terms yet already still together
 """)
 
-# Evaluations, which a source supports only if it states them itself.
-EVALUATIVE = _stems("""
-good great excellent bad poor terrible successful unsuccessful impressive disappointing outstanding remarkable amazing
-wonderful awful perfect mediocre superb
-""")
-
 # After a negator, these words cancel the negation of the words that follow: "not only", "no more than", "no doubt".
 NOT_NEGATED = frozenset("such only just merely simply more less fewer later earlier doubt until mention".split())
 
@@ -416,6 +410,28 @@ def same_meaning(word: str) -> frozenset[str]:
 def opposites(word: str) -> frozenset[str]:
     """Return every stem that is an opposite of the stem `word`."""
     return frozenset(stem for head in _OPPOSED.get(concept(word), ()) for stem in same_meaning(head))
+
+
+_NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis", "mis")
+_NO_PREFIX = frozenset("formation cover charg cours appoint patch creas".split())
+
+
+def are_opposed(one: str, other: str) -> bool:
+    """Return whether two stems negate each other: "rise" and "fell", "effective" and "ineffective"."""
+    return other in negations(one)
+
+
+@memo_of_words(4096, LONGEST_WORD)
+def negations(word: str) -> frozenset[str]:
+    """Return every stem that negates a stem: its opposites, and the stem with a negative prefix added or removed."""
+    bare = (word.removeprefix(prefix) for prefix in _NEGATIVE_PREFIXES if word.startswith(prefix))
+    plain = frozenset(each for each in bare if _takes_prefix(each))
+    negative = frozenset(prefix + word for prefix in _NEGATIVE_PREFIXES if _takes_prefix(word))
+    return opposites(word) | plain | negative
+
+
+def _takes_prefix(word: str) -> bool:
+    return len(word) >= 5 and word not in _NO_PREFIX
 
 
 @memo_of_words(2**15, LONGEST_WORD)

@@ -15,8 +15,7 @@ from groundwire.policy import Policy, QuotePolicy
 from groundwire.report import QuoteCounts, to_json
 from groundwire.text.folding import Folded, fold
 from groundwire.text.reading import Reading
-from groundwire.text.words import CALENDAR, STOPWORDS, UNIT_WORDS, Word, words
-from groundwire.verifiers.vetoes import are_opposed
+from groundwire.text.words import CALENDAR, STOPWORDS, UNIT_WORDS, Word, are_opposed, words
 
 _LETTER_IN_BRACKETS = re.compile(r"\[(\w)\](?=\w)")
 _ELISION = re.compile(r"\[[^\[\]\n]{0,80}\]|…|\.{3,}|(?:\. ){2,}\.")

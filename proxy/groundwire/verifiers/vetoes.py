@@ -16,7 +16,6 @@ from itertools import islice, pairwise
 from typing import Literal
 from unicodedata import normalize
 
-from groundwire.caches import memo_of_words
 from groundwire.text.reading import Reading
 from groundwire.text.words import (
     CALENDAR,
@@ -28,14 +27,12 @@ from groundwire.text.words import (
     SYMMETRIC_CONCEPTS,
     TITLES,
     concept,
-    opposites,
+    negations,
     stem,
 )
 
 _CLAUSE_BREAK = re.compile(r"[.;:!?()|\n]|, ")
 _NUMBERED_FIELD = re.compile(r"[^|:.,\n]{0,40}: ?[-−+(]?[$€£]?\d")
-_NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis", "mis")
-_NO_PREFIX = frozenset("formation cover charg cours appoint patch creas".split())
 _MIN_SIMILARITY = 0.7  # minimum similarity ratio of two spellings of one name
 _ADJACENT = 2
 _MAX_PLACES = 12  # maximum occurrences of one word that are compared
@@ -63,24 +60,6 @@ _ANSWER_PARTS = frozenset(
         "reason thing example method note line".split(),
     )
 )
-
-
-def are_opposed(one: str, other: str) -> bool:
-    """Return whether two stems negate each other: "rise" and "fell", "effective" and "ineffective"."""
-    return other in _negations_of(one)
-
-
-@memo_of_words(4096, LONGEST_WORD)
-def _negations_of(word: str) -> frozenset[str]:
-    """Return every stem that negates a stem: its opposites, and the stem with a negative prefix added or removed."""
-    bare = (word.removeprefix(prefix) for prefix in _NEGATIVE_PREFIXES if word.startswith(prefix))
-    plain = frozenset(each for each in bare if _takes_prefix(each))
-    negative = frozenset(prefix + word for prefix in _NEGATIVE_PREFIXES if _takes_prefix(word))
-    return opposites(word) | plain | negative
-
-
-def _takes_prefix(word: str) -> bool:
-    return len(word) >= 5 and word not in _NO_PREFIX
 
 
 def find_vetoes(claim: Reading, evidence: Reading) -> tuple[Veto, ...]:
@@ -126,11 +105,11 @@ def _negation(claim: Reading, evidence: Reading) -> Iterator[Veto]:
 def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
     """Yield vetoes for words that the evidence lacks while it has an opposite between the same neighbouring words."""
     for place, word in enumerate(claim.words):
-        if not word.is_content or _negations_of(word.stem).isdisjoint(evidence.stems):
+        if not word.is_content or negations(word.stem).isdisjoint(evidence.stems):
             continue
         if not _is_absent(evidence, claim, place) or place in claim.negated or place in claim.measured:
             continue
-        for near in _first_places(evidence, _negations_of(word.stem)):
+        for near in _first_places(evidence, negations(word.stem)):
             other = evidence.words[near]
             if (
                 not _is_list_ordinal(claim, place)

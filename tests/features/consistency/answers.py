@@ -11,7 +11,7 @@ THEN = 1_750_000_000.0  # a Sunday in June 2025
 
 
 def judged(claim: Claim, label: Label = "unsupported") -> Judgement:
-    verdict = Verdict("statement", label, 0.9 if label == "supported" else 0.1, "semantic", "")
+    verdict = Verdict("statement", label, 0.9 if label == "supported" else 0.1, "words", "")
     return Judgement(claim, verdict, 0.9)
 
 

@@ -28,10 +28,10 @@ from groundwire.scoring.budget import measure
 POLICY = Policy(model=ModelPolicy(backend="haiku"))
 CONTEXT = Context([Source("s1", "source", "The board met in Oslo.", labels=("1",)), Source("s2", "user", "It rained.")])
 CLAIM = Claim("c1", "The board met in Norway.", 0, 24, cited=("1",))
-PLACE = Citation("s1", 0, 22, "The board met in Oslo.", 0.6, "semantic")
+PLACE = Citation("s1", 0, 22, "The board met in Oslo.", 0.6, "words")
 
 
-def verdict(label: str, score: float, verifier: str = "statement", method: str = "semantic") -> Verdict:
+def verdict(label: str, score: float, verifier: str = "statement", method: str = "words") -> Verdict:
     return Verdict(verifier, label, score, method, "So it reads.", (PLACE,))  # type: ignore[arg-type]
 
 

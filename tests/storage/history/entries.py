@@ -27,7 +27,7 @@ def judgement(label: str, text: str, start: int, *, flags: Sequence[str] = ()) -
     """A claim that was given this label, with a citation unless it is unsupported."""
     claim = Claim(f"c{start}", text, start, start + len(text))
     found = () if label == "unsupported" else (Citation("m0", 0, 4, "Acme", 1.0, "exact"),)
-    verdict = Verdict("statement", label, 0.8, "semantic", f"It says: {text}", found, tuple(flags))  # type: ignore[arg-type]
+    verdict = Verdict("statement", label, 0.8, "words", f"It says: {text}", found, tuple(flags))  # type: ignore[arg-type]
     return Judgement(claim, verdict, 0.7, (verdict,))
 
 

@@ -32,14 +32,19 @@ from groundwire.text.words import (
     same_meaning,
     words,
 )
-from groundwire.verifiers.statement import without_markup
 
 _RELATIVE = re.compile(
     r"\b(?:(?P<day>today|tonight|right now|at the moment|yesterday|tomorrow|this (?:morning|afternoon|evening))"
     r"|(?P<which>this|last|next|current|previous|coming) (?P<span>week|month|quarter|year))\b",
     re.IGNORECASE,
 )
+_MARKUP = re.compile(r"[*_`#|>]+|\[[^\[\]\n]{1,40}\](?!\()|【[^【】\n]{1,40}】|\]\([^()\s]{1,500}\)")
 _STEPS = {"last": -1, "previous": -1, "yesterday": -1, "next": 1, "coming": 1, "tomorrow": 1}
+
+
+def _without_markup(text: str) -> str:
+    """Return a text with markup and citations replaced by spaces, at the same length."""
+    return _MARKUP.sub(lambda match: " " * len(match.group()), text)
 
 
 def relative_dates(text: str, at: float) -> tuple[Quantity, ...]:
@@ -199,7 +204,7 @@ class Statement:
     @cached_property
     def text(self) -> str:
         """The statement without its markup and with its names capitalised; offsets are unchanged."""
-        return with_names_capitalised(without_markup(self.claim.text))
+        return with_names_capitalised(_without_markup(self.claim.text))
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:

@@ -13,6 +13,7 @@ from groundwire.text.words import (
     FRAME_WORDS,
     LIGHT_WORDS,
     REFERENTS,
+    are_opposed,
     concept,
     content_stems,
     same_meaning,
@@ -20,7 +21,6 @@ from groundwire.text.words import (
 )
 from groundwire.verifiers.numbers.arithmetic import direction_of
 from groundwire.verifiers.numbers.candidates import CHANGES, Candidate, is_enumeration, likeliest
-from groundwire.verifiers.vetoes import are_opposed
 
 
 class Objection(NamedTuple):

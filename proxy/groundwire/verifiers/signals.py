@@ -1,0 +1,232 @@
+"""Combine the opinion of an entailment model with the words, names and numbers of a claim in one probability.
+
+Without a model, words, names and numbers are combined with the weights of `weights.json`, which
+`groundwire calibrate` writes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from groundwire.domain import Claim, Verdict
+from groundwire.evidence.index import Context, Passage
+from groundwire.text.quantities import find_quantities
+from groundwire.text.reading import Reading, inside, read_claim
+from groundwire.text.words import Word, concept, root, words
+from groundwire.verifiers.entailment import Entailment
+from groundwire.verifiers.selection import Evidence, plain_text
+from groundwire.verifiers.vetoes import Veto, find_vetoes
+
+_COMPUTED = ("derived", "converted", "rounded")
+_MIN_PROBABILITY = 0.002
+_MIN_VETO_SHARE = 0.5  # minimum share of a claim's words in a passage that may veto it
+_MIN_FRAME = 0.75  # minimum share of the words that no veto is about
+
+
+class Signals(NamedTuple):
+    """Features of a claim and its evidence; shares and flags are 0–1.
+
+    `model` is the model's log-odds of support, 0 without a model. `coverage` is the share of the claim's content words
+    that the evidence has in any form or by a synonym, `wording` the share of its runs of three words (`coverage` if it
+    has none), `names` is ln(1 + count) of its proper names that the evidence lacks. `vetoed` is 1 if a passage with
+    nearly all of the claim's other words denies one of them, or has its opposite or another name in its place.
+
+    `derived`, `absent` and `wrong` are flags from the numeric verdict, whose method is that of the claim's least
+    certain number. `derived` is 1 if it is supported and that number was derived, converted or rounded, or is stated in
+    a passage with all other words of the claim; `absent` if no passage about the claim has that number, `wrong` if the
+    sources contradict it.
+    """
+
+    model: float
+    coverage: float = 0.0
+    wording: float = 0.0
+    names: float = 0.0
+    derived: float = 0.0
+    absent: float = 0.0
+    wrong: float = 0.0
+    vetoed: float = 0.0
+
+
+def log_odds(probability: float) -> float:
+    """Return the log-odds of a probability, which is clipped to 0.002–0.998."""
+    bounded = min(1 - _MIN_PROBABILITY, max(_MIN_PROBABILITY, probability))
+    return math.log(bounded / (1 - bounded))
+
+
+def measure_signals(
+    claim: Claim,
+    evidence: Evidence,
+    context: Context,
+    numeric: Verdict | None,
+    found: Entailment | None,
+    *,
+    is_vetoed: bool,
+) -> Signals:
+    """Return the signals of a claim.
+
+    `numeric` is the verdict of the numeric verifier, if it gave one; `found` is the model's opinion, None without one;
+    `is_vetoed` is set if `find_veto` found a veto.
+    """
+    reading = read_claim(plain_text(claim.text))
+    content = _content(reading)
+    stated = _stems(evidence.passages)
+    known = _places_known(reading, content, stated)
+    new = sum(word.stem not in stated for at, word in enumerate(reading.words) if reading.is_name(at))
+    coverage = len(known) / len(content) if content else 1.0
+    runs = _runs_of_three(reading.words)
+    return Signals(
+        model=log_odds(found.supported) if found else 0.0,
+        coverage=coverage,
+        wording=len(runs & _runs_of_three(words(evidence.text))) / len(runs) if runs else coverage,
+        names=math.log1p(new),
+        derived=float(
+            numeric is not None
+            and numeric.label == "supported"
+            and (numeric.method in _COMPUTED or is_stated_together(claim, numeric, context))
+        ),
+        absent=float(numeric is not None and numeric.method == "absent"),
+        wrong=float(numeric is not None and numeric.label == "contradicted"),
+        vetoed=float(is_vetoed),
+    )
+
+
+def find_veto(claim: Claim, evidence: Evidence) -> tuple[Veto, Passage] | None:
+    """Return the veto of the passage that has most words of a claim, and that passage.
+
+    None if there is no veto, or if a passage without one has as many words of the claim.
+    """
+    reading = read_claim(plain_text(claim.text))
+    content = _content(reading)
+    found: tuple[Veto, Passage] | None = None
+    most = agreeing = 0
+    for passage in evidence.passages:
+        known = _places_known(reading, content, passage.stems | passage.heading_stems)
+        if not known or len(known) < _MIN_VETO_SHARE * len(content):
+            continue
+        vetoes = find_vetoes(reading, passage.reading)
+        issue = {veto.place for veto in vetoes}
+        rest = sum(at not in issue for at in content)
+        if not vetoes:
+            agreeing = max(agreeing, len(known))
+        elif len(known) > most and len(known - issue) >= _MIN_FRAME * rest:
+            most, found = len(known), (vetoes[0], passage)
+    return found if most > agreeing else None
+
+
+def _content(reading: Reading) -> list[int]:
+    """Return the places of the words that are neither stop words nor negators."""
+    return [at for at, word in enumerate(reading.words) if word.carries_meaning]
+
+
+def _places_known(claim: Reading, content: Sequence[int], stems: Set[str]) -> set[int]:
+    """Return the places of the content words whose meaning or root is among that of `stems`."""
+    meanings = set(map(concept, stems)) | set(map(root, stems))
+    stem_at = {at: claim.words[at].stem for at in content}
+    return {at for at, stem in stem_at.items() if concept(stem) in meanings or root(stem) in meanings}
+
+
+def missing_words(claim: Claim, evidence: Evidence) -> tuple[str, ...]:
+    """Return the content words of a claim that its evidence lacks, each once, in order."""
+    stated, found = _stems(evidence.passages), words(plain_text(claim.text))
+    return tuple(dict.fromkeys(word.text for word in found if word.carries_meaning and word.stem not in stated))
+
+
+def _stems(passages: Iterable[Passage]) -> frozenset[str]:
+    return frozenset[str]().union(*(each.stems | each.heading_stems for each in passages))
+
+
+def _runs_of_three(text_words: Sequence[Word]) -> set[tuple[str, str, str]]:
+    lowered = [word.lower for word in text_words]
+    return set(zip(lowered, lowered[1:], lowered[2:], strict=False))
+
+
+CERTAIN_SCORE = 0.04
+"""The probability that such a claim is supported: 2 of 71 in the calibration sets, with a pseudo-count of one each."""
+
+
+def is_certain(claim: Claim, verdict: Verdict, context: Context) -> bool:
+    """Return whether nothing but a number distinguishes a claim from a passage that states another value.
+
+    `verdict` is the numeric one. Units, months and number words have to occur in the passage too.
+    """
+    if verdict.label != "contradicted" or verdict.method != "mismatch":
+        return False
+    return _is_in_a_passage({word.stem for word in words(claim.text) if _is_content(word)}, verdict, context)
+
+
+def is_stated_together(claim: Claim, verdict: Verdict, context: Context) -> bool:
+    """Return whether a passage cited by a numeric verdict has all content words of a claim outside its quantities."""
+    return _is_in_a_passage(_stems_beside_numbers(claim), verdict, context)
+
+
+def is_bare_number(claim: Claim) -> bool:
+    """Return whether a claim has no content words outside its quantities."""
+    return not _stems_beside_numbers(claim)
+
+
+def _stems_beside_numbers(claim: Claim) -> set[str]:
+    found = words(claim.text)
+    measured = inside(found, find_quantities(claim.text))
+    return {word.stem for at, word in enumerate(found) if at not in measured and _is_content(word)}
+
+
+def _is_content(word: Word) -> bool:
+    return word.carries_meaning and not word.is_number
+
+
+def _is_in_a_passage(stems: Set[str], verdict: Verdict, context: Context) -> bool:
+    """Return whether a cited passage, with its headings, has all of the stems."""
+    cited = map(context.passage_of, verdict.citations)
+    return any(stems <= passage.stems | passage.heading_stems for passage in cited if passage)
+
+
+_MODEL_ALONE = Signals(model=1.0)
+BARS: Mapping[str, float] = {"strict": 0.6, "balanced": 0.5, "lenient": 0.35}
+"""Minimum probability of support at which a claim counts as supported, by policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """Weights of a logistic regression over `Signals`, and its decision thresholds.
+
+    `bars` holds, by policy, the minimum probability at which a claim counts as supported. A claim that is not supported
+    is labelled `contradicted` if contradiction makes up at least the share `contradicted` of the probability against
+    it. By default the model's probability is used alone, within the bounds of `log_odds`.
+    """
+
+    weights: Signals = _MODEL_ALONE
+    bias: float = 0.0
+    bars: Mapping[str, float] = field(default_factory=lambda: BARS)
+    contradicted: float = 0.5
+
+    def probability(self, signals: Signals) -> float:
+        """Return the probability (0–1) that the claim is supported."""
+        total = self.bias + sum(weight * value for weight, value in zip(self.weights, signals, strict=True))
+        return 1 / (1 + math.exp(-total))
+
+    def is_contradicted(self, found: Entailment) -> bool:
+        """Return whether a claim that is not supported is contradicted rather than not mentioned."""
+        against = 1.0 - found.supported
+        return against > 0 and found.contradicted / against >= self.contradicted
+
+
+@cache
+def words_alone() -> Combination:
+    """Return the combination for claims that no model has read, loaded once."""
+    return read_combination(files("groundwire.verifiers").joinpath("weights.json").read_text(encoding="utf-8"))
+
+
+def read_combination(text: str) -> Combination:
+    """Parse a combination in the JSON that `groundwire calibrate` writes. Raises ValueError if it is malformed."""
+    try:
+        stored: Mapping[str, Any] = json.loads(text)
+        weights = Signals(**stored["weights"])
+        return Combination(weights, stored["bias"], {**BARS, **stored["bars"]}, stored["contradicted"])
+    except (KeyError, TypeError) as error:
+        raise ValueError("it holds no weights of a combination") from error
