@@ -34,7 +34,7 @@ from groundwire.evaluation.rows import Row, draw, read_rows
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
 from groundwire.policy import Policy
-from groundwire.verifiers import selection, statement, vetoes
+from groundwire.verifiers import selection, signals, statement, vetoes
 from groundwire.verifiers.entailment import Entailment, Question
 from groundwire.verifiers.numbers import (
     arithmetic,
@@ -108,21 +108,15 @@ def _worded(operation: Any) -> Family:
 
 
 FAMILIES = (
-    Family("vetoes, all", ((statement, "find_vetoes", _empty),), (vetoes,)),
+    Family("vetoes, all", ((statement, "find_veto", _none),), (vetoes, signals.find_veto)),
     _veto("negation"),
     _veto("direction"),
     _veto("quantifier", vetoes._quantified),
     _veto("name", vetoes._unknown_names, vetoes._is_unknown_name, vetoes._replaces),
     _veto("role", vetoes._actions, vetoes._name_around),
     Family(
-        "second windows",
-        ((statement, "_complements", _empty),),
-        (statement._complements, statement._second, statement._items, statement._coordinated),
-    ),
-    Family("subjects of records", ((statement, "_implied_subject", lambda *_: 0),), (statement._implied_subject,)),
-    Family(
         "initialisms",
-        tuple((m, "spell_out", _as_it_is) for m in (statement, numeric, judge_module)),
+        tuple((m, "spell_out", _as_it_is) for m in (numeric, judge_module)),
         (selection.spell_out, selection._spellings, selection._pattern, selection._is_phrase),
     ),
     Family("attribution, all", ((numeric, "find_objection", _none),), (attribution,)),

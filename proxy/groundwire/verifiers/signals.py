@@ -76,14 +76,15 @@ def measure_signals(
     reading = read_claim(plain_text(claim.text))
     content = _content(reading)
     stated = _stems(evidence.passages)
-    known = _places_known(reading, content, stated)
+    known = set[int]().union(*(_known(reading, content, each) for each in evidence.passages))
     new = sum(word.stem not in stated for at, word in enumerate(reading.words) if reading.is_name(at))
     coverage = len(known) / len(content) if content else 1.0
     runs = _runs_of_three(reading.words)
+    shared = runs & set[tuple[str, str, str]]().union(*(_runs_of_three(each.words) for each in evidence.passages))
     return Signals(
         model=log_odds(found.supported) if found else 0.0,
         coverage=coverage,
-        wording=len(runs & _runs_of_three(words(evidence.text))) / len(runs) if runs else coverage,
+        wording=len(shared) / len(runs) if runs else coverage,
         names=math.log1p(new),
         derived=float(
             numeric is not None
@@ -106,7 +107,7 @@ def find_veto(claim: Claim, evidence: Evidence) -> tuple[Veto, Passage] | None:
     found: tuple[Veto, Passage] | None = None
     most = agreeing = 0
     for passage in evidence.passages:
-        known = _places_known(reading, content, passage.stems | passage.heading_stems)
+        known = _known(reading, content, passage)
         if not known or len(known) < _MIN_VETO_SHARE * len(content):
             continue
         vetoes = find_vetoes(reading, passage.reading)
@@ -124,11 +125,11 @@ def _content(reading: Reading) -> list[int]:
     return [at for at, word in enumerate(reading.words) if word.carries_meaning]
 
 
-def _places_known(claim: Reading, content: Sequence[int], stems: Set[str]) -> set[int]:
-    """Return the places of the content words whose meaning or root is among that of `stems`."""
-    meanings = set(map(concept, stems)) | set(map(root, stems))
+def _known(claim: Reading, content: Sequence[int], passage: Passage) -> set[int]:
+    """Return the places of the content words that a passage has by meaning or by root, or its heading as they are."""
+    meanings, roots, heading = passage.reading.places, passage.reading.roots, passage.heading_stems
     stem_at = {at: claim.words[at].stem for at in content}
-    return {at for at, stem in stem_at.items() if concept(stem) in meanings or root(stem) in meanings}
+    return {at for at, stem in stem_at.items() if concept(stem) in meanings or root(stem) in roots or stem in heading}
 
 
 def missing_words(claim: Claim, evidence: Evidence) -> tuple[str, ...]:
