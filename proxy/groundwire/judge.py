@@ -17,7 +17,14 @@ from groundwire.verifiers.entailment import Entailment, EntailmentModel, NoModel
 from groundwire.verifiers.numbers import numeric
 from groundwire.verifiers.numbers.facts import check_period, settle, withhold
 from groundwire.verifiers.selection import Evidence, plain_text, select_evidence, select_sources, spell_out
-from groundwire.verifiers.signals import CERTAIN_SCORE, Combination, is_bare_number, is_certain, words_alone
+from groundwire.verifiers.signals import (
+    CERTAIN_SCORE,
+    Combination,
+    is_bare_number,
+    is_certain,
+    is_stated_together,
+    words_alone,
+)
 from groundwire.verifiers.statement import Objection, combined_verdict, denial, exact_verdict, language_verdict
 
 Verifier = Callable[[Claim, Context, Policy], Verdict | None]
@@ -219,7 +226,9 @@ class Judge:
                 case.verdicts.append(found)
 
     def _select(self, case: _Case, context: Context) -> None:
-        """Select the evidence of a claim, unless a number settles it."""
+        """Select the evidence of a claim, unless a number or a value of a database settles it."""
+        if any(_is_settled(case.claim, each, context) for each in case.verdicts):
+            return
         if case.numeric and is_bare_number(case.claim):
             case.verdicts.append(case.numeric)
             return
@@ -319,6 +328,13 @@ def _objections(case: _Case, context: Context) -> Iterator[Objection]:
         yield Objection("numbers", numbers.reason)
     for found in _checked("statement", lambda: denial(case.claim, context)):
         yield Objection("wording", found.reason)
+
+
+def _is_settled(claim: Claim, verdict: Verdict, context: Context) -> bool:
+    """Return whether a verdict on values of a database leaves nothing of a claim open."""
+    if verdict.verifier != "numeric" or _is_weighed(verdict) or verdict.label == "not_checked":
+        return False
+    return verdict.label != "supported" or is_stated_together(claim, verdict, context)
 
 
 def _is_weighed(verdict: Verdict) -> bool:

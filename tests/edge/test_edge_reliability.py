@@ -13,6 +13,7 @@ CHAT = {
     "messages": [{"role": "system", "content": "The sky is blue on a clear day. Acme earned $4.2 million in 2023."}],
 }
 ANSWER = "The sky is blue on a clear day. Acme earned $4.2 million in 2023."
+REWORDED = "On a clear day, the sky is blue. In 2023, Acme earned $4.2 million."
 
 
 def failing(*_: object) -> None:
@@ -40,7 +41,7 @@ def test_a_verifier_that_raises_hides_no_finding_of_another(upstream: Upstream, 
     """And what it might have objected to is not called supported."""
     broken = tuple((name, failing if name == "numeric" else verifier) for name, verifier in VERIFIERS)
     proxy = start_proxy(verifiers=broken)
-    upstream.reply = body_reply(chat_body(f"{ANSWER} The board said, “we shall never sell a single share”."))
+    upstream.reply = body_reply(chat_body(f"{REWORDED} The board said, “we shall never sell a single share”."))
     grounding = post_chat(proxy.port, CHAT).json()["grounding"]
     claims = grounding["choices"][0]["claims"]
     assert [claim["label"] for claim in claims] == ["not_checked", "not_checked", "unsupported"]

@@ -94,7 +94,8 @@ def test_a_verifier_that_raises_has_not_checked_and_the_others_go_on(broken: str
     def raises(claim: Claim, context: Context, policy: Policy) -> Verdict:
         raise ZeroDivisionError("the walrus factory")
 
-    verifiers = tuple((name, raises if name == broken else verify) for name, verify in VERIFIERS)
+    verifiers = tuple((name, verify) for name, verify in VERIFIERS if name != broken)
+    verifiers = (*verifiers, (broken, raises))
     report = judged(service(verifiers=verifiers), choice(ANSWER + " He said “the walrus has never flown at all”."))
     assert (broken, "error") in report.degraded
     assert "verifier_degraded" in report.flags

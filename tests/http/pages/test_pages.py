@@ -507,7 +507,7 @@ STORED = (
         ("tenant=other", []),
         ("verdict=grounded", ["gw-3"]),
         ("verdict=partially_grounded&flag=numeric_mismatch", ["gw-2", "gw-1"]),
-        ("verifier=numeric", ["gw-2", "gw-1"]),
+        ("verifier=statement", ["gw-2", "gw-1"]),
         ("verifier=consistency", []),
         ("state=open", ["gw-2", "gw-1"]),
         ("state=decided", []),

@@ -272,7 +272,7 @@ def test_any_claim_is_decided_on_and_counts_in_the_metrics(tmp_path: Path) -> No
             assert told["precision"] == []
             decided = (await ann.get("/v1/grounding", params={"state": "decided", "verdict": ""})).json()
             assert [each["id"] for each in decided["exchanges"]] == ["gw-1"]
-            by_risk = (await ann.get("/v1/grounding", params={"sort": "risk", "verifier": "numeric"})).json()
+            by_risk = (await ann.get("/v1/grounding", params={"sort": "risk", "verifier": "statement"})).json()
             assert [each["supported"] for each in by_risk["exchanges"]] == [1]
         noted = (await site.history.audit.page()).items
         assert [each.action for each in noted if each.who == "ben"] == ["decide"]
