@@ -15,7 +15,7 @@ from ports import free_port
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-LOW = "unsupported: The ticket has low priority."
+LOW = "The ticket has low priority."
 
 
 def run(folder: Path, *arguments: str, status: int = 0) -> str:
@@ -42,7 +42,7 @@ def test_the_agent_calls_its_tool_and_its_answer_is_checked_against_the_result(t
     called, answer, *claims = run(tmp_path, str(EXAMPLES / "tool_agent.py")).replace("\n\n", "\n").splitlines()
     assert called == "calls get_ticket(48213)"
     assert answer.startswith("Harbour Clinic")
-    assert LOW in claims
+    assert {f"unsupported: {LOW}", f"contradicted: {LOW}"} & set(claims)
     assert "unsupported: Engineering expects to ship a fix next week." in claims
 
 
