@@ -27,6 +27,7 @@ CONTEXT = Context(
         pytest.param("The Oslo office employs 40 people.", False, id="the right value"),
         pytest.param("The Bergen office employs 40 people.", False, id="another subject"),
         pytest.param("The Oslo office employs people.", False, id="no number"),
+        pytest.param("The Oslo office does not employ 45 people.", False, id="denied"),
     ],
 )
 def test_a_number_settles_a_claim_where_a_passage_states_all_the_rest(text: str, settles: bool) -> None:

@@ -162,12 +162,15 @@ def is_certain(claim: Claim, verdict: Verdict, context: Context) -> bool:
 
 
 def is_stated_together(claim: Claim, verdict: Verdict, context: Context) -> bool:
-    """Return whether a passage cited by a numeric verdict has all content words of a claim outside its quantities."""
+    """Return whether a passage cited by a numeric verdict has all words of a claim outside its quantities.
+
+    Content words and negators count.
+    """
     return _is_in_a_passage(_stems_beside_numbers(claim), verdict, context)
 
 
 def is_bare_number(claim: Claim) -> bool:
-    """Return whether a claim has no content words outside its quantities."""
+    """Return whether a claim has no content words and no negators outside its quantities."""
     return not _stems_beside_numbers(claim)
 
 
@@ -178,7 +181,8 @@ def _stems_beside_numbers(claim: Claim) -> set[str]:
 
 
 def _is_content(word: Word) -> bool:
-    return word.carries_meaning and not word.is_number
+    """Return whether a word counts beside numbers: a negator does, since without it the claim is another one."""
+    return (word.carries_meaning or word.is_negator) and not word.is_number
 
 
 def _is_in_a_passage(stems: Set[str], verdict: Verdict, context: Context) -> bool:

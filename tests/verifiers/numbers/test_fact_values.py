@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groundwire.backends.loading import load_judge
 from groundwire.domain import Claim, Judgement, Label, Source
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
@@ -138,3 +139,10 @@ def test_every_value_is_read_from_its_sentence_as_it_was_given(label: str, value
     source = facts_source("t", [Value(label, str(value), unit)])
     (found,) = [each for each in find_quantities(source.text) if any(map(str.isdigit, each.text))]
     assert str(value) in found.text
+
+
+@pytest.mark.parametrize("judge", [Judge(), load_judge()], ids=["words", "model"])
+def test_a_value_does_not_settle_a_claim_that_denies_it(judge: Judge) -> None:
+    text = "The occupancy rate is not 93.5%."
+    judgement = judge.one(Claim("c1", text, 0, len(text)), Context([PARTLY]), Policy())
+    assert any(verdict.verifier == "statement" for verdict in judgement.verdicts)
