@@ -34,7 +34,7 @@ from groundwire.evaluation.rows import Row, draw, read_rows
 from groundwire.evidence.index import Context
 from groundwire.judge import Judge
 from groundwire.policy import Policy
-from groundwire.verifiers import selection, signals, statement, vetoes
+from groundwire.verifiers import selection, signals, vetoes
 from groundwire.verifiers.entailment import Entailment, Question
 from groundwire.verifiers.numbers import (
     arithmetic,
@@ -108,7 +108,7 @@ def _worded(operation: Any) -> Family:
 
 
 FAMILIES = (
-    Family("vetoes, all", ((statement, "find_veto", _none),), (vetoes, signals.find_veto)),
+    Family("vetoes, all", ((signals, "_find_veto", _none),), (vetoes, signals._find_veto)),
     _veto("negation"),
     _veto("direction"),
     _veto("quantifier", vetoes._quantified),

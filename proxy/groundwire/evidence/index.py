@@ -222,7 +222,6 @@ _CITED_NUMBER = re.compile(
 _DENSITY_COST = 0.25
 _DENSITY_HALF = 20
 _FEW = 2
-_MOST_RUNS = 64
 _LOOK_EVERY = 64  # passages between two checks of the time limit
 _LONGEST_HEADING = 240
 MAX_CHARS, MAX_PASSAGES = 4_000_000, 60_000

@@ -53,6 +53,10 @@ class Signals(NamedTuple):
     vetoed: float = 0.0
 
 
+Objector = tuple[Veto, Passage]
+"""A veto, and the passage that raises it."""
+
+
 def log_odds(probability: float) -> float:
     """Return the log-odds of a probability, which is clipped to 0.002–0.998."""
     bounded = min(1 - _MIN_PROBABILITY, max(_MIN_PROBABILITY, probability))
@@ -60,28 +64,22 @@ def log_odds(probability: float) -> float:
 
 
 def measure_signals(
-    claim: Claim,
-    evidence: Evidence,
-    context: Context,
-    numeric: Verdict | None,
-    found: Entailment | None,
-    *,
-    is_vetoed: bool,
-) -> Signals:
-    """Return the signals of a claim.
+    claim: Claim, evidence: Evidence, context: Context, numeric: Verdict | None, found: Entailment | None
+) -> tuple[Signals, Objector | None]:
+    """Return the signals of a claim, and the veto against it with its passage, if there is one.
 
-    `numeric` is the verdict of the numeric verifier, if it gave one; `found` is the model's opinion, None without one;
-    `is_vetoed` is set if `find_veto` found a veto.
+    `numeric` is the verdict of the numeric verifier, if it gave one; `found` is the model's opinion, None without one.
     """
     reading = read_claim(plain_text(claim.text))
-    content = _content(reading)
+    content = [at for at, word in enumerate(reading.words) if word.carries_meaning]
+    known = [_known(reading, content, each) for each in evidence.passages]
+    veto = _find_veto(reading, content, evidence.passages, known)
     stated = _stems(evidence.passages)
-    known = set[int]().union(*(_known(reading, content, each) for each in evidence.passages))
     new = sum(word.stem not in stated for at, word in enumerate(reading.words) if reading.is_name(at))
-    coverage = len(known) / len(content) if content else 1.0
+    coverage = len(set[int]().union(*known)) / len(content) if content else 1.0
     runs = _runs_of_three(reading.words)
     shared = runs & set[tuple[str, str, str]]().union(*(_runs_of_three(each.words) for each in evidence.passages))
-    return Signals(
+    signals = Signals(
         model=log_odds(found.supported) if found else 0.0,
         coverage=coverage,
         wording=len(shared) / len(runs) if runs else coverage,
@@ -93,36 +91,32 @@ def measure_signals(
         ),
         absent=float(numeric is not None and numeric.method == "absent"),
         wrong=float(numeric is not None and numeric.label == "contradicted"),
-        vetoed=float(is_vetoed),
+        vetoed=float(veto is not None),
     )
+    return signals, veto
 
 
-def find_veto(claim: Claim, evidence: Evidence) -> tuple[Veto, Passage] | None:
+def _find_veto(
+    claim: Reading, content: Sequence[int], passages: Sequence[Passage], known: Sequence[Set[int]]
+) -> Objector | None:
     """Return the veto of the passage that has most words of a claim, and that passage.
 
-    None if there is no veto, or if a passage without one has as many words of the claim.
+    `known` are the places of `content` that each passage has. None if there is no veto, or if a passage without one has
+    as many words of the claim.
     """
-    reading = read_claim(plain_text(claim.text))
-    content = _content(reading)
-    found: tuple[Veto, Passage] | None = None
+    found: Objector | None = None
     most = agreeing = 0
-    for passage in evidence.passages:
-        known = _known(reading, content, passage)
-        if not known or len(known) < _MIN_VETO_SHARE * len(content):
+    for passage, places in zip(passages, known, strict=True):
+        if not places or len(places) < _MIN_VETO_SHARE * len(content):
             continue
-        vetoes = find_vetoes(reading, passage.reading)
+        vetoes = find_vetoes(claim, passage.reading)
         issue = {veto.place for veto in vetoes}
         rest = sum(at not in issue for at in content)
         if not vetoes:
-            agreeing = max(agreeing, len(known))
-        elif len(known) > most and len(known - issue) >= _MIN_FRAME * rest:
-            most, found = len(known), (vetoes[0], passage)
+            agreeing = max(agreeing, len(places))
+        elif len(places) > most and len(places - issue) >= _MIN_FRAME * rest:
+            most, found = len(places), (vetoes[0], passage)
     return found if most > agreeing else None
-
-
-def _content(reading: Reading) -> list[int]:
-    """Return the places of the words that are neither stop words nor negators."""
-    return [at for at, word in enumerate(reading.words) if word.carries_meaning]
 
 
 def _known(claim: Reading, content: Sequence[int], passage: Passage) -> set[int]:

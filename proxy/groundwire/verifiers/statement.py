@@ -14,7 +14,7 @@ from groundwire.policy import Policy
 from groundwire.text.words import content_stems
 from groundwire.verifiers.entailment import Entailment
 from groundwire.verifiers.selection import Evidence, plain_text
-from groundwire.verifiers.signals import BARS, Combination, find_veto, measure_signals, missing_words
+from groundwire.verifiers.signals import BARS, Combination, measure_signals, missing_words
 from groundwire.verifiers.verbatim import find_denial, find_verbatim
 
 _VETOED_SCORE = 0.3
@@ -38,8 +38,7 @@ def combined_verdict(
 
     Without a model, a claim with a veto is contradicted.
     """
-    veto = find_veto(claim, evidence)
-    signals = measure_signals(claim, evidence, context, numeric, found, is_vetoed=veto is not None)
+    signals, veto = measure_signals(claim, evidence, context, numeric, found)
     score = combination.probability(signals)
     if veto and not found:
         score = min(score, _VETOED_SCORE)
