@@ -130,8 +130,8 @@ class Claim:
 
     `lead` is text needed to understand the claim: the sentence before "It …", the introduction of a list, the header of
     a table. `cited` are the citation labels found. `stated_confidence` (0–1) is explicit or inferred from hedges and
-    boosters. `skip_reason` is set when the claim asserts nothing and is not checked. `pointer` is the JSON pointer of
-    its field, when the answer is JSON.
+    boosters. `skip_reason` is set when the claim asserts nothing. `pointer` is the JSON pointer of its field, when the
+    answer is JSON.
     """
 
     id: str
@@ -144,6 +144,11 @@ class Claim:
     stated_confidence: float = 1.0
     skip_reason: str | None = None
     pointer: str | None = None
+
+    @property
+    def is_judged(self) -> bool:
+        """True if the judge reads it: it asserts something, or is an instruction, which a source may contradict."""
+        return self.skip_reason in (None, "instruction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,9 +289,14 @@ class Judgement:
     parts: ConfidenceParts | None = None
 
     @property
+    def is_decided(self) -> bool:
+        """True if the claim was checked, or needs no check."""
+        return self.verdict.label != "not_checked" or self.verdict.method == "skipped"
+
+    @property
     def is_final(self) -> bool:
-        """True if verification is complete: the claim was checked, by every verifier that applies."""
-        return self.verdict.label != "not_checked" and not any(verdict.degraded for verdict in self.verdicts)
+        """True if verification is complete: the claim is decided, by every verifier that applies."""
+        return self.is_decided and not any(verdict.degraded for verdict in self.verdicts)
 
 
 @dataclass(frozen=True, slots=True)

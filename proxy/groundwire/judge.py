@@ -353,7 +353,7 @@ def _checked(name: str, verify: Callable[[], Verdict | None]) -> list[Verdict]:
 
 def _unfit(claim: Claim, context: Context) -> Judgement | None:
     """Return the judgement on a claim that cannot be checked at all."""
-    if claim.skip_reason:
+    if not claim.is_judged:
         return unjudged(claim, "skipped", "")
     if not context.passages:
         return _not_checked(claim, "no_context", _NO_CONTEXT)
@@ -369,7 +369,17 @@ def _concluded(case: _Case, context: Context, policy: Policy) -> Judgement:
         verdicts = tuple(map(_withheld, verdicts))
     if not verdicts:
         return _not_checked(case.claim, "not_applicable", _NONE_APPLIES)
-    return with_confidence(Judgement(case.claim, _deciding(verdicts), 0.0, verdicts), context, policy)
+    decided = _deciding(verdicts)
+    if case.claim.skip_reason and decided.label == "unsupported":
+        return _skipped(case.claim, verdicts)
+    return with_confidence(Judgement(case.claim, decided, 0.0, verdicts), context, policy)
+
+
+def _skipped(claim: Claim, verdicts: Sequence[Verdict]) -> Judgement:
+    """Return the judgement on an instruction that no source states or contradicts: advice needs no source."""
+    reason = SKIP_REASONS[claim.skip_reason or ""]
+    withheld = tuple(withhold(each, "skipped", reason) for each in verdicts)
+    return replace(unjudged(claim, "skipped", ""), verdicts=withheld)
 
 
 def _withheld(verdict: Verdict) -> Verdict:

@@ -280,7 +280,7 @@ class AnswerVerifier:
         """Return a judgement for each claim: known from looking ahead, from the store, or given now."""
         settings, deadline = self._settings, self._settings.clock() + self._settings.timeout
         config = f"{self._config} {settings.identity}" if settings.identity else self._config
-        keys = [b"" if claim.skip_reason is not None else claim_key(claim, context, config) for claim in claims]
+        keys = [claim_key(claim, context, config) if claim.is_judged else b"" for claim in claims]
         fresh = {key: claim for key, claim in zip(keys, claims, strict=True) if key and not self._is_known(key)}
         found, use = settings.store.recent(list(fresh), settings.tenant) if settings.store else ({}, CacheUse())
         missing = {key: claim for key, claim in fresh.items() if key not in found}
@@ -303,7 +303,7 @@ class AnswerVerifier:
         ], use
 
     def _is_known(self, key: bytes) -> bool:
-        return key in self._known and self._known[key].verdict.label != "not_checked"
+        return key in self._known and self._known[key].is_decided
 
     def _judge(self, claims: Sequence[Claim], context: Context, deadline: float) -> Steps[list[Judgement]]:
         """Judge claims, with a pause after every `MAX_TURN`; claims past the deadline or the capacity are unchecked."""
@@ -384,7 +384,7 @@ def policy_digest(policy: Policy) -> str:
 
 def claim_key(claim: Claim, context: Context, config: str) -> bytes:
     """Return the exact key of a verdict: everything in claim, evidence and settings that it depends on."""
-    parts = (config, context.digest, claim.kind, claim.lead, claim.cited, claim.text)
+    parts = (config, context.digest, claim.kind, claim.lead, claim.cited, claim.skip_reason, claim.text)
     return blake2b(repr(parts).encode(), digest_size=16).digest()
 
 

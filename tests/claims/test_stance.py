@@ -132,6 +132,7 @@ ASSERTED = {
     "may_is_a_month": "It opened in May 1999.",
     "the_document_tells": "The document describes the price.",
     "greeting_as_a_subject": "Hello Kitty was created in 1974.",
+    "cause_that_opens_with_thanks": "Thanks to its red bands, the tower is easy to find.",
     "short": "Paris.",
     "number": "42",
     "chinese": "巴黎是首都。",

@@ -214,3 +214,26 @@ def test_any_claim_and_context_are_judged_without_an_error(text: str, source: st
     context = Context([Source("s", "source", source), Source("t", "source", TEXT)])
     judgement = Judge(Fake(Entailment(0.3, 0.3, ("x",)))).one(Claim("c1", text, 0, len(text)), context, Policy())
     assert [verdict.reason for verdict in judgement.verdicts if verdict.method == "error"] == []
+
+
+INSTRUCTION = Claim("c1", "Keep the fishermen content.", 0, 27, skip_reason="instruction")
+
+
+@pytest.mark.parametrize(
+    ("opinion", "label"),
+    [
+        (Entailment(0.9), "supported"),
+        (Entailment(0.2, 0.7), "contradicted"),
+        (Entailment(0.2, 0.1), "not_checked"),
+    ],
+)
+def test_an_instruction_is_no_alarm_unless_a_source_contradicts_it(opinion: Entailment, label: Label):
+    judgement = Judge(Fake(opinion)).one(INSTRUCTION, CONTEXT, Policy())
+    assert (judgement.verdict.label, judgement.is_final) == (label, True)
+    assert (judgement.verdict.method == "skipped") == (label == "not_checked")
+
+
+def test_a_skipped_instruction_is_not_final_until_the_model_has_read_it():
+    judgement = Judge(Fake(state="loading")).one(INSTRUCTION, CONTEXT, Policy())
+    assert judgement.verdict.label == "not_checked"
+    assert not judgement.is_final

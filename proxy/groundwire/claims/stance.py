@@ -114,14 +114,15 @@ i'll try to | i will try to | i'll look | i will look | i'll check | i will chec
 fetch | i will fetch | i'll find out | i will find out | i'll start by | i will start by | i'm going to look | i'm
 going to check | i'm going to search | let's look | let's check | let's search | i'll now | i will now | now i'll |
 now , i'll | then i'll | first i'll | first , i'll | next i'll | next , i'll
-greeting: thank you | thanks for | thanks | you're welcome | you are welcome | great question | good question | that's
-a great question | that is a great question | that's a good question | i hope this | i hope that | hope this | hope
-that helps | good luck | nice to meet | welcome to our chat | my pleasure | have a great | have a nice | have a good |
-good morning | good afternoon | good evening | how are you | of course . | no problem | glad to help | i understand
-your | enjoy . | nice chatting | great chatting | nice talking | great talking | it was nice | it was great chatting |
-it was great talking | it was a pleasure | it's been nice | it's been great | i'm doing great | i'm doing good | i'm
-doing well | i'm doing fine | just a moment | one moment | good point | you're right | you are right | that's true . |
-that's right . | that makes sense | fine thank you | have fun | hey there | hi there | hello there
+greeting: thank you | thanks for | thanks so | thanks a lot | thanks again | thanks . | you're welcome | you are
+welcome | great question | good question | that's a great question | that is a great question | that's a good
+question | i hope this | i hope that | hope this | hope that helps | good luck | nice to meet | welcome to our chat
+| my pleasure | have a great | have a nice | have a good | good morning | good afternoon | good evening | how are
+you | of course . | no problem | glad to help | i understand your | enjoy . | nice chatting | great chatting | nice
+talking | great talking | it was nice | it was great chatting | it was great talking | it was a pleasure | it's been
+nice | it's been great | i'm doing great | i'm doing good | i'm doing well | i'm doing fine | just a moment | one
+moment | good point | you're right | you are right | that's true . | that's right . | that makes sense | fine thank
+you | have fun | hey there | hi there | hello there
 question: have you ever | have you heard | have you seen | have you been | do you like | do you have | do you think |
 do you want | are you | would you like | is there anything else | is there anything further | how about you | what
 about you | how did you | what do you
@@ -363,7 +364,7 @@ def denies_answer(tokens: list[str]) -> bool:
 
 SKIP_REASONS = {
     "question": "It is a question.",
-    "instruction": "It tells the reader what to do. One that is listed, holds a number or cites a source is checked.",
+    "instruction": "It tells the reader what to do, and no source states or contradicts it.",
     "hedged": "The answer itself does not commit to it. Checked when the policy verifies hedged statements.",
     "greeting": "It greets, thanks, agrees, wishes well or keeps the conversation going.",
     "offer": "It offers further help.",
