@@ -114,6 +114,7 @@ def _direction(claim: Reading, evidence: Reading) -> Iterator[Veto]:
             if (
                 not _is_list_ordinal(claim, place)
                 and near not in evidence.negated
+                and evidence.concepts[near] not in claim.places  # "the last name and the first name"
                 and not _NUMBERED_FIELD.match(evidence.text, other.end)  # "growth: −3%" is no growth
                 and evidence.text[max(0, other.start - 1) : other.start] != "-"  # hyphenated: dis-solvable
                 and claim.text[word.end : word.end + 1] != "-"  # hyphenated: first-year
