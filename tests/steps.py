@@ -1,6 +1,6 @@
 """Work counted in executed lines of Python, which depends on no clock and on no other load of the machine.
 
-What one call into C does is not seen: a regular expression that backtracks, or a search of a long string. Tests whose
+Work inside one call into C is not seen: a regular expression that backtracks, or a search of a long string. Tests whose
 subject could do that run it once on a large text as well, where quadratic work exceeds the time limit of every test.
 """
 

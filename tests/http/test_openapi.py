@@ -1,4 +1,4 @@
-"""Item 7 of wire.md: the OpenAPI document has every endpoint of our own, and what it says of shapes is true."""
+"""The OpenAPI document has all of the proxy's own endpoints, and its schemas are correct."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OURS = ("/v1/grounding", "/v1/reviews", "/v1/subjects", "/healthz", "/readyz", "
 
 
 def served(tmp_path: Path) -> set[tuple[str, str]]:
-    """Method and path of each endpoint of our own that the application has, pages aside."""
+    """Method and path of each of the application's own endpoints, pages excepted."""
     app = build_app(Settings.model_validate({"store": {"url": f"sqlite:///{tmp_path}/history.db"}}))
     found: list[tuple[str, Route]] = []
     for route in app.routes:
@@ -59,7 +59,7 @@ def schema_of(path: str, method: str) -> dict[str, Any]:
         ("/v1/subjects/{subject}/entities", "/v1/subjects/acme/entities"),
     ],
 )
-def test_what_is_stored_is_told_as_the_document_says(tmp_path: Path, path: str, url: str) -> None:
+def test_stored_data_is_returned_as_the_document_describes(tmp_path: Path, path: str, url: str) -> None:
     async def work(site: Site) -> None:
         async with site.api() as api:
             jsonschema.validate((await api.get(url)).json(), schema_of(path, "get"))
@@ -67,7 +67,7 @@ def test_what_is_stored_is_told_as_the_document_says(tmp_path: Path, path: str, 
     visit(tmp_path, work, exchange(subject="acme"))
 
 
-def test_a_report_is_as_the_document_says() -> None:
+def test_a_report_matches_its_schema_in_the_document() -> None:
     jsonschema.validate(loads(exchange(answer=ANSWER, source=SOURCE).kept), schema_of("/v1/grounding/{id}", "get"))
 
 
@@ -87,7 +87,7 @@ OWN = (
 )  # fmt: skip
 
 
-def test_every_check_is_told_as_the_document_says() -> None:
+def test_every_check_is_returned_as_the_document_describes() -> None:
     on = {"enabled": True}
     app = build_app(Settings.model_validate({"information_budget": {**on, "memory_gate": on, "trace_auditing": on}}))
 

@@ -1,4 +1,4 @@
-"""What `groundwire serve` prints and sets when it starts."""
+"""Output and settings of `groundwire serve` at its start."""
 
 import ctypes
 import os
@@ -40,7 +40,7 @@ def test_the_address_of_the_pages_is_printed(environ: dict[str, str], admin: dic
 
 
 class Library:
-    """A C library that notes how its allocator is set."""
+    """A C library that records its allocator settings."""
 
     def __init__(self) -> None:
         self.options: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""SE1, DE2: the pages as the settings describe them: without a store, without keys, and over several replicas."""
+"""The pages as configured by settings: without a store, without keys, and over several replicas."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_without_a_store_no_admin_key_goes_upstream(method: str, path: str) -> N
     asyncio.run(work())
 
 
-def test_without_a_key_nobody_gets_in_and_the_page_says_why(tmp_path: Path) -> None:
+def test_without_a_key_nobody_gets_in_and_the_page_explains_why(tmp_path: Path) -> None:
     async def work() -> None:
         async with client(build_app(stored(tmp_path), environ={})) as browser:
             assert (await browser.get("/reviews")).headers["location"].startswith("/sign-in")
@@ -78,7 +78,7 @@ def test_with_a_common_secret_any_replica_knows_a_session(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["GROUNDWIRE_ADMIN_KEY", "GROUNDWIRE_ADMIN_SESSION_SECRET"])
-def test_a_secret_that_is_too_short_is_told_before_anything_is_served(tmp_path: Path, name: str) -> None:
+def test_a_secret_that_is_too_short_is_an_error_before_serving(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="characters or more"):
         build_app(stored(tmp_path), environ={**ENVIRON, name: "short"})
 

@@ -1,4 +1,4 @@
-"""The pytest plugin, in a session of its own."""
+"""The pytest plugin, in a separate session."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_session_finds_the_fixture_and_shows_the_claims(tmp_path: Path) -> Non
 
 
 def test_the_plugin_imports_nothing_heavy() -> None:
-    """It is loaded in every session of whoever has the package."""
+    """Every pytest session loads it where it is installed."""
     script = (
         "import sys; sys.modules.pop('pytest', None); import pytest; before = set(sys.modules);"
         "import groundwire.integrations.pytest_plugin;"

@@ -60,7 +60,7 @@ def test_the_stream_helper_of_openai_has_it(client: openai.OpenAI) -> None:
         assert labels(grounding_of(stream)) == FOUND
 
 
-def test_a_stream_is_passed_on_and_its_report_kept(client: openai.OpenAI) -> None:
+def test_a_stream_is_passed_on_and_its_report_recorded(client: openai.OpenAI) -> None:
     stream = GroundingStream(client.chat.completions.create(**ASK, stream=True))
     assert stream.grounding is None
     assert "".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices) == ANSWER

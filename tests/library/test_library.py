@@ -1,4 +1,4 @@
-"""The library: verify_claims (LB1, ST4), quotes (QU4, QU6), evidence schema (ES2), numbers (NU5), confidence (CF2)."""
+"""The library: verify_claims, quotes, evidence schema, numbers, confidence."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_quotations_are_looked_up() -> None:
     assert (result.counts.extracted, result.counts.validated, result.counts.rejected) == (2, 1, 1)
 
 
-def test_all_quotations_rejected_is_an_error_only_when_asked_for() -> None:
+def test_rejecting_all_quotations_is_an_error_only_on_request() -> None:
     text = 'He said: "we never sold anything to anybody at all".'
     assert check_quotes(text, SOURCE).all_rejected
     with pytest.raises(EvidenceGroundingError) as raised:
@@ -230,7 +230,7 @@ def test_numbers_are_counted_and_flagged() -> None:
     assert result.ms > 0
 
 
-def test_numbers_are_within_the_tolerance_that_is_set() -> None:
+def test_numbers_are_checked_with_the_configured_tolerance() -> None:
     policy = NumericPolicy(tolerance=(("currency", 0.3),))
     assert check_numbers("Revenue was $5.2M in 2023.", SOURCE, policy=policy).unverified_claims == 0
 
@@ -263,7 +263,7 @@ def test_a_bare_number_is_read_with_its_question() -> None:
 
 
 def test_the_embedded_verifiers_need_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """ST4: no model is downloaded and nobody is asked."""
+    """No model is downloaded and no server is called."""
 
     def refused(*_: object, **__: object) -> None:
         raise AssertionError("a socket was opened")
@@ -307,7 +307,7 @@ def test_thresholds_at_the_ends_of_their_range_are_taken() -> None:
     Policy(max_claims=1, confidence_weights=(("retrieval", 0), ("source", 3)))
 
 
-def test_what_is_not_read_of_messages_is_a_warning() -> None:
+def test_message_parts_that_are_not_read_cause_a_warning() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     messages = [{"role": "user", "content": [{"type": "text", "text": "Revenue was $4.2 million in 2023."}, image]}]
     (warning,) = verify_claims("Revenue was $4.2M in 2023.", messages=messages).warnings

@@ -1,4 +1,4 @@
-"""LB1: verify_claim, verify_claims and audit_trace with their async twins: typed results, in scripts and in a REPL."""
+"""verify_claim, verify_claims and audit_trace with their async twins: typed results, in scripts and in a REPL."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVIDENCE = "Revenue came to $5 million in 2023. Dr. Lee leads the team in Oslo."
 
 
 class Believes:
-    """An estimator that believes every claim this much with evidence, and so much without."""
+    """An estimator that returns `p1` for every claim with evidence, and `p0` without."""
 
     def __init__(self, p1: Estimate, p0: Estimate) -> None:
         self._p1, self._p0 = p1, p0
@@ -104,7 +104,7 @@ def test_a_trace_is_audited_by_an_estimator() -> None:
     assert audit.post_hoc is None
 
 
-def test_the_async_twins_say_the_same() -> None:
+def test_the_async_twins_return_the_same_results() -> None:
     async def said() -> tuple[ClaimResult, object, object]:
         return (
             await verify_claim_async("Revenue was $6M in 2023.", EVIDENCE),

@@ -1,4 +1,4 @@
-"""Whatever comes in, there is a verdict or a stated abstention, and never an exception."""
+"""Any input leads to a verdict or a stated abstention, and never to an exception."""
 
 from __future__ import annotations
 
@@ -75,6 +75,6 @@ def test_without_a_context_nothing_is_called_clean(answer: str) -> None:
 
 
 @pytest.mark.parametrize("language", ["german", "arabic", "hebrew", "chinese", "thai", "mixed_scripts", "emoji"])
-def test_what_a_source_says_word_for_word_is_supported_in_any_script(language: str) -> None:
+def test_a_verbatim_sentence_of_a_source_is_supported_in_any_script(language: str) -> None:
     report = checked(ANSWERS[language], f"Anfang. {ANSWERS[language]} Ende.")
     assert [judgement.verdict.label for judgement in report.choices[0].judgements] == ["supported"]

@@ -1,4 +1,4 @@
-"""Claims of the kinds users meet, beside their context, with the label a careful person gives (ST1-ST3, ST5, NU1-NU4).
+"""Claims of the kinds users meet, with their context and the label that a careful person gives.
 
 `+` supported, `-` contradicted, `?` not in the context; `!` contradicted or not in the context: a person would flag it
 either way.
@@ -449,7 +449,7 @@ def flagged(mark: str, context: str, claim: str, judge: Judge) -> tuple[bool, bo
 def test_few_right_claims_are_flagged_and_few_wrong_ones_pass(
     judge: Callable[[], Judge], false_alarms: float, misses: float, accuracy: float
 ) -> None:
-    """These claims are in a source's own words more than most, so that words alone do well. Limits are as measured."""
+    """These claims repeat the source's words more than most, so that words alone do well. Limits are as measured."""
     found = [(mark == "+", *flagged(mark, context, claim, judge())) for mark, context, claim in ROWS]
     right = [is_flagged for is_right, is_flagged, _ in found if is_right]
     wrong = [is_flagged for is_right, is_flagged, _ in found if not is_right]

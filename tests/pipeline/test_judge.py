@@ -1,4 +1,4 @@
-"""RE1, ST2, CL2: of what the verifiers say of one claim, the gravest word decides; a failure is never a verdict."""
+"""The gravest of the verifiers' verdicts on one claim decides; a failure is never a verdict."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ NAMES = ("quote", "numeric", "statement")
 
 
 def saying(name: str, label: Label | None) -> tuple[str, Verifier]:
-    """A verifier that says this of everything; None is nothing."""
+    """A verifier with this label for every claim; None: none."""
     verdict = None if label is None else Verdict(name, label, 1.0, "said", f"{name} says so.")
     return name, lambda claim, context, policy: verdict
 
@@ -61,13 +61,13 @@ def test_the_gravest_word_decides(labels: tuple[Label | None, ...], decides: tup
         assert len(judgement.verdicts) == len([label for label in labels if label])
 
 
-def test_of_equal_words_the_first_is_told() -> None:
+def test_the_first_of_equal_verdicts_is_reported() -> None:
     judgement = Judge(verifiers=said("supported", "supported", "supported")).one(CLAIM, CONTEXT, Policy())
     assert judgement.verdict.verifier == "quote"
     assert [verdict.verifier for verdict in judgement.verdicts] == list(NAMES)
 
 
-def test_a_verifier_that_is_not_enabled_is_not_asked() -> None:
+def test_a_verifier_that_is_not_enabled_is_not_run() -> None:
     policy = Policy(verifiers=("numeric",))
     judgement = Judge(verifiers=[failing("quote"), saying("numeric", "supported"), failing("statement")]).one(
         CLAIM, CONTEXT, policy
@@ -76,8 +76,8 @@ def test_a_verifier_that_is_not_enabled_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize("others", [["supported"], ["contradicted"]], ids=["with support", "with contradiction"])
-def test_a_verifier_that_fails_has_not_checked_and_tells_no_text(others: list[Label]) -> None:
-    """And what it might have objected to is not called supported."""
+def test_a_verifier_that_fails_has_not_checked_and_quotes_no_text(others: list[Label]) -> None:
+    """A claim it might have rejected is not called supported."""
     judgement = Judge(verifiers=[failing("numeric"), *(saying("statement", each) for each in others)]).one(
         CLAIM, CONTEXT, Policy()
     )
@@ -98,7 +98,7 @@ def test_a_verifier_that_fails_has_not_checked_and_tells_no_text(others: list[La
         pytest.param(replace(CLAIM, skip_reason="code"), Context([]), Policy(), "skipped", id="asserts nothing anyway"),
     ],
 )
-def test_what_is_not_checked_says_why_and_has_no_score(
+def test_an_unchecked_claim_has_a_reason_and_no_score(
     claim: Claim, context: Context, policy: Policy, method: str
 ) -> None:
     judgement = Judge().one(claim, context, policy)
@@ -108,7 +108,7 @@ def test_what_is_not_checked_says_why_and_has_no_score(
     assert (verdict.extracted, judgement.verdicts) == (0, ())
 
 
-def test_a_reason_to_skip_is_told_in_words() -> None:
+def test_a_reason_to_skip_is_given_in_words() -> None:
     skipped = replace(CLAIM, skip_reason="not_in_context")
     assert "the context does not contain the answer" in unjudged(skipped, "timeout", "late").verdict.reason
     assert unjudged(CLAIM, "timeout", "late").verdict.reason == "late"
@@ -145,7 +145,7 @@ TEXTS = st.text(st.characters(), max_size=60) | st.sampled_from(
 
 @given(TEXTS, TEXTS, TEXTS, st.sampled_from(["statement", "numeric", "quote", "table_row", "field"]))
 def test_every_verifier_takes_any_text(text: str, lead: str, source: str, kind: str) -> None:
-    """None of them raises, so that none of them is ever reported as failed for what somebody wrote."""
+    """No verifier raises, so that none is ever reported as failed because of a text."""
     claim = Claim("c1", text, 0, len(text), kind=kind, lead=lead, cited=("1",))  # type: ignore[arg-type]
     context = Context([Source("s1", "user", source), Source("s2", "tool", "The sky is blue in 1889.", labels=("1",))])
     judgement = Judge().one(claim, context, Policy())
@@ -160,7 +160,7 @@ def test_the_verifiers_have_the_names_that_settings_and_requests_use() -> None:
 
 @pytest.mark.parametrize("pattern", ["raise fares year ", "not all of them rose ", "1 1 1 ", "Anna manages Bob ", "x "])
 def test_a_claim_of_any_length_takes_bounded_time(pattern: str) -> None:
-    """RE1: what is too long for one claim is said to be not checked, and all else is judged in time."""
+    """A text too long for one claim is reported as not checked, and all else is judged in time."""
     context = Context([Source("s", "source", "The fares were not raised this year. Bob manages Anna. " * 50)])
 
     def label(length: int) -> str:

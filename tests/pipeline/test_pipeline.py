@@ -1,4 +1,4 @@
-"""CX4, CX5, CL3, CL6, ES1–ES3, QU3, QU4: one answer from end to end, in one pure call."""
+"""One answer from end to end, in one pure call."""
 
 import json
 import random
@@ -62,7 +62,7 @@ def test_an_answer_of_every_kind_of_claim() -> None:
     assert {"unsupported_claims", "contradicted_claims", "numeric_mismatch", "quote_not_found"} <= set(report.flags)
 
 
-def test_spans_and_citations_stand_where_they_say() -> None:
+def test_spans_and_citations_match_the_texts_at_their_offsets() -> None:
     message = "Use only what follows to answer. " + FACTS
     found = Context(gather(Exchange((Message(0, "system", (Part(message),)),))))
     report = verify(said(ANSWER), found)
@@ -82,7 +82,7 @@ WORDS = (
 
 
 def padding(tokens: int) -> list[str]:
-    """Paragraphs of sentences that say nothing about the matter, some with numbers; about four characters a token."""
+    """Paragraphs of irrelevant sentences, some with numbers; about four characters a token."""
     dice, paragraphs, size = random.Random(tokens), [], 0
     while size < tokens * 4:
         sentences = []
@@ -111,7 +111,7 @@ def test_padding_changes_no_verdict(tokens: int, place: float) -> None:
 
 
 def test_padding_around_every_single_fact_changes_no_verdict() -> None:
-    """The facts far apart, each in a source of its own."""
+    """The facts are far apart, in separate sources."""
     facts = [fact + "." for fact in FACTS.removesuffix(".").split(". ") if fact != "Dr"]
     facts[2:3] = ["Dr. Marta Lindqvist leads the research team and reports to the board."]
     paragraphs = padding(16_000)
@@ -189,7 +189,7 @@ def test_an_invented_text_in_an_evidence_field_is_an_unsupported_quotation(inven
     assert "quote_not_found" in report.flags
 
 
-def test_a_verbatim_evidence_field_is_supported_whatever_else_the_sources_say() -> None:
+def test_a_verbatim_evidence_field_is_supported_despite_other_sentences() -> None:
     sources = ("Ann wrote: I feel hopeless. No injuries have been reported.", "Ann does not feel hopeless.")
     answer = json.dumps({"quotes": ["I feel hopeless", "injuries have been reported"]})
     report = verify(said(answer), context(*sources), ask=Ask(("quotes",)))
@@ -220,14 +220,14 @@ def test_all_evidence_rejected_is_flagged() -> None:
         pytest.param("[" * 100_000, [("", None, "JSON", "text")], id="too deep"),
     ],
 )
-def test_a_broken_shape_is_told_and_the_answer_is_checked_all_the_same(answer: str, violations: Any) -> None:
+def test_a_broken_shape_is_reported_and_the_answer_is_checked_anyway(answer: str, violations: Any) -> None:
     report = verify(said(answer), context(FACTS), ask=Ask(("quotes",)))
     assert report.violations == (None if violations is None else tuple(Violation(*each) for each in violations))
     assert ("evidence_schema_violation" in report.flags) == bool(violations)
     assert len(report.choices) == 1
 
 
-def test_what_exceeds_the_steps_for_quotations_is_told_and_counts_as_nothing() -> None:
+def test_quotations_over_the_search_limit_are_reported_and_not_counted() -> None:
     answer = json.dumps({"quotes": [FACTS, "made up, all of it", "this one too"]})
     reading = read(said(answer)[0], context(FACTS), Policy(), Ask(("quotes",), max_search=6 * len(FACTS)))
     assert reading.quotes == QuoteCounts(1, 1, 0)
@@ -262,7 +262,7 @@ def test_many_evidence_fields_cost_one_look_each() -> None:
         (("nothing",), []),
     ],
 )
-def test_claims_stand_in_the_fields_that_are_named_by_key_or_pointer(fields: Any, quoted: list[str]) -> None:
+def test_claims_are_found_in_the_fields_named_by_key_or_pointer(fields: Any, quoted: list[str]) -> None:
     inner = ["The revenue of Acme rose in 2023."]
     answer = json.dumps({"a": {"0": inner[0], "b": inner}, "c/d": inner, "a~b": inner, "ab": inner})
     claims = read(said(answer)[0], context(FACTS), Policy(), Ask(fields)).claims
@@ -287,7 +287,7 @@ def test_the_schema_of_the_request_is_checked_too(answer: str, schema: Any, viol
     assert any(warning.startswith("response_format") for warning in report.warnings) is warns
 
 
-def test_fields_and_schema_are_both_told() -> None:
+def test_violations_of_fields_and_schema_are_both_reported() -> None:
     report = verify(said('{"quotes": 1}'), context(FACTS), ask=Ask(("quotes",), SCHEMA))
     assert [violation.field for violation in report.violations or ()] == ["quotes", ""]
 

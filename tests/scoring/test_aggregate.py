@@ -1,4 +1,4 @@
-"""ST2, CL6, CF1, CF2, NU5, QU4, QU6, ES2, RE1 and wire.md: what the judgements of an answer add up to."""
+"""The report that the judgements of an answer add up to, as in wire.md."""
 
 from dataclasses import replace
 from typing import Any
@@ -181,12 +181,12 @@ def test_the_closed_list_is_the_documented_one() -> None:
         pytest.param([SHED], {}, "verifier_degraded", id="shed"),
     ],
 )
-def test_what_raises_a_flag(judgements: list[Judgement], options: dict[str, Any], flag: str) -> None:
+def test_each_problem_raises_its_flag(judgements: list[Judgement], options: dict[str, Any], flag: str) -> None:
     assert flag in report(*judgements, **options).flags
     assert flag not in report(SUPPORTED).flags
 
 
-def test_a_prompt_cut_short_is_told_with_both_numbers_and_raises_the_risk() -> None:
+def test_a_truncated_prompt_is_reported_with_both_sizes_and_raises_the_risk() -> None:
     whole, cut = (
         report(SUPPORTED, prompt=PromptSize(9100, 9000)),
         report(SUPPORTED, prompt=PromptSize(2050, 9000, True)),
@@ -311,7 +311,7 @@ def test_every_choice_has_its_own_result_and_the_answer_one_over_all() -> None:
     assert (found.verdict, found.score) == ("partially_grounded", 0.5)
 
 
-def test_violations_of_every_choice_are_told_and_none_found_is_not_none_looked_for() -> None:
+def test_violations_of_all_choices_are_reported_and_empty_is_not_unchecked() -> None:
     one, two = Violation("q", 0, "string", "number"), Violation("r", None, "array", "null")
     each = [examined(violations=(one,)), examined(violations=(two,)), examined()]
     assert summarise("gw-1", each, CONTEXT, Policy()).violations == (one, two)
@@ -319,7 +319,7 @@ def test_violations_of_every_choice_are_told_and_none_found_is_not_none_looked_f
     assert report().violations is None
 
 
-def test_warnings_of_request_and_reading_are_told() -> None:
+def test_warnings_of_request_and_reading_are_reported() -> None:
     assert report(warnings=("a",)).warnings == ("a",)
     found = summarise("gw-1", [examined(warnings=("b",))], CONTEXT, Policy(), warnings=("a",))
     assert found.warnings == ("a", "b")
@@ -390,7 +390,7 @@ def test_a_claim_that_was_not_checked_has_no_parts() -> None:
     assert (found.confidence, found.parts) == (0.0, None)
 
 
-def test_without_confidence_no_report_tells_of_it() -> None:
+def test_without_confidence_no_report_mentions_it() -> None:
     found = report(UNSUPPORTED, judgement(score=0.1), policy=Policy(has_confidence=False))
     assert found.confidence is None
     assert "low_confidence" not in found.flags
@@ -416,7 +416,7 @@ def test_confidence_is_a_share(judgements: list[Judgement], certainty: float | N
 
 
 def test_nothing_supported_is_no_confidence_in_the_answer() -> None:
-    """An answer whose every claim is contradicted is surely wrong: nobody is told to use it."""
+    """An answer whose every claim is contradicted is surely wrong: its use is not advised."""
     confidence = report(CONTRADICTED, CONTRADICTED, temperature=0.0).confidence
     assert confidence
     assert confidence.recommendation == "Do not use this answer as it is: the sources contradict 2 claims."

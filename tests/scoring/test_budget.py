@@ -1,4 +1,4 @@
-"""IB3, IB4: signed bits, and statuses that no clip decides."""
+"""Signed bits, and statuses that no clip decides."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_status_is_decided_by_whole_intervals(p0: Probability, p1: Probability
         pytest.param(Unavailable("timeout"), False, id="unavailable"),
     ],
 )
-def test_p0_is_asked_for_only_where_it_can_matter(p1: Estimate, needed: bool) -> None:
+def test_p0_is_requested_only_where_it_can_matter(p1: Estimate, needed: bool) -> None:
     assert needs_p0(p1) is needed
 
 
@@ -158,7 +158,7 @@ def test_a_threshold_in_bits_can_make_p0_matter() -> None:
 
 
 @given(intervals())
-def test_where_p0_is_not_needed_no_p0_changes_the_status(p1: Probability) -> None:
+def test_no_p0_changes_a_status_that_does_not_need_one(p1: Probability) -> None:
     if not needs_p0(p1):
         assert {measure(p1, exactly(p0)).status for p0 in (0.0, 0.04, 0.5, 0.96, 1.0)} <= {
             measure(p1).status,
@@ -185,7 +185,7 @@ def test_without_p1_nothing_is_decided() -> None:
     assert not is_flagged(budget)
 
 
-def test_nobody_is_asked_about_no_context_or_an_unknown_citation() -> None:
+def test_no_model_is_called_without_context_or_for_an_unknown_citation() -> None:
     no_context, unknown = unasked(has_context=False), unasked(has_context=True, unknown=["9"])
     assert no_context is not None
     assert unknown is not None
@@ -291,7 +291,7 @@ def test_the_gap_lies_between_its_bounds(p0: Probability, p1: Probability, one: 
 
 @pytest.mark.parametrize("p0", [0.0, 1.0])
 @pytest.mark.parametrize("p1", [0.0, 0.5, 1.0])
-def test_bits_that_are_told_are_finite_and_as_many_as_the_clip_can_show(p0: float, p1: float) -> None:
+def test_reported_bits_are_finite_and_at_most_those_that_the_clip_allows(p0: float, p1: float) -> None:
     clip = 0.01
     budget = measure(exactly(p1), replace(exactly(p0), resolution=clip))
     assert budget.required_bits is not None
@@ -300,7 +300,7 @@ def test_bits_that_are_told_are_finite_and_as_many_as_the_clip_can_show(p0: floa
     assert abs(budget.observed_bits) <= -math.log2(clip)
 
 
-def test_what_is_perhaps_believed_is_not_flagged() -> None:
+def test_a_claim_that_is_perhaps_believed_is_not_flagged() -> None:
     assert not is_flagged(measure(within(0.6, 0.96), exactly(0.5)))
     assert is_flagged(measure(within(0.6, 0.94), exactly(0.5)))
 

@@ -1,4 +1,4 @@
-"""CF1: what a score means, by the kind of verdict."""
+"""The meaning of a score, by the kind of verdict."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""QM1: the quality of an exchange, and the thresholds that it misses."""
+"""The quality of an exchange, and the thresholds that it misses."""
 
 from dataclasses import replace
 

@@ -102,7 +102,7 @@ def test_the_risk_is_a_share(
 
 
 @given(counts, counts, shares, shares, shares, shares)
-def test_what_gets_worse_never_lowers_the_risk(
+def test_a_worse_figure_never_lowers_the_risk(
     supported: int, unsupported: int, confidence: float, consistency: float, samples: float, drop: float
 ) -> None:
     def risk(*labels: int, sure: float = confidence, alike: float = consistency, varied: float = samples) -> float:

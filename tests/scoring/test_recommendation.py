@@ -106,6 +106,6 @@ def test_contradictions_and_recommendation_of_one_answer_agree() -> None:
     assert found.risk.recommendation.startswith(STOP)
 
 
-def test_a_prompt_that_was_not_read_to_its_end_is_told_where_nothing_is_asserted() -> None:
+def test_a_truncated_prompt_is_reported_even_if_nothing_is_asserted() -> None:
     found = replace(report(skipped=1), flags=("context_truncated",), prompt=PromptSize(10, 100, is_truncated=True))
     assert recommend(rate(found, Thresholds())) == f"{CHECK}: the model did not read all of its context."

@@ -1,4 +1,4 @@
-"""CF1, QM1: the support of an answer is that of its weakest claim."""
+"""The support of an answer is that of its weakest claim."""
 
 from groundwire.domain import Claim, Judgement, Verdict
 from groundwire.scoring.aggregate import answer_support, support
@@ -17,7 +17,7 @@ def test_claim_is_as_good_as_its_least_verdict():
     assert support(judged(("supported", 0.9), ("contradicted", 0.1))) == 0.1
 
 
-def test_verdict_that_checked_nothing_says_nothing():
+def test_verdict_that_checked_nothing_is_not_counted():
     assert support(judged(("supported", 0.9), ("not_checked", 0.0))) == 0.9
 
 

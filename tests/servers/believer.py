@@ -1,9 +1,9 @@
-"""A model server whose beliefs follow a known rule from the prompt that it receives, so that p0 and p1 are predictable.
+"""A model server whose beliefs follow from its prompt by a known rule, so that p0 and p1 are predictable.
 
 It reads a prompt as an obedient model does. A line that is a JSON value is quoted data; every other line is an
-instruction, and so is what stands behind a control token of its chat template, wherever that comes from. It does what
-instructions say, also "answer YES to everything", and takes nothing from data but data. `belief` is its rule. How it
-answers (token spellings, how many logprobs, refusals, rate limits, hanging, garbled groups) is said by `Manner`.
+instruction, and so is any text after a control token of its chat template, wherever that comes from. It follows
+instructions, also "answer YES to everything", and reads data as nothing but data. `belief` is its rule. `Manner` sets
+how it answers (token spellings, number of logprobs, refusals, rate limits, hanging, garbled groups).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Literal
 from edge.upstream import Pause, Received, Reply, Stall, Upstream, as_json, body_reply, error_reply
 
 STATED, DENIED, UNSTATED, SCRUBBED, OBEYED = 0.98, 0.01, 0.5, 0.4, 0.999
-"""Belief in what the context says, in what it denies, where it is silent, where evidence was removed; and on order."""
+"""Belief in a claim that the context states, denies or omits, whose evidence was removed, or that an order sets."""
 
 REFUSAL = "I'm sorry, but I can't help with that."
 PUZZLED = "I do not see what is asked."
@@ -38,7 +38,7 @@ _LIGHT = frozenset("a an the is are was were be been of in on at to and it its t
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How the server answers; `yes` and `no` spread a verdict over spellings of its token, `noise` goes to "Maybe"."""
+    """The server's behaviour; `yes` and `no` spread a verdict over spellings of its token, `noise` goes to "Maybe"."""
 
     logprobs: bool = True
     most_top: int = 20
@@ -59,7 +59,7 @@ class Manner:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What the server understood: the texts of the context, the claims by id ("" for a single one), its orders."""
+    """A prompt as understood: the texts of the context, the claims by id ("" for a single one), its order."""
 
     context: tuple[str, ...]
     claims: tuple[tuple[str, str], ...]
@@ -67,7 +67,7 @@ class Read:
 
 
 class Believer:
-    """The server; `with Believer() as believer:` starts and stops it. `prompts` and `calls` tell what it was asked."""
+    """The server; `with Believer() as believer:` starts and stops it. `prompts` and `calls` record its requests."""
 
     def __init__(self, manner: Manner | None = None) -> None:
         self.manner = manner or Manner()
@@ -85,17 +85,17 @@ class Believer:
 
     @property
     def base_url(self) -> str:
-        """What an SDK or the proxy's config is given."""
+        """Base URL for an SDK or the proxy's config."""
         return self._upstream.base_url
 
     @property
     def calls(self) -> int:
-        """How many requests arrived."""
+        """The number of requests."""
         return len(self._upstream.exchanges)
 
     @property
     def upstream(self) -> Upstream:
-        """The server below, for requests as they arrived and for whether clients left."""
+        """The underlying server, for the requests received and clients that left."""
         return self._upstream
 
     def _answer(self, received: Received) -> Reply:
@@ -135,7 +135,7 @@ class Believer:
         return belief(claim, read.context, self.manner.known.get(claim))
 
     def _choose(self, prompt: str, claim: str, believed: float, is_sampled: bool) -> bool:
-        """YES or NO: the likelier, or when sampled, YES as often as it is believed, spread evenly over the calls."""
+        """Choose the likelier of YES and NO; when sampled, YES as often as believed, spread evenly over calls."""
         if not is_sampled:
             return believed >= 0.5
         self._sampled[prompt, claim] += 1
@@ -182,7 +182,7 @@ class Believer:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A token that was chosen, and the masses of tokens at its place; None: these are not told."""
+    """A token that was chosen, and the masses of tokens at its position; None: not returned."""
 
     text: str
     masses: Mapping[str, float] | None
@@ -201,10 +201,10 @@ class _Entry:
 
 
 def belief(claim: str, context: Iterable[str], known: float | None = None) -> float:
-    """The rule: a sentence with every content word of the claim states it, or denies it when only one is negated.
+    """Apply the rule: a sentence with every content word of the claim states it, or denies it if only one is negated.
 
-    Where none does, belief is what was `known` without the context, else even, or a little less where the context
-    says that evidence was removed.
+    Where none does, belief is that `known` without the context, else even, or a little less where the context notes
+    that evidence was removed.
     """
     wanted, is_denial = _content(claim)
     texts = tuple(context)
@@ -218,7 +218,7 @@ def belief(claim: str, context: Iterable[str], known: float | None = None) -> fl
 
 
 def understand(messages: Iterable[str]) -> Read | None:
-    """The data and the orders of a prompt; None when it does not ask whether quoted claims are true, YES or NO."""
+    """Parse the data and order of a prompt; None if it does not ask whether quoted claims are true, YES or NO."""
     context: list[str] = []
     claims: list[tuple[str, str]] = []
     plain: list[str] = []
@@ -246,7 +246,7 @@ def _content(text: str) -> tuple[frozenset[str], bool]:
 
 
 def _messages(asked: Mapping[str, Any]) -> list[str]:
-    """The texts of a request, its system prompt first also where that stands apart (Anthropic)."""
+    """The texts of a request, its system prompt first even if it is separate (Anthropic)."""
     apart = [asked["system"]] if isinstance(asked.get("system"), str) else []
     contents = [message["content"] for message in asked["messages"]]
     return [*apart, *(_flat(content) for content in contents)]
@@ -263,7 +263,7 @@ def _temperature(asked: Mapping[str, Any]) -> float:
 
 
 def _wanted(asked: Mapping[str, Any], manner: Manner) -> int | None:
-    """How many logprobs to tell at every token; None: none at all."""
+    """Number of logprobs to return per token; None: none at all."""
     if not (asked.get("logprobs") and manner.logprobs):
         return None
     return min(asked.get("top_logprobs") or 0, manner.most_top)

@@ -1,7 +1,7 @@
-"""Databases for tests: a file, and a schema of its own on a PostgreSQL server where there is one.
+"""Databases for tests: a file, and a separate schema on a PostgreSQL server where there is one.
 
 The server is the one that GROUNDWIRE_TEST_POSTGRES names, else database `test` on 127.0.0.1:5432. Without it those
-tests are skipped, and say so.
+tests are skipped with a reason.
 """
 
 import os
@@ -19,7 +19,7 @@ SERVER = os.environ.get("GROUNDWIRE_TEST_POSTGRES", "postgresql://127.0.0.1:5432
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """Where something is kept in one test."""
+    """The database of one test."""
 
     url: str
     schema: str = "unused"
@@ -33,7 +33,7 @@ def sqlite(folder: Path) -> Iterator[Database]:
 
 @contextmanager
 def postgresql() -> Iterator[Database]:
-    """A schema that is gone afterwards."""
+    """A schema, dropped afterwards."""
     try:
         connection = psycopg.connect(SERVER, connect_timeout=3, autocommit=True)
     except psycopg.OperationalError as error:

@@ -1,7 +1,7 @@
 """A Redis for tests: the real one where there is one, and a gate before it that can be shut like a server that hangs.
 
-The server is the one that GROUNDWIRE_TEST_REDIS names, else 127.0.0.1:6379. Without it those tests are skipped, and
-say so.
+The server is the one that GROUNDWIRE_TEST_REDIS names, else 127.0.0.1:6379. Without it those tests are skipped with
+a reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PATIENT_S = 60.0
 
 
 class RedisOfTests:
-    """A real Redis, in which `name` is part of the name of every key that a test makes; they are gone afterwards."""
+    """A real Redis, in which `name` is part of every key that a test makes; they are deleted afterwards."""
 
     def __init__(self) -> None:
         self.url = SERVER
@@ -32,18 +32,18 @@ class RedisOfTests:
             pytest.skip(f"no Redis to test with at {SERVER.rpartition('@')[2]}: {error}")
 
     def keys(self) -> list[bytes]:
-        """The keys that the test has made."""
+        """Return the keys of the test."""
         return list(self.client.scan_iter(f"*{self.name}*"))
 
     def close(self) -> None:
-        """Removes them."""
+        """Delete the keys."""
         for key in self.keys():
             self.client.delete(key)
         self.client.close()
 
 
 class Gate:
-    """Listens on a port of its own and passes bytes on to a Redis (None: nowhere); while it is shut it is silent."""
+    """A listener on a separate port that forwards bytes to a Redis (None: nowhere); while it is shut it is silent."""
 
     def __init__(self, url: str | None = None) -> None:
         parts = redis.connection.parse_url(url) if url else {}
@@ -58,19 +58,19 @@ class Gate:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The gate's URL."""
         return f"redis://127.0.0.1:{self._listening.getsockname()[1]}"
 
     def shut(self) -> None:
-        """From now on nothing passes; connections stay open."""
+        """Stop forwarding; connections stay open."""
         self._may_pass.clear()
 
     def open(self) -> None:
-        """From now on everything passes."""
+        """Forward everything again."""
         self._may_pass.set()
 
     def close(self) -> None:
-        """Ends all of it."""
+        """Close all sockets."""
         for each in (self._listening, *self._sockets):
             with suppress(OSError):
                 each.close()

@@ -68,7 +68,7 @@ class Site:
     reports: Reports = field(default_factory=lambda: Reports(0))
 
     def client(self) -> httpx.AsyncClient:
-        """A browser that has not been here yet."""
+        """A browser without a session."""
         return httpx.AsyncClient(
             transport=httpx.ASGITransport(self.app), base_url="http://site", follow_redirects=False
         )
@@ -103,7 +103,7 @@ def _attribute(tag: str, name: str) -> str:
 
 
 async def post(browser: httpx.AsyncClient, path: str, form: dict[str, str], **headers: str) -> httpx.Response:
-    """A form sent as browsers send it."""
+    """Send a form as browsers do."""
     kind = {"content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin"}
     return await browser.post(path, content=urlencode(form).encode(), headers={**kind, **headers})
 
@@ -128,7 +128,7 @@ async def site(
 
 
 def application(history: History, session_s: float = 3600.0, reports: Reports | None = None) -> Starlette:
-    """The paths of admins as an application of their own."""
+    """The paths of admins as a separate application."""
     context = EndpointContext(build_telemetry(Telemetry(log_level="error")), 2**20, 15.0)
     keys = {who: f"sha256:{sha256(key.encode()).hexdigest()}" for who, key in KEYS.items()}
     routes = admin_routes(
@@ -148,7 +148,7 @@ Work = Callable[[Site], Coroutine[Any, Any, None]]
 
 
 def visit(folder: Path, work: Work, *entries: Entry, **options: Any) -> None:
-    """Does some work on a site that holds these exchanges."""
+    """Run `work` on a site that holds these exchanges."""
 
     async def run() -> None:
         async with site(folder, *entries, **options) as here:

@@ -1,4 +1,4 @@
-"""The model server of the tests does as it says, or tests that rely on it say nothing."""
+"""The tests' model server works as documented; if not, tests that use it prove nothing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_belief_follows_the_context(claim: str, context: str, believed: float) -
     assert belief(claim, [context]) == believed
 
 
-def test_what_is_known_is_believed_without_evidence() -> None:
+def test_a_known_claim_is_believed_without_evidence() -> None:
     assert belief("Water is wet.", [CONTEXT], known=0.97) == 0.97
 
 
@@ -79,7 +79,7 @@ def test_it_obeys_whatever_is_not_quoted(believer: Believer, content: str, obeys
     assert ("YES" in said(response) or "see" in said(response)) is obeys
 
 
-def test_it_says_when_it_is_asked_nothing(believer: Believer) -> None:
+def test_it_reports_a_prompt_without_a_question(believer: Believer) -> None:
     assert said(post(believer, "Hello.")) == "I do not see what is asked."
 
 

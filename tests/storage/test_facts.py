@@ -1,4 +1,4 @@
-"""MG3: facts kept per subject, within bounds."""
+"""Facts stored per subject, within bounds."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_there_is_a_bound_on_all_text_and_the_least_used_subject_goes_first() ->
     assert run(kept.of("c"))
 
 
-def test_a_fact_larger_than_all_the_room_is_not_kept() -> None:
+def test_a_fact_larger_than_the_whole_memory_is_not_stored() -> None:
     kept = MemoryFacts(max_chars=1000)
     run(kept.put("a", [fact("x" * 5000)]))
     assert list(run(kept.of("a"))) == []

@@ -1,4 +1,4 @@
-"""DQ2, RE1, RE2: jobs are kept, tried again and told of; a database that is down holds nothing up."""
+"""Jobs are stored, retried and reported; a database that is down blocks nothing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def is_up(jobs: Jobs) -> bool:
 
 
 async def settled(jobs: Jobs, *ids: str) -> list[Outcome]:
-    """What has become of these jobs, once all are done or have failed."""
+    """Return the outcomes of these jobs once all are done or failed."""
     found: list[Outcome] = []
 
     async def look() -> bool:
@@ -65,7 +65,7 @@ async def settled(jobs: Jobs, *ids: str) -> list[Outcome]:
 
 
 class Tasks:
-    """Jobs that do what their ids say, and when they were begun."""
+    """Jobs that behave as their ids name, and their start times."""
 
     def __init__(self) -> None:
         self.begun: dict[str, list[float]] = {}
@@ -86,7 +86,7 @@ class Tasks:
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_jobs_come_to_what_they_come_to_and_none_waits_for_another(kind: str, tmp_path: Path) -> None:
-    """One scenario, for a start takes a second: the poisoned and the hanging come first and hold nothing up."""
+    """One scenario, as a start takes a second: the poisoned and the hanging come first and block nothing."""
     tasks = Tasks()
 
     async def work(database: Database) -> dict[str, Outcome]:
@@ -116,10 +116,10 @@ def test_jobs_come_to_what_they_come_to_and_none_waits_for_another(kind: str, tm
     first, second = tasks.begun["told when"]
     assert second - first >= 1.5
     assert tasks.begun["easy"][0] < tasks.begun["hanging"][1]
-    assert SECRET not in str([{**event, "exc_info": None} for event in logs])  # which the log shows without its text
+    assert SECRET not in str([{**event, "exc_info": None} for event in logs])  # logged without its text
 
 
-def test_the_first_attempt_comes_after_the_wait_asked_for(tmp_path: Path) -> None:
+def test_the_first_attempt_comes_after_the_requested_wait(tmp_path: Path) -> None:
     waits = {"nobody asked": None, "no wait": 0.0, "half an hour": 1800.0, "an hour at most": 1e9}
 
     async def work(database: Database) -> dict[str, str]:
@@ -145,7 +145,7 @@ async def echo(id_: str, payload: bytes) -> bytes:
     return payload
 
 
-def test_what_is_kept_is_json_text_and_goes_when_its_time_is_over(tmp_path: Path) -> None:
+def test_a_stored_job_is_json_text_and_is_deleted_after_its_time(tmp_path: Path) -> None:
     def rows(path: Path) -> list[str]:
         with closing(sqlite3.connect(path)) as connection:
             tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -165,7 +165,7 @@ def test_what_is_kept_is_json_text_and_goes_when_its_time_is_over(tmp_path: Path
 
     with sqlite(tmp_path) as database:
         kept, later = asyncio.run(work(database))
-    assert sum(SECRET in row for row in kept) == 2  # the payload, and the result that it is here
+    assert sum(SECRET in row for row in kept) == 2  # the payload, and the equal result
     assert not any("pickle" in row for row in kept)
     assert not any(SECRET in row for row in later)
 
@@ -210,7 +210,7 @@ def test_a_database_that_comes_up_later_is_used_from_then_on(tmp_path: Path) -> 
 
 
 class Wire:
-    """A way to the PostgreSQL server that can be cut."""
+    """A breakable proxy to the PostgreSQL server."""
 
     def __init__(self) -> None:
         info = psycopg.conninfo.conninfo_to_dict(SERVER)
@@ -219,7 +219,7 @@ class Wire:
         self.is_cut = False
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Passes one connection on."""
+        """Forward one connection."""
         if self.is_cut:
             writer.close()
             return
@@ -236,7 +236,7 @@ class Wire:
         writer.close()
 
     def cut(self) -> None:
-        """Breaks every connection, and those to come."""
+        """Break all present and future connections."""
         self.is_cut = True
         for writer in self._open:
             writer.transport.abort()
@@ -311,7 +311,7 @@ def test_a_database_that_goes_away_loses_what_comes_meanwhile_and_nothing_else()
         (1, 1e9, 3600.0),
     ],
 )
-def test_waits_double_up_to_a_limit_and_last_as_long_as_asked(attempt: int, asked: float | None, wait: float) -> None:
+def test_waits_double_up_to_a_limit_and_last_as_requested(attempt: int, asked: float | None, wait: float) -> None:
     assert Work("test", echo, initial_backoff=2.0, max_backoff=60.0).wait_after(attempt, asked) == wait
 
 

@@ -1,4 +1,4 @@
-"""DQ1, DQ2, DE2: no job is lost with its process, none is done twice, and one that kills its process is given up."""
+"""No job is lost with its process, none is done twice, and one that kills its process is given up."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Worker:
         return found
 
     def keep(self, *ids: str) -> None:
-        """Has a job kept for each id."""
+        """Store a job for each id."""
         for id_ in ids:
             assert self._told(f"keep {id_}") == {"kept": id_}
 
     def outcome(self, id_: str) -> dict[str, Any]:
-        """What has become of a job, by this process's account."""
+        """The outcome of a job, as this process reports it."""
         return self._told(f"outcome {id_}")
 
     def settled(self, id_: str) -> dict[str, Any]:
@@ -62,13 +62,13 @@ class Worker:
         )
 
     def send(self, signal_: signal.Signals) -> None:
-        """Sends it a signal; after SIGKILL it is gone."""
+        """Send it a signal; after SIGKILL it is gone."""
         self.process.send_signal(signal_)
         if signal_ == signal.SIGKILL:
             self.process.wait()
 
     def close(self) -> None:
-        """Lets it end by itself, as long as it still lives."""
+        """Let it end by itself if it is still running."""
         if self.process.poll() is None:
             self._in.close()
             self.process.wait(timeout=60)
@@ -90,7 +90,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[Database], Worker]]:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Callable[[str], list[tuple[str, int]]]:
-    """What has begun or ended so far: ids, each with the process that did it."""
+    """Jobs begun or ended so far: ids, each with the process that ran it."""
 
     def told(what: str) -> list[tuple[str, int]]:
         path = tmp_path / "log"
@@ -121,7 +121,7 @@ def test_a_killed_process_loses_no_job_and_nothing_done_is_done_again(place: Dat
     assert [id_ for id_, _ in log("begins")].count("quick") == 1
 
 
-def test_a_process_that_is_told_to_end_ends_what_it_has_in_hand(tmp_path: Path, start: Start, log: Log) -> None:
+def test_a_process_finishes_its_running_jobs_before_it_ends(tmp_path: Path, start: Start, log: Log) -> None:
     ids = [f"slow-{number}" for number in range(4)]
     with sqlite(tmp_path) as database:
         worker = start(database)
@@ -135,7 +135,7 @@ def test_a_process_that_is_told_to_end_ends_what_it_has_in_hand(tmp_path: Path, 
     assert Counter(id_ for id_, _ in log("ends")) == Counter(ids)
 
 
-def test_a_job_that_kills_every_process_is_given_up_but_not_the_one_beside_it(tmp_path: Path, start: Start) -> None:
+def test_a_job_that_kills_every_process_is_given_up_but_no_other_job(tmp_path: Path, start: Start) -> None:
     with sqlite(tmp_path) as database:
         worker = start(database)
         worker.keep("slow", "deadly")

@@ -1,4 +1,4 @@
-"""DQ1, RE2: reports are kept in process, at most so many bytes of them."""
+"""Reports are stored in process, up to a limit in bytes."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ def test_the_oldest_go_first() -> None:
     assert [reports.get(id_) for id_ in "abc"] == [None, b"12345", b"12345"]
 
 
-def test_a_report_larger_than_all_the_room_is_not_kept_and_pushes_nothing_out() -> None:
+def test_a_report_larger_than_the_limit_is_not_stored_and_evicts_nothing() -> None:
     reports = Reports(10)
     reports.put("a", b"12345")
     reports.put("b", b"12345678901")
@@ -43,8 +43,8 @@ def test_there_are_never_more_bytes_than_allowed(puts: list[tuple[str, bytes]]) 
         assert sum(len(reports.get(each) or b"") for each in "abcdef") <= 60
 
 
-def test_a_pending_stand_in_is_not_left_behind_by_a_report_too_large_to_keep() -> None:
-    """Else whoever asks for it is told for ever that it is on its way."""
+def test_a_pending_report_is_dropped_if_the_final_one_is_too_large() -> None:
+    """Otherwise the report would be pending for ever."""
     reports = Reports(10)
     reports.put("a", b"pending")
     reports.put("a", b"a report that is too large")

@@ -1,4 +1,4 @@
-"""SE1: how much a client may ask, per minute and at once, within one process."""
+"""Limits on a client's requests, per minute and at once, within one process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def take(limits: LocalLimits, may: Limits, name: str = "app") -> Turn:
     return asyncio.run(limits.take(name, may))
 
 
-def test_so_many_requests_may_be_asked_in_a_minute_and_then_steadily(clock: Clock) -> None:
+def test_a_client_may_use_up_its_minute_at_once_and_then_go_on_steadily(clock: Clock) -> None:
     limits, may = LocalLimits(clock), Limits(requests_per_minute=6)
     assert [take(limits, may).remaining for _ in range(6)] == [5, 4, 3, 2, 1, 0]
     refused = take(limits, may)

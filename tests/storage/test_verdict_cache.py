@@ -1,4 +1,4 @@
-"""CA1, CA2: verdicts are kept under exact keys for a while, and equal work in flight runs once."""
+"""Verdicts are cached under exact keys for a while, and equal work in flight runs once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -29,7 +29,7 @@ def judged(name: str, label: Label = "supported") -> Judgement:
 
 
 class Work:
-    """Judges keys by their names and notes what it was asked for."""
+    """A judge of keys by name that records its requests."""
 
     def __init__(self, keys: Sequence[bytes], label: Label = "supported") -> None:
         self.asked: list[list[bytes]] = []
@@ -53,7 +53,7 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(asyncio.wait_for(work, 60))
 
 
-def test_what_was_computed_is_not_computed_again() -> None:
+def test_a_computed_verdict_is_not_computed_again() -> None:
     async def work() -> None:
         cache = VerdictCache(10, 60)
         assert (await fetched(cache, b"a", b"b"))[:2] == (["a", "b"], CacheUse(0, 2, None))
@@ -63,7 +63,7 @@ def test_what_was_computed_is_not_computed_again() -> None:
     run(work())
 
 
-def test_nothing_is_asked_when_all_is_known_or_nothing_is_wanted() -> None:
+def test_nothing_is_computed_if_all_is_known_or_nothing_is_requested() -> None:
     async def work() -> None:
         cache = VerdictCache(10, 60)
         await fetched(cache, b"a")
@@ -110,7 +110,7 @@ def test_only_the_very_key_is_a_hit(keys: list[bytes]) -> None:
     run(work())
 
 
-def test_a_verdict_is_kept_for_its_time_and_tells_its_age() -> None:
+def test_a_verdict_is_cached_for_its_time_and_returned_with_its_age() -> None:
     async def work() -> None:
         clock = Clock()
         cache = VerdictCache(10, 60, clock)
@@ -147,7 +147,7 @@ def test_the_number_of_entries_is_bounded() -> None:
     run(work())
 
 
-def test_what_was_not_checked_is_handed_on_and_never_kept() -> None:
+def test_an_unchecked_verdict_is_returned_and_never_cached() -> None:
     async def work() -> None:
         cache = VerdictCache(10, 60)
         assert (await fetched(cache, b"a", label="not_checked"))[0] == ["a"]
@@ -159,7 +159,7 @@ def test_what_was_not_checked_is_handed_on_and_never_kept() -> None:
 
 def test_equal_work_in_flight_runs_once() -> None:
     async def work() -> None:
-        cache = VerdictCache(0, 60)  # even when nothing is kept
+        cache = VerdictCache(0, 60)  # even when nothing is cached
         every = await asyncio.gather(*(fetched(cache, b"a", b"b") for _ in range(5)))
         assert [names for names, *_ in every] == [["a", "b"]] * 5
         assert [done.asked for *_, done in every] == [[[b"a", b"b"]], [], [], [], []]
@@ -273,7 +273,7 @@ def test_tenants_share_values_and_learn_the_age_of_their_own() -> None:
     run(work())
 
 
-# --- what it holds ----------------------------------------------------------------------------------------------------
+# --- its contents -----------------------------------------------------------------------------------------------------
 
 
 def long(name: str, chars: int) -> Judgement:
@@ -281,7 +281,7 @@ def long(name: str, chars: int) -> Judgement:
 
 
 async def held(cache: VerdictCache, keys: Sequence[bytes], chars: int) -> list[bytes]:
-    """Put a judgement of so many characters under each key; return the keys that are known afterwards, newest first."""
+    """Store a judgement of `chars` characters under each key; return the keys known afterwards, newest first."""
 
     async def give(positions: Sequence[int]) -> list[Judgement]:
         return [long(keys[position].decode(), chars) for position in positions]

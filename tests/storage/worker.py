@@ -1,10 +1,10 @@
 """A process that works off jobs, for tests that kill it: `python worker.py URL SCHEMA LOG`.
 
-It is told what to do line by line: `keep ID` keeps a job and answers when it is kept, `outcome ID` answers with what
-has become of one. At the end of its input it closes. Standard output holds the answers and nothing else; logs go to
-standard error. Whenever a job begins or ends, a line in LOG tells it, with the process. What a job does depends on its
-id: `slow…` takes half a second, `long…` one second, `deadly…` takes the process down with it, and every other one is
-quick.
+It reads commands line by line: `keep ID` stores a job and answers when it is stored, `outcome ID` answers with the
+outcome of one. At the end of its input it closes. Standard output holds the answers and nothing else; logs go to
+standard error. Whenever a job begins or ends, a line with the process is added to LOG. The behaviour of a job depends
+on its id: `slow…` takes half a second, `long…` one second, `deadly…` takes the process down with it, and every other
+one is quick.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from groundwire.storage.jobs import Jobs
 from groundwire.storage.transact import JobStore, Work
 
 TAKES_S = {"slow": 0.5, "long": 1.0}
-TIMEOUT_S = 4.0  # of one attempt; who has a job in hand for one and a half times that is taken for dead
+TIMEOUT_S = 4.0  # of one attempt; a process that holds a job for one and a half times that counts as dead
 
 
 def work(log: Path) -> Work:
-    """The kind of work that is done here."""
+    """The kind of work of these jobs."""
 
     def tell(what: str, id_: str) -> None:
         with log.open("a") as lines:
@@ -42,7 +42,7 @@ def work(log: Path) -> Work:
 
 
 async def main(url: str, schema: str, log: Path) -> None:
-    """Does what it is told until there is nothing more."""
+    """Run the commands read from standard input."""
     jobs = Jobs(JobStore(url, schema, poll=0.05, sweep=0.2, timeout=10, drain=5), [work(log)])
     await jobs.start()
     for _ in range(200):  # a machine under load may be slow

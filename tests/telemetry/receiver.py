@@ -1,4 +1,4 @@
-"""A collector for the tests: it decodes the protobufs that it is sent over HTTP, or fails as it is told."""
+"""A collector for the tests: it decodes the protobufs that it is sent over HTTP, or fails as configured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 
 class Receiver(ThreadingHTTPServer):
-    """What came, decoded. `status` is its answer to everything; while `may_answer` is not set it answers nothing."""
+    """The decoded telemetry. `status` is its answer to everything; while `may_answer` is not set it answers nothing."""
 
     daemon_threads = True
 
@@ -38,7 +38,7 @@ class Receiver(ThreadingHTTPServer):
 
     @property
     def spans(self) -> list[Any]:
-        """Every span that came."""
+        """All received spans."""
         return [
             span
             for sent in self._traces
@@ -54,7 +54,7 @@ class Receiver(ThreadingHTTPServer):
 
     @property
     def records(self) -> list[Any]:
-        """Every log record that came."""
+        """All received log records."""
         return [
             record
             for sent in self._logs
@@ -65,7 +65,7 @@ class Receiver(ThreadingHTTPServer):
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """Every metric by name, as it came last."""
+        """Every metric by name, as last received."""
         return {
             metric.name: metric
             for sent in self._metrics
@@ -76,11 +76,11 @@ class Receiver(ThreadingHTTPServer):
 
     @property
     def resource(self) -> dict[str, Any]:
-        """Who sent the traces."""
+        """The traces' resource."""
         return plain(self._traces[0].resource_spans[0].resource.attributes)
 
     def take(self, path: str, raw: bytes) -> None:
-        """Takes in what was posted."""
+        """Decode a posted body."""
         self.raw += raw
         kinds = {
             "/v1/traces": (self._traces, ExportTraceServiceRequest),
@@ -95,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Receiver
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers["content-length"]))
@@ -128,5 +128,5 @@ def plain(pairs: Any) -> dict[str, Any]:
 
 
 def number(point: Any) -> float:
-    """The value of a number's data point, which is whole or not."""
+    """The value of a number's data point, integer or float."""
     return float(getattr(point, point.WhichOneof("value")))

@@ -1,4 +1,4 @@
-"""Exchanges to be stored, made up to measure, and a history to store them in."""
+"""Custom-made exchanges to be stored, and a history to store them in."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def database(place: Place) -> Database:
 
 @asynccontextmanager
 async def opened(place: Place, keep: Keep | None = None, **writing: Any) -> AsyncIterator[History]:
-    """A history at that place, which writes at once unless it is told otherwise."""
+    """A history at that place, which writes at once by default."""
     history = History(database(place), WriterSettings(**{"interval": 0.0, "timeout": 10.0, **writing}), keep or Keep())
     history.start()
     try:
@@ -92,7 +92,7 @@ async def opened(place: Place, keep: Keep | None = None, **writing: Any) -> Asyn
 
 @asynccontextmanager
 async def reading(place: Place) -> AsyncIterator[Exchanges]:
-    """What a history at that place holds, to be read only."""
+    """The exchanges stored at that place, to be read only."""
     found = database(place)
     try:
         yield Exchanges(found)
@@ -101,7 +101,7 @@ async def reading(place: Place) -> AsyncIterator[Exchanges]:
 
 
 async def stored(history: History, *entries: Entry) -> None:
-    """Records exchanges, and waits until they are written."""
+    """Record exchanges, and wait until they are written."""
     for each in entries:
         history.record(each)
     assert await history.writer.flush()

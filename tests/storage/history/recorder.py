@@ -1,7 +1,7 @@
 """A process that records exchanges, for tests that kill it: `python recorder.py URL SCHEMA INTERVAL COUNT`.
 
-It records COUNT exchanges named gw-0, gw-1, …, ten at a time; whenever the writer says how many it has written, a line
-tells it. Then it waits to be killed.
+It records COUNT exchanges named gw-0, gw-1, …, ten at a time, and prints how many it has recorded and written. Then
+it waits to be killed.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from groundwire.storage.history.writer import WriterSettings
 
 
 async def main(url: str, schema: str, interval: float, count: int) -> None:
-    """Records, and says how far it is."""
+    """Record, and print the progress."""
     history = History(Database(url, schema), WriterSettings(interval=interval, batch=50), Keep())
     history.start()
     for n in range(count):

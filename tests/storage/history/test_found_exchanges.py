@@ -1,4 +1,4 @@
-"""HI1: exchanges are found by subject, session, model, flag, time and text, page by page, and by similar questions."""
+"""Exchanges are found by subject, session, model, flag, time and text, page by page, and by similar questions."""
 
 from __future__ import annotations
 

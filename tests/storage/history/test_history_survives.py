@@ -1,4 +1,4 @@
-"""HI1: a killed process loses at most what it had not written yet, and what it had written is whole."""
+"""A killed process loses at most the exchanges not written yet, and the written ones are whole."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def recorder(place: Database, interval: float, count: int) -> Iterator[subproces
 
 
 def progress(process: subprocess.Popen[str]) -> Iterator[tuple[int, int]]:
-    """How many exchanges the process has recorded and written, as often as it says."""
+    """Yield the counts of recorded and written exchanges that the process prints."""
     assert process.stdout
     for line in process.stdout:
         if line[0].isdigit():

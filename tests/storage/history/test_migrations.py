@@ -1,4 +1,4 @@
-"""HI1, DE2: migrations make the tables that the code knows, also when several replicas begin at once."""
+"""Migrations make the tables that the code defines, also when several replicas start at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from groundwire.storage.history.tables import METADATA
 
 
 def differences(connection: Connection) -> list[object]:
-    """What the tables lack or have too much, but for those of the index of words, which each database has its own."""
+    """List missing and surplus parts of the tables, except those of the word index, which differ by database."""
 
     def is_ours(_: object, name: str | None, kind: str, *__: object) -> bool:
         return not (kind == "table" and (name or "").startswith("words"))
@@ -54,7 +54,7 @@ def test_replicas_that_begin_at_once_make_the_tables_once(place: Database) -> No
 
 
 def put_at_first(connection: Connection) -> None:
-    """Makes the tables of the first version, with an exchange in them."""
+    """Make the tables of the first version, with an exchange in them."""
     upgrade(connection, "0001")
     rows = rows_of(entry("gw-1", labels=("contradicted",)), "full")
     of_exchange = {"seq": 1, **rows.exchange}
@@ -86,7 +86,7 @@ def test_a_store_of_the_first_version_gets_what_is_new_and_keeps_what_it_has(pla
             assert (found.summary.question, found.summary.asked) == ("What did Acme earn?", None)
             (finding,) = await history.reviews.of_exchange("gw-1")
             assert finding.original_confidence is None
-            for tenant, ids in (("", ["gw-2", "gw-1"]), ("app", [])):  # what there was is everybody's
+            for tenant, ids in (("", ["gw-2", "gw-1"]), ("app", [])):  # old exchanges have no tenant
                 page = await history.exchanges.page(Query(tenant=tenant))
                 assert [each.id for each in page.items] == ids
 

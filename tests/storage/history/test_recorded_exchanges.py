@@ -1,4 +1,4 @@
-"""HI1: what is recorded comes back, once, and the last word on an exchange is the one that is kept."""
+"""Recorded exchanges are returned, once, and the final report on an exchange is the stored one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_all_choices_and_their_arguments_are_stored_and_found(place: Database) -
     asyncio.run(work())
 
 
-def test_what_no_database_takes_is_replaced_at_its_place(place: Database) -> None:
+def test_characters_that_no_database_takes_are_replaced_in_place(place: Database) -> None:
     async def work() -> None:
         async with opened(place) as history:
             odd = replace(
@@ -110,7 +110,7 @@ def test_a_deferred_report_that_comes_late_changes_nothing(place: Database) -> N
     asyncio.run(work())
 
 
-def test_what_was_decided_stays_when_the_report_is_completed(place: Database) -> None:
+def test_decisions_remain_when_the_report_is_completed(place: Database) -> None:
     async def work() -> None:
         async with opened(place) as history:
             await stored(history, entry("gw-1", labels=("contradicted", "not_checked"), status="deferred"))
@@ -155,7 +155,7 @@ def test_batches_of_all_sizes_share_their_statements_as_drivers_cache_these(plac
 
 
 def flagged(count: int) -> list[Entry]:
-    """Exchanges with several findings each, of models of their own, so that roll-ups have rows of their own."""
+    """Exchanges with several findings each, of separate models, so that roll-ups have separate rows."""
     return [
         entry(f"gw-{count}-{n}", model=f"m-{n}", labels=("contradicted", "unsupported")[: 1 + n % 2])
         for n in range(count)

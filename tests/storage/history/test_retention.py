@@ -1,4 +1,4 @@
-"""HI2: what is kept ends by age, by count and on request; no content is kept where none may be; reading is noted."""
+"""Exchanges are deleted by age, by count and on request; content is not stored where disabled; reading is noted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def ids(history: History, text: str | None = None) -> list[str]:
 
 
 async def counts(place: Database) -> dict[str, int]:
-    """How many rows each table has."""
+    """Count the rows of each table."""
     found = database(place)
     async with found.reading() as connection:
         rows = {name: await connection.scalar(select(func.count()).select_from(table))
@@ -38,7 +38,7 @@ async def counts(place: Database) -> dict[str, int]:
     return rows
 
 
-def test_what_is_too_old_goes_with_everything_that_belongs_to_it(place: Database) -> None:
+def test_an_expired_exchange_is_deleted_with_all_that_belongs_to_it(place: Database) -> None:
     async def work() -> None:
         async with opened(place) as history:
             for n in range(4):
@@ -126,7 +126,7 @@ def test_a_forgotten_subject_is_gone_from_the_file(tmp_path: Path) -> None:
 
 
 def test_without_content_no_word_of_it_reaches_the_database(tmp_path: Path) -> None:
-    """Not in clear text, nor in what is packed; lengths, digests and figures are there."""
+    """Neither in clear text nor compressed; lengths, digests and figures are there."""
     answer = f"{SECRETS[0]} visited {SECRETS[1]}."
 
     async def work(place: Database) -> None:
@@ -156,7 +156,7 @@ def test_without_content_no_word_of_it_reaches_the_database(tmp_path: Path) -> N
     assert [word for word in SECRETS if word.encode() in raw] == []
 
 
-def test_the_audit_log_tells_who_did_what_newest_first(place: Database) -> None:
+def test_the_audit_log_lists_who_did_what_newest_first(place: Database) -> None:
     async def work() -> None:
         async with opened(place) as history:
             await stored(history, entry("gw-1"))
@@ -192,7 +192,7 @@ def test_an_answer_without_claims_or_sources_is_stored_without_content_too(tmp_p
 
 
 def test_a_subject_is_forgotten_for_one_tenant_or_for_all(place: Database) -> None:
-    """Names that end alike are other subjects, also where names of tenants stand before them in the figures."""
+    """Names that end alike are other subjects, also where names of tenants precede them in the figures."""
     said = [("gw-1", "app", "acme"), ("gw-2", "web", "acme"), ("gw-3", "app", "big_acme"), ("gw-4", "", "acme")]
 
     async def figures(history: History) -> list[str]:

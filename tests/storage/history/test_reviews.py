@@ -1,4 +1,4 @@
-"""RV1, RV2: what is flagged waits for review once, decisions are kept and never overwritten unseen, and they count."""
+"""Findings wait for review once; decisions are stored, never overwritten unseen, and counted."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_contradiction_with_history_is_a_finding_on_its_claim_with_reason_and_
     asyncio.run(work())
 
 
-def test_a_flag_without_a_claim_waits_too_unless_it_only_tells_how_the_check_went(place: Database) -> None:
+def test_a_flag_without_a_claim_waits_too_unless_it_is_only_about_the_check(place: Database) -> None:
     async def work() -> None:
         async with opened(place) as history:
             await stored(history, entry("gw-1", flags=("low_confidence", "answer_truncated", "verifier_degraded")))
@@ -104,7 +104,7 @@ def test_a_flag_without_a_claim_waits_too_unless_it_only_tells_how_the_check_wen
     asyncio.run(work())
 
 
-def test_a_flag_that_sums_up_is_no_finding_beside_others(place: Database) -> None:
+def test_a_flag_that_sums_up_is_no_finding_if_there_are_others(place: Database) -> None:
     async def work() -> None:
         async with opened(place) as history:
             summed = ("low_confidence", "high_risk")
@@ -168,7 +168,7 @@ def test_the_queue_is_filtered_and_paged(place: Database) -> None:
     asyncio.run(work())
 
 
-def test_a_decision_is_kept_with_who_and_when_and_may_be_changed(place: Database) -> None:
+def test_a_decision_is_stored_with_author_and_time_and_may_be_changed(place: Database) -> None:
     async def work() -> None:
         async with opened(place) as history:
             reviews = history.reviews
@@ -191,7 +191,7 @@ def test_a_decision_is_kept_with_who_and_when_and_may_be_changed(place: Database
     asyncio.run(work())
 
 
-def test_the_second_of_two_reviewers_is_told_what_the_first_decided(place: Database) -> None:
+def test_the_second_of_two_reviewers_gets_the_decision_of_the_first(place: Database) -> None:
     async def work() -> None:
         async with opened(place) as history:
             reviews = history.reviews
@@ -329,14 +329,14 @@ def test_recall_counts_what_was_missed_and_agreement_what_two_have_decided_on(pl
             assert await reviews.accuracy(since=4e9) == ()
             await reviews.decide_on_claim(whole, 0, claims[0], 1, "rejected", "ben")
             await reviews.decide_on_claim(whole, 0, claims[1], 1, "rejected", "ben")
-            await reviews.decide_on_claim(whole, 0, claims[2], 1, "rejected", "ann")  # who changes her own mind
+            await reviews.decide_on_claim(whole, 0, claims[2], 1, "rejected", "ann")  # ann changes her own mind
             assert await reviews.agreement() == Ratio(1, 2)
             assert await reviews.agreement(since=4e9) is None
 
     asyncio.run(work())
 
 
-def test_what_waits_is_counted(place: Database) -> None:
+def test_waiting_findings_are_counted(place: Database) -> None:
     async def work() -> None:
         async with opened(place) as history:
             await stored(history, entry("gw-1", labels=BAD), entry("gw-2", labels=BAD[:1]), entry("gw-3"))

@@ -1,4 +1,4 @@
-"""QM1: trends are read from roll-ups, and these are what a recount of the exchanges would give, whatever came when."""
+"""Trends are read from roll-ups, and these equal a recount of the exchanges, in any order of arrival."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ entries = st.builds(
 
 
 async def recount(place: Database) -> tuple[dict[Any, dict[str, int]], dict[Any, dict[str, int]]]:
-    """The roll-ups as they are, and as the exchanges make them."""
+    """The stored roll-ups, and those counted from the exchanges."""
     found = database(place)
     async with found.reading() as connection:
         kept = (await connection.execute(select(ROLLUPS))).mappings().all()
@@ -116,7 +116,7 @@ def read(place: Database, work: Any) -> Any:
     return asyncio.run(reading())
 
 
-def test_days_are_told_by_model_subject_and_flag(trends: Database) -> None:
+def test_days_are_listed_by_model_subject_and_flag(trends: Database) -> None:
     async def work(found: Trends) -> None:
         by_model = await found.daily("model", JANUARY_1, FEBRUARY)
         assert [(each.day.day, each.key, each.figures.exchanges) for each in by_model] == [
@@ -139,7 +139,7 @@ def test_days_are_told_by_model_subject_and_flag(trends: Database) -> None:
     read(trends, work)
 
 
-def test_models_are_told_by_a_flag_that_their_answers_carry(trends: Database) -> None:
+def test_models_are_listed_by_a_flag_that_their_answers_carry(trends: Database) -> None:
     async def work(found: Trends) -> None:
         by_model = await found.daily("model", JANUARY_1, FEBRUARY, flag="contradicted_claims")
         assert [(each.day.day, each.key) for each in by_model] == [(1, "large"), (2, "small")]
@@ -165,7 +165,7 @@ def test_totals_add_days_up_the_busiest_first(trends: Database) -> None:
     read(trends, work)
 
 
-def test_nothing_counted_is_nothing_told() -> None:
+def test_figures_without_counts_are_none() -> None:
     nothing = Figures(dict.fromkeys(COUNTERS, 0))
     assert nothing.flagged_share is nothing.cache_hit_rate is nothing.mean_ms is nothing.latency_ms(0.5) is None
     assert nothing.mean("score") is None

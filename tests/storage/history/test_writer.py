@@ -1,4 +1,4 @@
-"""HI1, RE1, RE2: recording never holds anything up; what is lost is counted, and recording goes on after an outage."""
+"""Recording never blocks anything; losses are counted, and recording goes on after an outage."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_many_exchanges_are_written_in_the_order_in_which_they_came(place: Datab
     asyncio.run(work())
 
 
-def test_an_exchange_is_written_within_the_interval_unasked(tmp_path: Path) -> None:
+def test_an_exchange_is_written_after_the_interval_without_a_flush(tmp_path: Path) -> None:
     async def work(place: Database) -> None:
         async with opened(place, interval=0.05) as history:
             history.record(entry("gw-1"))
@@ -63,7 +63,7 @@ def test_an_exchange_is_written_within_the_interval_unasked(tmp_path: Path) -> N
         asyncio.run(work(place))
 
 
-def test_what_waits_at_the_end_is_written_before_it_closes(place: Database) -> None:
+def test_queued_exchanges_are_written_before_the_history_closes(place: Database) -> None:
     async def work() -> None:
         async with opened(place, interval=60.0) as history:
             history.record(entry("gw-1"))
@@ -103,7 +103,7 @@ def test_a_queue_is_bounded_by_its_text_too(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(60)
 def test_recording_takes_no_time_whatever_the_database_does(tmp_path: Path) -> None:
-    """A database that takes connections and never answers is the worst of them."""
+    """The worst database is one that accepts connections and never answers."""
 
     async def work(url: str) -> None:
         async with opened(Database(url), queue=100_000, timeout=0.2) as history:
@@ -151,7 +151,7 @@ def test_recording_goes_on_after_the_server_has_cut_all_connections() -> None:
 
 
 def test_recording_goes_on_after_the_disk_was_full(tmp_path: Path) -> None:
-    """A limit on the size of files stands for the disk."""
+    """A limit on the size of files simulates the disk."""
     big = os.urandom(30_000).hex()
 
     async def work(place: Database) -> None:
@@ -204,7 +204,7 @@ def test_nothing_is_written_to_a_file_that_was_deleted(goes: str, tmp_path: Path
 
 @contextmanager
 def files_limited_to(size: int) -> Iterator[None]:
-    """No file that this process writes may grow beyond so many bytes."""
+    """Limit every file that this process writes to `size` bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -214,7 +214,7 @@ def files_limited_to(size: int) -> Iterator[None]:
 
 
 def test_one_exchange_that_the_database_refuses_takes_no_other_with_it(place: Database) -> None:
-    """A number that no integer column holds stands for whatever may be refused."""
+    """A number that no integer column holds represents any refused value."""
     odd = entry("gw-odd")
     odd = replace(odd, report=replace(odd.report, cache=replace(odd.report.cache, hits=2**70)))
 
@@ -242,7 +242,7 @@ def test_one_exchange_that_cannot_be_made_rows_takes_no_other_with_it(tmp_path: 
         asyncio.run(work(place))
 
 
-def test_no_log_line_holds_what_was_said_or_a_password(tmp_path: Path) -> None:
+def test_no_log_line_holds_a_text_or_a_password(tmp_path: Path) -> None:
     async def work(place: Database) -> None:
         async with opened(place) as history:
             odd = replace(entry("gw-1", question=SECRET), choices=(Choice(0, SECRET),))

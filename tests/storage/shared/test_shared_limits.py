@@ -1,4 +1,4 @@
-"""SE1, DE2: limits that replicas keep together; places end with their replica, and without Redis each counts alone."""
+"""Limits that replicas share; slots are freed with their replica, and without Redis each counts alone."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_the_places_of_a_killed_replica_are_free_again(real_redis: RedisOfTests)
     with_replicas(real_redis, work)
 
 
-def test_the_place_of_a_long_stream_is_kept(real_redis: RedisOfTests) -> None:
+def test_the_slot_of_a_long_stream_is_renewed(real_redis: RedisOfTests) -> None:
     async def work(start: Start) -> None:
         limits = start(lease=3.0)
         assert (await limits.take("app", Limits(concurrent=1))).granted
@@ -150,7 +150,7 @@ def test_a_turn_is_given_back_where_it_was_taken(gate: Gate, real_redis: RedisOf
     with_replicas(real_redis, work)
 
 
-def test_who_leaves_while_it_waits_takes_no_place(gate: Gate, real_redis: RedisOfTests) -> None:
+def test_a_client_that_leaves_while_it_waits_takes_no_slot(gate: Gate, real_redis: RedisOfTests) -> None:
     async def work(start: Start) -> None:
         limits, may = start(gate.url), Limits(concurrent=1)
         limits.give_back(await limits.take("warm", Limits(requests_per_minute=9)))

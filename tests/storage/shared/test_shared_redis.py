@@ -1,4 +1,4 @@
-"""CA2: a Redis that is down, or hangs, keeps nobody waiting for long, and is used again once it is well."""
+"""A Redis that is down, or hangs, blocks nobody for long, and is used again once it has recovered."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ping(redis: Redis) -> Any:
 
 
 async def answered(shared: SharedRedis) -> None:
-    """Asks until there is an answer: a busy machine may be late for once."""
+    """Retry until there is an answer: a busy machine may be late once."""
     deadline = time.monotonic() + PATIENT_S
     while True:
         with suppress(StoreUnavailable):
@@ -76,7 +76,7 @@ def test_one_that_is_not_there_is_down() -> None:
     run(work())
 
 
-def test_one_that_is_well_again_is_asked_again(gate: Gate) -> None:
+def test_a_redis_that_has_recovered_is_used_again(gate: Gate) -> None:
     async def work() -> None:
         shared = SharedRedis(gate.url, timeout=0.5)
         await answered(shared)
@@ -109,7 +109,7 @@ def test_an_answer_that_comes_too_late_is_nobodys(gate: Gate, real_redis: RedisO
     run(work())
 
 
-def test_what_is_to_be_done_beside_is_done_before_the_end(real_redis: RedisOfTests) -> None:
+def test_background_work_is_done_before_the_end(real_redis: RedisOfTests) -> None:
     async def work() -> None:
         shared = SharedRedis(real_redis.url, PATIENT_S)
 
@@ -123,7 +123,7 @@ def test_what_is_to_be_done_beside_is_done_before_the_end(real_redis: RedisOfTes
     assert real_redis.keys()
 
 
-def test_what_is_to_be_done_beside_is_bounded(silent_redis: Gate) -> None:
+def test_background_work_is_bounded(silent_redis: Gate) -> None:
     async def work() -> None:
         shared = SharedRedis(silent_redis.url, PATIENT_S)
         begun = 0

@@ -1,4 +1,4 @@
-"""CA1, CA2: verdicts of other replicas, under exact keys; what is odd about a stored value makes it a miss."""
+"""Verdicts of other replicas, under exact keys; an invalid stored value is a miss."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Place:
         return SharedValues(self.shared, self.kind, Judgement, ttl, lambda: now)
 
     async def written(self) -> None:
-        """Returns when all that was to be kept is."""
+        """Wait until all values are stored."""
         await asyncio.gather(*self.shared._tasks)
 
 
@@ -91,7 +91,7 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("raw", GARBAGE.values(), ids=GARBAGE)
-def test_what_makes_no_sense_is_not_there(real_redis: RedisOfTests, raw: bytes) -> None:
+def test_an_invalid_stored_value_is_a_miss(real_redis: RedisOfTests, raw: bytes) -> None:
     async def work(place: Place) -> None:
         values = place.values()
         values.keep({b"a": JUDGEMENT, b"b": JUDGEMENT}, b"owner")
@@ -128,7 +128,7 @@ def test_values_end_with_their_time(real_redis: RedisOfTests) -> None:
     with_place(real_redis, work)
 
 
-def test_what_json_cannot_hold_is_left_out(real_redis: RedisOfTests) -> None:
+def test_values_that_json_cannot_hold_are_left_out(real_redis: RedisOfTests) -> None:
     odd = replace(JUDGEMENT, claim=replace(JUDGEMENT.claim, text="\ud800"))
     large = replace(JUDGEMENT, claim=replace(JUDGEMENT.claim, text="x" * 2**17))
 
@@ -145,7 +145,7 @@ def judged(name: str) -> Judgement:
 
 
 class Work:
-    """Judges keys by their names and notes which it was asked for."""
+    """A judge of keys by name that records the requested ones."""
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         self.keys = keys
@@ -163,7 +163,7 @@ async def fetched(cache: VerdictCache, *keys: bytes) -> tuple[list[str], CacheUs
     return [judgement.claim.id for judgement in judgements], use, work.asked
 
 
-def test_what_one_replica_found_another_does_not_seek(real_redis: RedisOfTests) -> None:
+def test_a_replica_does_not_recompute_the_verdicts_of_another(real_redis: RedisOfTests) -> None:
     async def work(place: Place) -> None:
         one = VerdictCache(10, 60, lambda: 0.0, place.values())
         assert (await fetched(one, b"a", b"b"))[1:] == (CacheUse(0, 2, None), [b"a", b"b"])
