@@ -1,4 +1,4 @@
-"""Issue 6: whatever is sent, by clients or by model servers, the proxy answers it and never fails itself."""
+"""Fuzz tests: the proxy answers any input from clients or model servers and never fails itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ often = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 
 @pytest.fixture(scope="module")
 def own(_upstream_server: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    """A proxy with everything of its own switched on, over a store."""
+    """A proxy with a store and all optional features enabled."""
     folder = tmp_path_factory.mktemp("fuzzed")
     config: dict[str, Any] = {
         "upstreams": {"up": {"base_url": _upstream_server.base_url, "ollama": "yes"}},
@@ -41,7 +41,7 @@ def own(_upstream_server: Upstream, tmp_path_factory: pytest.TempPathFactory) ->
         yield proxy
 
 
-# --- what clients send ------------------------------------------------------------------------------------------------
+# --- requests of clients ----------------------------------------------------------------------------------------------
 
 FIELDS = "model messages prompt input stream n content role text type tools system stop options grounding".split()
 values = st.recursive(
@@ -61,7 +61,7 @@ headers = st.lists(st.tuples(names.filter(lambda name: name not in framing), pri
 
 
 def is_told(client: RawClient) -> None:
-    """An error of ours is told in JSON, and is never a failure of the proxy."""
+    """Assert that an error is reported in JSON and is no failure of the proxy."""
     assert client.ended
     assert client.status < 500 or client.status in (502, 504), client.body
     assert client.status < 400 or isinstance(client.json()["error"], dict | str)
@@ -84,7 +84,7 @@ def test_any_headers_are_answered(upstream: Upstream, own: Proxy, pairs: list[tu
 
 @often
 @given(head=st.binary(max_size=80).filter(lambda head: b"\n" not in head))
-def test_what_is_no_http_is_refused_at_once(own: Proxy, head: bytes) -> None:
+def test_a_request_that_is_not_http_is_refused_at_once(own: Proxy, head: bytes) -> None:
     with RawClient(own.port) as client:
         client.write(b"(" + head + b"\r\n\r\n")
         client.read_head()
@@ -93,7 +93,7 @@ def test_what_is_no_http_is_refused_at_once(own: Proxy, head: bytes) -> None:
     is_told(client)
 
 
-# --- what model servers send ------------------------------------------------------------------------------------------
+# --- answers of model servers -----------------------------------------------------------------------------------------
 
 pieces = st.binary(min_size=1, max_size=60) | st.sampled_from(
     [*chat_events("Blue."), b"data: [DONE]\n\n", b"\r", b"\n\n", b"data:", b'{"done": true}\n']
@@ -102,7 +102,7 @@ ASKED = {"model": "m", "messages": [], "prompt": "", "input": "", "max_tokens": 
 
 
 def holds(body: bytes, sent: bytes) -> bool:
-    """Whether all bytes that were sent are in a body, in their order; some may have been added."""
+    """Return whether a body contains all sent bytes in order; others may have been added."""
     rest = iter(body)
     return all(byte in rest for byte in sent)
 
@@ -128,24 +128,24 @@ def test_any_answer_arrives_with_every_byte(upstream: Upstream, own: Proxy, path
     assert holds(answer.body, raw)
 
 
-# --- what the OpenAPI document lets one send --------------------------------------------------------------------------
+# --- requests that the OpenAPI document allows ------------------------------------------------------------------------
 
 BEYOND_A_SCHEMA: dict[str, list[CheckFunction]] = {
-    "/v1/grounding/evidence": [positive_data_acceptance],  # that a text is JSON
-    "/v1/grounding/metrics": [positive_data_acceptance],  # that a day is before another
-    "/v1/grounding/verify": [positive_data_acceptance],  # that samples and retries come with a model and messages
+    "/v1/grounding/evidence": [positive_data_acceptance],  # a text must be JSON
+    "/v1/grounding/metrics": [positive_data_acceptance],  # one day must be before another
+    "/v1/grounding/verify": [positive_data_acceptance],  # samples and retries need a model and messages
 }
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: f"{each.method} {each.path}")
-def test_our_own_endpoints_answer_as_the_document_says(own: Proxy, operation: Operation) -> None:
+def test_endpoints_of_the_proxy_follow_the_openapi_document(own: Proxy, operation: Operation) -> None:
     document = schemathesis.openapi.from_url(f"{own.url}/openapi.json")
     aside = BEYOND_A_SCHEMA.get(operation.path, [])
 
     @settings(max_examples=15, suppress_health_check=list(HealthCheck))
     @given(case=document[operation.path][operation.method].as_strategy())
     def sent(case: Case) -> None:
-        assume(not has_dot_segment(case.formatted_path))  # refused for any path, and beyond a schema
+        assume(not has_dot_segment(case.formatted_path))  # refused for any path; no schema excludes it
         case.call_and_validate(headers={"authorization": f"Bearer {KEY}"}, excluded_checks=aside)
 
     sent()

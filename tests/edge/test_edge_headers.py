@@ -1,4 +1,4 @@
-"""GW3, SE1, SE2: which headers pass an upstream that has lists of them, over real sockets."""
+"""Headers that pass an upstream with header lists, over real sockets."""
 
 import json
 

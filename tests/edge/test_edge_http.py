@@ -1,4 +1,4 @@
-"""Requests that could be read in two ways: each is read once, in one way, or refused."""
+"""Ambiguous requests: each is read once, in one way, or refused."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ JAVA = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: 
 
 
 def conversation(proxy: Proxy, *pieces: bytes) -> bytes:
-    """Everything that the proxy answers to these pieces, sent one after the other, until it closes the connection."""
+    """Send these pieces in turn; return everything that the proxy answers until it closes the connection."""
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE_S) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for piece in pieces:
@@ -77,7 +77,7 @@ def test_requests_with_offers_sent_ahead_are_all_answered(upstream: Upstream, pr
     assert [(each.target, each.body) for each in upstream.requests[:-1]] == expected
 
 
-def test_what_java_offers_by_default_is_answered_and_verified(upstream: Upstream, proxy: Proxy) -> None:
+def test_the_default_upgrade_offer_of_java_is_answered_and_verified(upstream: Upstream, proxy: Proxy) -> None:
     upstream.reply = body_reply(chat_body("Hello."))
     with RawClient(proxy.port) as client:
         client.write(head(CHAT, JAVA, b"/v1/chat/completions") + CHAT)
@@ -258,7 +258,7 @@ def test_no_redirect_names_the_host_of_a_request(upstream: Upstream, proxy: Prox
     assert client.header("location") is None
 
 
-# --- what an upstream sends before its answer -------------------------------------------------------------------------
+# --- interim answers of an upstream -----------------------------------------------------------------------------------
 
 
 INTERIM = b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"
@@ -285,7 +285,7 @@ def test_interim_answers_do_not_extend_the_time_limit(upstream: Upstream, start_
 
 
 @pytest.mark.parametrize("target", ["/v1/chat/completions", "/v1/files"])
-def test_a_switch_of_protocols_that_nobody_asked_for_is_no_answer(
+def test_a_switch_of_protocols_that_was_not_requested_is_no_answer(
     upstream: Upstream, proxy: Proxy, target: str
 ) -> None:
     switch = b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nhello"

@@ -1,4 +1,4 @@
-"""IB1–IB7, RE1, GW3, GW5: a model asked about what words leave open, through a running proxy with the real SDK."""
+"""A model judges claims that lexical checks leave open, through a running proxy with the real SDK."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def is_probe(received: Received) -> bool:
 
 
 def answering(believer: Believer, answer: str = ANSWER) -> None:
-    """Makes the server of known beliefs answer everything else too, so that it is the model that answered."""
+    """Make the server of known beliefs answer all other requests too, so that it is the answering model."""
     believes = believer.upstream.reply
     assert callable(believes)
 
@@ -84,7 +84,7 @@ def grounded(believer: Believer, start_proxy: Any) -> Any:
     return ask
 
 
-# --- what the report says ---------------------------------------------------------------------------------------------
+# --- contents of the report -------------------------------------------------------------------------------------------
 
 
 def test_budgets_are_what_the_model_believes_with_the_evidence_and_without(grounded: Any) -> None:
@@ -170,7 +170,7 @@ DOCUMENTS = """Answer from the documents and cite them like [1].
         pytest.param("[7]", "unknown_citation", None, id="one that is not there"),
     ],
 )
-def test_what_a_claim_cites_is_taken_out_for_p0(grounded: Any, marks: str, status: str, label: str | None) -> None:
+def test_cited_passages_are_removed_to_measure_p0(grounded: Any, marks: str, status: str, label: str | None) -> None:
     answer = f"The board of Acme sold the plant {marks}."
     (before,) = claims(grounded({}, answer=answer, context=DOCUMENTS)).values()
     (after,) = claims(grounded(answer=answer, context=DOCUMENTS)).values()
@@ -193,7 +193,7 @@ def test_the_local_backend_measures_without_any_call_and_changes_no_label(believ
     assert stage(report, "model")["calls"] == 0
 
 
-def test_an_external_service_is_asked_in_its_own_words(believer: Believer, grounded: Any) -> None:
+def test_an_external_service_gets_requests_in_its_format(believer: Believer, grounded: Any) -> None:
     def service(received: Received) -> Reply:
         asked = received.json()
         is_told = "sold the plant" in str(asked["context"])
@@ -234,7 +234,7 @@ def test_haiku_is_sampled_through_litellm(believer: Believer, start_proxy: Any) 
     assert {each.path for each in probes(believer)} == {"/v1/messages"}
 
 
-def test_the_model_that_answered_is_asked_with_the_key_of_its_client(believer: Believer, start_proxy: Any) -> None:
+def test_the_answering_model_is_queried_with_the_key_of_its_client(believer: Believer, start_proxy: Any) -> None:
     answering(believer)
     proxy = start_proxy(
         upstreams={"up": {"base_url": believer.base_url, "aliases": {"m": "llama"}}},
@@ -269,7 +269,7 @@ def test_an_order_in_a_source_changes_no_verdict(grounded: Any, backend: str, or
     assert ordered[SILENT]["budget"]["p1"] == pytest.approx(plain[SILENT]["budget"]["p1"], abs=0.001)
 
 
-# --- what goes wrong --------------------------------------------------------------------------------------------------
+# --- failures ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_a_backend_that_fails_leaves_the_verdicts_of_words(
 
 
 @pytest.mark.parametrize("manner", [Manner(refuses=True), Manner(garbles="prose"), Manner(most_top=1)])
-def test_a_model_that_answers_oddly_changes_nothing_it_did_not_say(
+def test_a_model_that_answers_oddly_changes_no_supported_claim(
     believer: Believer, grounded: Any, manner: Manner
 ) -> None:
     believer.manner = manner
@@ -340,10 +340,10 @@ def test_a_client_that_leaves_takes_its_questions_with_it(believer: Believer, st
     assert probe.left.wait(60)
 
 
-def test_a_rate_limited_backend_is_asked_again_later_and_the_report_is_completed(
+def test_a_rate_limited_backend_is_retried_and_the_report_is_completed(
     believer: Believer, start_proxy: Any, tmp_path: Any
 ) -> None:
-    """DQ2: the report says `deferred`, and is complete once the model server has had its rest."""
+    """The report is `deferred`, and complete once the model server accepts requests again."""
     answering(believer)
     believer.manner = Manner(busy=10_000, retry_after="1")
     proxy = start_proxy(
@@ -367,7 +367,7 @@ def test_a_rate_limited_backend_is_asked_again_later_and_the_report_is_completed
 # --- time and cache ---------------------------------------------------------------------------------------------------
 
 
-def test_equal_questions_are_asked_once(believer: Believer, start_proxy: Any) -> None:
+def test_equal_questions_are_sent_only_once(believer: Believer, start_proxy: Any) -> None:
     answering(believer)
     proxy = start_proxy(
         upstreams={"up": {"base_url": believer.base_url}},
@@ -385,7 +385,7 @@ def test_equal_questions_are_asked_once(believer: Believer, start_proxy: Any) ->
 
 
 @pytest.mark.parametrize("count", [1, 12])
-def test_claims_are_asked_about_in_few_calls(believer: Believer, start_proxy: Any, count: int) -> None:
+def test_claims_are_batched_into_few_calls(believer: Believer, start_proxy: Any, count: int) -> None:
     plants = [f"The board of Acme sold plant number {number} of its rivals." for number in range(count)]
     answering(believer, " ".join(plants))
     proxy = start_proxy(
@@ -399,7 +399,7 @@ def test_claims_are_asked_about_in_few_calls(believer: Believer, start_proxy: An
     assert len(probes(believer)) <= 2
 
 
-def test_a_long_stream_has_its_claims_asked_about_while_it_runs(believer: Believer, start_proxy: Any) -> None:
+def test_claims_of_a_long_stream_are_judged_while_it_runs(believer: Believer, start_proxy: Any) -> None:
     many: Sequence[str] = [f"The board of Acme sold plant number {number} of its rivals." for number in range(30)]
     with Believer() as answers:
         answering(answers, " ".join(many))

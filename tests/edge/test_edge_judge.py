@@ -130,10 +130,10 @@ def test_a_stream_is_judged_too_and_each_claim_only_once(model: Upstream, upstre
     assert labels(found) == EXPECTED
     assert len(questions(model)) == 3
     report(proxy)
-    assert len(questions(model)) == 3  # verdicts are kept
+    assert len(questions(model)) == 3  # verdicts are cached
 
 
-def test_a_judge_that_hangs_holds_up_no_answer_and_its_report_says_so(model: Upstream, start_proxy: Any) -> None:
+def test_a_hanging_judge_delays_no_answer_and_is_reported(model: Upstream, start_proxy: Any) -> None:
     answering(model, lambda _: Reply(before=(Stall(),)))
     judge = {"by": "self", "timeout": "3s"}
     proxy = start_proxy(upstreams={"up": {"base_url": model.base_url}}, judge=judge, grounding={"timeout": "300ms"})

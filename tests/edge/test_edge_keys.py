@@ -1,4 +1,4 @@
-"""SE1, GW3: with client keys on nobody comes in without one; it goes no further, and has its limits."""
+"""Client keys: every request needs one when they are enabled; it is not forwarded, and its limits apply."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def new_key(file: Path) -> Keys:
-    """Makes a key, for the client of a name with limits."""
+    """Make a key for a named client, with limits."""
 
     def make(name: str = "app", limits: Limits = Limits(), lasts: float | None = None, ago: float = 0.0) -> str:  # noqa: B008
         return create_key(file, name, limits, datetime.now(UTC) - timedelta(seconds=ago), lasts)[0]
@@ -47,7 +47,7 @@ def new_key(file: Path) -> Keys:
 
 @pytest.fixture
 def start(start_proxy: Callable[..., Proxy], file: Path) -> Callable[..., Proxy]:
-    """Starts a proxy that asks for the keys of the file."""
+    """Start a proxy that requires the keys of the file."""
 
     def starting(**sections: object) -> Proxy:
         return start_proxy(**{"server": {"keys": str(file)}, **sections})
@@ -92,7 +92,7 @@ def test_the_sdk_raises_what_it_raises_at_openai(start, new_key: Keys) -> None:
     assert 0 < int(limited.value.response.headers["retry-after"]) <= 60
 
 
-def test_an_expired_key_is_told_that_it_is(start, new_key: Keys) -> None:
+def test_an_expired_key_is_refused_with_that_reason(start, new_key: Keys) -> None:
     key = new_key(lasts=60, ago=61)
     reply = ask(start(), key)
     assert (reply.status_code, reply.json()["error"]["message"]) == (401, "Your API key has expired.")
@@ -132,7 +132,7 @@ def ollama(upstream: Upstream) -> dict[str, object]:
     return {"up": {"base_url": upstream.base_url, "ollama": "yes"}}
 
 
-def test_every_dialect_is_told_in_its_shape(start, new_key: Keys, upstream: Upstream) -> None:
+def test_every_dialect_gets_key_errors_in_its_format(start, new_key: Keys, upstream: Upstream) -> None:
     key = new_key(limits=Limits(requests_per_minute=1))
     proxy = start(upstreams=ollama(upstream))
     paths = ("/v1/chat/completions", "/v1/messages", "/api/chat")
@@ -186,7 +186,7 @@ def test_without_keys_of_ours_the_clients_key_goes_on(proxy: Proxy, upstream: Up
     assert upstream.last.header("authorization") == "Bearer sk-of-the-client"
 
 
-def test_requests_per_minute_are_told_and_kept(start, new_key: Keys, upstream: Upstream) -> None:
+def test_requests_per_minute_are_reported_and_limited(start, new_key: Keys, upstream: Upstream) -> None:
     key = new_key(limits=Limits(requests_per_minute=2))
     proxy = start()
     upstream.reply = body_reply(chat_body("Blue."), headers=(("x-ratelimit-remaining-requests", "9999"),))
@@ -198,7 +198,7 @@ def test_requests_per_minute_are_told_and_kept(start, new_key: Keys, upstream: U
     assert len(upstream.requests) == 2
 
 
-def test_a_key_without_limits_is_told_none_of_ours(start, new_key: Keys, upstream: Upstream) -> None:
+def test_a_key_without_limits_gets_no_limit_headers_of_ours(start, new_key: Keys, upstream: Upstream) -> None:
     key = new_key()
     upstream.reply = body_reply(chat_body("Blue."), headers=(("x-ratelimit-remaining-requests", "9999"),))
     assert ask(start(), key).headers.get_list("x-ratelimit-remaining-requests") == ["9999"]

@@ -119,7 +119,7 @@ UNREADABLE_ANSWERS = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE_ANSWERS)
-def test_an_answer_that_cannot_be_read_passes_and_its_report_tells_why(
+def test_an_unreadable_answer_passes_and_its_report_gives_the_reason(
     upstream: Upstream, proxy: Proxy, name: str
 ) -> None:
     body, coding, reason = UNREADABLE_ANSWERS[name]
@@ -138,7 +138,7 @@ LONG_ANSWERS = {
 
 
 @pytest.mark.parametrize("kind", LONG_ANSWERS)
-def test_an_answer_that_is_too_long_to_be_kept_is_reported_as_read_in_part(
+def test_an_answer_that_is_too_long_to_store_is_reported_as_read_in_part(
     upstream: Upstream, proxy: Proxy, kind: str
 ) -> None:
     body = chat_body(LONG_ANSWERS[kind])

@@ -1,4 +1,4 @@
-"""RE2, SE2: requests are bounded in size, time and number; what is over that is told so in OpenAI's shape."""
+"""Requests are bounded in size, time and number; those over a limit get an error in OpenAI's format."""
 
 import json
 import socket
@@ -29,7 +29,7 @@ def answered(client: RawClient) -> RawClient:
 
 @contextmanager
 def held(upstream: Upstream, port: int, count: int) -> Iterator[threading.Event]:
-    """So many requests that the model server does not answer until the event is set."""
+    """Send `count` requests; the model server answers them once the event is set."""
     release = threading.Event()
     upstream.reply = Reply((chat_body("Hello."),), before=(Wait(release),))
     clients = [RawClient(port) for _ in range(count)]
@@ -62,7 +62,7 @@ def test_agents_are_let_in_as_all_others_are(upstream: Upstream, start_proxy) ->
     assert (large.status, error_of(large)["code"]) == (413, "request_too_large")
 
 
-def test_what_is_over_the_room_and_the_line_is_told_to_come_back(upstream: Upstream, start_proxy) -> None:
+def test_a_request_over_capacity_and_queue_gets_retry_after(upstream: Upstream, start_proxy) -> None:
     proxy = start_proxy(server={"max_concurrent": 2, "queue": 0})
     with held(upstream, proxy.port, 2):
         refused = post_chat(proxy.port, CHAT)
@@ -95,7 +95,7 @@ def test_signs_of_life_are_given_when_all_is_full(upstream: Upstream, start_prox
         assert fetch(proxy.port, "GET", "/readyz").status == 200
 
 
-def test_bodies_are_held_within_bounds(upstream: Upstream, start_proxy) -> None:
+def test_the_total_size_of_pending_bodies_is_limited(upstream: Upstream, start_proxy) -> None:
     proxy = start_proxy(server={"max_bodies": 3 * len(BODY) // 2, "queue": 0})
     with held(upstream, proxy.port, 1):
         assert post_chat(proxy.port, CHAT).status == 503
@@ -104,7 +104,7 @@ def test_bodies_are_held_within_bounds(upstream: Upstream, start_proxy) -> None:
 
 
 def test_a_rush_of_requests_is_answered_to_the_last(upstream: Upstream, start_proxy) -> None:
-    """Many clients that ask again at once, twice as many as there is room for: none hangs, none fails otherwise."""
+    """Many clients that repeat requests at once, twice the capacity: none hangs, none fails otherwise."""
     proxy = start_proxy(
         server={"max_concurrent": 20, "queue": 20, "queue_timeout": "100ms"}, grounding={"enabled": False}
     )
@@ -165,7 +165,7 @@ def test_a_head_over_the_limit_is_refused(proxy, pieces: int, head: bytes, statu
         assert client.header("connection") == "close"
 
 
-def test_a_head_within_the_limit_passes_however_large_its_body(upstream: Upstream, proxy) -> None:
+def test_a_head_below_the_limit_passes_with_any_size_of_body(upstream: Upstream, proxy) -> None:
     header = ("x-long", "a" * 60_000)
     large = CHAT | {"padding": "x" * 300_000}
     assert post_chat(proxy.port, large, header).status == 200
@@ -243,7 +243,7 @@ def test_a_client_that_takes_nothing_counts_as_gone(upstream: Upstream, start_pr
         until(lambda: exchange.left.is_set() or exchange.done.is_set())  # done: it could not write on
 
 
-# --- what verification may hold ---------------------------------------------------------------------------------------
+# --- memory of verification -------------------------------------------------------------------------------------------
 
 CONTEXT = {"model": "m", "messages": [{"role": "system", "content": "The sky is blue."}]}
 LONG = "The sky is blue. " * 3000
@@ -254,10 +254,10 @@ LONG = "The sky is blue. " * 3000
     [(10, False), (10, True), (20_000, False), (20_000, True)],
     ids=["request, whole", "request, streamed", "answer, whole", "answer, streamed"],
 )
-def test_what_there_is_no_room_to_verify_passes_unread(
+def test_an_exchange_over_the_verification_limit_passes_unread(
     upstream: Upstream, start_proxy, held: int, streamed: bool
 ) -> None:
-    """DQ3: not_checked for overload, never an error, a wait or another byte than the model server's."""
+    """Report not_checked for overload; no error, no wait, and no byte but the model server's."""
     proxy = start_proxy(grounding={"max_bytes": held})
     upstream.reply = stream_reply(chat_events(LONG)) if streamed else body_reply(chat_body(LONG))
     answer = post_chat(proxy.port, CONTEXT | {"stream": streamed})

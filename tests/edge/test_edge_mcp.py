@@ -1,4 +1,4 @@
-"""LB3: the MCP server with the official client, over standard input and output and over HTTP."""
+"""The MCP server with the official client, over standard input and output and over HTTP."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EVIDENCE = ["Revenue came to $5 million in 2023.", "Costs were $3 million in 202
 
 
 def over_stdio(work: Work[T], folder: Path) -> T:
-    """What `work` comes to with `groundwire mcp` as a process of its own."""
+    """Return the result of `work` with `groundwire mcp` as a separate process."""
     command = StdioServerParameters(command=str(Path(sys.executable).with_name("groundwire")), args=["mcp"], cwd=folder)
     return _with(command, work)
 
@@ -43,7 +43,7 @@ def _with(server: Any, work: Work[T]) -> T:
 def use(
     request: pytest.FixtureRequest, start_proxy: Callable[..., Proxy], tmp_path: Path
 ) -> Callable[[Work[Any]], Any]:
-    """Runs work with a client of the server, over either transport."""
+    """Run work with a client of the server, over either transport."""
     if request.param == "stdio":
         return lambda work: over_stdio(work, tmp_path)
     proxy = start_proxy(mcp={"enabled": True})
@@ -64,12 +64,12 @@ def called(name: str, **arguments: Any) -> Work[Any]:
 
 
 def test_no_agent_waits_for_news_that_never_come(start_proxy: Callable[..., Proxy]) -> None:
-    """Each would hold a place, and hold up the end: there are no sessions, so that nothing is ever told unasked."""
+    """Event streams would hold slots and delay shutdown; without sessions the server sends nothing unrequested."""
     reply = httpx.get(f"{start_proxy(mcp={'enabled': True}).url}/mcp", headers={"accept": "text/event-stream"})
     assert (reply.status_code, reply.headers["allow"]) == (405, "POST")
 
 
-def test_it_offers_three_tools_that_tell_how_to_use_them(use: Use) -> None:
+def test_the_server_offers_three_tools_with_descriptions(use: Use) -> None:
     async def work(client: Client) -> Any:
         return await client.list_tools()
 
@@ -113,7 +113,7 @@ def test_older_argument_names_and_sources_as_objects_are_taken(use: Use) -> None
     assert audit["steps"][0]["status"] == "ENTAILED"
 
 
-def test_a_wrong_call_is_told_in_a_sentence(use: Use) -> None:
+def test_a_wrong_call_is_reported_in_a_sentence(use: Use) -> None:
     result = use(called("verify_claim", claim="", evidence=EVIDENCE))
     assert result.is_error
     assert "'claim'" in result.content[0].text

@@ -1,4 +1,4 @@
-"""GW1, GW4, GW5, GW7, CX1, CL3: Anthropic's Messages API through the proxy, with the real SDK and byte by byte."""
+"""Anthropic's Messages API through the proxy, with the real SDK and byte by byte."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_sdk_sums_up_a_stream_and_shows_it_on_the_way(upstream: Upstream, cl
 
 
 def test_blocks_of_one_text_are_read_as_one(upstream: Upstream, proxy: Proxy) -> None:
-    """As cited answers come: a sentence in several blocks, told apart by what was cited."""
+    """Cited answers have this form: a sentence in several blocks, divided by their citations."""
     blocks = (
         "🟦 Acme Corp was founded",
         " in Oslo by Ingrid Dahl in 1998.",
@@ -102,14 +102,14 @@ def test_blocks_of_one_text_are_read_as_one(upstream: Upstream, proxy: Proxy) ->
     assert all("".join(blocks)[claim["start"] : claim["end"]] == claim["text"] for claim in choice["claims"])
 
 
-def test_text_before_and_behind_a_call_is_told_apart(upstream: Upstream, proxy: Proxy) -> None:
+def test_text_before_and_after_a_call_forms_separate_choices(upstream: Upstream, proxy: Proxy) -> None:
     blocks = (text_block(TRUE), call_block(q="Acme"), text_block(FALSE))
     choices = whole(upstream, proxy, *blocks)["choices"]
     assert [(choice["index"], choice["verdict"]) for choice in choices] == [(0, "grounded"), (2, "ungrounded")]
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_input_of_a_tool_is_checked_when_asked_for(upstream: Upstream, proxy: Proxy, stream: bool) -> None:
+def test_input_of_a_tool_is_checked_on_request(upstream: Upstream, proxy: Proxy, stream: bool) -> None:
     blocks = (text_block(TRUE), call_block(note=FALSE))
     request = ASK | {"stream": stream, "grounding": {"check_tool_calls": True}}
     upstream.reply = stream_reply(message_events(*blocks)) if stream else body_reply(as_json(message(*blocks)))
@@ -164,7 +164,7 @@ def test_evidence_is_found_wherever_it_is(upstream: Upstream, proxy: Proxy, give
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_what_the_servers_tools_gave_the_model_is_evidence(upstream: Upstream, proxy: Proxy, stream: bool) -> None:
+def test_results_of_the_servers_tools_are_evidence(upstream: Upstream, proxy: Proxy, stream: bool) -> None:
     given = {"type": "web_fetch_tool_result", "content": {"type": "web_fetch_result", "content": _FETCHED}}
     blocks = (text_block(FALSE), given, text_block(TRUE))
     upstream.reply = stream_reply(message_events(*blocks)) if stream else body_reply(as_json(message(*blocks)))
@@ -173,7 +173,7 @@ def test_what_the_servers_tools_gave_the_model_is_evidence(upstream: Upstream, p
     assert labels(body["grounding"]) == ["contradicted", "supported"]
 
 
-def test_what_the_model_said_or_thought_before_is_no_evidence(upstream: Upstream, proxy: Proxy) -> None:
+def test_earlier_answers_and_thoughts_of_the_model_are_no_evidence(upstream: Upstream, proxy: Proxy) -> None:
     earlier = {"role": "assistant", "content": [thinking_block(CONTEXT), text_block(CONTEXT)]}
     grounding = whole(upstream, proxy, text_block(TRUE), system="Be brief.", messages=[QUESTION, earlier, QUESTION])
     assert "supported" not in labels(grounding)
@@ -189,13 +189,13 @@ def test_what_the_model_said_or_thought_before_is_no_evidence(upstream: Upstream
     ],
     ids=["image", "PDF", "tool of the server", "MCP"],
 )
-def test_context_that_cannot_be_seen_is_said(
+def test_context_that_cannot_be_seen_is_named_in_a_warning(
     upstream: Upstream, proxy: Proxy, given: dict[str, Any], named: str
 ) -> None:
     assert any(named in warning for warning in whole(upstream, proxy, text_block(TRUE), **given)["warnings"])
 
 
-def test_a_json_answer_is_held_against_the_schema_it_was_asked_for(upstream: Upstream, proxy: Proxy) -> None:
+def test_a_json_answer_is_validated_against_the_requested_schema(upstream: Upstream, proxy: Proxy) -> None:
     schema = {"type": "object", "properties": {"founded": {"type": "string"}}, "required": ["founded"]}
     asked = {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
     good = whole(upstream, proxy, text_block(json.dumps({"founded": TRUE})), **asked)
@@ -285,7 +285,7 @@ def test_modes_and_details_are_those_of_every_dialect(upstream: Upstream, proxy:
 
 
 @pytest.mark.parametrize("thinks", [False, True], ids=["plain", "thinking"])
-def test_samples_are_asked_for_where_a_temperature_may_be_set(upstream: Upstream, proxy: Proxy, thinks: bool) -> None:
+def test_samples_are_requested_where_a_temperature_may_be_set(upstream: Upstream, proxy: Proxy, thinks: bool) -> None:
     asked = []
 
     def reply(received: Received) -> Reply:
@@ -304,7 +304,7 @@ def test_samples_are_asked_for_where_a_temperature_may_be_set(upstream: Upstream
 def before_anthropic(
     upstream: Upstream, second_upstream: Upstream, start_proxy: Callable[..., Proxy]
 ) -> tuple[Proxy, Upstream]:
-    """A proxy with a key of its own for Anthropic's API, as the second of its upstreams, and that API."""
+    """A proxy whose second upstream is Anthropic's API with a configured key, and that API."""
     others = {"base_url": upstream.base_url, "models": ["gpt-*"]}
     theirs = {
         "base_url": second_upstream.base_url,

@@ -1,4 +1,4 @@
-"""GW1: Ollama's own API through the proxy, with Ollama's own client and without: as directly, plus a verdict."""
+"""Ollama's API through the proxy, with Ollama's client and without: the same as directly, plus a verdict."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def client(native: Any) -> ollama.Client:
 
 @pytest.fixture
 def direct(upstream: Upstream) -> ollama.Client:
-    """The same, without the proxy."""
+    """Ollama's client without the proxy."""
     return ollama.Client(host=upstream.base_url.removesuffix("/v1"))
 
 
@@ -125,7 +125,7 @@ def test_an_error_of_the_server_is_its_own(client: ollama.Client) -> None:
     assert caught.value.status_code == 404
 
 
-def test_an_error_within_a_stream_reaches_the_client(upstream: Upstream, client: ollama.Client) -> None:
+def test_an_error_inside_a_stream_reaches_the_client(upstream: Upstream, client: ollama.Client) -> None:
     upstream.reply = ndjson(
         {"model": "m", "message": {"role": "assistant", "content": "The"}, "done": False}, {"error": "out of memory"}
     )
@@ -149,7 +149,7 @@ def test_a_whole_answer_has_its_verdict_in_body_and_headers(upstream: Upstream, 
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_stream_is_the_default_and_has_its_verdict_on_the_line_that_says_done(
+def test_a_stream_is_the_default_and_has_its_verdict_on_the_done_line(
     upstream: Upstream, native: Any, path: str
 ) -> None:
     response = post(native, path)
@@ -223,7 +223,7 @@ def test_no_line_is_sent_to_keep_a_silent_stream_alive(upstream: Upstream, start
     assert all(line["model"] == "llama3.2" for line in lines(b"".join(said)))
 
 
-# --- what is read -----------------------------------------------------------------------------------------------------
+# --- checked contents -------------------------------------------------------------------------------------------------
 
 
 def test_thoughts_are_never_checked(upstream: Upstream, native: Any) -> None:
@@ -233,7 +233,7 @@ def test_thoughts_are_never_checked(upstream: Upstream, native: Any) -> None:
     assert "purple" not in json.dumps(grounding)
 
 
-def test_images_and_tokens_are_said_to_be_unread(native: Any) -> None:
+def test_images_and_tokens_are_reported_as_unread(native: Any) -> None:
     pictured = [{**MESSAGES[1], "images": ["aGk=", "aGk="]}]
     warnings = post(native, "/api/chat", stream=False, messages=pictured).json()["grounding"]["warnings"]
     assert any("images: 2 without text" in warning for warning in warnings)
@@ -244,7 +244,7 @@ def test_images_and_tokens_are_said_to_be_unread(native: Any) -> None:
     assert any(warning.startswith("context: ") for warning in warnings)
 
 
-def test_arguments_of_tool_calls_are_checked_where_asked_for(upstream: Upstream, native: Any) -> None:
+def test_arguments_of_tool_calls_are_checked_on_request(upstream: Upstream, native: Any) -> None:
     calls = [{"function": {"name": "note", "arguments": {"text": "Grass is red, as far as anyone knows."}}}]
     upstream.reply = OllamaLike("", calls=calls)
     for stream in (False, True):
@@ -282,7 +282,7 @@ def test_a_prompt_that_ollama_cut_is_flagged(native: Any, path: str, stream: boo
     assert "context_truncated" not in lines(whole.content)[-1]["grounding"]["flags"]
 
 
-# --- what the proxy says itself, and where it goes --------------------------------------------------------------------
+# --- errors of the proxy, and routing ---------------------------------------------------------------------------------
 
 
 def test_errors_of_the_proxy_have_ollamas_shape(native: Any, start_proxy: Callable[..., Any]) -> None:

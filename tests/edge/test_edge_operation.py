@@ -1,4 +1,4 @@
-"""What an operator sees of `groundwire serve`: addresses at the start, warnings about variables, levels in the log."""
+"""Output of `groundwire serve` for operators: addresses at the start, warnings about variables, levels in the log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def nobody() -> Iterator[str]:
 
 
 def requests(logs: list[EventDict], count: int = 1) -> list[EventDict]:
-    """Return the lines about requests, once there are so many: they are written after the reply."""
+    """Return the lines about requests once there are `count`: they are written after the reply."""
     until(lambda: len([line for line in logs if line["event"] == "request"]) >= count)
     return [line for line in logs if line["event"] == "request"]
 
@@ -37,7 +37,7 @@ def levels(logs: list[EventDict], count: int = 1) -> list[tuple[Any, str]]:
     return [(line["status"], line["log_level"]) for line in requests(logs, count)]
 
 
-def test_what_an_operator_reads_at_the_start_and_while_it_is_probed(start_process: Any, upstream: Upstream) -> None:
+def test_the_log_has_addresses_and_warnings_at_the_start_but_no_probes(start_process: Any, upstream: Upstream) -> None:
     """The address of the pages, a warning about an unknown variable, and no line about probes, scrapes and assets."""
     process: Process = start_process({"GROUNDWIRE_ADMIN_KEY": KEY, "GROUNDWIRE_SERVER__MAX_BODDY": "1"}, **STORED)
     until(lambda: f"review and quality pages: http://127.0.0.1:{process.port}/\n" in process.said)
@@ -111,7 +111,7 @@ def test_a_model_server_that_is_down_is_a_warning(start_proxy: Any, nobody: str)
     assert (line["log_level"], line["error"], line["upstream"]) == ("warning", "UpstreamUnreachable", "up")
 
 
-def test_what_a_client_got_wrong_is_no_warning(proxy: Any, upstream: Upstream) -> None:
+def test_an_error_of_the_client_is_no_warning(proxy: Any, upstream: Upstream) -> None:
     upstream.reply = error_reply(401, "No such key.", type="invalid_request_error")
     with capture_logs() as logs:
         assert post_chat(proxy.port, CHAT).status == 401

@@ -52,7 +52,7 @@ def test_the_report_can_be_saved_as_json(proxy: Proxy) -> None:
     assert [claim["label"] for claim in saved.json()["choices"][0]["claims"]] == ["supported", "contradicted"]
 
 
-def test_a_model_is_asked_and_its_answer_checked(proxy: Proxy, upstream: Upstream) -> None:
+def test_a_model_answers_a_question_and_its_answer_is_checked(proxy: Proxy, upstream: Upstream) -> None:
     upstream.reply = body_reply(chat_body(ANSWER))
     page = send(proxy, answer="", model="m", question="How did we do?", action="ask")
     assert page.status_code == 200
@@ -88,7 +88,7 @@ def test_the_page_begins_before_its_result_is_there(proxy: Proxy, upstream: Upst
     assert text.endswith("</html>")
 
 
-def test_a_model_is_asked_where_answers_are_not_verified(start_proxy: Callable[..., Proxy], upstream: Upstream) -> None:
+def test_a_model_is_queried_where_verification_is_off(start_proxy: Callable[..., Proxy], upstream: Upstream) -> None:
     upstream.reply = body_reply(chat_body(ANSWER))
     page = send(start_proxy(grounding={"mode": "off"}), answer="", model="m", question="How did we do?", action="ask")
     assert page.status_code == 200
@@ -125,7 +125,7 @@ def test_forms_that_are_not_processed(
     assert 'role="alert"' in page.text
 
 
-def test_where_keys_are_on_the_form_needs_one(start_proxy: Callable[..., Proxy], tmp_path: Path) -> None:
+def test_the_form_needs_a_key_where_keys_are_enabled(start_proxy: Callable[..., Proxy], tmp_path: Path) -> None:
     file = tmp_path / "keys"
     key, _ = create_key(file, "app", Limits(), datetime.now(UTC))
     proxy = start_proxy(server={"keys": str(file)})

@@ -1,7 +1,7 @@
-"""GW2, GW7: Anthropic, Gemini and Bedrock through the real litellm, before a server that replays what they say.
+"""Anthropic, Gemini and Bedrock through the real litellm, before a server that replays their answers.
 
-The recordings in tests/upstream/recorded were written after the providers' public documentation; what arrives at the
-provider and what an OpenAI SDK makes of the answer are both held here.
+The recordings in tests/upstream/recorded follow the providers' public documentation. Both the request that reaches the
+provider and the answer as an OpenAI SDK parses it are checked here.
 """
 
 import base64
@@ -42,7 +42,7 @@ AWS_STREAM: Headers = (("content-type", "application/vnd.amazon.eventstream"),)
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider: how it is configured, what it is called with, and how it tells the client apart from others."""
+    """A provider: its configuration, the requests it gets and the credentials it needs."""
 
     name: str
     model: str
@@ -138,7 +138,7 @@ def framed(event: dict[str, Any]) -> bytes:
 
 
 def signed(request: Received, secret: str) -> str:
-    """The Authorization header that Signature Version 4 asks for, made out of the request as it arrived."""
+    """Return the Authorization header that Signature Version 4 requires for the request as it arrived."""
     given = request.header("authorization") or ""
     scope, names = given.split("Credential=")[1].split(",")[0], given.split("SignedHeaders=")[1].split(",")[0]
     _, day, region, service, _ = scope.split("/")
@@ -191,7 +191,7 @@ def start(upstream: Upstream, start_proxy, monkeypatch: pytest.MonkeyPatch):
 
 
 def arrived(upstream: Upstream, provider: Provider, *, streamed: bool) -> dict[str, Any]:
-    """The one request that reached the provider, its place and its credentials checked."""
+    """Return the one request that reached the provider; check its target and credentials."""
     (request,) = upstream.requests
     assert (request.method, request.target) == ("POST", provider.targets[streamed])
     assert "sk-test" not in str(request.headers)
@@ -254,7 +254,7 @@ def test_a_tool_call(upstream: Upstream, start, provider: Provider, streamed: bo
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_googles_delay_is_told_as_retry_after(upstream: Upstream, start, streamed: bool) -> None:
+def test_the_delay_of_google_is_sent_as_retry_after(upstream: Upstream, start, streamed: bool) -> None:
     gemini = PROVIDERS[1]
     upstream.reply = body_reply(json.dumps(json.loads(gemini.recorded("errors.json"))["429"]).encode(), status=429)
     with sdk(start(gemini).base_url) as client, pytest.raises(openai.RateLimitError) as caught:
@@ -319,7 +319,7 @@ def test_a_client_that_leaves_ends_the_call_of_the_provider(
 
 
 def test_a_stream_that_is_refused_is_tried_again(upstream: Upstream, start, provider: Provider) -> None:
-    """Though litellm asks some providers only when the first chunk is wanted."""
+    """This holds although litellm calls some providers only for the first chunk."""
     refused = [next(reply for status, _, reply in provider.errors() if status == 429)]
     refused = [refused[0].with_headers(("retry-after", "0"))]
     upstream.reply = lambda _: refused.pop() if refused else provider.streaming("answer")
@@ -330,7 +330,7 @@ def test_a_stream_that_is_refused_is_tried_again(upstream: Upstream, start, prov
     assert len(upstream.requests) == 2
 
 
-def test_headers_of_the_settings_reach_the_provider_and_no_other_host_is_asked_about_them(
+def test_configured_headers_reach_the_provider_and_no_other_host_is_resolved(
     upstream: Upstream, start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked_for: set[str] = set()
@@ -348,7 +348,7 @@ def test_headers_of_the_settings_reach_the_provider_and_no_other_host_is_asked_a
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_what_a_message_points_to_is_fetched_only_where_the_settings_say_so(
+def test_a_url_in_a_message_is_fetched_only_from_allowed_hosts(
     upstream: Upstream, second_upstream: Upstream, start, provider: Provider, streamed: bool
 ) -> None:
     second_upstream.reply = body_reply(PIXEL, headers=(("content-type", "image/png"),))

@@ -1,4 +1,4 @@
-"""RE1: a verifier that fails never crashes, blocks or changes an answer; the report says what was not checked."""
+"""A verifier that fails never crashes, blocks or changes an answer; the report names the missing checks."""
 
 import threading
 
@@ -21,7 +21,7 @@ def failing(*_: object) -> None:
 
 
 def only(verifier: object) -> tuple:
-    """Every verifier replaced by this one."""
+    """Replace every verifier by this one."""
     return tuple((name, verifier) for name, _ in VERIFIERS)
 
 
@@ -38,7 +38,7 @@ def test_a_verifier_that_raises_changes_no_answer(upstream: Upstream, start_prox
 
 
 def test_a_verifier_that_raises_hides_no_finding_of_another(upstream: Upstream, start_proxy) -> None:
-    """And what it might have objected to is not called supported."""
+    """Claims that it might have rejected are not labelled supported."""
     broken = tuple((name, failing if name == "numeric" else verifier) for name, verifier in VERIFIERS)
     proxy = start_proxy(verifiers=broken)
     upstream.reply = body_reply(chat_body(f"{REWORDED} The board said, “we shall never sell a single share”."))
@@ -63,7 +63,7 @@ def test_a_verifier_that_takes_too_long_holds_up_no_answer(upstream: Upstream, s
 
 
 def test_too_much_to_verify_is_not_checked_and_still_answered(upstream: Upstream, start_proxy) -> None:
-    """DQ3: checks are shed, never traffic."""
+    """Overload drops checks, never traffic."""
     proxy = start_proxy(grounding={"queue": 1})
     upstream.reply = body_reply(chat_body(ANSWER))
     answers = [post_chat(proxy.port, CHAT) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Settings that change while it serves: valid ones for all that comes, others not at all; nothing in hand notices."""
+"""Reloading settings: valid ones apply to new requests, invalid ones never; requests in flight are not affected."""
 
 import json
 import signal
@@ -30,7 +30,7 @@ def events(process: Process, name: str) -> list[dict[str, Any]]:
 
 
 def test_settings_follow_one_another(upstream: Upstream, second_upstream: Upstream, start_process) -> None:
-    """A stream that has begun goes on where it began; earlier reports are found afterwards."""
+    """A running stream continues at its upstream; earlier reports are found afterwards."""
     sections = {"store": {"url": "sqlite:///history.db"}}
     process: Process = start_process(**sections)
     upstream.reply = body_reply(chat_body(ANSWER))
@@ -67,7 +67,7 @@ def test_settings_follow_one_another(upstream: Upstream, second_upstream: Upstre
     assert events(process, "app.close_failed") == []
 
 
-def test_what_is_wrong_changes_nothing_and_is_told(upstream: Upstream, start_process) -> None:
+def test_invalid_settings_change_nothing_and_are_reported(upstream: Upstream, start_process) -> None:
     process: Process = start_process()
     upstream.reply = body_reply(chat_body(ANSWER))
     valid = process.config.read_text()
@@ -84,7 +84,7 @@ def test_what_is_wrong_changes_nothing_and_is_told(upstream: Upstream, start_pro
     assert "NOWHERE" in second["problems"][0]
 
 
-def test_what_needs_a_restart_is_said(upstream: Upstream, start_process) -> None:
+def test_settings_that_need_a_restart_are_reported(upstream: Upstream, start_process) -> None:
     process: Process = start_process()
     upstream.reply = body_reply(chat_body(ANSWER))
     up = {"up": {"base_url": upstream.base_url}}
@@ -107,7 +107,7 @@ def test_a_watched_file_counts_when_it_changes(upstream: Upstream, second_upstre
 
 
 def test_reports_and_facts_in_memory_outlive_a_reload(upstream: Upstream, start_process) -> None:
-    """Clients find by id what they stored before; nothing of it is on disk."""
+    """Clients find their earlier reports and facts; none of them is on disk."""
     memory = {"enabled": True, "memory_gate": {"enabled": True}}
     process: Process = start_process(information_budget=memory)
     upstream.reply = body_reply(chat_body(ANSWER))

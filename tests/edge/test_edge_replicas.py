@@ -1,4 +1,4 @@
-"""CA1, SE1, DE2: two proxies that share a Redis share verdicts and limits; without it each goes on alone."""
+"""Two proxies that share a Redis share verdicts and limits; without it each continues alone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cached(proxy: Proxy, text: str) -> dict[str, Any]:
     return used
 
 
-def test_what_one_proxy_has_judged_another_finds(start_proxy: Start, real_redis: RedisOfTests) -> None:
+def test_a_proxy_finds_the_verdicts_of_another_proxy(start_proxy: Start, real_redis: RedisOfTests) -> None:
     shared = {"redis_url": real_redis.url, "redis_timeout": "10s", "ttl": "60s"}
     one, other = start_proxy(cache=shared), start_proxy(cache=shared)
     text = f"The sky is blue above {real_redis.name}."
@@ -62,7 +62,7 @@ def test_proxies_share_what_a_key_may_ask(start_proxy: Start, real_redis: RedisO
     assert [reply.headers["x-ratelimit-remaining-requests"] for reply in replies] == ["1", "0", "0", "0"]
 
 
-def test_without_its_redis_a_proxy_answers_and_says_so(start_proxy: Start, silent_redis: Gate, tmp_path: Path) -> None:
+def test_a_proxy_answers_without_redis_and_reports_it(start_proxy: Start, silent_redis: Gate, tmp_path: Path) -> None:
     key, _ = create_key(tmp_path / "keys", "app", Limits(requests_per_minute=2), datetime.now(UTC))
     proxy = start_proxy(server={"keys": str(tmp_path / "keys")}, cache={"redis_url": silent_redis.url})
     assert degraded(proxy) == {}

@@ -1,4 +1,4 @@
-"""GW3, GW4, GW8, SE2: what reaches the upstream is what the client sent, minus `grounding`."""
+"""Requests reach the upstream as the client sent them, minus `grounding`."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_a_body_without_grounding_arrives_byte_for_byte(upstream: Upstream, prox
 
 
 def exactly(body: bytes) -> object:
-    """JSON with its numbers as they were written and its keys in order."""
+    """Parse JSON with its numbers as they were written and its keys in order."""
     return json.loads(body, parse_int=str, parse_float=str, object_pairs_hook=list)
 
 
@@ -59,7 +59,7 @@ def test_only_the_grounding_field_is_taken_out(upstream: Upstream, proxy, sent: 
 
 
 def test_a_short_list_of_headers_arrives_with_nothing_added(upstream: Upstream, proxy) -> None:
-    """Watch for what HTTP clients add by themselves: accept, accept-encoding, user-agent."""
+    """HTTP clients add headers by themselves: accept, accept-encoding, user-agent."""
     headers = (("content-type", "application/json"), ("authorization", "Bearer sk-mine"))
     assert fetch(proxy.port, "POST", "/v1/chat/completions", headers, json.dumps(QUESTION).encode()).status == 200
     assert end_to_end(upstream.last) == sorted(headers)
@@ -148,7 +148,7 @@ def test_a_get_has_no_body(upstream: Upstream, proxy) -> None:
 
 
 def test_the_callers_trace_goes_on(upstream: Upstream, proxy) -> None:
-    """OB1: the same trace, whether or not the proxy writes a span of its own into it."""
+    """The trace is the same, with or without a span of the proxy."""
     trace = "4bf92f3577b34da6a3ce929d0e0e4736"
     post_chat(proxy.port, QUESTION, ("traceparent", f"00-{trace}-00f067aa0ba902b7-01"))
     assert trace in (upstream.last.header("traceparent") or "")

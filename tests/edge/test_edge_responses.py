@@ -1,4 +1,4 @@
-"""GW1, GW4, GW5, CX1, CL3: OpenAI's Responses API through the proxy, with the real SDK and byte by byte."""
+"""OpenAI's Responses API through the proxy, with the real SDK and byte by byte."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_the_sdk_sums_up_a_stream_with_it(upstream: Upstream, client: openai.Ope
 
 
 class Facts(BaseModel):
-    """What a structured answer holds."""
+    """The fields of a structured answer."""
 
     founded: str
     revenue: str
@@ -139,7 +139,7 @@ def test_every_message_is_a_choice_under_its_index_in_the_output(upstream: Upstr
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_arguments_of_a_call_are_checked_when_asked_for(upstream: Upstream, proxy: Proxy, stream: bool) -> None:
+def test_arguments_of_a_call_are_checked_on_request(upstream: Upstream, proxy: Proxy, stream: bool) -> None:
     items = (text_item(TRUE), call_item(json.dumps({"note": FALSE})))
     request = ASK | {"stream": stream, "grounding": {"check_tool_calls": True}}
     upstream.reply = stream_reply(response_events(*items)) if stream else body_reply(as_json(response(*items)))
@@ -200,7 +200,7 @@ SERVER_TOOLS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("tool", SERVER_TOOLS.values(), ids=SERVER_TOOLS.keys())
-def test_what_the_servers_tools_gave_the_model_is_evidence(
+def test_results_of_the_servers_tools_are_evidence(
     upstream: Upstream, proxy: Proxy, tool: dict[str, Any], stream: bool
 ) -> None:
     items = ({"id": "t_1", "status": "completed"} | tool, text_item(ANSWER))
@@ -224,7 +224,7 @@ def test_a_job_knows_what_the_servers_tools_gave(
     assert labels(proxy.report(post(proxy, asked).json()["grounding"]["id"])) == ["supported", "contradicted"]
 
 
-def test_what_the_model_said_before_is_no_evidence(upstream: Upstream, proxy: Proxy) -> None:
+def test_earlier_answers_of_the_model_are_no_evidence(upstream: Upstream, proxy: Proxy) -> None:
     earlier = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": CONTEXT}]}
     grounding = whole(upstream, proxy, text_item(TRUE), instructions=None, input=[earlier])
     assert "supported" not in labels(grounding)
@@ -242,7 +242,7 @@ def test_what_the_model_said_before_is_no_evidence(upstream: Upstream, proxy: Pr
     ],
     ids=["previous response", "conversation", "stored prompt", "reference", "image", "tool of the server"],
 )
-def test_context_that_cannot_be_seen_is_said(
+def test_context_that_cannot_be_seen_is_named_in_a_warning(
     upstream: Upstream, proxy: Proxy, given: dict[str, Any], named: str
 ) -> None:
     assert any(named in warning for warning in whole(upstream, proxy, text_item(TRUE), **given)["warnings"])
@@ -335,7 +335,7 @@ def test_samples_leave_nothing_behind_on_the_server(upstream: Upstream, proxy: P
     assert [body["store"] for body in asked] == [True, False, False, False]
 
 
-def test_what_else_there_is_below_passes_untouched(upstream: Upstream, client: openai.OpenAI, proxy: Proxy) -> None:
+def test_other_requests_below_the_path_pass_untouched(upstream: Upstream, client: openai.OpenAI, proxy: Proxy) -> None:
     upstream.reply = body_reply(as_json(response(text_item(ANSWER))))
     assert client.responses.retrieve("resp_1").output_text == ANSWER
     assert client.responses.cancel("resp_1").id == "resp_1"

@@ -1,4 +1,4 @@
-"""GW1, GW3: which model server is asked."""
+"""The choice of the model server."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""SC1: the same request sampled beside its answer, with the real SDK over real sockets; no answer waits for it."""
+"""Samples of a request alongside its answer, with the real SDK over real sockets; no answer waits for them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MESSAGES: Any = [
 
 
 class Model:
-    """A model server that says `ANSWER`, and to samples what `samples` has for their temperature."""
+    """A model server that answers `ANSWER`, and answers samples from `samples` by temperature."""
 
     def __init__(self, upstream: Upstream) -> None:
         self.samples: dict[float, Reply] = {at: body_reply(chat_body(text)) for at, text in SAMPLES.items()}
@@ -51,7 +51,7 @@ class Model:
 
     @property
     def temperatures(self) -> list[float]:
-        """Those of the samples, in order of size."""
+        """The temperatures of the samples, in ascending order."""
         return sorted(body["temperature"] for body in self.asked if "temperature" in body)
 
 
@@ -62,7 +62,7 @@ def model(upstream: Upstream) -> Model:
 
 @pytest.fixture
 def ask(start_proxy: Start, model: Model) -> Callable[..., tuple[Proxy, dict[str, Any]]]:
-    """Asks through a proxy with these sections; gives the proxy and the report beside the answer."""
+    """Ask through a proxy with these sections; return the proxy and the report in the answer."""
 
     def asked(grounding: dict[str, Any], stream: bool = False, **sections: Any) -> tuple[Proxy, dict[str, Any]]:
         proxy = start_proxy(**sections)
@@ -79,13 +79,13 @@ def ask(start_proxy: Start, model: Model) -> Callable[..., tuple[Proxy, dict[str
     return asked
 
 
-def test_without_asking_nothing_is_sampled(ask: Callable[..., Any], model: Model) -> None:
+def test_nothing_is_sampled_without_a_request_for_it(ask: Callable[..., Any], model: Model) -> None:
     _, report = ask({})
     assert "self_consistency" not in report
     assert model.temperatures == []
 
 
-def test_claims_are_compared_and_the_risk_and_usage_told_apart(ask: Callable[..., Any], model: Model) -> None:
+def test_claims_are_compared_and_risk_and_usage_are_separate(ask: Callable[..., Any], model: Model) -> None:
     proxy, report = ask({"samples": 3})
     found = proxy.self_consistency(report["id"])
     assert model.temperatures == [0.0, 0.1, 0.2]
@@ -105,14 +105,14 @@ def test_samples_of_a_stream_are_the_same_request_in_one_body(ask: Callable[...,
     assert [{key: body[key] for key in body if key != "temperature"} for body in samples] == [asked] * 3
 
 
-def test_every_answer_is_sampled_where_the_config_says_so(ask: Callable[..., Any], model: Model) -> None:
+def test_every_answer_is_sampled_where_the_config_enables_it(ask: Callable[..., Any], model: Model) -> None:
     model.samples[0.7] = model.samples[0.8] = model.samples[0.6] = model.samples[0.0]
     proxy, report = ask({}, sampling={"enabled": True, "samples": 3, "temperatures": [0.6, 0.7]})
     assert proxy.self_consistency(report["id"])["risk"] == 0.0
     assert model.temperatures == [0.6, 0.7, 0.8]
 
 
-def test_requests_may_be_kept_from_asking(ask: Callable[..., Any], model: Model) -> None:
+def test_requests_for_samples_can_be_disallowed(ask: Callable[..., Any], model: Model) -> None:
     proxy, report = ask({"samples": 5}, sampling={"on_request": False})
     found = proxy.self_consistency(report["id"])
     assert (found["status"], found["reasons"], found["usage"]["calls"]) == ("failed", ["not_allowed"], 0)
@@ -144,7 +144,7 @@ def test_an_answer_never_waits_for_its_samples(ask: Callable[..., Any], model: M
     ],
     ids=["rate limited", "refused", "no json", "no choices"],
 )
-def test_samples_that_fail_are_told_and_touch_no_answer(
+def test_failed_samples_are_reported_and_change_no_answer(
     ask: Callable[..., Any], model: Model, sample: Reply, reason: str
 ) -> None:
     model.samples = dict.fromkeys(SAMPLES, sample)

@@ -1,4 +1,4 @@
-"""Answers before the JSON schema of their request, which may be hostile, over real sockets."""
+"""Answers against the JSON schema of their request, which may be hostile, over real sockets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def asking(schema: Any) -> dict[str, Any]:
 
 
 def report(upstream: Upstream, proxy: Proxy, schema: Any, answer: str) -> dict[str, Any]:
-    """The report on an answer, which arrives as the upstream sent it."""
+    """Return the report on an answer, which arrives as the upstream sent it."""
     upstream.reply = body_reply(chat_body(answer))
     got = post_chat(proxy.port, asking(schema))
     assert (got.status, got.json()["choices"][0]["message"]["content"]) == (200, answer)
@@ -49,7 +49,7 @@ def test_violations_are_listed_and_flagged(upstream: Upstream, proxy: Proxy) -> 
         pytest.param({"enum": ["x" * 300_000]}, "1", "larger than", id="a large schema"),
     ],
 )
-def test_a_schema_that_cannot_be_used_is_told_in_a_warning(
+def test_an_unusable_schema_is_reported_in_a_warning(
     upstream: Upstream, proxy: Proxy, schema: Any, answer: str, reason: str
 ) -> None:
     found = report(upstream, proxy, schema, answer)
@@ -59,7 +59,7 @@ def test_a_schema_that_cannot_be_used_is_told_in_a_warning(
 
 
 def test_others_are_answered_and_checked_while_a_hostile_schema_is_validated(upstream: Upstream, start_proxy) -> None:
-    """Its claims are judged too; only the schema goes unchecked."""
+    """Claims of its answer are judged too; only the schema is not checked."""
     proxy = start_proxy(grounding={"timeout": "20s"})
     answer = "The sky is blue on a clear day."
     upstream.reply = body_reply(chat_body(*[json.dumps({"sky": answer})] * 8))

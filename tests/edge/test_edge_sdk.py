@@ -1,4 +1,4 @@
-"""GW1, GW4, GW7: what the official SDK gets through the proxy is what it gets directly, plus grounding."""
+"""Results of the official SDK through the proxy are those it gets directly, plus grounding."""
 
 import asyncio
 import threading
@@ -318,7 +318,7 @@ def test_an_error_page_in_html_is_passed_on(upstream: Upstream, compare: Compari
 
 
 def test_retry_after_is_obeyed_by_the_sdk(upstream: Upstream, proxy) -> None:
-    """The proxy retries nothing by itself; the SDK does, and says so."""
+    """The proxy retries nothing by itself; the SDK does, and reports it."""
     replies = [
         error_reply(429, "Slow down.", type="requests", code="rate_limit_exceeded").with_headers(("retry-after", "0")),
         body_reply(chat_body(ANSWER)),

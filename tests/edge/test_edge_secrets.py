@@ -1,7 +1,7 @@
-"""SE1, OB2, QU5: `groundwire serve` in a process of its own, traffic of every kind, and a search of all it lets out.
+"""`groundwire serve` in a separate process, traffic of every kind, and a search of all its output.
 
-Each secret and each text is found nowhere but where it belongs: a key at the upstream that it is for, the words of an
-exchange at the model server, at the client, in jobs and among shared verdicts.
+Each secret and each text occurs only where it belongs: a key at its upstream, the words of an exchange at the model
+server, at the client, in jobs and among shared verdicts.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ TEXTS = ("prompt", "source", "answer", "argument", "bad json", "bad value", "use
 
 
 class Sink:
-    """Takes all that is posted to it, traces, logs and webhooks alike, and keeps it as text."""
+    """A server that stores all that is posted to it, traces, logs and webhooks alike, as text."""
 
     def __init__(self) -> None:
         self.received: list[tuple[str, bytes]] = []
@@ -79,18 +79,18 @@ class Sink:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def at(self, path: str) -> bytes:
-        """What came to one path."""
+        """Return everything posted to one path."""
         return b"\n".join(body for found, body in self.received if found == path)
 
     def close(self) -> None:
-        """Ends it."""
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
 
 
 @dataclass(slots=True)
 class Stage:
-    """A running proxy, what is planted, and where it may come out."""
+    """A running proxy, the planted values, and the places where they may leak."""
 
     planted: dict[str, str]
     folder: Path
@@ -117,7 +117,7 @@ class Stage:
         return httpx.post(url, json=body, headers=headers, timeout=PATIENCE_S)
 
     def ask_amiss(self, content: bytes, **options: Any) -> None:
-        """What the client is told of it is one of the sinks."""
+        """Send a faulty request and expect an error."""
         headers = {"authorization": f"Bearer {self.planted['client key']}", "content-type": "application/json"}
         url = f"http://127.0.0.1:{self.port}/v1/chat/completions"
         reply = httpx.post(url, content=content, headers=headers, timeout=PATIENCE_S, **options)
@@ -198,7 +198,7 @@ def is_up(stage: Stage) -> bool:
 
 
 def answered_well(stage: Stage) -> None:
-    """What is asked and answered as it should be."""
+    """Send requests that are answered as they should be."""
     said = stage.planted["answer"]
     answer = f"We learn that {said} ran until 1951. “It was never {said} at all in that town”, he said."
     stage.upstream.reply = body_reply(chat_body(answer))
@@ -214,10 +214,10 @@ def answered_well(stage: Stage) -> None:
 
 
 def failed(stage: Stage) -> None:
-    """What goes wrong, at the client, at the upstream and between them."""
+    """Cause failures at the client, at the upstream and between them."""
     stage.told += [stage.ask(key=key).content for key in ("wrong key", "admin key", "upstream key")]
     stage.told += [stage.get("/v1/reviews", key).content for key in ("client key", "wrong key")]
-    stage.upstream.reply = error_reply(400, "not JSON", type="invalid_request_error")  # it gets what cannot be read
+    stage.upstream.reply = error_reply(400, "not JSON", type="invalid_request_error")  # it gets unreadable requests
     stage.ask_amiss(b'{"model": "' + stage.planted["bad json"].encode())
     stage.ask_amiss(json.dumps({"model": "m", "messages": stage.messages, "padding": "x" * 70_000}).encode())
     for odd in ({"mode": stage.planted["bad value"]}, {stage.planted["bad value"]: 1}, {"sources": [{"text": 1}]}):
@@ -288,7 +288,7 @@ def test_nothing_comes_out_where_it_does_not_belong(stage: Stage) -> None:
 
 
 def _found(stage: Stage, names: tuple[str, ...], found: bytes) -> list[str]:
-    """Which of the planted are in there, as they are or in base64."""
+    """Return the planted values that occur in there, unchanged or in base64."""
     values = {name: stage.planted[name].encode() for name in names}
     return [name for name, value in values.items() if value in found or base64.b64encode(value).rstrip(b"=") in found]
 
@@ -324,7 +324,7 @@ def _value(redis: RedisOfTests, key: bytes) -> bytes:
         ("GROUNDWIRE_SERVER__PORT", "{}"),
     ],
 )
-def test_what_is_wrong_with_a_setting_is_told_without_its_secret(
+def test_an_invalid_setting_is_reported_without_its_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
     secret = f"s3cret-{token_hex(12)}"

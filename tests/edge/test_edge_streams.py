@@ -1,4 +1,4 @@
-"""GW4, GW5, *Response, streamed* of the wire: events go out as they came in and at once; one carries the verdict."""
+"""Streamed responses: events are passed on as they came in and at once; one carries the verdict."""
 
 import json
 import re
@@ -133,7 +133,7 @@ def test_no_byte_changes_but_for_the_verdict(upstream: Upstream, proxy, name: st
 
 
 def carrying(body: bytes) -> list[int]:
-    """Which events, of all that hold data, carry a verdict."""
+    """Return the indexes of the events, among those with data, that carry a verdict."""
     data = [data_of(event) for event in events_of(body) if data_of(event)]
     return [i for i, value in enumerate(data) if value.startswith(b"{") and "grounding" in json.loads(value)]
 
@@ -306,7 +306,7 @@ def test_an_error_instead_of_a_stream_stays_an_error(upstream: Upstream, proxy) 
 
 
 def test_a_whole_answer_to_a_request_for_a_stream_is_annotated(upstream: Upstream, proxy) -> None:
-    """Some servers ignore `stream`; what came decides."""
+    """Some servers ignore `stream`; the answer decides."""
     upstream.reply = Reply((chat_body(ANSWER),))
     assert grounding_added(chat_body(ANSWER), post_chat(proxy.port, CHAT).body)["verdict"] == "partially_grounded"
 
@@ -419,7 +419,7 @@ def test_an_error_event_is_passed_on_and_nothing_is_claimed(upstream: Upstream, 
 
 
 @pytest.mark.parametrize("numbered", [False, True], ids=["plain", "with ids"])
-def test_silence_is_kept_alive_by_bare_comments(upstream: Upstream, start_proxy, numbered: bool) -> None:
+def test_a_silent_stream_gets_bare_comments_as_keep_alive(upstream: Upstream, start_proxy, numbered: bool) -> None:
     proxy = start_proxy(stream={"keepalive": "100ms", "tail_budget": "10s"})
     events = [b"id: 1\n" * numbered + event for event in chat_events(ANSWER)]
     upstream.reply = stream_reply([*events[:3], Pause(0.6), *events[3:]])
@@ -450,8 +450,8 @@ def test_events_after_done_do_not_get_lost_or_grounded(upstream: Upstream, proxy
     assert b'"grounding"' not in answer.body[answer.body.index(b"[DONE]") :]
 
 
-def test_a_choice_that_nobody_asked_for_is_examined_too(upstream: Upstream, proxy) -> None:
-    """The first choice is at its end long before the second; the verdict waits for both."""
+def test_an_unrequested_choice_is_examined_too(upstream: Upstream, proxy) -> None:
+    """The first choice ends long before the second; the verdict waits for both."""
     upstream.reply = stream_reply(chat_events("The sky is blue.", ANSWER))
     answer = post_chat(proxy.port, CHAT)
     grounding = grounding_added(whole(chat_events("The sky is blue.", ANSWER)), answer.body)

@@ -1,4 +1,4 @@
-"""What is stored of a client belongs to its tenant: for all others it is not there, by any path."""
+"""Stored data of a client belongs to its tenant: for all others it does not exist, by any path."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def keys(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def start(start_proxy: Callable[..., Proxy], keys: dict[str, str], tmp_path: Path) -> Callable[..., Proxy]:
-    """Start a proxy that asks for keys."""
+    """Start a proxy that requires keys."""
 
     def starting(tenants: Any = "each", **sections: Any) -> Proxy:
         server = {"keys": str(tmp_path / "keys"), "tenants": tenants}
@@ -78,7 +78,7 @@ def settled(proxy: Proxy, key: str, id_: str, status: str = "complete") -> dict[
 
 
 def assert_unknown(proxy: Proxy, key: str, id_: str) -> None:
-    """Nothing about the reply differs from that for an id which there never was."""
+    """Assert that the reply equals the reply for an id that never existed."""
     made_up = "gw-" + "0" * 24
     stranger, unknown = fetch(proxy, key, id_), fetch(proxy, key, made_up)
     assert (stranger.status_code, unknown.status_code) == (404, 404)
@@ -145,7 +145,7 @@ def test_the_same_holds_for_reports_of_agents(start: Callable[..., Proxy], keys:
 
 
 def test_the_same_holds_for_what_jobs_do(start: Callable[..., Proxy], keys: dict[str, str], place: Database) -> None:
-    """While they wait, and when they are done."""
+    """Their reports are private while they wait and when they are done."""
     jobs = {"url": place.url, "database_schema": place.schema, "poll": "100ms"}
     proxy = start(jobs=jobs)
     promised = ask(proxy, keys["alice"], mode="async")
@@ -273,7 +273,7 @@ def test_a_setting_lets_keys_share(
     assert {name: fetch(proxy, keys[name], id_).status_code == 200 for name in CLIENTS} == reads
 
 
-def test_what_was_stored_before_there_were_tenants_is_everybodys_that_share_all(
+def test_data_older_than_tenants_is_visible_to_keys_that_share_all(
     start: Callable[..., Proxy], start_proxy: Callable[..., Proxy], keys: dict[str, str], place: Database
 ) -> None:
     before = start_proxy(admin=ADMINS, **stored_at(place))

@@ -1,4 +1,4 @@
-"""CX7: a model server that drops the front of a long prompt, as Ollama does, is found out by its own count."""
+"""A model server that drops the front of a long prompt, as Ollama does, is detected by its token count."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_prompt_that_fits_is_not(upstream: Upstream, proxy, stream) -> None:
     assert found["prompt"]["truncated"] is False
 
 
-def test_a_stream_without_a_count_is_said_to_be_without(upstream: Upstream, proxy) -> None:
+def test_a_stream_without_a_count_is_reported_as_such(upstream: Upstream, proxy) -> None:
     upstream.reply = OllamaLike(ANSWER, window=8192)
     with sdk(proxy.base_url) as client:
         chunks = list(client.chat.completions.create(model="llama3.2", messages=messages(1000), stream=True))
@@ -58,7 +58,7 @@ def test_a_stream_without_a_count_is_said_to_be_without(upstream: Upstream, prox
     assert "context_truncated" not in found["flags"]
 
 
-def test_the_headers_say_it_too(upstream: Upstream, proxy) -> None:
+def test_the_headers_report_a_truncation_too(upstream: Upstream, proxy) -> None:
     upstream.reply = OllamaLike(ANSWER, window=8192)
     with sdk(proxy.base_url) as client:
         raw = client.chat.completions.with_raw_response.create(model="llama3.2", messages=messages(1000))

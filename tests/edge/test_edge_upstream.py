@@ -1,4 +1,4 @@
-"""The tests' own model server does what the other edge tests take for granted."""
+"""The tests' model server behaves as the other edge tests assume."""
 
 import httpx
 import openai
@@ -126,7 +126,7 @@ def test_everything_else_is_echoed_as_it_came(upstream: Upstream) -> None:
     assert ["X-Odd", "1"] in echoed["headers"]
 
 
-def test_requests_are_kept_as_they_came(upstream: Upstream) -> None:
+def test_requests_are_recorded_as_they_arrived(upstream: Upstream) -> None:
     post_chat(upstream.port, b'{"model": "m",  "messages": []}')
     assert upstream.last.body == b'{"model": "m",  "messages": []}'
     assert upstream.last.header("Authorization") == "Bearer sk-test"

@@ -1,4 +1,4 @@
-"""GW3, GW6: limits of an upstream over real sockets: streams hold their places, who finds none is told when to come."""
+"""Limits of an upstream over real sockets: streams hold their slots; a client without one gets a time to retry."""
 
 import json
 import threading
@@ -17,7 +17,7 @@ EVENTS = chat_events("The sky is blue.")
 
 @pytest.fixture
 def start(upstream: Upstream, second_upstream: Upstream, start_proxy):
-    """A proxy whose upstream has limits, and a spare one where that is wanted."""
+    """Start a proxy whose upstream has limits, with a spare one on request."""
 
     def start(spare: bool = False, **limits: object):
         up = {"base_url": upstream.base_url, "limits": limits, "fallbacks": ["spare/*"] if spare else []}
@@ -83,7 +83,7 @@ def test_a_client_that_leaves_gives_its_place_to_the_next(upstream: Upstream, st
         assert second.result(30).status == 200
 
 
-def test_who_leaves_while_waiting_is_never_asked_for(upstream: Upstream, start) -> None:
+def test_a_client_that_leaves_the_queue_causes_no_request(upstream: Upstream, start) -> None:
     proxy, gate = start(max_concurrent=1, queue_timeout="50s"), threading.Event()
     upstream.reply = stream_reply([*EVENTS[:2], Wait(gate), *EVENTS[2:]])
     first = streaming(proxy.port, upstream, 1)
@@ -99,7 +99,7 @@ def test_who_leaves_while_waiting_is_never_asked_for(upstream: Upstream, start) 
     assert all(request.json()["model"] == "m" for request in upstream.requests)
 
 
-def test_who_finds_no_place_in_time_is_told_when_to_come_again(upstream: Upstream, start) -> None:
+def test_a_client_without_a_slot_in_time_gets_retry_after(upstream: Upstream, start) -> None:
     proxy = start(max_concurrent=1, queue_timeout="20ms")
     upstream.reply = stream_reply([*EVENTS[:2], Stall()])
     first = streaming(proxy.port, upstream, 1)
@@ -111,7 +111,7 @@ def test_who_finds_no_place_in_time_is_told_when_to_come_again(upstream: Upstrea
     first.leave()
 
 
-def test_another_stands_in_for_one_that_has_no_place(upstream: Upstream, second_upstream: Upstream, start) -> None:
+def test_a_fallback_replaces_an_upstream_without_a_slot(upstream: Upstream, second_upstream: Upstream, start) -> None:
     proxy = start(spare=True, max_concurrent=1, queue=0)
     upstream.reply = stream_reply([*EVENTS[:2], Stall()])
     first = streaming(proxy.port, upstream, 1)
@@ -129,7 +129,7 @@ def test_a_minute_has_so_many_requests(upstream: Upstream, start) -> None:
 
 
 def test_however_clients_leave_every_place_comes_back(upstream: Upstream, start) -> None:
-    """In line, before the first byte, in the stream, at its end: nobody takes a place along."""
+    """Clients leave in the queue, before the first byte, in the stream or at its end; no slot is lost."""
     proxy = start(max_concurrent=2, queue=100, queue_timeout="50s")
     upstream.reply = stream_reply([step for event in EVENTS for step in (Pause(0.005), event)])
 

@@ -1,4 +1,4 @@
-"""CX1, CX2, CX5, CL3, GW8, ES1, QU4 and the report of the wire, from end to end: what a client reads is true."""
+"""Reports from end to end: everything that a client reads in them is true."""
 
 import json
 
@@ -43,14 +43,14 @@ def test_a_supported_claim_a_wrong_number_and_a_made_up_quotation(grounding: dic
     assert grounding["score"] == pytest.approx(1 / 3, abs=0.01)
 
 
-def test_claims_stand_where_they_say(grounding: dict) -> None:
+def test_offsets_of_claims_match_their_text(grounding: dict) -> None:
     claims = grounding["choices"][0]["claims"]
     assert grounding["offset_unit"] == "codepoint"
     assert all(ANSWER[claim["start"] : claim["end"]] == claim["text"] for claim in claims)
     assert len({claim["id"] for claim in claims}) == len(claims)
 
 
-def test_citations_stand_where_they_say(grounding: dict) -> None:
+def test_offsets_of_citations_match_their_text(grounding: dict) -> None:
     sources = {source["id"]: source for source in grounding["sources"]}
     citations = [citation for claim in grounding["choices"][0]["claims"] for citation in claim["citations"]]
     assert claim_with(grounding, "founded")["citations"]
@@ -169,7 +169,7 @@ def test_fields_of_a_json_answer_are_claims_with_pointers(upstream: Upstream, pr
     assert JSON_ANSWER[claim["start"] : claim["end"]] == claim["text"]
 
 
-def test_a_subset_of_verifiers_can_be_asked_for(upstream: Upstream, proxy) -> None:
+def test_a_subset_of_verifiers_can_be_selected(upstream: Upstream, proxy) -> None:
     grounding = grounding_of(upstream, proxy, ANSWER, CHAT | {"grounding": {"verifiers": ["quote"]}})
     verifiers = {c["verifier"] for c in grounding["choices"][0]["claims"] if c["label"] != "not_checked"}
     assert verifiers <= {"quote"}

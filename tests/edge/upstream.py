@@ -1,9 +1,9 @@
 """A model server for the tests, on plain asyncio streams so that it can misbehave at the level of bytes.
 
-It runs in a thread of its own on a free port of 127.0.0.1. A test says what it answers by setting `reply`, either to a
-`Reply` or to a function from the request to one, and reads in `exchanges` what arrived. A reply's body is a sequence of
-steps: bytes are written as they stand (one HTTP chunk and one packet each), the other steps pause, wait or break off.
-The builders at the end of the file make answers in the shapes of OpenAI, Ollama and vLLM.
+It runs in a separate thread on a free port of 127.0.0.1. A test sets its answer as `reply`, either a `Reply` or a
+function from the request to one, and reads the requests that arrived in `exchanges`. A reply's body is a sequence of
+steps: bytes are written unchanged (one HTTP chunk and one packet each), the other steps pause, wait or break off. The
+builders at the end of the file make answers in the shapes of OpenAI, Ollama and vLLM.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Shape = Literal["openai", "ollama", "vllm"]
 LONGEST_WAIT_S = 60.0
 
 
-# --- what a test says and reads ---------------------------------------------------------------------------------------
+# --- replies, steps and exchanges -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Write nothing until the test sets the event; a test that never does breaks the connection after 20 s."""
+    """Write nothing until the test sets the event; a test that never does breaks the connection after 60 s."""
 
     event: threading.Event
 
@@ -141,7 +141,7 @@ class Upstream:
 
     @property
     def base_url(self) -> str:
-        """What an SDK or the proxy's config is given."""
+        """The base URL for an SDK or the proxy's config."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     @property
@@ -155,7 +155,7 @@ class Upstream:
         return self.exchanges[-1].received
 
     def reset(self) -> None:
-        """Forget what was said and what arrived."""
+        """Restore the default reply and forget the exchanges."""
         self.reply, self.exchanges = well_behaved, []
 
     def wait_for_requests(self, count: int, timeout: float = 60.0) -> None:
@@ -211,7 +211,7 @@ class Upstream:
 
 
 class _Watching(asyncio.StreamReaderProtocol):
-    """A stream protocol that says at once when the client goes away, even while nobody reads."""
+    """A stream protocol that reports at once when the client goes away, even while nobody reads."""
 
     def __init__(self, serve: Callable[..., Coroutine[Any, Any, None]], loop: asyncio.AbstractEventLoop) -> None:
         self._gone = asyncio.Event()
@@ -309,7 +309,7 @@ EVENT_STREAM: Headers = (("content-type", "text/event-stream; charset=utf-8"),)
 
 
 def well_behaved(received: Received) -> Reply:
-    """What a model server says by default, by path; a path that it does not know is echoed as JSON."""
+    """Return the default answer of a model server for a path; a request to an unknown path is echoed as JSON."""
     path = received.path.partition("/v1")[2]
     if received.method == "GET" and path == "/models":
         return body_reply(as_json({"object": "list", "data": [_model("gpt-4o-mini"), _model("llama3.2")]}))
@@ -395,7 +395,7 @@ def as_event(value: object) -> bytes:
 
 
 def byte_by_byte(data: bytes) -> tuple[bytes, ...]:
-    """The same bytes, each in a packet of its own, so that every character of several bytes is split."""
+    """The same bytes, each in a separate packet, so that every character of several bytes is split."""
     return tuple(data[i : i + 1] for i in range(len(data)))
 
 

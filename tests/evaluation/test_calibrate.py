@@ -1,4 +1,4 @@
-"""CF1, LB2: `groundwire calibrate` fits what it should, and says what it is worth."""
+"""`groundwire calibrate` fits the right weights, and reports their quality."""
 
 import json
 import math
@@ -63,7 +63,7 @@ def judged(row: Row):
 CONTEXT = ("The mill opened in 1904. Its owner was Ada Holt.",)
 
 
-def test_marked_spans_say_which_claim_is_not_supported():
+def test_marked_spans_identify_the_unsupported_claim():
     answer = "The mill opened in 1904. Its owner was Bertha Stone."
     seen = judged(Row("a", CONTEXT, answer, 1, ((25, len(answer)),)))
     assert [claim.truth for claim in seen] == [1, 0]
@@ -80,7 +80,7 @@ def test_wrong_number_is_an_alarm_that_no_weight_outvotes():
     assert claim.features is None
 
 
-def test_refit_weights_can_be_read_and_their_card_tells_the_figures(tmp_path: Path, capsys):
+def test_refit_weights_can_be_read_and_their_card_has_the_figures(tmp_path: Path, capsys):
     lines = SAMPLE.read_text(encoding="utf-8").splitlines()
     copies = [json.loads(line) | {"id": f"{n}-{k}"} for n, line in enumerate(lines) for k in range(4)]
     (tmp_path / "mine.jsonl").write_text("\n".join(json.dumps(row) for row in copies))

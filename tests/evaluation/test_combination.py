@@ -1,4 +1,4 @@
-"""How the signals of a claim come to count, from labelled answers."""
+"""Weights of the signals of a claim, fitted on labelled answers."""
 
 import json
 import random
@@ -41,7 +41,7 @@ def fitted(draw: Draw) -> Combination:
 
 
 def knowing(strength: float) -> Callable[[Chance, int], float]:
-    """Values that tell a bad claim from a good one as strongly as that; negative: the wrong way round."""
+    """Values that separate bad claims from good ones with this strength; negative: the wrong way round."""
     return lambda chance, bad: strength * (-1 if bad else 1) + chance.gauss(0, 1)
 
 

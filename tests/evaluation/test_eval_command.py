@@ -1,4 +1,4 @@
-"""LB2: `groundwire eval` as a user runs it, on our own sample."""
+"""`groundwire eval` as a user runs it, on our own sample."""
 
 import json
 from pathlib import Path
@@ -89,7 +89,7 @@ def test_a_bound_of_zero_is_named(tmp_path: Path):
     assert "the baseline asks for at most 0" in " ".join(result.stdout.split())
 
 
-def test_bound_at_the_measured_figure_is_kept():
+def test_bound_equal_to_the_measured_figure_is_met():
     (limit,) = check_baseline({"datasets": {"a": {"f1": 0.5}}, "groups": {}}, {"a.f1": 0.5})
     assert limit == Limit("a.f1", 0.5, 0.5, None)
     assert limit.is_met
@@ -121,7 +121,7 @@ def test_flagged_characters_are_those_of_the_claims_that_are_not_supported():
     assert found.support < 0.5
 
 
-def test_answer_that_says_nothing_checkable_is_neither_flagged_nor_supported():
+def test_answer_without_checkable_claims_is_neither_flagged_nor_supported():
     found = examine(Row("a", CONTEXT, "How can I help you?", 0), Policy())
     assert (found.flagged, found.support, found.checked) == (False, None, 0.0)
 

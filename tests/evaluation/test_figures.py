@@ -1,4 +1,4 @@
-"""LB2: the figures of `groundwire eval`, against values worked out by hand."""
+"""The figures of `groundwire eval`, against values worked out by hand."""
 
 import random
 
@@ -47,7 +47,7 @@ def test_precision_recall_and_false_alarms_count_flagged_answers():
     assert found.balanced_accuracy == pytest.approx((2 / 3 + 3 / 4) / 2)
 
 
-def test_what_was_not_checked_ranks_as_unsuspected_but_states_no_probability():
+def test_unchecked_answer_ranks_as_unsuspected_but_has_no_probability():
     found = figures(TWO_HITS_ONE_MISS_ONE_FALSE_ALARM)
     assert found.auroc == pytest.approx((4 + 4 + 3) / 12)
     assert found.brier == pytest.approx((0.01 + 0.04 + 0.49 + 0.49 + 0.01 + 0.04) / 6)

@@ -1,4 +1,4 @@
-"""RV2: what people decided in the review queue comes back as labelled answers, and weights can be fitted on them."""
+"""Decisions from the review queue become labelled answers, and weights can be fitted on them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WRONG = "Profit rose to $900K."
 
 
 async def decide(site: Site, finding: Finding) -> None:
-    """As a person would who knows that only the rise of profits is wrong."""
+    """Decide as a person who knows that only the rise of profits is wrong."""
     await site.history.reviews.decide(finding.id, 0, "confirmed" if finding.text == WRONG else "rejected", "ann")
 
 
@@ -69,7 +69,7 @@ def test_missed_errors_and_answers_found_right_as_a_whole_are_learned_from(tmp_p
     assert found == {"gw-missed/0": (1, ((start, len(right)),)), "gw-right/0": (0, ())}
 
 
-def test_where_no_content_is_kept_there_is_nothing_to_learn_from(tmp_path: Path) -> None:
+def test_without_stored_content_there_is_nothing_to_learn_from(tmp_path: Path) -> None:
     async def work(site: Site) -> None:
         for finding in (await site.history.reviews.page(Wanted(), limit=200)).items:
             await decide(site, finding)
@@ -79,7 +79,7 @@ def test_where_no_content_is_kept_there_is_nothing_to_learn_from(tmp_path: Path)
 
 
 @pytest.mark.timeout(180)
-def test_weights_are_fitted_on_reviewed_answers_beside_others(
+def test_weights_are_fitted_on_reviewed_answers_and_on_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def work(site: Site) -> None:
@@ -107,7 +107,7 @@ def test_weights_are_fitted_on_reviewed_answers_beside_others(
     ],
     ids=["no store", "nothing to fit on", "too few"],
 )
-def test_the_command_says_what_it_lacks(
+def test_the_command_reports_missing_input(
     tmp_path: Path, arguments: list[str], environ: dict[str, str], said: str
 ) -> None:
     async def work(site: Site) -> None:

@@ -1,4 +1,4 @@
-"""LB2: labelled files are read line by line, and a bad line is named and passed over."""
+"""Labelled files are read line by line, and a bad line is named and skipped."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The suites of bench/suites hold what they say: sizes, labels and changes. (Issue "Verdicts that can be trusted")"""
+"""The suites of bench/suites have the stated sizes, labels and changes."""
 
 import json
 import random
@@ -29,7 +29,7 @@ def test_held_out_paraphrases_come_in_pairs():
     assert len(contexts) == len(rows) // 2 == 30
 
 
-def test_edited_twin_differs_from_its_paraphrase_only_within_its_span():
+def test_edited_twin_differs_from_its_paraphrase_only_in_its_span():
     faithful = {row["id"]: row["answer"] for row in read("paraphrases.jsonl")}
     for row in read("edited.jsonl"):
         (span,), twin = row["spans"], faithful[row["meta"]["twin"]]

@@ -1,4 +1,4 @@
-"""A claim finds its evidence anywhere, whatever else the context holds, and in bounded time (CX3, CX5)."""
+"""A claim finds its evidence anywhere, regardless of the other context, and in bounded time."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_names_and_numbers_weigh_more_than_everyday_words() -> None:
     assert context.nearest(["new", "compani", "kowalski", "4711"], 1)[0].text == "Kowalski paid 4711."
 
 
-def test_search_can_be_kept_to_some_sources() -> None:
+def test_search_can_be_restricted_to_some_sources() -> None:
     context = Context([Source("a", "document", FACT), Source("b", "document", FILLER)])
     assert {passage.source.id for passage in context.nearest(CLAIM, 5, among=["b"])} == {"b"}
 
@@ -104,7 +104,7 @@ def test_unknown_citation_resolves_to_nothing(label: str) -> None:
     assert Context([Source("m0.d1", "document", FACT, labels=("1", "report.pdf"))]).resolve(label) is None
 
 
-def test_digest_tells_contexts_apart() -> None:
+def test_digest_distinguishes_contexts() -> None:
     assert Context([Source("a", "document", FACT)]).digest == Context([Source("a", "document", FACT)]).digest
     assert Context([Source("a", "document", FACT)]).digest != Context([Source("b", "document", FACT)]).digest
 
