@@ -26,14 +26,14 @@ from training.schemas import Schema, read_schemas
 KINDS = {
     "documents": ("documents", "facts_contracts", "facts_technical"),
     "everyday": ("facts_leaflets", "facts_rules", "facts_everyday"),
-    "messages": ("facts_messages", "facts_meetings", "facts_dialogue"),
-    "meaning": ("meaning", "minimal_pairs"),
-    "inference": ("rules", "events", "facts_senses", "facts_polar", "facts_inference"),
+    "messages": ("facts_messages", "facts_meetings", "facts_dialogue", "facts_chat"),
+    "meaning": ("meaning", "minimal_pairs", "facts_pairs"),
+    "inference": ("rules", "events", "facts_senses", "facts_polar", "facts_inference", "facts_steps"),
     "assistants": ("assistants", "facts_web", "facts_plain", "facts_answers"),
     "summaries": ("summaries", "facts_knowledge"),
     "prose": ("business", "people_society", "technology_science"),
     "news": ("facts_news", "facts_reference"),
-    "structured": ("structured", "facts_records", "facts_tables"),
+    "structured": ("structured", "facts_records", "facts_tables", "facts_cells"),
 }
 """How the names of the files of schemas begin, by kind."""
 
