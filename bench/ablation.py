@@ -1,4 +1,4 @@
-"""Measure what each family of rules contributes: `groundwire eval` on the same answers without it.
+"""Measure the contribution of each family of rules: `groundwire eval` on the same answers without it.
 
     python -m bench.ablation FILES... [--limit 100] [--only WORD] [--words-only]
 
@@ -59,7 +59,7 @@ class Family:
 
     @property
     def lines(self) -> int:
-        """The lines of its modules and functions."""
+        """Count the lines of its modules and functions."""
         return sum(len(inspect.getsource(each).splitlines()) for each in self.code)
 
 
@@ -208,7 +208,7 @@ def examined(rows: Sequence[Row], judge: Judge) -> list[Outcome]:
 
 
 def suite_rows() -> dict[str, list[Row]]:
-    """Return the texts of the suites that are made of nobody else's data, by suite."""
+    """Return the texts of the suites that use no third-party data, by suite."""
     cases = {
         "paraphrases": [*suites.paraphrase_cases(), *suites.paraphrase_cases(suites._HELD_OUT)],
         "numbers": list(suites.number_cases(read("numbers.jsonl"))),
@@ -231,7 +231,7 @@ def suite_rows() -> dict[str, list[Row]]:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What becomes of some sets without a family: answers flagged otherwise, of all, and means before and after."""
+    """The effect of a family on some sets: answers flagged differently, all answers, and means before and after."""
 
     changed: int
     of: int

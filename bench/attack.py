@@ -1,9 +1,9 @@
-"""What a mixed attack does to a proxy: how long /healthz takes alongside, and memory, files and threads over time.
+"""Measure a proxy under a mixed attack: latency of /healthz, and memory, files and threads over time.
 
 `groundwire serve` runs with client keys, a store, jobs and a litellm upstream, in front of a model server that
 misbehaves. First each kind of attack that could hold the event loop runs alone, then all kinds together, in rounds;
-after every round the proxy is looked at once it is quiet. A process of its own asks for /healthz every 5 ms, and
-another asks a bare server at the same time: what that one takes is the machine's own delay.
+after every round the proxy is measured once it is idle. A separate process requests /healthz every 5 ms, and
+another requests it from a bare server at the same time: its latency is the delay of the machine itself.
 
     python -m bench.attack                 six minutes, over the loopback interface only
     python -m bench.attack --minutes 1     shorter
@@ -50,7 +50,7 @@ _LEAVE_S = 0.5
 _KEEP = 4096
 _LOOK_S = 0.2
 _SLOW_S = 5.0
-_MEMORY = 8 * 2**30  # of address space, for each process: what takes more must not take the machine down
+_MEMORY = 8 * 2**30  # of address space, for each process: one that needs more must not take the machine down
 _ADMIN = "the-key-of-an-admin-of-the-bench"
 _SOURCE = {"role": "system", "content": "Revenue was $4.2 million in 2023. The board approved the plan."}
 _GZIP_MB = 256
@@ -83,7 +83,7 @@ class Target:
             writer.transport.abort()
 
     def post(self, data: bytes, path: str = "/v1/chat/completions", headers: str = "", key: str | None = None) -> bytes:
-        """Return a request with a body."""
+        """Return a POST request."""
         head = f"POST {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/json\r\n"
         key = self.keys[0] if key is None else key
         return f"{head}authorization: Bearer {key}\r\n{headers}content-length: {len(data)}\r\n\r\n".encode() + data
@@ -189,7 +189,7 @@ def _names(claims: int, names: int) -> bytes:
 
 @cache
 def _large() -> list[bytes]:
-    """Return the bodies whose size matters, made once: the client must not be what is measured."""
+    """Return the bodies whose size matters, made once: their generation must not be measured."""
     return [_filled(kind, size) for kind in _FILLINGS for size in (0.8, 6, 30)]
 
 
@@ -308,14 +308,14 @@ async def strangers(target: Target) -> str:
 
 
 async def faults(target: Target) -> str:
-    """Model servers that break off, send what cannot be read, or never end; those are left by the client."""
+    """Model servers that break off, send unreadable data, or never end; the client disconnects from the last."""
     model = random.choice((*REPLIES, *LEFT_OPEN, "drip"))
     request = json.dumps(chat(model, stream=random.random() < 0.5)).encode()
     return (await target.send(target.post(request), leave=model in LEFT_OPEN))[0]
 
 
 async def slow(target: Target) -> str:
-    """Clients that send half a request, or leave within an answer."""
+    """Clients that send half a request, or disconnect during an answer."""
     whole = target.post(json.dumps(chat(stream=True)).encode())
     parts = random.choice(((whole[:60],), (whole[:-20],), (whole[:30], whole[30:90], whole[90:-5]), (whole,)))
     return (await target.send(*parts, leave=True))[0]
@@ -329,7 +329,7 @@ KINDS = {kind.__name__: kind for kind in MIXED}
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the proxy held, with its children, at one time: resident memory in MB, open files, threads."""
+    """Resources held by the proxy and its children at one time: resident memory in MB, open files, threads."""
 
     at_s: float
     rss_mb: float
@@ -338,7 +338,7 @@ class Look:
 
 
 def look(server: Server, begun: float) -> Look:
-    """Return what the proxy holds now."""
+    """Return the resources held by the proxy."""
     pids = family(server.pid)
     files = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids)
     threads = sum(len(os.listdir(f"/proc/{pid}/task")) for pid in pids)
@@ -346,7 +346,7 @@ def look(server: Server, begun: float) -> Look:
 
 
 async def attack(target: Target, kinds: Sequence[Send], seconds: float, workers: int) -> Counter[str]:
-    """Attack with these kinds in any order, some at once, for so long; count kinds with their outcomes."""
+    """Attack with these kinds in any order, some at once, for `seconds`; count kinds with their outcomes."""
     outcomes: Counter[str] = Counter()
     until = time.monotonic() + seconds
 
@@ -362,7 +362,7 @@ async def attack(target: Target, kinds: Sequence[Send], seconds: float, workers:
 
 
 async def innocent(target: Target) -> str:
-    """Return the status of the report that a usual request gets, which no cache knows."""
+    """Return the status of the report on a usual request that is in no cache."""
     number = random.randrange(10**9)
     request = echoed(f"Revenue was ${number} in 2023.", f"Revenue was ${number} in 2023.")
     status, content = await target.send(target.post(json.dumps(request).encode()))
@@ -373,7 +373,7 @@ async def innocent(target: Target) -> str:
 async def phase(
     server: Server, control: int, target: Target, kinds: Sequence[Send], seconds: float, workers: int
 ) -> dict[str, Any]:
-    """Attack for a while, with /healthz asked alongside."""
+    """Attack for a while, and request /healthz at the same time."""
     async with probing(server.port) as waits, probing(control) as bare, watching(server) as memory:
         outcomes = await attack(target, kinds, seconds, workers)
     found = {
@@ -388,7 +388,7 @@ async def phase(
 
 @asynccontextmanager
 async def watching(server: Server) -> AsyncIterator[list[float]]:
-    """Note the proxy's memory all the while."""
+    """Record the proxy's memory during the block."""
     noted = [server.rss_mb()]
 
     async def note() -> None:
@@ -408,7 +408,7 @@ def _times(waits: Sequence[float]) -> dict[str, float]:
 
 
 async def run_phases(server: Server, control: int, keys: tuple[str, str], seconds: float, only: str) -> dict[str, Any]:
-    """Run every phase; return its times, and what the proxy held after each."""
+    """Run every phase; return its times, and the proxy's resources after each."""
     begun = time.monotonic()
     target = Target(server.port, keys)
     _, content = await target.send(target.post(json.dumps(chat()).encode()))

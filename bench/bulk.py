@@ -4,7 +4,7 @@
 
 A row is one of the twenty everyday documents (suites/everyday.jsonl), made distinct by a first line, and an answer of
 five of its sentences, right and wrong ones. Two files are verified, one four times as long; the difference of both is
-what the rows cost, without the start of the processes. CPU time is user + system, of all processes. One and two
+the cost of the rows, without the start of the processes. CPU time is user + system, of all processes. One and two
 workers take turns. On Dask, the same rows are in eight files; it is measured where it is installed.
 """
 

@@ -1,8 +1,8 @@
-"""What one core serves, and what one open stream holds: figures to size a deployment by.
+"""Measure the answers that one core serves and the memory of one open stream, to size a deployment.
 
 A gateway runs on one core, the load and a model server that costs next to nothing on another. CPU time per answer is
-user and system time of the gateway, work after the last answer included; its reciprocal is what a core serves in one
-second. Memory per stream is the growth of resident memory while `STREAMS` streams are open, each with its request and
+user and system time of the gateway, work after the last answer included; its reciprocal is the answers per second of
+a core. Memory per stream is the growth of resident memory while `STREAMS` streams are open, each with its request and
 the first events of its answer, after a few have been opened and closed.
 
     python -m bench.capacity               two minutes, over the loopback interface only
@@ -62,7 +62,7 @@ CASES = (
 
 
 class Held(asyncio.Protocol):
-    """A connection that sends one request and reads what comes; `events` counts the events of its stream."""
+    """A connection that sends one request and reads the answer; `events` counts the events of its stream."""
 
     def __init__(self, request: bytes) -> None:
         self._request = request
@@ -94,7 +94,7 @@ async def hold_streams(server: Server, tokens: int, count: int) -> float:
 
 
 def measure_memory(case: Case, upstream: Server, tokens: int) -> dict[str, float]:
-    """Return the resident memory after a few streams and with all of them in MB, and what one adds, in KB."""
+    """Return the resident memory after a few streams and with all of them, in MB, and the growth per stream, in KB."""
     with gateway(case.gateway, upstream, case.environ) as server:
         uvloop.run(hold_streams(server, tokens, _FEW))
         await_quiet(server)

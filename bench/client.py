@@ -1,6 +1,6 @@
-"""A load generator that costs little: keep-alive connections with one request in flight each, for a given time.
+"""A lightweight load generator: keep-alive connections with one request in flight each, for a given time.
 
-Every request carries a number of its own within its context, so that no proxy can answer from a cache, unless
+Every request carries a unique number within its context, so that no proxy can answer from a cache, unless
 `--repeat` has all of them carry the same one. Prints one JSON object: requests, those whose answer came with a complete
 report, failures, seconds, percentiles of the latency in milliseconds, until the first byte of the body and whole; of
 paced streams also how long their content events were on the way, and how many streams stalled: two of their content
@@ -67,7 +67,7 @@ class Request:
 
 @dataclass
 class Load:
-    """What is sent until `deadline` (on time.perf_counter), and what came of it so far."""
+    """The requests to send until `deadline` (on time.perf_counter), and the results so far."""
 
     request: Request
     shape: str
@@ -94,7 +94,7 @@ class Load:
 
 
 class Connection(asyncio.Protocol):
-    """Sends one request after the other. `done` gets its result when time is up or the connection is lost."""
+    """Send one request after the other. `done` gets its result when time is up or the connection is lost."""
 
     def __init__(self, load: Load, done: asyncio.Future[None]) -> None:
         self._load = load
@@ -165,7 +165,7 @@ class Connection(asyncio.Protocol):
 
 
 async def run(port: int, concurrency: int, load: Load, ramp: float) -> None:
-    """Opens the connections, evenly over `ramp` seconds, and waits until the last request is answered."""
+    """Open the connections, evenly over `ramp` seconds, and wait until the last request is answered."""
     loop = asyncio.get_running_loop()
     endings = [loop.create_future() for _ in range(concurrency)]
     for done in endings:

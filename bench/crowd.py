@@ -1,8 +1,8 @@
-"""What becomes of a crowd: 10,000 requests at once, thousands of idle connections, and eight verifications at a time.
+"""Measure overload: 10,000 requests at once, thousands of idle connections, and eight verifications at a time.
 
-A gateway with its defaults takes 1,000 requests, has 1,000 wait, and tells the others to come again. What that costs
-is its own CPU time, by /proc, from when both are full until the last of the others has its 503. How long the event
-loop keeps others waiting is seen by a process of its own, which asks for /healthz over one connection every 5 ms.
+A gateway with its defaults takes 1,000 requests, queues 1,000, and refuses the others. The cost of refusing is its own
+CPU time, by /proc, from the moment both are full until the last of the others has its 503. The delay that the event
+loop causes is measured by a separate process, which requests /healthz over one connection every 5 ms.
 
     python -m bench.crowd                 half a minute, over the loopback interface only
 """
@@ -44,7 +44,7 @@ _ALIVE = b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n"
 
 
 class Slow:
-    """A model server that answers nothing until it is let."""
+    """A model server that answers nothing until `let` is set."""
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -52,7 +52,7 @@ class Slow:
         self.let = asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answers one connection."""
+        """Answer one connection."""
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 await reader.readuntil(b"\r\n\r\n")
@@ -63,7 +63,7 @@ class Slow:
 
 
 class Visitor(asyncio.Protocol):
-    """One connection, on which one request is made; `status` is that of its answer."""
+    """A connection that makes one request and counts the status of its answer."""
 
     def __init__(self, heard: Counter[int]) -> None:
         self._heard = heard
@@ -72,7 +72,7 @@ class Visitor(asyncio.Protocol):
         self.transport = cast(asyncio.WriteTransport, transport)
 
     def ask(self) -> None:
-        """Makes the request."""
+        """Make the request."""
         self.transport.write(_ASKED)
 
     def data_received(self, data: bytes) -> None:
@@ -81,7 +81,7 @@ class Visitor(asyncio.Protocol):
 
 
 async def crowded(server: Server, model: Slow) -> dict[str, Any]:
-    """Ten thousand come at once."""
+    """Send a request on ten thousand connections at once."""
     listening = await asyncio.start_server(model.serve, "127.0.0.1", model.port, backlog=2048)
     empty, heard = server.rss_mb(), Counter[int]()
     visitors = await _visitors(server.port, CROWD, heard)
@@ -91,7 +91,7 @@ async def crowded(server: Server, model: Slow) -> dict[str, Any]:
         for visitor in visitors[:ROOM]:
             visitor.ask()
         await _until(lambda: model.waiting == ROOM // 2)
-        await asyncio.sleep(0.3)  # for those who wait to be in line
+        await asyncio.sleep(0.3)  # until the others are queued
         cpu, begun = server.cpu_s(), time.perf_counter()
         for visitor in visitors[ROOM:]:
             visitor.ask()
@@ -115,7 +115,7 @@ async def crowded(server: Server, model: Slow) -> dict[str, Any]:
 
 
 async def idle(server: Server) -> dict[str, Any]:
-    """A thousand connections on which nothing is asked, beside one that asks."""
+    """Hold a thousand connections without requests, and one with requests."""
     visitors = await _visitors(server.port, IDLE, Counter())
     await asyncio.sleep(1)
     cpu, begun = server.cpu_s(), time.perf_counter()
@@ -129,7 +129,7 @@ async def idle(server: Server) -> dict[str, Any]:
 
 
 async def verifying(server: Server) -> dict[str, Any]:
-    """Eight clients that have one answer after the other verified."""
+    """Have eight clients send one answer after the other for verification."""
     request, number = Request("body", 4000, ()), time.time_ns() // 10_000 % 10**9
     until = time.monotonic() + _VERIFYING_S
     done = 0
@@ -152,7 +152,7 @@ async def verifying(server: Server) -> dict[str, Any]:
 
 @asynccontextmanager
 async def probing(port: int) -> AsyncIterator[list[float]]:
-    """Has a process of its own ask for /healthz all the while; the list holds how long (ms) each took, afterwards."""
+    """Request /healthz from a separate process during the block; the list holds the times (ms) afterwards."""
     waits: list[float] = []
     command = [sys.executable, "-m", "bench.crowd", "--probe", str(port)]
     probe = await asyncio.create_subprocess_exec(*command, stdin=-1, stdout=-1)
@@ -164,7 +164,7 @@ async def probing(port: int) -> AsyncIterator[list[float]]:
 
 
 def probe(port: int) -> None:
-    """Asks for /healthz until standard input ends, then tells how long (ms) each answer took."""
+    """Request /healthz until standard input ends, then print the time (ms) of each answer."""
     waits = []
     os.set_blocking(0, False)
     with socket.create_connection(("127.0.0.1", port)) as connection:

@@ -1,4 +1,4 @@
-"""Measure verdicts on twenty everyday documents, sentence by sentence, beside words alone and a word-overlap baseline.
+"""Measure verdicts on twenty everyday documents by sentence, against words alone and a word-overlap baseline.
 
     python -m bench.everyday [--suite SUITE] [--model MODEL] [--json OUT] [--errors]
 
@@ -62,7 +62,7 @@ def by_judge(judge: Judge) -> Examine:
 
 
 def by_overlap(text: str, context: Context) -> tuple[str, float, str]:
-    """Return what the share of a sentence's content words that the document has amounts to."""
+    """Return label and support from the share of a sentence's content words that the document has."""
     stems, known = content_stems(text), frozenset[str]().union(*(each.stems for each in context.passages))
     share = len(stems & known) / len(stems) if stems else 1.0
     return "supported" if share >= 0.5 else "unsupported", share, ""

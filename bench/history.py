@@ -1,7 +1,7 @@
-"""How fast the history answers when it is full: lists, search, trends and reviews over a million stored exchanges.
+"""Measure a full history: lists, search, trends and reviews over a million stored exchanges.
 
 The exchanges are made up: words as unevenly frequent as in real texts, a year of days, twenty thousand subjects, a few
-models of which one is rare. Each look is repeated with other words, subjects and days; the writer runs as in service.
+models of which one is rare. Each query is repeated with other words, subjects and days; the writer runs as in service.
 
     python -m bench.history                        SQLite, and PostgreSQL at 127.0.0.1 where there is one: an hour
     python -m bench.history --exchanges 20000      a minute
@@ -41,11 +41,11 @@ from groundwire.storage.history.trends import Trends
 POSTGRES = "postgresql://127.0.0.1:5432/test"
 SCHEMA = "groundwire_bench"
 FULL = 1_000_000
-WORTH_KEEPING = 200_000  # exchanges; figures of fewer are shown and not written down
+WORTH_KEEPING = 200_000  # exchanges; figures of fewer are printed but not written to a file
 GOAL_MS = 300
 ROUNDS = 20
 BATCH = 200  # as the writer does
-FILLING = 1000  # all but the last ones, in order to get there
+FILLING = 1000  # all but the last ones, to fill quickly
 DECIDED = 2000
 
 DAY = 86_400.0
@@ -79,7 +79,7 @@ class Words:
 
 
 def made_up(words: Words, number: int, total: int) -> Entry:
-    """The exchange with this number, of so many in all: three to eight claims, two sources."""
+    """Return the exchange with this number, of so many in all: three to eight claims, two sources."""
     chance = words.random
     sentences = [words.text(chance.randint(8, 16)) for _ in range(chance.randint(3, 8))]
     answer = " ".join(sentences)
@@ -123,7 +123,7 @@ def made_up(words: Words, number: int, total: int) -> Entry:
 
 
 async def fill(database: Database, total: int) -> dict[str, float]:
-    """Stores so many exchanges; what batches of the writer's size take in the end, per exchange."""
+    """Store `total` exchanges; return the time per exchange of the last batches of the writer's size."""
     words = Words(1)
     wall: list[float] = []
     cpu: list[float] = []
@@ -147,7 +147,7 @@ def rows(entries: Sequence[Entry]) -> list[Rows]:
 
 
 async def review(reviews: Reviews, words: Words) -> None:
-    """Some decisions among the latest findings, so that precision has something to count."""
+    """Decide on some of the latest findings, so that precision has something to count."""
     after, decided = None, 0
     while decided < DECIDED:
         page = await reviews.page(Wanted(), after, 500)
@@ -160,7 +160,7 @@ async def review(reviews: Reviews, words: Words) -> None:
 
 
 def looks(database: Database, total: int) -> dict[str, Callable[[], Awaitable[object]]]:
-    """What people and programs ask of a history, each time for something else."""
+    """Return the queries to measure; each call uses new words, subjects or days."""
     words = Words(2)
     chance = words.random
     exchanges, reviews, trends = Exchanges(database), Reviews(database), Trends(database)
@@ -227,7 +227,7 @@ def looks(database: Database, total: int) -> dict[str, Callable[[], Awaitable[ob
 
 
 async def measure(url: str, total: int) -> dict[str, Any]:
-    """Fills a database and looks into it; times in milliseconds."""
+    """Fill a database and query it; times in milliseconds."""
     database = Database(url, SCHEMA)
     await database.migrate()
     writing = await fill(database, total)
@@ -277,7 +277,7 @@ def postgresql(total: int) -> dict[str, Any] | None:
 
 
 def as_table(result: Mapping[str, Any]) -> str:
-    """The figures as Markdown: median, and the worst of all rounds."""
+    """Return the figures as Markdown: median, and the worst of all rounds."""
     found = {name: each for name, each in result["databases"].items() if each}
     columns = ["milliseconds: median (worst)", *found]
     names = next(iter(found.values()))["looks"]

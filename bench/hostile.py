@@ -1,7 +1,7 @@
-"""How long the readers of text take for 64 KB of the worst that anybody could send, and how long an import takes.
+"""Measure the text readers on 64 KB of the worst possible input, and the time of an import.
 
-In process, CPU time of one core, best of three. That the work grows linearly is what the tests hold; these are the
-figures in milliseconds.
+In process, CPU time of one core, best of three. The tests check that the work grows linearly; these are the figures in
+milliseconds.
 
     python -m bench.hostile
 """

@@ -1,4 +1,4 @@
-"""What leaving work for later costs: the time until a job is kept, the time until it is done, and memory.
+"""Measure deferred work: the time until a job is stored, the time until it starts, and memory.
 
 python bench/jobs.py sqlite:////tmp/jobs.db
 python bench/jobs.py postgresql://127.0.0.1:5432/test --schema groundwire_bench
@@ -17,19 +17,19 @@ from groundwire.storage.transact import JobStore, Work
 
 
 def resident_mb() -> float:
-    """This process's resident memory."""
+    """Return the resident memory of this process, in MB."""
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmRSS"))
 
 
 def told(name: str, seconds: list[float]) -> str:
-    """The median and the tail of some times."""
+    """Write the median and the tail of some times as a line."""
     cuts = statistics.quantiles(seconds, n=100)
     return f"{name}: median {1000 * cuts[49]:.1f} ms, 95 % {1000 * cuts[94]:.1f} ms, 99 % {1000 * cuts[98]:.1f} ms"
 
 
 async def main(url: str, schema: str, jobs_to_do: int, size: int, every: float) -> None:
-    """Keeps jobs at a steady pace and waits for all of them."""
+    """Store jobs at a steady pace and wait for all of them."""
     done: dict[str, float] = {}
 
     async def run(id_: str, payload: bytes) -> bytes:

@@ -1,7 +1,7 @@
-"""A model server that misbehaves, in the way that a request's model names. For `bench.attack` only.
+"""A model server that misbehaves in the way named by a request's model. For `bench.attack` only.
 
-`echo` answers with the last message. `GET /seen` reports as JSON what should never have reached a model server: targets
-outside `/v1/`, methods that are never forwarded, and the marks that smuggled requests and trailers carry.
+`echo` answers with the last message. `GET /seen` reports as JSON all that should never have reached a model server:
+targets outside `/v1/`, methods that are never forwarded, and the marks that smuggled requests and trailers carry.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ LEFT_OPEN = ("interim", "head", "flood", "silent")
 
 
 class Misbehaving:
-    """Serves connections, and counts what should not have come."""
+    """Serve connections, and count all that should never arrive."""
 
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()

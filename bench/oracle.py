@@ -3,7 +3,7 @@
     python -m bench.oracle [--json OUT] [--errors]
 
 The judge is an HTTP service that follows the contract of an external service and knows the labels of our own suites
-(suites/*.jsonl, the twenty everyday documents). What is still wrong then is a fault of the pipeline: claims cut or set
+(suites/*.jsonl, the twenty everyday documents). Any remaining error is a fault of the pipeline: claims cut or set
 aside wrongly, exact checks that decide wrongly, evidence that never reached the judge. Takes about two minutes.
 """
 
@@ -35,7 +35,7 @@ _ANSWERS = {"supported": (0.98, 0.01), "contradicted": (0.01, 0.98), "unsupporte
 
 
 class Text(NamedTuple):
-    """A text with its context and its label, which holds for what overlaps `spans` of a wrong text ((): for all)."""
+    """A text with its context and its label, which applies to claims over `spans` of a wrong text ((): to all)."""
 
     suite: str
     id: str
@@ -47,7 +47,7 @@ class Text(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What the pipeline made of a text: the gravest label of its claims, who gave it and why."""
+    """The result of the pipeline for a text: the gravest label of its claims, its verifier and reason."""
 
     text: Text
     label: str
@@ -91,7 +91,7 @@ class Oracle:
         self.unknown: list[str] = []
 
     def label(self, context: str, claim: str, said_before: str = "") -> str | None:
-        """Return the label of a claim about a context; None, and keep the claim, where it is of no text."""
+        """Return the label of a claim about a context; record the claim and return None where no text contains it."""
         wanted, before = _plain(claim), _plain(said_before)
         texts = [(plain, each) for plain, each in self._known.get(_plain(context), ()) if wanted in plain]
         whole = [each for each in texts if each[0] == wanted]
@@ -123,7 +123,7 @@ def _plain(text: str) -> str:
 
 @contextmanager
 def serving(oracle: Oracle) -> Iterator[str]:
-    """Yield the address of a service that judges as the oracle says, by the contract of an external service."""
+    """Yield the address of a service that judges as the oracle does, by the contract of an external service."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -164,7 +164,7 @@ def _estimate(claim: Mapping[str, str], label: str | None) -> dict[str, Any] | N
 
 
 def measure(known: Sequence[Text], judge: Judge) -> list[Outcome]:
-    """Return what the pipeline makes of each text with this judge."""
+    """Return the pipeline's result for each text with this judge."""
     contexts: dict[str, Context] = {}
     found = []
     for text in known:
@@ -181,7 +181,7 @@ def measure(known: Sequence[Text], judge: Judge) -> list[Outcome]:
 
 
 def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Return the share of right labels, false alarms and misses, and what is "not mentioned" but contradicted."""
+    """Return the shares of right labels, false alarms and misses, and how many "not mentioned" are contradicted."""
     right = [each for each in outcomes if each.text.label == "supported"]
     wrong = [each for each in outcomes if each.text.label != "supported"]
     silent = [each for each in outcomes if each.text.label == "unsupported"]

@@ -1,16 +1,16 @@
-"""What a gateway costs: nginx, Groundwire, Portkey's gateway and LiteLLM's proxy side by side in one run.
+"""Compare the cost of gateways in one run: nginx, Groundwire, Portkey's gateway and LiteLLM's proxy.
 
 All run on one core, the load and the model server on another; they and the model server itself take turns at every load
 for several rounds, of which the medians count: so a busy machine is busy for all of them. CPU time is user and system,
-of children and of work after the last answer too. Every request differs from all others, and a run fails unless the
+including children and work after the last answer. Every request differs from all others, and a run fails unless the
 model server has counted each.
 
-    python -m bench.overhead                     all of it in eight minutes, besides the first installation
+        python -m bench.overhead                     all of it in eight minutes, plus the first installation
     python -m bench.overhead --quick             a minute, less precise, and writes nothing
     python -m bench.overhead --only cpu,store    some of: cpu, latency, tokens, start, store
 
-`tokens` are streams of 50 tokens a second. `store` is what it costs to record every exchange in SQLite: the CPU time
-per verified body with `store.url` set above that without it, as a share of the latter (forwarding and verification).
+`tokens` are streams of 50 tokens a second. `store` is the cost of recording every exchange in SQLite: the CPU time per
+verified body with `store.url` set above that without it, as a share of the latter (forwarding and verification).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ GATEWAYS = (NGINX, OFF, SYNC, PORTKEY, LITELLM)
 STREAMS = (64, 128, 256)
 _CONTEXT_OF_STREAMS = 1000  # tokens: 4 KB
 _WARM_UP_S = 0.3
-_LOOK_S = 0.2  # between two looks at whether a process has become quiet
+_LOOK_S = 0.2  # between two checks for an idle process
 _QUIET = 0.04  # of a core
 
 Figures = dict[str, float]
@@ -63,7 +63,7 @@ ByTarget = dict[str, Figures]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent: a shape of `bench.client`, over so many connections opened within `ramp` seconds.
+    """The load to send: a shape of `bench.client`, over so many connections opened within `ramp` seconds.
 
     With `repeat` it is the same request every time.
     """
@@ -76,7 +76,7 @@ class Load:
     repeat: bool = False
 
     def put_on(self, target: Server, seconds: float) -> dict[str, Any]:
-        """Sends requests for some seconds from a process of its own; gives what `bench.client` prints."""
+        """Send requests for some seconds from a separate process; return the output of `bench.client`."""
         command = [sys.executable, "-m", "bench.client", "--port", str(target.port), "--shape", self.shape]
         command += ["--concurrency", str(self.concurrency), "--context-tokens", str(self.tokens)]
         command += ["--seconds", str(seconds), "--ramp", str(self.ramp)]
@@ -88,7 +88,7 @@ class Load:
 
 
 def measure(target: Server, upstream: Server, load: Load) -> Figures:
-    """What the clients saw, and `cpu_ms` per request. Raises RuntimeError when a request was not served or failed."""
+    """Return the clients' figures and `cpu_ms` per request. Raises RuntimeError when one was not served or failed."""
     served, cpu = _served(upstream), target.cpu_s()
     result = load.put_on(target, load.seconds)
     await_quiet(target)
@@ -101,7 +101,7 @@ def measure(target: Server, upstream: Server, load: Load) -> Figures:
 
 
 def in_turns(targets: Sequence[Server], upstream: Server, load: Load, rounds: int) -> ByTarget:
-    """The medians of every target's figures over some rounds."""
+    """Return the medians of every target's figures over some rounds."""
     found: dict[str, list[Figures]] = {target.name: [] for target in targets}
     for target in targets:
         _warm_up(target, load)
@@ -118,7 +118,7 @@ def _warm_up(target: Server, load: Load) -> None:
 
 
 def await_quiet(target: Server, within_s: float = 20) -> None:
-    """Waits for what a server still does after its last answer (checks that were not ready, logs): it counts too."""
+    """Wait for the work of a server after its last answer (checks that were not ready, logs): it counts too."""
     deadline = time.monotonic() + within_s
     before = target.cpu_s()
     while time.monotonic() < deadline:
@@ -141,7 +141,7 @@ def _tell(name: str, load: Load, figures: Figures) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What is measured: how long under each load, how often, with how many tokens of context."""
+    """The parameters of a measurement: time under each load, number of rounds, tokens of context."""
 
     upstream: Server
     gateways: Mapping[str, Server]
@@ -151,20 +151,20 @@ class Bench:
 
     @property
     def all(self) -> list[Server]:
-        """The model server reached directly, and every gateway."""
+        """Return the model server reached directly, and every gateway."""
         return [self.upstream, *self.gateways.values()]
 
     def cpu(self) -> dict[str, ByTarget]:
-        """CPU time at concurrency 16: of bodies, of streams whose events come all at once, and every 2 ms."""
+        """Measure CPU time at concurrency 16: of bodies, of streams whose events come all at once, and every 2 ms."""
         gateways = list(self.gateways.values())
         return {shape: self._in_turns(gateways, shape, 16) for shape in ("body", "stream", "paced")}
 
     def latency(self) -> dict[str, ByTarget]:
-        """Latency at concurrency 1 of the same."""
+        """Measure latency at concurrency 1 of the same."""
         return {shape: self._in_turns(self.all, shape, 1) for shape in ("body", "stream", "paced")}
 
     def tokens_a_second(self) -> dict[str, dict[int, Figures]]:
-        """Streams of 50 tokens a second; a gateway that stalls is spared greater numbers of them."""
+        """Measure streams of 50 tokens a second; a gateway that stalls is spared greater numbers of them."""
         found: dict[str, dict[int, Figures]] = {target.name: {} for target in self.all}
         for streams in STREAMS:
             load = Load("tokens", streams, _CONTEXT_OF_STREAMS, self.seconds + 2, ramp=1)
@@ -176,7 +176,7 @@ class Bench:
         return found
 
     def start(self) -> ByTarget:
-        """Seconds from a gateway's start until it answers, and its memory then, in MB."""
+        """Measure the seconds from a gateway's start until it answers, and its memory then, in MB."""
         names, found = list(self.gateways), {name: list[Figures]() for name in self.gateways}
         for _ in range(self.rounds):
             for name in names:
@@ -186,7 +186,7 @@ class Bench:
         return {name: {key: median(each[key] for each in some) for key in some[0]} for name, some in found.items()}
 
     def store(self) -> ByTarget:
-        """CPU time of verified bodies without and with a store."""
+        """Measure CPU time of verified bodies without and with a store."""
         with gateway(STORE, self.upstream) as storing:
             targets = [self.gateways[OFF], self.gateways[SYNC], storing]
             load = Load("body", 8, self.tokens, self.seconds * 2)
@@ -197,7 +197,7 @@ class Bench:
 
 
 def run(sections: Sequence[str], seconds: float, rounds: int, tokens: int) -> dict[str, Any]:
-    """Every gateway that there is under every load, as the result that is written to a file."""
+    """Measure every available gateway under every load; return the result that is written to a file."""
     WORK.mkdir(exist_ok=True)
     with ExitStack() as stack:
         upstream = stack.enter_context(model_server())
@@ -230,7 +230,7 @@ def run(sections: Sequence[str], seconds: float, rounds: int, tokens: int) -> di
 
 
 def as_table(result: Mapping[str, Any]) -> str:
-    """The figures and how they stand to the goals, as Markdown."""
+    """Return the figures and their relation to the goals, as Markdown."""
     others = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     left_out = "".join(f" Left out: {name} ({why})." for name, why in result["left_out"].items())
     tables = {"cpu": _cpu_table, "latency": _latency_table, "tokens": _tokens_table, "start": _start_table}
@@ -306,7 +306,7 @@ def _store_table(store: ByTarget) -> Iterator[str]:
 
 
 def _goals(result: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Every goal that this run can tell of: what it is, what was measured, whether it is met."""
+    """Yield every goal that this run can judge: its text, the measured value, and "met" or "missed"."""
     for text, value, limit, unit in _targets(result):
         if value is not None:
             yield f"{text} ≤ {limit:g}{unit}", f"{_number(value)}{unit}", "met" if value <= limit else "missed"

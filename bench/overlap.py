@@ -1,8 +1,8 @@
-"""Measure a baseline of word overlap on labelled answers: what any verifier has to be better than.
+"""Measure a baseline of word overlap on labelled answers: the minimum for any verifier.
 
     python -m bench.overlap FILES... [--json OUT]
 
-An answer is as grounded as the sentence of it whose content words the context has least of.
+An answer is as grounded as its sentence with the smallest share of content words in the context.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 BEFORE holds one line per answer: its set, its id and its report in the wire format. `--reasons` compares the texts of
 reasons and warnings too. The suites of the project (bench/suites) come along unless `--no-suites` is given; `--limit`
-is the number of answers per file. Differing answers are counted by what changed first: verdict, flags, or anything
+is the number of answers per file. Differing answers are counted by the first change: verdict, flags, or anything
 else.
 """
 

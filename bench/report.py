@@ -16,12 +16,12 @@ FOLDER = ROOT / "bench" / "results"
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """The value that `percent` of `values` do not exceed, interpolated."""
+    """Return the value that `percent` of `values` do not exceed, interpolated."""
     return quantiles(values, n=100, method="inclusive")[percent - 1] if len(values) > 1 else values[0]
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on besides the code, and which code it was."""
+    """Return the properties of the machine that affect the figures, and the commit."""
     models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     return {
@@ -33,21 +33,21 @@ def machine() -> dict[str, Any]:
 
 
 def write(name: str, result: Mapping[str, Any], table: str) -> None:
-    """Writes NAME.json and NAME.md."""
+    """Write NAME.json and NAME.md."""
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / f"{name}.json").write_text(json.dumps(_rounded(result), indent=1) + "\n")
     (FOLDER / f"{name}.md").write_text(table + "\n")
 
 
 def heading(title: str, result: Mapping[str, Any]) -> str:
-    """The head of a table: what was measured, how, and on what."""
+    """Return the head of a table: its title, method and machine."""
     on = result["machine"]
     place = f"{on['cores']} × {on['cpu']}, Python {on['python']}, commit {on['commit']}"
     return f"# {title}\n\n`{result['command']}` on {place}.\n"
 
 
 def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 

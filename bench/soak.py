@@ -1,9 +1,9 @@
-"""Whether memory stays flat: requests and streams in great number, half of them left by their clients before the end.
+"""Check that memory stays flat under many requests and streams, half of them left by their clients before the end.
 
-Runs Groundwire with verification off, on, and on with a store, and looks at its resident memory and its open files
-after every twentieth of the load, once it has become quiet. The first fifth warms up: allocators and the bounded stores
-fill. What follows should neither grow nor shrink by more than 5 %. With verification on the load is a twentieth, since
-each answer is checked and told from every other, and the stores of verdicts and reports are small, so that they are
+Runs Groundwire with verification off, on, and on with a store, and measures its resident memory and its open files
+after every twentieth of the load, once it is idle. The first fifth warms up: allocators and the bounded stores fill.
+After it, memory should neither grow nor shrink by more than 5 %. With verification on the load is a twentieth, since
+each answer is checked and differs from all others, and the stores of verdicts and reports are small, so that they are
 full in time.
 
     python -m bench.soak                  200,000 requests and 20,000 streams; some minutes
@@ -39,7 +39,7 @@ VERIFIED_SHARE = 0.05
 LOADS = {OFF: 1.0, SYNC: VERIFIED_SHARE, STORE: VERIFIED_SHARE}
 AT_ONCE = 24
 LOOKS = 20
-WARM_UP = 4  # looks that are not counted
+WARM_UP = 4  # measurements that are not counted
 FLAT = 0.05
 SMALL_STORES = {"GROUNDWIRE_GROUNDING__KEEP_REPORTS": "1MiB", "GROUNDWIRE_CACHE__MAX_ENTRIES": "200"}
 _CONTEXT = 1000  # tokens
@@ -49,7 +49,7 @@ _READ = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a process held after so many exchanges: resident memory in MB, and open files."""
+    """The resources held by a process after so many exchanges: resident memory in MB, and open files."""
 
     exchanges: int
     rss_mb: float
@@ -57,7 +57,7 @@ class Look:
 
 
 class Clients:
-    """Clients of one gateway. Half of what they begin they leave before its end, wherever it is then."""
+    """Clients of one gateway. They leave half of their exchanges before the end, at any point."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -67,7 +67,7 @@ class Clients:
         self.failures: list[str] = []
 
     async def send(self, requests: int, streams: int) -> None:
-        """Sends so many of both, in any order, some at once."""
+        """Send so many of both, in any order, some at once."""
         kinds = ["body"] * requests + ["stream"] * streams
         self._chance.shuffle(kinds)
         waiting = iter(kinds)
@@ -98,7 +98,7 @@ class Clients:
             self.failures.append(f"{shape}: {head[:40]!r}")
 
     async def _leave(self, reader: asyncio.StreamReader, shape: str) -> None:
-        """Goes after a while: with the request just sent, with some of the answer, or with some events."""
+        """Leave after a while: with the request just sent, with some of the answer, or with some events."""
         if shape == "body":
             await asyncio.sleep(self._chance.random() * 0.002)
         else:
@@ -107,7 +107,7 @@ class Clients:
 
 
 async def soaked(server: Server, requests: int, streams: int) -> tuple[list[Look], list[str]]:
-    """Puts the load on a gateway; what it held in between, and what went wrong."""
+    """Put the load on a gateway; return its resources in between, and the failures."""
     clients, looks = Clients(server.port), []
     for number in range(1, LOOKS + 1):
         await clients.send(requests // LOOKS, streams // LOOKS)
@@ -118,12 +118,12 @@ async def soaked(server: Server, requests: int, streams: int) -> tuple[list[Look
 
 
 def open_files(server: Server) -> int:
-    """How many files and sockets a process holds."""
+    """Count the files and sockets that a process holds."""
     return len(os.listdir(f"/proc/{server.pid}/fd"))
 
 
 def summed_up(looks: Sequence[Look], failures: Sequence[str]) -> dict[str, Any]:
-    """From the end of the warming up to the end: growth as a share, and its slope by least squares."""
+    """Return growth as a share from the end of the warm-up to the end, and its slope by least squares."""
     kept = looks[WARM_UP - 1 :]
     xs, ys = [look.exchanges / 10_000 for look in kept], [look.rss_mb for look in kept]
     x, y = sum(xs) / len(xs), sum(ys) / len(ys)

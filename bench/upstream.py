@@ -1,6 +1,6 @@
-"""A model server that costs next to nothing: OpenAI's shape, the answer always the same, its bytes made beforehand.
+"""A lightweight model server: OpenAI's format, the answer always the same, its bytes made beforehand.
 
-`POST /v1/chat/completions` gives a body, or a stream when the request says `"stream":true`: all events at once, or one
+`POST /v1/chat/completions` gives a body, or a stream when the request has `"stream":true`: all events at once, or one
 every so many milliseconds when the model is called "bench-paced-MILLISECONDS". `GET /served` gives the number of
 completions begun, by which a benchmark knows that a proxy in front of it has forwarded every one.
 """
@@ -41,7 +41,7 @@ def _head(kind: str) -> dict[str, object]:
 
 
 def _events() -> Iterator[bytes]:
-    """`EVENTS` content events that carry the answer, the one that finishes it, and the end of the stream."""
+    """Yield `EVENTS` content events that carry the answer, the one that finishes it, and the end of the stream."""
     for number in range(EVENTS):
         text = _ANSWER[len(_ANSWER) * number // EVENTS : len(_ANSWER) * (number + 1) // EVENTS]
         yield _event({"content": text} if number else {"role": "assistant", "content": text}, None)
@@ -71,7 +71,7 @@ _WHOLE_STREAM = _STREAM_HEAD + b"".join(_CHUNKS) + _END
 
 
 class Served:
-    """How many completions were begun."""
+    """The number of completions begun."""
 
     count = 0
 
@@ -128,7 +128,7 @@ class ModelServer(asyncio.Protocol):
 
 
 async def serve(port: int) -> None:
-    """Serves on the loopback interface until the process is told to end."""
+    """Serve on the loopback interface until the process is ended."""
     served = Served()
     server = await asyncio.get_running_loop().create_server(lambda: ModelServer(served), "127.0.0.1", port, backlog=512)
     await server.serve_forever()

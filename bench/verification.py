@@ -1,8 +1,8 @@
-"""How long the verification of an answer takes, by the kind and length of its context, and where that time goes.
+"""Measure the time to verify an answer, by kind and length of its context, and its distribution over the parts.
 
-In process, an answer of 200 words, in milliseconds of CPU time of all threads. Every round has a context of its own;
-words recur, as they do in service, texts never do. A busy machine inflates CPU time too: a reference loop is timed
-between rounds, and figures are only comparable where it takes as long.
+In process, an answer of 200 words, in milliseconds of CPU time of all threads. Every round has a new context; words
+recur, as they do in service, texts never do. A busy machine inflates CPU time too: a reference loop is timed between
+rounds, and figures are only comparable where it takes as long.
 
     python -m bench.verification            some minutes
     python -m bench.verification --quick    few rounds, nothing written
@@ -89,7 +89,7 @@ class Stopwatch:
 
 
 def reference() -> float:
-    """Return the CPU milliseconds of a fixed loop: what a busy neighbour does to them, it does to all figures."""
+    """Return the CPU milliseconds of a fixed loop: a busy neighbour slows it as much as all other work."""
     start, counts = time.process_time(), dict[int, int]()
     for number in range(20_000):
         counts[number % 977] = counts.get(number % 977, 0) + len(str(number))
@@ -97,7 +97,7 @@ def reference() -> float:
 
 
 def verification_round(watch: Stopwatch, tokens: int, seed: int) -> None:
-    """One answer verified by the parts of the pure `verify`, each step timed."""
+    """Verify one answer by the parts of the pure `verify`, each step timed."""
     policy, choice = Policy(), Choice(0, answer(seed), "stop")
     exchange = Exchange(messages=read_messages(messages(tokens, seed)))
     with watch.time("total"):
@@ -114,7 +114,7 @@ def verification_round(watch: Stopwatch, tokens: int, seed: int) -> None:
 
 
 def schema_round(watch: Stopwatch, seed: int) -> None:
-    """The checks that only JSON answers need, on one of 200 words: its evidence field, and its JSON schema."""
+    """Run the checks that only JSON answers need, on one of 200 words: its evidence field, and its JSON schema."""
     text = json_answer(seed)
     with watch.time("claims of a JSON answer"):
         find_claims(text, Policy())
@@ -125,14 +125,14 @@ def schema_round(watch: Stopwatch, seed: int) -> None:
 
 
 def evidence_round(watch: Stopwatch, tokens: int, seed: int) -> None:
-    """A JSON answer read with its evidence field looked up in the context."""
+    """Read a JSON answer with its evidence field looked up in the context."""
     context = Context(gather(Exchange(messages=read_messages(messages(tokens, seed)))))
     with watch.time("reading a JSON answer with quotations"):
         read(Choice(0, json_answer(seed), "stop"), context, Policy(), Ask(_FIELDS, JSON_SCHEMA))
 
 
 def by_length(lengths: Mapping[int, int]) -> dict[int, dict[str, Any]]:
-    """The steps of a verification, by the length of the context."""
+    """Time the steps of a verification, by the length of the context."""
     found: dict[int, dict[str, Any]] = {}
     for tokens, rounds in lengths.items():
         watch = Stopwatch()
@@ -145,7 +145,7 @@ def by_length(lengths: Mapping[int, int]) -> dict[int, dict[str, Any]]:
 
 
 def by_kind(rounds: int, judge: Judge) -> dict[str, dict[str, float]]:
-    """Whole verifications of answers to each kind of context, taken in turn."""
+    """Time whole verifications of answers to each kind of context, taken in turn."""
     watch = Stopwatch()
     for seed in range(rounds + 3):
         for kind, given in KINDS.items():
@@ -159,7 +159,7 @@ def by_kind(rounds: int, judge: Judge) -> dict[str, dict[str, float]]:
 
 
 def by_scale(rounds: int) -> dict[str, dict[str, float]]:
-    """How time grows with the claims of an answer and the columns of a table."""
+    """Time verifications by the number of claims of an answer and of columns of a table."""
     watch = Stopwatch()
     for seed in range(rounds):
         for count in CLAIMS:
@@ -177,7 +177,7 @@ def by_scale(rounds: int) -> dict[str, dict[str, float]]:
 
 
 async def in_service(watch: Stopwatch, tokens: int, rounds: int, judge: Judge) -> None:
-    """Answers examined as in service; the same ones again; and new answers about the same documents."""
+    """Examine answers as in service; the same ones again; and new answers about the same documents."""
     workers = Workers(1, 64)
     cache, reports = VerdictCache(10_000, 3600.0), Reports(1000)
     service = GroundingService(workers, cache, reports, Policy(), Telemetry(), timeout=10.0, judge=judge)
@@ -208,7 +208,7 @@ def resident() -> float:
 
 
 def run(lengths: Mapping[int, int], sections: tuple[str, ...], judged_by: str) -> dict[str, Any]:
-    """The figures, as the result that is written to a file."""
+    """Return the figures, as the result that is written to a file."""
     judge, rounds = Judge(), min(lengths.values())
     if judged_by == "shipped":
         from groundwire.backends.loading import load_judge
@@ -247,7 +247,7 @@ def run(lengths: Mapping[int, int], sections: tuple[str, ...], judged_by: str) -
 
 
 def as_table(result: Mapping[str, Any]) -> str:
-    """The figures as Markdown: median and 95th percentile in milliseconds."""
+    """Return the figures as Markdown: median and 95th percentile in milliseconds."""
     sections = [
         heading("How long verification takes", result),
         f"An answer of 200 words, {result['claims']} claims, judge: {result['judge']}. Milliseconds of CPU time: "

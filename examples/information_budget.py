@@ -1,8 +1,8 @@
-"""The information budget, step by step: does the cited evidence change what a model believes?
+"""The information budget, step by step: does the cited evidence change a model's belief?
 
 Run it as a script, `python examples/information_budget.py`, or cell by cell in an editor that knows `# %%`. It
-starts what it needs on free ports, a small stand-in for a model server and the proxy before it, and takes no key. The
-stand-in believes by a plain rule, so that the numbers can be followed: 98 % what a source says, 40 % all else.
+starts a small stand-in for a model server and the proxy before it on free ports, and takes no key. The stand-in
+believes by a plain rule, so that the numbers can be followed: 98 % for the content of a source, 40 % for all else.
 """
 
 import json
@@ -28,7 +28,7 @@ from groundwire.telemetry import configure_logs
 
 
 def known(value: float) -> Probability:
-    """A probability that is known exactly."""
+    """Return a probability that is known exactly."""
     return Probability(value, value, value, "logprobs")
 
 
@@ -48,21 +48,21 @@ START = REPORT.text.index(SENTENCE)
 (scrubbed,) = scrub([REPORT], [Citation("1", START, START + len(SENTENCE), SENTENCE, 1.0, "exact")])
 print(f"\n{scrubbed.text}")
 
-# %% A model server that answers one question, and says how sure it is of claims
+# %% A model server that answers one question, and reports its certainty about claims
 
 
 ANSWER = "The board of Acme sold the plant. The board hired two advisers from Sweden."
 
 
 def believed(claim: str, context: str) -> float:
-    """98 % when some sentence of the context has every word of the claim, else 40 %."""
+    """Return 98 % when some sentence of the context has every word of the claim, else 40 %."""
     words = set(re.findall(r"\w+", claim.lower()))
     stated = any(words <= set(re.findall(r"\w+", sentence.lower())) for sentence in re.split(r"[.\n]", context))
     return 0.98 if stated else 0.4
 
 
 def verdict(probability: float) -> dict[str, Any]:
-    """A token that says YES or NO, with the logprobs of both."""
+    """Return a token YES or NO, with the logprobs of both."""
     shown = [
         {"token": word, "logprob": math.log(mass)} for word, mass in ((" YES", probability), (" NO", 1 - probability))
     ]
@@ -70,7 +70,7 @@ def verdict(probability: float) -> dict[str, Any]:
 
 
 def judged(prompt: str) -> list[dict[str, Any]]:
-    """The tokens of an answer to a probe, whose data stand on lines of JSON: the context, then one claim or several."""
+    """Return the tokens of an answer to a probe, whose data are JSON lines: the context, then one claim or several."""
     context, asked = (json.loads(line) for line in prompt.splitlines() if line.startswith(("[", "{")))
     text = "\n".join(source["text"] for source in context)
     if isinstance(asked, dict):
@@ -80,7 +80,7 @@ def judged(prompt: str) -> list[dict[str, Any]]:
 
 
 async def complete(request: Request) -> JSONResponse:
-    """One chat completion, in OpenAI's shape."""
+    """Return one chat completion, in OpenAI's format."""
     asked = await request.json()
     tokens = judged(asked["messages"][-1]["content"]) if asked.get("logprobs") else None
     text = ANSWER if tokens is None else "".join(token["token"] for token in tokens)
@@ -117,7 +117,7 @@ with serving(MODEL_SERVER) as model_url:
         completion = client.chat.completions.create(model="demo", messages=MESSAGES)
 grounding: Any = (completion.model_extra or {})["grounding"]
 
-# %% What the report says of each claim, and what it cost
+# %% The report on each claim, and its cost
 
 for claim in grounding["choices"][0]["claims"]:
     told = claim["budget"]

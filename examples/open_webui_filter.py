@@ -35,7 +35,7 @@ class Filter:
         self.valves = self.Valves()
 
     async def inlet(self, body: dict[str, Any], __metadata__: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Add the chat's id to a request, if the settings say so."""
+        """Add the chat's id to a request, if the settings ask for it."""
         chat = (__metadata__ or {}).get("chat_id")
         if self.valves.send_session and chat:
             body["grounding"] = {**body.get("grounding", {}), "session": chat}

@@ -1,7 +1,7 @@
-"""Makes the servers of the tests importable from every folder of tests, and starts them; and how hypothesis searches.
+"""Make the servers of the tests importable from every folder of tests, and start them; configure hypothesis.
 
-Examples have no deadline of their own: a busy machine would fail tests that have nothing to do with time. Where CI is
-set, the same examples are tried every time, so that a change is judged by what it changed; at a desk they differ.
+Examples have no deadline: a busy machine would fail tests that have nothing to do with time. Where CI is set, the same
+examples are tried every time, so that a result depends only on the change; elsewhere they differ.
 """
 
 import gc
@@ -53,9 +53,9 @@ def _default_logs() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _a_small_heap() -> None:
-    """Takes what earlier modules left out of the collector's sight.
+    """Exclude objects of earlier modules from garbage collection.
 
-    Thousands of tests leave so much that one collection lasts half a second: longer than what some of them time.
+    Thousands of tests leave so many that one collection lasts half a second: longer than some measured times.
     """
     gc.collect()
     gc.freeze()
@@ -85,7 +85,7 @@ def real_redis() -> Iterator[RedisOfTests]:
 
 @pytest.fixture
 def gate(real_redis: RedisOfTests) -> Iterator[Gate]:
-    """A way to it that can be shut."""
+    """A gate to the Redis that can be shut."""
     found = Gate(real_redis.url)
     yield found
     found.close()
@@ -93,7 +93,7 @@ def gate(real_redis: RedisOfTests) -> Iterator[Gate]:
 
 @pytest.fixture
 def silent_redis() -> Iterator[Gate]:
-    """What takes connections as a Redis does and never answers."""
+    """A server that takes connections as a Redis does and never answers."""
     found = Gate()
     yield found
     found.close()

@@ -1,6 +1,6 @@
-"""Three suites of our own: faithful paraphrases and their wrong twins, perturbed numbers, edited quotations.
+"""Three suites of this project: faithful paraphrases and their wrong twins, perturbed numbers, edited quotations.
 
-The texts beside this file were written for the suites, before any of them was shown to the verifier. Whether a
-paraphrase asks for rewording or for reasoning (to compute, count, compare, apply a rule) was noted after the first run,
-by what it says and not by what the verifier made of it.
+The texts in this folder were written for the suites, before any of them was shown to the verifier. Each paraphrase was
+marked as rewording or reasoning (to compute, count, compare, apply a rule) after the first run, by its text and not by
+the verifier's result.
 """

@@ -1,4 +1,4 @@
-"""Runs the suites of paraphrases, perturbed numbers and edited quotations through the verifier.
+"""Run the suites of paraphrases, perturbed numbers and edited quotations through the verifier.
 
     python -m bench.suites [--data DIR] [--only WORD] [--json OUT]
 
@@ -30,7 +30,7 @@ _ALARMS = ("unsupported", "contradicted")
 
 
 def paraphrase_cases(files: Sequence[str] = _PAIRS) -> Iterator[Case]:
-    """Every faithful paraphrase, and every twin with one error."""
+    """Yield every faithful paraphrase, and every twin with one error."""
     for name in files:
         for row in read(name):
             meta = row["meta"]
@@ -40,35 +40,35 @@ def paraphrase_cases(files: Sequence[str] = _PAIRS) -> Iterator[Case]:
 
 
 def number_cases(rows: Iterable[Mapping[str, Any]]) -> Iterator[Case]:
-    """What is made of claims with numbers; the changes to a claim depend on nothing but the claim."""
+    """Yield the cases made from claims with numbers; the changes to a claim depend on nothing but the claim."""
     for row in rows:
         yield from numbers.cases_of(row, random.Random(f"{SEED} {row['id']}"))
 
 
 def heldout_cases(name: str) -> Iterator[Case]:
-    """Claims with numbers as they were written before any verdict on them was seen, right and wrong."""
+    """Yield claims with numbers as they were written before any verdict on them was seen, right and wrong."""
     for row in read(name):
         yield Case(row["id"], row["kind"], row["wrong"], row["claim"], row["context"])
 
 
 def quotation_cases() -> Iterator[Case]:
-    """Every edit of every quotation, and every typography."""
+    """Yield every edit of every quotation, and every typography."""
     for number, row in enumerate(read("quotations.jsonl")):
         yield from quotations.cases_of(row, number)
 
 
 def numbers_alone(case: Case) -> bool:
-    """Does the check of numbers flag the text?"""
+    """Return whether the check of numbers flags the text."""
     return bool(check_numbers(case.text, case.context).flagged)
 
 
 def quotes_alone(case: Case) -> bool:
-    """Does the check of quotations reject one? A quotation that it does not see is not rejected."""
+    """Return whether the check of quotations rejects one. A quotation that it does not see is not rejected."""
     return check_quotes(case.text, case.context).counts.rejected > 0
 
 
 def examine(cases: Iterable[Case], alone: Callable[[Case], bool] | None = None) -> list[Result]:
-    """What the whole report, and one check alone, say of each case."""
+    """Return the results of the whole report, and of one check alone, by case."""
     return [_examined(case, alone) for case in cases]
 
 
@@ -85,7 +85,7 @@ def _examined(case: Case, alone: Callable[[Case], bool] | None) -> Result:
 
 
 def summary(results: Sequence[Result]) -> dict[str, Any]:
-    """Recall, precision and false alarms of a suite, in numbers, for the report and for the check alone."""
+    """Return recall, precision and false alarms of a suite, in numbers, for the report and for the check alone."""
     found: dict[str, Any] = {}
     for name, alone in (("report", False), ("check alone", True)):
         if alone and results[0].flagged_alone is None:
@@ -105,7 +105,7 @@ def _figure(rate: Rate) -> dict[str, Any]:
 
 
 def grouped(results: Iterable[Result], key: Callable[[Result], str]) -> dict[str, list[Result]]:
-    """The results by key, in the order in which the keys first come."""
+    """Group the results by key, in the order in which the keys first come."""
     groups: dict[str, list[Result]] = defaultdict(list)
     for result in results:
         groups[key(result)].append(result)
@@ -113,7 +113,7 @@ def grouped(results: Iterable[Result], key: Callable[[Result], str]) -> dict[str
 
 
 def run(data: Path | None, only: str = "") -> dict[str, list[Result]]:
-    """All suites whose names hold `only`, by name."""
+    """Run all suites whose names hold `only`; return results by name."""
     own = read("numbers.jsonl")
     suites = {
         "Paraphrases": (paraphrase_cases(), None),
@@ -136,7 +136,7 @@ def run(data: Path | None, only: str = "") -> dict[str, list[Result]]:
 
 
 def as_table(result: Mapping[str, Any], suites: Mapping[str, Sequence[Result]]) -> str:
-    """The figures as Markdown."""
+    """Return the figures as Markdown."""
     parts = [
         heading("Paraphrases, numbers and quotations", result),
         "A text is flagged when any of its claims is found unsupported or contradicted. 95 % intervals (Wilson).",
@@ -170,14 +170,14 @@ def _overall(results: Sequence[Result]) -> str:
 
 
 def _blame(results: Sequence[Result]) -> str:
-    """Which verifier raised the false alarms."""
+    """Return the verifiers that raised the false alarms."""
     false = Counter(found.why.partition(":")[0] for found in results if found.flagged and not found.case.wrong)
     told = ", ".join(f"{name} {count}" for name, count in false.most_common()) or "none"
     return f"False alarms by the verifier that raised them: {told}."
 
 
 def _pairs(results: Sequence[Result]) -> str:
-    """How many twins are told from the paraphrase that they were made of: one passes, the other is flagged."""
+    """Return how many twins are distinguished from their paraphrase: one passes, the other is flagged."""
     flagged = {found.case.id: found.flagged for found in results}
     twins = [name for name in flagged if name.endswith(TWIN)]
     apart = sum(flagged[name] and not flagged[name.removesuffix(TWIN)] for name in twins)

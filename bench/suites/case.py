@@ -1,4 +1,4 @@
-"""One text that the verifier is asked about, and the rates that come of many."""
+"""A text for the verifier, and rates over many texts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _Z = 1.959964
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A text with its context; `wrong` says whether an alarm is due, `kind` what was done to the text.
+    """A text with its context; `wrong` is true if an alarm is due, `kind` is the change to the text.
 
-    `level` says how hard it is, `asks` whether it takes rewording or reasoning to see that it holds.
+    `level` is its difficulty, `asks` the skill needed to see that it holds: rewording or reasoning.
     """
 
     id: str
@@ -31,7 +31,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What was said of a case: did the whole report, and the one check that the suite is about, raise an alarm?
+    """The result of a case: alarms of the whole report, and of the one check that the suite is about.
 
     `why` is the reason of the first claim that was flagged. `checked` is False when no claim was checked.
     """
@@ -71,17 +71,17 @@ class Rate:
 
 
 def alarms(results: Sequence[Result], *, wrong: bool, alone: bool = False) -> Rate:
-    """The share of wrong (recall) or right texts (false alarms) that were flagged, by the report or the check alone."""
+    """Return the share of wrong (recall) or right texts (false alarms) flagged by the report or the check alone."""
     due = [result.flagged_alone if alone else result.flagged for result in results if result.case.wrong is wrong]
     return Rate(sum(map(bool, due)), len(due))
 
 
 def precision(results: Sequence[Result], *, alone: bool = False) -> Rate:
-    """The share of flagged texts that are wrong."""
+    """Return the share of flagged texts that are wrong."""
     flagged = [result for result in results if (result.flagged_alone if alone else result.flagged)]
     return Rate(sum(result.case.wrong for result in flagged), len(flagged))
 
 
 def read(name: str) -> list[dict[str, Any]]:
-    """The rows of one of the files beside this one."""
+    """Return the rows of a file in this folder."""
     return [json.loads(line) for line in (FOLDER / name).read_text().splitlines()]

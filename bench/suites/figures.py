@@ -1,4 +1,4 @@
-"""Numbers as they stand in a claim: their value and other ways to write it."""
+"""Numbers as written in a claim: their value and other ways to write it."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ _DIGITS = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
 
 
 def value_of(number: str) -> Decimal:
-    """The value of a number in digits, with or without thousands separators."""
+    """Return the value of a number in digits, with or without thousands separators."""
     return Decimal(number.replace(",", ""))
 
 
 def written(value: Decimal) -> str:
-    """A value in digits, with thousands separators and no needless zeros."""
+    """Write a value in digits, with thousands separators and no needless zeros."""
     text = f"{value:,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def numbers_in(text: str) -> Iterator[str]:
-    """Every number that a text holds in digits."""
+    """Yield every number that a text holds in digits."""
     return (found.group().rstrip(",") for found in _DIGITS.finditer(text))
 
 
 def another_digit(number: str, rng: random.Random, *, leading: int | None = None) -> str:
-    """The number with one digit changed; `leading` restricts the change to that many first digits.
+    """Return the number with one digit changed; `leading` restricts the change to that many first digits.
 
-    A first digit never becomes 0, and never does the value stay the same.
+    A first digit never becomes 0, and the value never stays the same.
     """
     places = [place for place, char in enumerate(number) if char.isdigit()][:leading]
     place = rng.choice(places)
@@ -40,7 +40,7 @@ def another_digit(number: str, rng: random.Random, *, leading: int | None = None
 
 
 def rounded(number: str, digits: int) -> str | None:
-    """The number to so many significant digits; None when it has no more than these, so that nothing would change."""
+    """Round the number to so many significant digits; return None when it has no more than these."""
     value = value_of(number)
     if not value:
         return None

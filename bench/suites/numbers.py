@@ -79,7 +79,7 @@ _DERIVED = ("total", "growth", "difference", "share", "average")
 
 
 class Claim(NamedTuple):
-    """A grounded claim cut around its number: what stands before it, the number in digits, and what stands after."""
+    """A grounded claim split at its number: the text before it, the number in digits, and the text after it."""
 
     before: str
     number: str
@@ -98,7 +98,7 @@ Change = Callable[[Claim, random.Random], str | None]
 
 
 def cases_of(row: Mapping[str, Any], rng: random.Random) -> Iterator[Case]:
-    """All cases that can be made of one row of numbers.jsonl: the claim itself, its wrong and its right rewritings."""
+    """Yield all cases of one row of numbers.jsonl: the claim itself, its wrong and its right rewritings."""
     before, _, rest = row["claim"].partition("{")
     number, _, after = rest.partition("}")
     claim = Claim(before, number, after, row["context"])
@@ -114,7 +114,7 @@ def cases_of(row: Mapping[str, Any], rng: random.Random) -> Iterator[Case]:
 
 
 def wrong_digit(claim: Claim, rng: random.Random) -> str | None:
-    """One digit changed, to a number that the context does not hold."""
+    """Change one digit, to a number that the context does not hold."""
     held = {value_of(number) for number in numbers_in(claim.context)}
     for _ in range(20):
         number = another_digit(claim.number, rng)
@@ -124,13 +124,13 @@ def wrong_digit(claim: Claim, rng: random.Random) -> str | None:
 
 
 def wrong_result(claim: Claim, rng: random.Random) -> str | None:
-    """A computed number with its first or second digit changed: no rounding can excuse it."""
+    """Change the first or second digit of a computed number: no rounding can excuse it."""
     digits = sum(char.isdigit() for char in claim.number)
     return claim.with_number(another_digit(claim.number, rng, leading=2 if digits > 2 else 1))
 
 
 def scale_slip(claim: Claim, rng: random.Random) -> str | None:
-    """Thousand for million and the like, or three zeros too many on a whole number of four digits and more.
+    """Write thousand for million and the like, or three more zeros on a whole number of four digits and more.
 
     Where the context counts in thousands or the like, zeros alone may be right, and nothing is changed.
     """
@@ -144,7 +144,7 @@ def scale_slip(claim: Claim, rng: random.Random) -> str | None:
 
 
 def unit_swap(claim: Claim, _: random.Random) -> str | None:
-    """Another unit or currency after or before the same digits."""
+    """Write another unit or currency after or before the same digits."""
     currency = _OTHER_CURRENCY.get(claim.before[-1:])
     if currency:
         return claim.before[:-1] + currency + claim.number + claim.after
@@ -153,7 +153,7 @@ def unit_swap(claim: Claim, _: random.Random) -> str | None:
 
 
 def sign(claim: Claim, _: random.Random) -> str | None:
-    """The opposite direction, or the minus of an increase lost: of a mere change it may be left out."""
+    """Reverse the direction, or drop the minus of an increase: of a mere change it may be left out."""
     if claim.number.startswith("-"):
         return claim.with_number(claim.number[1:]) if "increase" in claim.text.lower() else None
     around = claim.text
@@ -166,7 +166,7 @@ def sign(claim: Claim, _: random.Random) -> str | None:
 
 
 def neighbouring_period(claim: Claim, rng: random.Random) -> str | None:
-    """The quarter, month or year beside the right one, if possible a year of which the context speaks too."""
+    """Name an adjacent quarter, month or year, if possible a year that the context mentions too."""
     for names in _PERIODS:
         for place, name in enumerate(names):
             if re.search(rf"\b{name}\b", claim.text):
@@ -185,7 +185,7 @@ def neighbouring_period(claim: Claim, rng: random.Random) -> str | None:
 
 
 def rounding(claim: Claim, _: random.Random) -> str | None:
-    """Fewer digits, with "about": two fewer than written, and at least two."""
+    """Write fewer digits, with "about": two fewer than written, and at least two."""
     digits = sum(char.isdigit() for char in claim.number.lstrip("0.-"))
     short = rounded(claim.number, max(2, digits - 2))
     if short is None or claim.before.rstrip("$€£ ").lower().endswith("about"):
@@ -195,7 +195,7 @@ def rounding(claim: Claim, _: random.Random) -> str | None:
 
 
 def notation(claim: Claim, _: random.Random) -> str | None:
-    """The same value written otherwise: a larger scale word, M for million, percent for %, dollars for $, no commas."""
+    """Write the same value otherwise: a larger scale word, M for million, percent for %, dollars for $, no commas."""
     word = _scale_after(claim)
     currency = claim.before[-1:]
     if word == "million" and currency in _CURRENCY_NAMES and value_of(claim.number) >= 1000:
@@ -214,7 +214,7 @@ def notation(claim: Claim, _: random.Random) -> str | None:
 
 
 def conversion(claim: Claim, _: random.Random) -> str | None:
-    """The same quantity in another unit, exactly."""
+    """Write the same quantity in another unit, exactly."""
     unit = _unit_after(claim, _CONVERSIONS)
     if not unit or claim.before.rstrip().lower().endswith("about"):
         return None

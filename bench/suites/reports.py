@@ -26,10 +26,10 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
 def rows_in(folder: Path, *, stated: int, computed: int, seed: int) -> list[dict[str, Any]]:
-    """At most so many claims with numbers read off and computed, as rows of numbers.jsonl; none without the file.
+    """Return at most so many claims with stated and computed numbers, as rows of numbers.jsonl; none without the file.
 
-    Only a question that names one quantity, with one number for an answer, becomes a claim. `another` is a number of
-    the same context that stands elsewhere in it.
+    Only a question that names one quantity, with one number for an answer, becomes a claim. `another` is a different
+    number of the same context.
     """
     path = folder / FILE
     if not path.exists():

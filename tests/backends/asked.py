@@ -31,7 +31,7 @@ CLAIMS = (STATED_CLAIM, DENIED_CLAIM, SILENT_CLAIM)
 
 
 def asking(base_url: str, work: Callable[[ModelClient], Awaitable[T]], target: str, **limits: Any) -> tuple[T, Meter]:
-    """What `work` comes to with a server to ask, and what it cost. Limits: batch_size, at_once, timeout (seconds)."""
+    """Return the result and cost of `work` with a server to ask. Limits: batch_size, at_once, timeout (seconds)."""
 
     async def run() -> tuple[T, Meter]:
         upstream, meter = OpenAIUpstream("up", base_url, AiohttpClient()), Meter()
@@ -49,7 +49,7 @@ def asking(base_url: str, work: Callable[[ModelClient], Awaitable[T]], target: s
 def chatting(
     believer: Believer, work: Callable[[ChatEstimator], Awaitable[T]], *, has_logprobs: bool = True, **limits: Any
 ) -> tuple[T, Meter]:
-    """What `work` comes to with a chat estimator over a server of known beliefs, and what it cost."""
+    """Return the result and cost of `work` with a chat estimator over a server of known beliefs."""
     return asking(
         believer.base_url,
         lambda ask: work(ChatEstimator(ask, "m", has_logprobs=has_logprobs)),
@@ -59,5 +59,5 @@ def chatting(
 
 
 def serving(base_url: str, work: Callable[[ServiceEstimator], Awaitable[T]], **limits: Any) -> tuple[T, Meter]:
-    """The same with a service of one's own."""
+    """Return the result and cost of `work` with an external service."""
     return asking(base_url, lambda ask: work(ServiceEstimator(ask)), "", **limits)

@@ -1,4 +1,4 @@
-"""IB1, IB3, IB4: claims on their way to a budget, against a server of known beliefs over real sockets."""
+"""Budgets of claims, measured against a server of known beliefs over real sockets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def measured(
 
 
 def prompts(believer: Believer) -> list[tuple[int, int, bool]]:
-    """Of every question: how many claims, how many sources, and whether evidence was removed."""
+    """Return for every question its numbers of claims and sources, and whether evidence was removed."""
     read = [understand([prompt]) for prompt in believer.prompts]
     return sorted((len(each.claims), len(each.context), "REMOVED" in "".join(each.context)) for each in read if each)
 
@@ -53,7 +53,7 @@ def test_a_budget_follows_from_belief_with_the_evidence_and_without(
     assert budget.observed_bits == pytest.approx(signed_bits(p1, p0), abs=0.02)
 
 
-def test_where_the_context_is_silent_one_question_is_enough(believer: Believer) -> None:
+def test_a_claim_missing_from_the_context_needs_one_question(believer: Believer) -> None:
     (budget,) = measured(believer, Cited(SILENT_CLAIM, (WHOLE,)))
     assert (budget.status, budget.p0, believer.calls) == ("not_entailed", None, 1)
     assert budget.p1
@@ -75,7 +75,7 @@ def test_unknown_citations_and_an_empty_context_cost_nothing(believer: Believer)
     assert believer.calls == 0
 
 
-def test_claims_that_cite_the_same_are_asked_about_together(believer: Believer) -> None:
+def test_claims_with_the_same_citations_share_one_question(believer: Believer) -> None:
     apart = [Cited(STATED_CLAIM, (WHOLE,)), Cited(DENIED_CLAIM, (WHOLE,)), Cited(SILENT_CLAIM), Cited(STATED_CLAIM)]
     found = measured(believer, *apart)
     assert [budget.status for budget in found] == ["supported", "contradicted", "not_entailed", "supported"]
@@ -85,13 +85,13 @@ def test_claims_that_cite_the_same_are_asked_about_together(believer: Believer) 
     assert len([each for each in asked if each[0] > 1]) == 2
 
 
-def test_a_citation_beside_the_point_is_told(believer: Believer) -> None:
+def test_an_irrelevant_citation_is_reported_as_decorative(believer: Believer) -> None:
     (budget,) = measured(believer, Cited(STATED_CLAIM, (WHOLE, WEATHER)))
     assert (budget.status, budget.decorative) == ("decorative_citation", (1,))
     assert believer.calls == 5  # p1, p0, without each, and the weather alone
 
 
-def test_two_sources_that_say_the_same_are_both_needed_for_nothing_and_neither_is_decorative(
+def test_two_equivalent_sources_are_both_dispensable_but_not_decorative(
     believer: Believer,
 ) -> None:
     twice = (CONTEXT[0], Source("s2", "document", "An auditor agrees. The revenue of 2023 was $4.2 million."))
@@ -115,7 +115,7 @@ def test_samples_have_a_target_of_their_own(believer: Believer) -> None:
         (Manner(refuses=True), "no_verdict"),
     ],
 )
-def test_a_budget_that_cannot_be_had_says_why(believer: Believer, manner: Manner, cause: str) -> None:
+def test_an_unavailable_budget_gives_the_cause(believer: Believer, manner: Manner, cause: str) -> None:
     believer.manner = manner
     found = measured(believer, Cited(STATED_CLAIM), Cited(DENIED_CLAIM), timeout=0.5)
     assert [(budget.status, budget.missing and budget.missing.cause) for budget in found] == [

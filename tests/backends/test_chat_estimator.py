@@ -1,4 +1,4 @@
-"""IB2, IB5, IB6, RE1: estimates from chat models over real sockets, whatever these tell, refuse or garble."""
+"""Estimates from chat models over real sockets, with servers that omit, refuse or garble answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def values(found: Sequence[Estimate]) -> list[float]:
     return [each.value for each in found if isinstance(each, Probability)]
 
 
-# --- what is estimated ------------------------------------------------------------------------------------------------
+# --- estimates --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_however_a_server_spells_yes_its_probability_is_the_same(believer: Belie
         assert found.upper - found.lower < (0.06 if one is not SILENT_CLAIM else 0.51)
 
 
-def test_a_server_that_tells_one_logprob_only_leaves_an_interval(believer: Believer) -> None:
+def test_a_server_with_only_one_logprob_leaves_an_interval(believer: Believer) -> None:
     believer.manner = Manner(most_top=1)
     found = alone(believer, SILENT_CLAIM)
     assert isinstance(found, Probability)
@@ -90,7 +90,7 @@ def test_many_claims_go_in_as_many_calls_as_there_are_batches(believer: Believer
     assert believer.calls == 3
 
 
-def test_a_claim_of_a_group_that_is_near_a_threshold_is_asked_about_alone(believer: Believer) -> None:
+def test_a_claim_of_a_group_near_a_threshold_gets_a_separate_question(believer: Believer) -> None:
     believer.manner = Manner(known={SILENT_CLAIM.text: 0.94}, most_top=1)
     together(believer, [STATED_CLAIM, SILENT_CLAIM])
     asked = [understand([prompt]) for prompt in believer.prompts]
@@ -144,7 +144,7 @@ def test_questions_of_a_sample_ask_for_no_logprobs(believer: Believer) -> None:
     assert all("logprobs" not in each and each["temperature"] == 1.0 for each in asked)
 
 
-# --- what goes wrong --------------------------------------------------------------------------------------------------
+# --- failures ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_reasoning_model_is_sampled_with_a_budget(believer: Believer) -> None:
@@ -171,7 +171,7 @@ def test_a_refusal_is_no_probability(believer: Believer) -> None:
     assert list(together(believer)) == [Unavailable("no_verdict")] * 3
 
 
-def test_a_rate_limit_says_when_to_come_back(believer: Believer) -> None:
+def test_a_rate_limit_returns_the_retry_delay(believer: Believer) -> None:
     believer.manner = Manner(busy=100, retry_after="7")
     assert list(together(believer)) == [Unavailable("rate_limited", 7.0)] * 3
     assert believer.calls == 1
@@ -183,7 +183,7 @@ def test_an_odd_retry_after_does_no_harm(believer: Believer, said: str, told: fl
     assert alone(believer) == Unavailable("rate_limited", told)
 
 
-def test_a_server_that_fails_is_told_to_the_log_without_content(believer: Believer) -> None:
+def test_a_failing_server_is_logged_without_content(believer: Believer) -> None:
     believer.manner = Manner(fails=100)
     with capture_logs() as logs:
         assert alone(believer) == Unavailable("unreachable")
@@ -212,7 +212,7 @@ def test_no_more_calls_are_in_flight_than_allowed(believer: Believer) -> None:
     assert believer.calls == 3
 
 
-def test_what_came_in_time_is_kept_when_the_rest_does_not(believer: Believer) -> None:
+def test_timely_estimates_are_returned_when_the_rest_times_out(believer: Believer) -> None:
     believer.manner = Manner(delay_s=0.2, known={each.text: 0.99 for each in MANY})
     found = together(believer, MANY, timeout=0.5, batch_size=1, at_once=4)
     causes = [isinstance(each, Probability) or each.cause for each in found]

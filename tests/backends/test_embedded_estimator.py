@@ -1,4 +1,4 @@
-"""IB5, RE1, RE3: the embedded verifier as a backend that makes no call, and may have no room or time."""
+"""The embedded verifier as a backend that makes no call, and may have no memory or time."""
 
 from __future__ import annotations
 

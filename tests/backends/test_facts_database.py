@@ -1,4 +1,4 @@
-"""FA1, FA2: queries to the user's database, on SQLite always and on PostgreSQL where there is one."""
+"""Queries to the user's database, on SQLite always and on PostgreSQL where there is one."""
 
 import asyncio
 import sqlite3
@@ -26,7 +26,7 @@ ENDLESS = (
 
 @dataclass(frozen=True)
 class Place:
-    """A database with a table of figures, and what stands before the table's name."""
+    """A database with a table of figures, and the prefix of the table's name."""
 
     url: str
     prefix: str = ""
@@ -58,7 +58,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 
 def ask(place: Place, queries: Mapping[str, str], parameters: Mapping[str, object], **limits: float) -> Facts:
-    """What the queries give; `{t}` in them is the table."""
+    """Return the results of the queries; `{t}` in them is the table."""
     templates = [Template(name, sql.replace("{t}", f"{place.prefix}figures")) for name, sql in queries.items()]
 
     async def work() -> Facts:
@@ -136,7 +136,7 @@ def test_a_query_that_takes_too_long_is_stopped_and_the_others_answer(place: Pla
     ]
 
 
-def test_rows_beyond_the_limit_are_left_out_and_told(place: Place) -> None:
+def test_rows_beyond_the_limit_are_left_out_and_reported(place: Place) -> None:
     many = {
         "many": "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 100000) "
         "SELECT 'Item ' || x AS label, x AS value FROM n"
@@ -156,7 +156,7 @@ def test_rows_beyond_the_limit_are_left_out_and_told(place: Place) -> None:
         pytest.param({"property_id": [1], "period": "Q3 2024"}, ["bad_parameter"], id="a list"),
     ],
 )
-def test_a_query_is_asked_with_all_its_parameters_or_not_at_all(
+def test_a_query_runs_with_all_its_parameters_or_not_at_all(
     place: Place, parameters: dict[str, object], reasons: list[str]
 ) -> None:
     queries = {"both": "SELECT label, value FROM {t} WHERE property = :property_id AND period = :period"}
@@ -173,7 +173,7 @@ def test_a_query_is_asked_with_all_its_parameters_or_not_at_all(
         pytest.param("SELEC label", "error", id="no SQL"),
     ],
 )
-def test_a_query_that_gives_no_values_is_told(place: Place, sql: str, reason: str) -> None:
+def test_a_query_without_values_is_reported(place: Place, sql: str, reason: str) -> None:
     found = ask(place, {"odd": sql}, {})
     assert gave_nothing(found, "odd", reason)
 
@@ -184,7 +184,7 @@ def test_a_value_that_is_no_number_is_unknown(place: Place) -> None:
     assert found.sources[0].text == "Occupancy rate is unknown."
 
 
-def test_each_query_is_asked_once_for_all_claims(place: Place) -> None:
+def test_each_query_runs_once_for_all_claims(place: Place) -> None:
     found = ask(place, {**FIGURES, "count": "SELECT 'Properties' AS label, 2 AS value"}, {"property_id": 2})
     assert [source.title for source in found.sources] == ["figures", "count"]
 
@@ -196,7 +196,7 @@ def test_each_query_is_asked_once_for_all_claims(place: Place) -> None:
         pytest.param("postgresql://127.0.0.1:9/test", id="no server"),
     ],
 )
-def test_a_database_that_is_not_there_is_told_and_nothing_raised(url: str) -> None:
+def test_a_missing_database_is_reported_and_raises_nothing(url: str) -> None:
     found = ask(Place(url), {"one": "SELECT 'a' AS label, 1 AS value"}, {}, timeout_s=0.5)
     assert [each.reason for each in found.shortfalls] in (["error"], ["timeout"])
 

@@ -1,4 +1,4 @@
-"""An entailment model in what users see: by check and serve, from a folder, a hub and the hub's cache."""
+"""An entailment model as users see it: by check and serve, from a folder, a hub and the hub's cache."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def groundwire(folder: Path, *arguments: str, without: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, whose home is `folder`; `without` a library, as if it was not installed."""
+    """Run the command in a separate process with `folder` as its home; `without` hides a library from it."""
     hidden = f"sys.modules[{without!r}] = None; " if without else ""
     command = [sys.executable, "-c", f"import sys; {hidden}from groundwire.cli import main; main()", *arguments]
     env = os.environ | {"HOME": str(folder), "HF_HOME": str(folder / "hf"), **_MODEL} | environ
@@ -87,7 +87,7 @@ def test_the_tokenizers_of_other_models_need_the_extra_that_is_named(
     assert "judge.model: it needs pip install 'groundwire[hub]'" in done.stderr
 
 
-def test_what_fetches_a_model_from_the_hub_is_named_where_it_is_missing(folder: Path):
+def test_the_missing_package_for_hub_downloads_is_named(folder: Path):
     done = groundwire(folder, *CHECK, without="huggingface_hub", GROUNDWIRE_JUDGE__MODEL="nli-deberta-v3-small")
     assert done.returncode == 2
     assert (
@@ -111,7 +111,7 @@ def test_nothing_needs_a_models_libraries_without_one(folder: Path, library: str
 
 
 class Hub(BaseHTTPRequestHandler):
-    """What of the Hugging Face hub a download asks for: the files of one repository at one commit."""
+    """The part of the Hugging Face hub that a download uses: the files of one repository at one commit."""
 
     folder: Path
     asked: list[str]
@@ -164,7 +164,7 @@ def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
-    """The address of a hub with the model acme/judge, and what it was asked for."""
+    """Yield the address of a hub with the model acme/judge, and the requests that it got."""
     handler = type("Hub", (Hub,), {"folder": bert_folder(tmp_path / "repository", file="onnx/model.onnx"), "asked": []})
     with serving(handler) as address:
         yield address, handler.asked
@@ -177,7 +177,7 @@ def test_a_model_of_the_hub_is_fetched_once_and_found_without_it(folder: Path, h
     assert first["method"] == "model"
     files = [each for each in asked if "/resolve/" in each]
     assert files[0] == "HEAD /acme/judge/resolve/v1/config.json"
-    assert all("v1/config.json" in each or COMMIT in each for each in files)  # one commit, whatever happens meanwhile
+    assert all("v1/config.json" in each or COMMIT in each for each in files)  # one commit, even if the branch moves
     before = len(asked)
     assert claim_of(groundwire(folder, *CHECK, HF_HUB_OFFLINE="1", **model)) == first
     assert len(asked) == before
@@ -188,7 +188,7 @@ def test_a_model_of_the_hub_is_fetched_once_and_found_without_it(folder: Path, h
     [("acme/unknown", None, False), ("acme/judge", "v9", False), ("acme/judge", None, True)],
     ids=["unknown", "unknown revision", "offline and never fetched"],
 )
-def test_a_model_that_the_hub_does_not_give_is_told(
+def test_a_model_that_the_hub_does_not_provide_is_reported(
     folder: Path, hub: tuple[str, list[str]], model: str, revision: str | None, offline: bool
 ):
     environ = {"GROUNDWIRE_JUDGE__MODEL": model, "HF_ENDPOINT": hub[0]}
@@ -201,7 +201,7 @@ def test_a_model_that_the_hub_does_not_give_is_told(
 
 
 class Upstream(BaseHTTPRequestHandler):
-    """A model server that always says the same."""
+    """A model server that always gives the same answer."""
 
     said: str
 
@@ -220,7 +220,7 @@ class Upstream(BaseHTTPRequestHandler):
 
 
 def grounding(folder: Path, judge: Mapping[str, Any], said: str = OPEN, source: str = SOURCE) -> dict[str, Any]:
-    """Return what `groundwire serve` with these settings of its judge reports of an answer, once it has loaded."""
+    """Return the report of `groundwire serve` with these judge settings on an answer, once the model has loaded."""
     request = {"model": "m", "messages": [{"role": "system", "content": source}, {"role": "user", "content": "Well?"}]}
     with serving(type("Upstream", (Upstream,), {"said": said})) as address:
         port = free_port()
@@ -240,7 +240,7 @@ def grounding(folder: Path, judge: Mapping[str, Any], said: str = OPEN, source: 
 
 
 def _answered(url: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Ask until the model is loaded; until then words decide, and the report says so."""
+    """Request until the model is loaded; until then words decide, and the report shows it."""
     deadline = time.monotonic() + 100
     while True:
         found: dict[str, Any] = httpx.post(url, json=request, timeout=30).json()["grounding"]
@@ -270,7 +270,7 @@ def test_serve_reports_what_the_model_decides(folder: Path):
     assert (claim["label"], claim["verifier"], claim["method"]) == ("supported", "statement", "model")
 
 
-def test_serve_answers_when_the_model_fails_and_says_so(folder: Path):
+def test_serve_answers_when_the_model_fails_and_reports_it(folder: Path):
     claims_too_much = bert_folder(folder / "liar", max_position_embeddings=4096)
     said = LONG.replace("keeps", "stays")
     report = grounding(folder, {"model": str(claims_too_much), "max_tokens": 4096}, said, source=LONG)

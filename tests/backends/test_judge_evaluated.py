@@ -22,7 +22,7 @@ def run(*arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def sure(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that supports whatever it is asked about."""
+    """A model that supports every claim."""
     return modernbert_folder(tmp_path_factory.mktemp("sure"), lean=20.0)
 
 

@@ -1,4 +1,4 @@
-"""Where the files of an entailment model are found, and the errors when they are not."""
+"""Lookup of the files of an entailment model, and the errors when they are missing."""
 
 import json
 import shutil
@@ -49,12 +49,12 @@ def test_a_graph_that_is_named_wins(tmp_path: Path):
         ),
     ],
 )
-def test_what_is_missing_is_told(tmp_path: Path, missing: str, told: str):
+def test_a_missing_file_of_the_model_is_named(tmp_path: Path, missing: str, told: str):
     (bert_folder(tmp_path) / missing).unlink()
     assert problem(tmp_path) == told
 
 
-def test_a_named_graph_that_is_missing_is_told(cross_encoder: Path):
+def test_a_configured_graph_that_is_missing_is_named(cross_encoder: Path):
     assert "holds no model_fp16.onnx" in problem(cross_encoder, "model_fp16.onnx")
 
 
@@ -65,13 +65,13 @@ def test_a_graph_outside_the_folder_is_missing(cross_encoder: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize(("text", "told"), [("[]", "holds no JSON object"), ("{", "cannot be read")])
-def test_a_config_that_is_none_is_told(tmp_path: Path, text: str, told: str):
+def test_an_invalid_config_of_the_model_is_refused(tmp_path: Path, text: str, told: str):
     (bert_folder(tmp_path) / "config.json").write_text(text)
     assert told in problem(tmp_path)
 
 
 @pytest.mark.parametrize("model", ["./no/such/folder", "no such folder", "/no/such", "one-word"])
-def test_what_is_neither_folder_nor_hub_id_is_told(model: str):
+def test_a_model_that_is_neither_folder_nor_hub_id_is_refused(model: str):
     assert problem(model) == "judge.model: FOLDER is neither a folder nor a hub id such as owner/name"
 
 
@@ -118,7 +118,7 @@ def fitted(bias: float = -0.1) -> Combination:
     return Combination(Signals(**WEIGHTS), bias, {"strict": 0.7, "balanced": 0.5, "lenient": 0.2}, 0.6)
 
 
-def test_a_fit_is_read_beside_the_model_or_from_the_file_that_is_named(tmp_path: Path, cross_encoder: Path):
+def test_a_fit_is_read_from_the_model_folder_or_the_configured_file(tmp_path: Path, cross_encoder: Path):
     folder = shutil.copytree(cross_encoder, tmp_path / "fitted")
     (folder / "groundwire.json").write_text(json.dumps(FITTED))
     (tmp_path / "other.json").write_text(json.dumps(FITTED | {"bias": 0.5}))

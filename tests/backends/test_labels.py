@@ -1,4 +1,4 @@
-"""ST4: which labels of a classifier mean "supported", by their names."""
+"""Recognition of labels that mean "supported", by their names."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_a_label_of_a_token_is_known_by_its_name_or_by_custom(labels: tuple[str,
     assert places(*labels, per_token=True) == supported
 
 
-def test_a_label_that_is_named_wins_over_what_names_say():
+def test_a_configured_label_overrides_the_names_of_labels():
     assert places("LABEL_0", "LABEL_1", named="label_1") == {"LABEL_1"}
     assert places("entailment", "neutral", named="neutral") == {"neutral"}
     assert places("score", named="score") == {"score"}
@@ -62,6 +62,6 @@ def test_a_label_that_is_named_wins_over_what_names_say():
     ],
     ids=["a pair without names", "three without names", "names of people", "sentiment", "one", "no such", "none"],
 )
-def test_labels_that_do_not_tell_are_refused_by_name(labels: tuple[str, ...], per_token: bool, named: str | None):
+def test_ambiguous_labels_are_refused_by_name(labels: tuple[str, ...], per_token: bool, named: str | None):
     with pytest.raises(ValueError, match=", ".join(labels)):
         places(*labels, per_token=per_token, named=named)

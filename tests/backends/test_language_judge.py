@@ -1,4 +1,4 @@
-"""Language models as judges over real sockets: how each kind is asked, and what its answers are taken for."""
+"""Language models as judges over real sockets: the prompts of each kind, and the reading of its answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def server() -> Iterator[Upstream]:
 
 
 def completion(content: str, logprobs: Sequence[tuple[str, dict[str, float]]] = (), finish: str = "stop") -> Reply:
-    """A chat completion as OpenAI, vLLM and Ollama write it; `logprobs` are tokens with the probabilities there."""
+    """Return a chat completion as OpenAI, vLLM and Ollama do; `logprobs` are tokens with the probabilities there."""
     listed = [
         {
             "token": token,
@@ -70,7 +70,7 @@ def sent(server: Upstream) -> list[dict[str, Any]]:
 # --- the prompts of published models, and exchanges as they are documented --------------------------------------------
 
 
-def test_minicheck_is_asked_with_document_and_claim_and_answers_yes_or_no(server: Upstream) -> None:
+def test_minicheck_gets_document_and_claim_and_answers_yes_or_no(server: Upstream) -> None:
     (stated,) = opinions(server, lambda _: completion("Yes"), model="bespoke-minicheck:7b")
     (body,) = sent(server)
     assert body["messages"] == [{"role": "user", "content": f"Document: {DOCUMENT}\nClaim: {CLAIM}"}]
@@ -96,7 +96,7 @@ def test_a_document_cannot_bring_a_claim_of_its_own_to_minicheck(server: Upstrea
         ("granite4.1-guardian", "documents", "<think>\n</think>\n<score> yes </score>", "<score>no</score>"),
     ],
 )
-def test_granite_guardian_is_asked_for_the_risk_of_groundedness(
+def test_granite_guardian_is_prompted_for_the_risk_of_groundedness(
     server: Upstream, model: str, role: str, risky: str, safe: str
 ) -> None:
     (silent,) = opinions(server, lambda _: completion(risky), model=model)
@@ -159,7 +159,7 @@ def test_token_probabilities_are_merged_over_spellings(server: Upstream, token: 
 
 
 @pytest.mark.parametrize("content", ["", "I cannot help with that.", "Hard to say: STATED or CONTRADICTED?", "{}"])
-def test_what_is_no_answer_is_never_one(server: Upstream, content: str) -> None:
+def test_an_unusable_answer_gives_no_verdict(server: Upstream, content: str) -> None:
     (found,) = opinions(server, lambda _: completion(content))
     assert found == Unavailable("no_verdict")
 
@@ -167,7 +167,7 @@ def test_what_is_no_answer_is_never_one(server: Upstream, content: str) -> None:
 # --- servers and models that take other fields ------------------------------------------------------------------------
 
 
-def test_a_server_without_logprobs_is_asked_without(server: Upstream) -> None:
+def test_a_server_without_logprobs_gets_a_request_without_them(server: Upstream) -> None:
     def answer(asked: dict[str, Any]) -> Reply:
         refusal = error_reply(400, "logprobs is not supported", type="invalid_request_error", param="logprobs")
         return refusal if "logprobs" in asked else completion("STATED")
@@ -195,10 +195,10 @@ def test_a_reasoning_model_gets_a_budget_and_gives_a_structured_answer(server: U
     assert last["max_completion_tokens"] == THINKING_TOKENS
     schema = last["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["answer"]["enum"] == ["STATED", "CONTRADICTED", "NOT STATED"]
-    assert sum("max_tokens" in each for each in sent(server)) <= 3  # only until it is known what it takes
+    assert sum("max_tokens" in each for each in sent(server)) <= 3  # only until its parameters are known
 
 
-def test_a_reasoning_model_without_structured_answers_is_asked_in_words(server: Upstream) -> None:
+def test_a_reasoning_model_without_response_formats_answers_in_text(server: Upstream) -> None:
     def answer(asked: dict[str, Any]) -> Reply:
         if "max_completion_tokens" not in asked or "response_format" in asked:
             return error_reply(400, "no such parameter", type="invalid_request_error")
@@ -209,7 +209,7 @@ def test_a_reasoning_model_without_structured_answers_is_asked_in_words(server: 
     assert found.supported > 0.9
 
 
-def test_a_model_that_thinks_first_is_asked_again_with_a_budget(server: Upstream) -> None:
+def test_a_model_that_thinks_first_is_retried_with_a_budget(server: Upstream) -> None:
     def answer(asked: dict[str, Any]) -> Reply:
         if asked["max_tokens"] < 100:
             return completion("<think>The document", finish="length")
@@ -220,7 +220,7 @@ def test_a_model_that_thinks_first_is_asked_again_with_a_budget(server: Upstream
     assert (found.supported < 0.1, found.contradicted < 0.1) == (True, True)
 
 
-def test_what_a_model_takes_is_remembered(server: Upstream) -> None:
+def test_the_accepted_parameters_of_a_model_are_remembered(server: Upstream) -> None:
     forms: dict[str, int] = {}
     server.reply = lambda received: (
         error_reply(400, "no", type="invalid_request_error") if "logprobs" in received.json() else completion("STATED")
@@ -285,7 +285,7 @@ def served(server: Upstream, answer: Callable[[Received], Reply], questions: Seq
     return found
 
 
-def test_a_service_tells_contradiction_from_silence(server: Upstream) -> None:
+def test_a_service_distinguishes_contradicted_from_unsupported(server: Upstream) -> None:
     answers = {"1": {"probability": 0.9}, "2": {"probability": 0.02, "contradiction": 0.95}}
 
     def answer(received: Received) -> Reply:
@@ -322,7 +322,7 @@ def test_a_contradiction_that_is_no_probability_makes_the_answer_none(server: Up
         ("granite3.3:8b", "chat"),
     ],
 )
-def test_the_name_of_a_model_says_how_it_is_asked(model: str, profile: str) -> None:
+def test_the_name_of_a_model_selects_its_prompt_profile(model: str, profile: str) -> None:
     assert find_prompt_profile(model) is PROMPT_PROFILES[profile]
 
 

@@ -1,4 +1,4 @@
-"""IB2: the protocol against a server that we did not write, llama.cpp's, with a tiny model made on the spot.
+"""The protocol against a third-party server, llama.cpp's, with a tiny model made on the spot.
 
 Opt-in: `pip install xllamacpp gguf`, then run this file.
 """
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The base URL of a llama.cpp server."""
+    """Yield the base URL of a llama.cpp server."""
     from tiny_llama import CONTEXT as LENGTH
     from tiny_llama import write_model
 
@@ -61,7 +61,7 @@ def test_its_logprobs_are_the_probability_that_the_model_was_made_with(llama: st
     assert found.value == pytest.approx(expected(), abs=0.05)
 
 
-def test_a_group_that_it_answers_with_one_word_is_asked_claim_by_claim(llama: str) -> None:
+def test_a_group_answered_with_one_word_is_retried_claim_by_claim(llama: str) -> None:
     found = ask(llama, lambda each: each.batch_estimate(CLAIMS, CONTEXT))
     assert [each.value for each in found] == pytest.approx([expected()] * 3, abs=0.05)
 

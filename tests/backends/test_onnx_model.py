@@ -52,7 +52,7 @@ def tokenizer_of(folder: Path) -> Tokenizer:
 
 
 def doubts(folder: Path, evidence: str, claim: str) -> list[tuple[str, float]]:
-    """Every token of the claim with its probability of being hallucinated, by numpy."""
+    """Return every token of the claim with its probability of being hallucinated, by numpy."""
     tokenizer = tokenizer_of(folder)
     pair = tokenizer.encode(evidence, claim)
     shares = softmax(modernbert(modernbert_weights(tokenizer.get_vocab_size()), pair.ids))
@@ -75,7 +75,7 @@ def test_a_cross_encoder_gives_what_numpy_gives(cross_encoder: Path, evidence: s
     assert (opinion.supported, opinion.doubted) == (pytest.approx(shares[1], abs=1e-5), ())
 
 
-def test_doubted_tokens_are_told_as_whole_words_neighbours_together(token_classifier: Path):
+def test_doubted_tokens_are_merged_into_whole_words_and_phrases(token_classifier: Path):
     doubted = [token.strip() for token, share in doubts(token_classifier, EVIDENCE, CLAIM) if share >= 0.5]
     told = ask(load(token_classifier), CLAIM, EVIDENCE).doubted
     assert told
@@ -129,7 +129,7 @@ def test_the_lead_is_read_with_the_claim(cross_encoder: Path):
     assert with_lead[0].supported == whole[0].supported
 
 
-def test_the_label_of_a_contradiction_is_told_apart(tmp_path: Path):
+def test_the_label_of_a_contradiction_is_recognised(tmp_path: Path):
     folder = bert_folder(tmp_path, labels=("contradiction", "entailment", "neutral"))
     tokenizer = tokenizer_of(folder)
     pair = tokenizer.encode(EVIDENCE, CLAIM)
@@ -141,7 +141,7 @@ def test_the_label_of_a_contradiction_is_told_apart(tmp_path: Path):
     )
 
 
-def test_a_template_stands_around_the_evidence(cross_encoder: Path):
+def test_a_template_is_placed_around_the_evidence(cross_encoder: Path):
     plain, wrapped = load(cross_encoder), load(cross_encoder, template="the {evidence} farm")
     assert ask(wrapped, CLAIM, "wind") == ask(plain, CLAIM, "the wind farm")
 

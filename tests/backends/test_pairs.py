@@ -1,4 +1,4 @@
-"""How a claim, its lead and its evidence are laid out for an entailment model."""
+"""The layout of a claim, its lead and its evidence for an entailment model."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +33,7 @@ def test_evidence_first_is_what_the_tokenizer_makes_of_two_texts():
     ]
 
 
-def test_a_matched_pair_tells_which_words_the_other_text_has():
+def test_a_matched_pair_marks_the_words_of_the_other_text():
     pair = claim_first_matched(WORDS, CLAIMED, "", GIVEN, 512)
     whole = [WORDS.encode(text, add_special_tokens=False) for text in (CLAIMED, GIVEN)]
     pieces = [[text[slice(*span)] for span in each.offsets] for text, each in zip((CLAIMED, GIVEN), whole, strict=True)]
@@ -54,7 +54,7 @@ def test_a_matched_pair_without_evidence_ends_as_evidence():
     assert list(pair.types) == [CLAIM, MISSING, MISSING, CLAIM, LEAD, EVIDENCE]
 
 
-def test_a_lead_stands_between_claim_and_evidence_and_matches_nothing():
+def test_a_lead_is_between_claim_and_evidence_and_matches_nothing():
     pair = claim_first_matched(WORDS, "It serves ships.", "The farm is old.", GIVEN, 512)
     texts = [WORDS.id_to_token(each) for each in pair.ids]
     first, second = (at for at, text in enumerate(texts) if text == "[SEP]" and at < len(texts) - 1)

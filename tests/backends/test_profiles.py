@@ -1,4 +1,4 @@
-"""Models named by one word: what their profiles give, what settings override, and the errors."""
+"""Models named by one word: values of their profiles, settings that override them, and the errors."""
 
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def test_a_model_without_a_graph_on_the_hub_is_refused_with_the_command_that_exp
 
 
 @pytest.mark.parametrize("name", EXPORTED)
-def test_an_exported_model_is_read_as_its_profile_says(name: str, tmp_path: Path):
+def test_an_exported_model_is_read_according_to_its_profile(name: str, tmp_path: Path):
     found, profile = find_model(JudgeSettings(model=str(tmp_path), profile=name)), PROFILES[name]
     assert (found.model, found.revision, found.file) == (str(tmp_path), None, None)
     assert (found.template, found.supported_label, found.layout, found.max_tokens) == (
@@ -101,7 +101,7 @@ def test_an_exported_model_is_read_as_its_profile_says(name: str, tmp_path: Path
         ("max_tokens", 64),
     ],
 )
-def test_what_settings_say_wins_over_the_profile(key: str, value: object):
+def test_settings_override_the_values_of_the_profile(key: str, value: object):
     found = find_model(JudgeSettings(model="nli-deberta-v3-small", **{key: value}))  # type: ignore[arg-type]
     assert getattr(found, key) == value
 
@@ -132,7 +132,7 @@ def test_an_unknown_word_is_refused_with_the_name_that_is_meant(model: str, mean
     assert problem(model=model) == told
 
 
-def test_an_unknown_word_is_refused_beside_a_profile_too():
+def test_an_unknown_word_with_a_profile_is_refused_too():
     assert "did you mean 'nli-deberta-v3-small'?" in problem(model="nli-deberta-v3-smal", profile="lettucedetect-base")
 
 
@@ -159,7 +159,7 @@ def test_a_model_that_is_a_profile_wins_over_another_profile():
 
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a model that the profile `tiny` names, with labels as MiniCheck's."""
+    """Return the folder of a model that the profile `tiny` names, with labels as MiniCheck's."""
     folder = bert_folder(tmp_path / "tiny", labels=("0", "1"), file="onnx/graph.onnx")
     tiny = Profile(str(folder), None, "onnx/graph.onnx", supported_label="1")
     monkeypatch.setattr(profiles, "PROFILES", {**PROFILES, "tiny": tiny})
@@ -195,7 +195,7 @@ def roberta() -> Tokenizer:
     return tokenizer
 
 
-def test_a_single_separator_stands_where_robertas_tokenizer_puts_two():
+def test_a_single_separator_replaces_the_two_of_robertas_tokenizer():
     tokenizer, (evidence, claim) = roberta(), (CORPUS[0], CORPUS[2])
     separator = tokenizer.token_to_id("[SEP]")
     pair = evidence_first_one_separator(tokenizer, claim, "", evidence, 512)

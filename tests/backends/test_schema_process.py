@@ -1,4 +1,4 @@
-"""The process that validates answers against the schemas of clients: what it takes, and how it ends."""
+"""The process that validates answers against the schemas of clients: its limits, and its end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMED = {"required": ["name"]}
 
 
 def doubling(levels: int) -> dict[str, Any]:
-    """A schema of which every level asks for the next one twice, so 2 to the power of `levels` steps."""
+    """Return a schema whose every level refers to the next one twice, so 2 to the power of `levels` steps."""
     levels_of = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}
     return {"$ref": "#/$defs/d0", "$defs": {**levels_of, f"d{levels}": {"type": "object"}}}
 
@@ -62,7 +62,7 @@ def test_answers_are_validated_in_their_order() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_schema_that_asks_for_too_much_is_given_up(name: str) -> None:
-    """And the next one is validated as if nothing had happened."""
+    """The next one is validated as if nothing had happened."""
     schema, text = HOSTILE[name]
 
     async def work(process: SchemaProcess) -> list[SchemaResult]:
@@ -72,7 +72,7 @@ def test_a_schema_that_asks_for_too_much_is_given_up(name: str) -> None:
     hostile, next_ = using(work, cpu_seconds=0.2)
     if hostile.outcome == "not_checked":
         assert hostile.reason == "validating the answer against the JSON schema takes too long"
-    else:  # it was found to be invalid, and only listing all the reasons was too much
+    else:  # it was found to be invalid, and only the list of reasons took too long
         assert (hostile.outcome, hostile.violations[0].expected) == ("invalid", "the JSON schema")
     assert next_.outcome == "invalid"
 
@@ -82,7 +82,7 @@ def test_all_choices_of_an_answer_together_take_no_longer_than_one() -> None:
     assert [result.outcome for result in found] == ["not_checked"] * 100
 
 
-def test_one_who_waits_in_vain_is_told_so_and_kills_nothing() -> None:
+def test_a_request_that_waits_too_long_is_refused_and_kills_nothing() -> None:
     async def work(process: SchemaProcess) -> tuple[SchemaResult, SchemaResult]:
         hostile = asyncio.create_task(process.validate(["{}"], doubling(60), LONG))
         await asyncio.sleep(0.05)
@@ -148,7 +148,7 @@ def test_the_process_is_given_no_secrets(monkeypatch: pytest.MonkeyPatch) -> Non
         pytest.param({}, '"' + "x" * MAX_ANSWER_CHARS + '"', "too long to be validated", id="answer"),
     ],
 )
-def test_what_is_too_large_is_not_checked(schema: dict[str, Any], text: str, reason: str) -> None:
+def test_a_schema_or_answer_that_is_too_large_is_not_checked(schema: dict[str, Any], text: str, reason: str) -> None:
     (result,) = using(lambda process: process.validate([text], schema, LONG))
     assert result.outcome == "not_checked"
     assert reason in result.reason
@@ -161,7 +161,7 @@ def test_without_a_process_nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process lives; waits a moment for one that is ending."""
+    """Return whether a process lives; wait a moment for one that is ending."""
 
     def gone() -> bool | None:
         try:

@@ -1,4 +1,4 @@
-"""IB5: a service of one's own, asked by the contract of docs/information-budget.md, and whatever it may answer."""
+"""An external service called by the contract of docs/information-budget.md, with all kinds of answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def estimates(service: Upstream, count: int = 3, **limits: Any) -> Sequence[Esti
     return found
 
 
-def test_it_is_asked_with_the_sources_and_numbered_claims(service: Upstream) -> None:
+def test_the_service_gets_the_sources_and_numbered_claims(service: Upstream) -> None:
     answering(service, each_with(probability=0.5))
     leaning = claim("It rose.", lead="Profit was low.")
     serving(service.base_url, lambda each: each.batch_estimate([STATED_CLAIM, leaning], CONTEXT))
@@ -58,7 +58,7 @@ def test_its_probabilities_find_their_claims_in_any_order(service: Upstream) -> 
     assert list(estimates(service)) == [Probability(value, value, value, "service") for value in (1.0, 0.0, 0.3)]
 
 
-def test_it_may_tell_an_interval_and_what_it_cost(service: Upstream) -> None:
+def test_the_service_may_return_an_interval_and_its_cost(service: Upstream) -> None:
     sure = each_with(probability=0.9, lower=0.8, upper=1)
     answering(service, lambda asked: {**sure(asked), "usage": {"prompt_tokens": 7, "completion_tokens": 2}})  # type: ignore[dict-item]
     found, meter = serving(service.base_url, lambda each: each.estimate_probability(STATED_CLAIM, CONTEXT))
@@ -86,7 +86,7 @@ def test_claims_go_to_it_in_batches(service: Upstream) -> None:
         pytest.param({"estimates": [{"id": "1", "probability": None}]}, id="null"),
     ],
 )
-def test_what_is_no_probability_is_unavailable(service: Upstream, answer: object) -> None:
+def test_an_invalid_probability_is_unavailable(service: Upstream, answer: object) -> None:
     answering(service, lambda _: answer)
     assert list(estimates(service, 1)) == [Unavailable("no_verdict")]
 

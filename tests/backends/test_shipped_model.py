@@ -1,4 +1,4 @@
-"""The model that ships: it loads, is bounded, and tells plain cases apart."""
+"""The model that ships: it loads, is bounded, and decides plain cases."""
 
 import pytest
 
@@ -12,14 +12,14 @@ LEAFLET = (
 )
 
 
-def test_it_tells_right_from_wrong_on_everyday_documents() -> None:
+def test_the_model_separates_right_from_wrong_on_everyday_documents() -> None:
     found = figures(measure(by_judge(load_judge())))
     assert found["auroc"] > 0.8
     assert found["false_alarms"] < 0.35
     assert found["misses"] < 0.35
 
 
-def test_an_answer_is_the_same_alone_and_beside_others() -> None:
+def test_an_answer_is_the_same_alone_and_in_a_batch() -> None:
     model = load_judge().model
     questions = [Question(f"Adults take {n} tablets.", "", LEAFLET) for n in ("one", "2", "three hundred")]
     assert model.entail(questions) == [found for each in questions for found in model.entail([each])]

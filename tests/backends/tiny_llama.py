@@ -1,4 +1,4 @@
-"""A language model of a few thousand random weights as a GGUF file, which says YES or NO and stops."""
+"""A language model of a few thousand random weights as a GGUF file, which answers YES or NO and stops."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 EMBEDDING, HEADS, FORWARD, CONTEXT = 32, 2, 64, 8192
-YES_OVER_NO = 1.0  # by how much its logit of YES exceeds that of NO, whatever it is asked
+YES_OVER_NO = 1.0  # by how much its logit of YES exceeds that of NO, for any prompt
 TEMPLATE = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
 
 _SPECIAL = ["<unk>", "<s>", "</s>"]
@@ -17,7 +17,7 @@ _WORDS = ["YES", "NO", "▁YES", "▁NO"]
 
 
 def write_model(gguf: Any, path: Path) -> None:
-    """Writes the model with the `gguf` library: random but for the rows that make it answer, and then end."""
+    """Write the model with the `gguf` library: random but for the rows that make it answer, and then end."""
     tokens = [*_SPECIAL, *(f"<0x{byte:02X}>" for byte in range(256)), *_WORDS]
     kinds = [_UNKNOWN, _CONTROL, _CONTROL, *[_BYTE] * 256, *[_NORMAL] * len(_WORDS)]
     random = np.random.default_rng(7)
@@ -55,7 +55,7 @@ def _tensors(random: np.random.Generator, tokens: list[str]) -> dict[str, np.nda
     embedding, output = noise(len(tokens), EMBEDDING), noise(len(tokens), EMBEDDING)
     embedding[:, 0] = 1.0  # every token leads to a verdict …
     embedding[words, 0], embedding[words, 1] = 0.0, 1.0  # … but a verdict leads to the end
-    scale = 1.0 / np.sqrt(EMBEDDING)  # what the norm before the output multiplies a unit vector by, inverted
+    scale = 1.0 / np.sqrt(EMBEDDING)  # inverse of the norm's factor for a unit vector before the output
     output[tokens.index("YES"), 0] = (20.0 + YES_OVER_NO) * scale
     output[tokens.index("NO"), 0] = 20.0 * scale
     output[tokens.index("</s>"), 1] = 30.0 * scale

@@ -53,7 +53,7 @@ class Graph:
         return name
 
     def save(self, path: Path, inputs: Sequence[str], length: int | None = None, **outputs: tuple[str, int]) -> None:
-        """Writes the graph; each output by its name, with the value that it gives and the number of its dimensions.
+        """Write the graph; each output by its name, with the value that it gives and the number of its dimensions.
 
         `length` fixes the number of tokens that it takes.
         """
@@ -94,7 +94,7 @@ def _positions(g: Graph) -> str:
 
 
 def _claimed(g: Graph, what: str) -> str:
-    """The tokens of the claim, which are the first: their type is 2 or 3."""
+    """Return the tokens of the claim, which are the first: their type is 2 or 3."""
     is_claim = g.op("Equal", g.op("Div", "token_type_ids", g.constant(2, np.int64)), g.constant(1, np.int64))
     axis = g.constant([1], np.int64)
     count = g.op("ReduceSum", g.op("Cast", is_claim, to=TensorProto.INT64), axis, keepdims=0)
@@ -175,7 +175,7 @@ def save_modernbert(weights: Weights, path: Path, length: int | None = None) -> 
 
 
 def modernbert(weights: Weights, ids: Sequence[int]) -> np.ndarray:
-    """Logits `(tokens, labels)`, in numpy alone."""
+    """Return logits `(tokens, labels)`, in numpy alone."""
     count = len(ids)
     x = layer_norm(weights["embeddings"][list(ids)], weights["embeddings.norm"])
     distance = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
@@ -195,7 +195,7 @@ def modernbert(weights: Weights, ids: Sequence[int]) -> np.ndarray:
 
 
 def rotate(what: np.ndarray, theta: float) -> np.ndarray:
-    """Turns each pair (i, i + HEAD / 2) of a head as a complex number, by its position times its frequency."""
+    """Turn each pair (i, i + HEAD / 2) of a head as a complex number, by its position times its frequency."""
     half = HEAD // 2
     angles = np.outer(np.arange(what.shape[1]), theta ** (-np.arange(half) / half))
     turned = (what[..., :half] + 1j * what[..., half:]) * np.exp(1j * angles)
@@ -251,14 +251,14 @@ def save_bert(weights: Weights, path: Path) -> None:
 
 
 def bert(weights: Weights, ids: Sequence[int], types: Sequence[int]) -> np.ndarray:
-    """Logits `(labels,)`, in numpy alone."""
+    """Return logits `(labels,)`, in numpy alone."""
     first = bert_states(weights, ids, types)[0]
     pooled = np.tanh(first @ weights["pooler"] + weights["pooler.bias"])
     return pooled @ weights["classifier"] + weights["classifier.bias"]
 
 
 def bert_states(weights: Weights, ids: Sequence[int], types: Sequence[int]) -> np.ndarray:
-    """The last hidden states `(tokens, HIDDEN)`."""
+    """Return the last hidden states `(tokens, HIDDEN)`."""
     count = len(ids)
 
     def dense(what: np.ndarray, name: str) -> np.ndarray:
@@ -336,7 +336,7 @@ NLI_LABELS = ("contradiction", "entailment", "neutral")
 def modernbert_folder(
     folder: Path, *, lean: float = 0.0, file: str = "model.onnx", length: int | None = None, **config: Any
 ) -> Path:
-    """A token classifier as its exporter leaves it; its labels have no names, as LettuceDetect's have none."""
+    """Write a token classifier as its exporter leaves it; its labels have no names, as LettuceDetect's have none."""
     tokenizer = bpe()
     save_modernbert(modernbert_weights(tokenizer.get_vocab_size(), lean=lean), folder / file, length)
     return _described(
@@ -366,7 +366,7 @@ def bert_folder(
     matched: bool = False,
     **config: Any,
 ) -> Path:
-    """An NLI cross-encoder as its exporter leaves it; `matched`, one that reads the claim first and what matches."""
+    """Write an NLI cross-encoder as exported; `matched`, one that reads the claim first and the matching words."""
     tokenizer = word_piece()
     save_bert(bert_weights(tokenizer.get_vocab_size(), lean, len(labels), matched), folder / file)
     own = {"groundwire": {"layout": "claim_first_matched", "max_tokens": 96}} if matched else {}

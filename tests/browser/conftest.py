@@ -1,6 +1,6 @@
 """A real proxy with a store, before the demo's model server, and a real headless Chromium to visit its pages with.
 
-Without playwright or a Chromium on the machine these tests are skipped, and say so. With
+Without playwright or a Chromium on the machine these tests are skipped with that reason. With
 GROUNDWIRE_SCREENSHOTS=docs/pages they write pictures of the pages into that folder.
 """
 
@@ -34,18 +34,18 @@ WRITTEN_WITHIN_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A running proxy and the file that it stores in."""
+    """A running proxy and its database file."""
 
     url: str
     file: Path
 
     def rows(self, sql: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        """What the database answers."""
+        """Return the rows that a query selects."""
         with closing(sqlite3.connect(self.file)) as database:
             return database.execute(sql, values or {}).fetchall()
 
     def ask(self) -> None:
-        """Sends the demo's requests through the proxy once its judge is loaded, and waits until they are stored."""
+        """Send the demo's requests through the proxy once its judge is loaded, and wait until they are stored."""
         deadline = time.monotonic() + WRITTEN_WITHIN_S
         while "loading" in httpx.get(f"{self.url}/readyz", timeout=60).text:
             assert time.monotonic() < deadline, "the judge was not loaded"
@@ -59,14 +59,14 @@ class Place:
             time.sleep(0.1)
 
     def _stored(self) -> int:
-        """How many exchanges the proxy says that it has stored; none while it still makes its tables."""
+        """Return how many exchanges the proxy has stored; 0 while it still makes its tables."""
         reply = httpx.get(f"{self.url}/v1/grounding", headers={"authorization": f"Bearer {KEY}"}, timeout=60)
         return len(reply.json()["exchanges"]) if reply.status_code == 200 else 0
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """The browser, without a window. As long as it runs, this thread can begin no event loop of its own."""
+    """Run the browser, without a window. Meanwhile this thread can start no other event loop."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
     with playwright.sync_playwright() as running:
@@ -77,7 +77,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    """A proxy whose store holds the demo's answers, two of them flagged."""
+    """Run a proxy whose store holds the demo's answers, two of them flagged."""
     file = tmp_path / "history.db"
     with serving(build_model(0.0)) as model:
         settings = Settings.model_validate(
@@ -97,7 +97,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 @pytest.fixture
 def page(chromium: Any, place: Place) -> Iterator[Any]:
-    """A page in which the reviewer has signed in; whatever the browser complains about fails the test."""
+    """Open a page in which the reviewer has signed in; any complaint of the browser fails the test."""
     context = chromium.new_context(base_url=place.url, viewport={"width": 1280, "height": 860}, color_scheme="light")
     opened = context.new_page()
     complaints: list[str] = []
@@ -108,13 +108,13 @@ def page(chromium: Any, place: Place) -> Iterator[Any]:
     sign_in(opened)
     yield opened
     context.close()
-    refused = answered.count(409)  # which a browser complains about too, where a test wants just that
+    refused = answered.count(409)  # the browser reports it as an error too, but some tests expect it
     assert [each for each in complaints if "409" not in each] == []
     assert len(complaints) == refused
 
 
 def sign_in(page: Any) -> None:
-    """Signs in with the keyboard, as people do."""
+    """Sign in with the keyboard, as people do."""
     page.goto("/reviews")
     page.get_by_label("Admin key").fill(KEY)
     page.keyboard.press("Enter")
@@ -123,12 +123,12 @@ def sign_in(page: Any) -> None:
 
 @pytest.fixture
 def picture() -> Any:
-    """Writes a picture of a page where pictures are wanted."""
+    """Return a function that saves a picture of a page where pictures are wanted."""
     folder = os.environ.get("GROUNDWIRE_SCREENSHOTS")
 
     def take(page: Any, name: str, **options: Any) -> None:
         if folder:
-            page.wait_for_timeout(600)  # until it has come to rest
+            page.wait_for_timeout(600)  # until animations have ended
             page.screenshot(path=Path(folder) / f"{name}.png", **options)
 
     return take

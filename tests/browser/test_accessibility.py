@@ -17,7 +17,7 @@ INSTALLED_WITHIN_S = 120
 
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The source of axe-core."""
+    """Return the source of axe-core."""
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("no npm on this machine, which fetches axe-core")
@@ -60,7 +60,7 @@ def test_axe_finds_no_violation_on_any_page(chromium: Any, place: Place, axe: st
 
 
 def decided(page: Any, exchange: str, axe: str) -> list[str]:
-    """The violations on the page of an exchange with every part open and decisions of each kind made."""
+    """Return the violations on the page of an exchange with every part open and decisions of each kind made."""
     page.goto(exchange)
     for section, button in (("flagged", "Reject"), ("others", "Wrong")):
         card = page.locator(f"section[aria-labelledby={section}] article").first
@@ -71,7 +71,7 @@ def decided(page: Any, exchange: str, axe: str) -> list[str]:
 
 
 def violations(page: Any, axe: str) -> list[str]:
-    """What axe-core objects to: each rule with the first element that breaks it."""
+    """Return the violations found by axe-core: each rule with the first element that breaks it."""
     page.evaluate(axe)
     found = page.evaluate("(rules) => axe.run(document, rules)", RULES)["violations"]
     return [f"{each['id']}: {each['nodes'][0]['html'][:120]}" for each in found]

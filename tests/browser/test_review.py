@@ -1,4 +1,4 @@
-"""RV1, RV3 in a real browser: an answer flagged by the proxy is found, read, and decided on by keyboard."""
+"""Reviews in a real browser: an answer flagged by the proxy is found, read, and decided on by keyboard."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_an_exchange_is_found_by_its_words_and_a_supported_claim_decided_on_by_k
     assert place.rows("SELECT text, decision, who FROM findings WHERE flags = ''") == [(claim, "rejected", "admin")]
 
 
-def test_the_answer_and_the_evidence_beside_a_claim_are_never_clipped(chromium: Any, place: Place) -> None:
+def test_the_answer_and_the_evidence_of_a_claim_are_never_clipped(chromium: Any, place: Place) -> None:
     context = chromium.new_context(base_url=place.url, viewport={"width": 390, "height": 700})
     page = context.new_page()
     sign_in(page)
@@ -198,7 +198,7 @@ def test_a_month_of_answers_is_drawn(chromium: Any, tmp_path: Path, picture: Any
 
 
 async def a_month(file: Path) -> None:
-    """Stores thirty days of answers of three models, and decides on some of their findings."""
+    """Store thirty days of answers of three models, and decide on some of their findings."""
     dice = random.Random(7)
     database = Database(f"sqlite:///{file}")
     await database.migrate()
@@ -224,7 +224,7 @@ async def a_month(file: Path) -> None:
 
 
 def unreadable(page: Any) -> list[str]:
-    """Texts whose contrast with what is behind them is under 4.5 (WCAG 2.1, AA)."""
+    """Return the texts whose contrast with their background is under 4.5 (WCAG 2.1, AA)."""
     found: list[str] = page.evaluate(
         """() => {
           const channels = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
@@ -255,7 +255,7 @@ def unreadable(page: Any) -> list[str]:
 
 
 def unlabelled(page: Any) -> list[str]:
-    """Fields, buttons, links and pictures without a name, and landmarks that are missing."""
+    """Return the fields, buttons, links and pictures without a name, and the missing landmarks."""
     found: list[str] = page.evaluate(
         """() => {
           const all = (selector, isBad) => [...document.querySelectorAll(selector)].filter(isBad);

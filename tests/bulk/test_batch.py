@@ -92,7 +92,7 @@ def test_columns_can_be_nested_and_csv_has_lists_as_json(tmp_path: Path) -> None
     assert found == ["grounded", "ungrounded"]
 
 
-def test_what_is_not_read_is_a_warning_of_its_row(tmp_path: Path) -> None:
+def test_unread_content_is_a_warning_of_its_row(tmp_path: Path) -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     messages = [{"role": "user", "content": [{"type": "text", "text": SOURCE}, image]}]
     assert (
@@ -219,7 +219,7 @@ class Service(BaseHTTPRequestHandler):
         pass
 
 
-def test_a_judging_service_is_asked_about_as_many_rows_at_once_as_it_allows(tmp_path: Path) -> None:
+def test_a_judging_service_gets_as_many_rows_at_once_as_it_allows(tmp_path: Path) -> None:
     Service.together = threading.Barrier(2)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Service)
     threading.Thread(target=server.serve_forever, daemon=True).start()

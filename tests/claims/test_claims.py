@@ -1,4 +1,4 @@
-"""Answers cut into claims (CL1, CL2, CL3, CL4, CL5, CL6)."""
+"""Segmentation of answers into claims."""
 
 import json
 
@@ -110,11 +110,11 @@ def test_a_bare_number_leans_on_the_question(answer, lead):
     assert find_claims(answer, POLICY, "What was the change in sales?").claims[0].lead == lead
 
 
-def test_citation_at_the_end_stands_for_the_whole_sentence():
+def test_citation_at_the_end_applies_to_the_whole_sentence():
     assert [claim.cited for claim in claims("Revenue rose 5%, and profit fell 3% [2].")] == [("2",), ("2",)]
 
 
-def test_what_the_context_does_not_tell_is_parted_from_what_is_asserted():
+def test_a_remark_on_missing_context_is_split_from_the_assertion():
     found = claims("The passage does not mention the price, but it was sold in 1999.")
     assert [(claim.text, claim.skip_reason) for claim in found] == [
         ("The passage does not mention the price", "not_in_context"),
@@ -122,7 +122,7 @@ def test_what_the_context_does_not_tell_is_parted_from_what_is_asserted():
     ]
 
 
-def test_what_the_writer_does_not_know_is_parted_from_what_is_asserted():
+def test_a_remark_on_missing_knowledge_is_split_from_the_assertion():
     found = claims("I've never been to Seattle, but it is on the west coast.")
     assert [claim.skip_reason for claim in found] == ["refusal", None]
 
@@ -145,7 +145,7 @@ def test_reasoning_is_set_aside():
     assert (thought.skip_reason, answer.text, answer.skip_reason) == ("reasoning", "It is 6.", None)
 
 
-def test_hedged_statements_are_checked_when_the_policy_says_so():
+def test_hedged_statements_are_checked_when_the_policy_requires_it():
     text = "I think it was built in 1999."
     assert claims(text)[0].skip_reason == "hedged"
     [claim] = claims(text, verify_hedged=True)
@@ -153,7 +153,7 @@ def test_hedged_statements_are_checked_when_the_policy_says_so():
     assert claim.stated_confidence < 0.7
 
 
-def test_confidence_that_stands_alone_belongs_to_the_piece_before():
+def test_a_separate_confidence_belongs_to_the_claim_before():
     claim, stated = claims("Paris is the capital. Confidence: 80%")
     assert (claim.stated_confidence, stated.skip_reason) == (0.8, "confidence")
 
@@ -192,7 +192,7 @@ def test_list_of_sources_is_not_checked():
     ]
 
 
-def test_who_is_quoted_is_not_part_of_the_quotation():
+def test_the_attribution_is_not_part_of_the_quotation():
     quote, name = claims('> "It is working."\n> — A. Jones, CEO')
     assert (quote.kind, quote.skip_reason, name.skip_reason) == ("quote", None, "citation_only")
 

@@ -1,4 +1,4 @@
-"""Markdown blocks of an answer (CL1, CL5)."""
+"""Markdown blocks of an answer."""
 
 import pytest
 from hypothesis import given
@@ -108,7 +108,7 @@ _KINDS = {"fence": "code", "code_block": "code", "hr": "rule", "html_block": "ht
 
 
 def oracle(text):
-    """The kinds of leaf blocks as markdown-it sees them, in the words of this house."""
+    """Return the kinds of leaf blocks as markdown-it sees them, in this package's terms."""
     kinds, around, table = [], [], None
     for token in MarkdownIt("commonmark").enable("table").parse(text):
         if token.type in ("blockquote_open", "list_item_open", "heading_open"):

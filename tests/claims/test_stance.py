@@ -1,4 +1,4 @@
-"""What asserts something, and how surely (CL2)."""
+"""Detection of assertions, and of their confidence."""
 
 import pytest
 from hypothesis import given
@@ -140,12 +140,12 @@ ASSERTED = {
 
 
 @pytest.mark.parametrize(("text", "reason"), SKIPPED.values(), ids=SKIPPED)
-def test_what_asserts_nothing_is_skipped_with_its_reason(text, reason):
+def test_a_text_without_an_assertion_is_skipped_with_its_reason(text, reason):
     assert stance(text).skip == reason
 
 
 @pytest.mark.parametrize("text", ASSERTED.values(), ids=ASSERTED)
-def test_what_asserts_is_never_skipped(text):
+def test_a_text_with_an_assertion_is_never_skipped(text):
     assert stance(text).skip is None
 
 

@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
     ],
     ids=["supported", "contradicted", "unsupported", "nothing to check"],
 )
-def test_check_tells_its_verdict_by_its_exit_status(folder: Path, answer: str, status: int) -> None:
+def test_check_reports_its_verdict_by_its_exit_status(folder: Path, answer: str, status: int) -> None:
     (folder / "answer.txt").write_text(answer, encoding="utf-8")
     assert groundwire("check", "answer.txt", "report.md", cwd=folder).returncode == status
 
@@ -60,7 +60,7 @@ def test_check_prints_the_report_as_json(folder: Path) -> None:
     ],
     ids=["no answer", "no config", "typo"],
 )
-def test_what_the_user_got_wrong_is_one_sentence(folder: Path, arguments: tuple[str, ...], complaint: str) -> None:
+def test_an_error_of_the_user_gives_one_sentence(folder: Path, arguments: tuple[str, ...], complaint: str) -> None:
     (folder / "wrong.yaml").write_text("server:\n  prot: 1\n", encoding="utf-8")
     result = groundwire(*arguments, cwd=folder)
     assert result.returncode == 2

@@ -85,7 +85,7 @@ def test_a_file_that_does_not_exist(tmp_path: Path) -> None:
     assert "--config" in done.stdout
 
 
-def test_what_is_broken_has_a_remedy(tmp_path: Path) -> None:
+def test_every_broken_part_has_a_remedy(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, Upstream() as upstream:
         upstream.reply = error_reply(401, "no key", type="invalid_request_error")
         config = (

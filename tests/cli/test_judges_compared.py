@@ -46,13 +46,13 @@ def folder(tmp_path: Path, model: Upstream) -> Path:
     return tmp_path
 
 
-def test_the_judge_of_the_settings_is_asked(folder: Path, model: Upstream) -> None:
+def test_check_uses_the_judge_of_the_settings(folder: Path, model: Upstream) -> None:
     done = groundwire("check", "answer.txt", "report.md", cwd=folder)
     assert (done.returncode, "✓ supported" in done.stdout) == (0, True), done.stderr
     assert [each.received.json()["model"] for each in model.exchanges] == ["judge-7b"]
 
 
-def test_every_configured_judge_stands_beside_the_others(folder: Path, model: Upstream) -> None:
+def test_all_configured_judges_are_shown_side_by_side(folder: Path, model: Upstream) -> None:
     done = groundwire("check", "answer.txt", "report.md", "--judge", "all", cwd=folder)
     head, *rows = [line for line in done.stdout.splitlines() if line.strip(" ─")]
     assert head.split() == ["claim", "off", "encoder", "judge-7b"], done.stderr
@@ -79,7 +79,7 @@ def test_a_judge_that_fails_is_shown_as_degraded(folder: Path, model: Upstream) 
     assert "unavailable" in row
 
 
-def test_the_model_that_answered_cannot_be_asked_without_a_proxy(folder: Path) -> None:
+def test_the_answering_model_cannot_judge_without_a_proxy(folder: Path) -> None:
     done = groundwire("check", "answer.txt", "report.md", "--judge", "self", cwd=folder)
     assert (done.returncode, "self is the model that answered" in done.stderr) == (2, True)
 

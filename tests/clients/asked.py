@@ -1,4 +1,4 @@
-"""What every Python client asks."""
+"""The request of every Python client."""
 
 import json
 import sys
@@ -12,5 +12,5 @@ MESSAGES = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": Q
 
 
 def told(**found: Any) -> None:
-    """Prints what was got."""
+    """Print the results as JSON."""
     print(json.dumps(found, ensure_ascii=False))

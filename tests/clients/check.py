@@ -1,8 +1,8 @@
-"""Real clients, each asked to do the same directly and through the proxy: `make clients`.
+"""Compare real clients directly and through the proxy: `make clients`.
 
-Every script of this folder takes a base URL, does what applications do with its SDK, and prints what it got as one line
-of JSON. Both runs must say the same; with the proxy, `grounding` may say where the SDK shows the report. No model is
-needed: a scripted model server answers.
+Every script of this folder takes a base URL, uses its SDK as applications do, and prints the results as one line of
+JSON. Both runs must agree; with the proxy, `grounding` may name the place of the report in the SDK. No model is needed:
+a scripted model server answers.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ def in_messages(asked: dict[str, Any]) -> Reply:
 
 
 def counted(_: dict[str, Any]) -> Reply:
-    """How many tokens a message has."""
+    """Return the number of tokens of a message."""
     return body_reply(b'{"input_tokens": 12}')
 
 
 def run(command: list[str], base_url: str) -> dict[str, Any]:
-    """What a script prints in its last line."""
+    """Run a script; return the JSON in its last line."""
     done = subprocess.run([*command, base_url], capture_output=True, text=True, timeout=LONGEST_S, check=False)
     if done.returncode:
         raise AssertionError(done.stderr[-2000:])
@@ -107,7 +107,7 @@ def run(command: list[str], base_url: str) -> dict[str, Any]:
 
 
 def check(name: str, command: list[str], direct: str, through: str) -> bool:
-    """Runs a script both ways and says how that went."""
+    """Run a script both ways; print and return the outcome."""
     try:
         expected, found = run(command, direct), run(command, through)
     except (AssertionError, subprocess.TimeoutExpired) as error:
@@ -123,7 +123,7 @@ def check(name: str, command: list[str], direct: str, through: str) -> bool:
 
 
 def main(python: str, node_modules: Path) -> int:
-    """Runs the Python scripts with `python`, and those for Node that lie beside its modules; 1 when any failed."""
+    """Run the Python scripts with `python`, and those for Node next to its modules; return 1 when any failed."""
     commands = {each.stem.removeprefix("with_"): [python, str(each)] for each in sorted(HERE.glob("with_*.py"))}
     for script in sorted(node_modules.glob("with_*.mjs")):
         commands[f"{script.stem.removeprefix('with_')} (Node)"] = ["node", str(script)]

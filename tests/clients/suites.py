@@ -102,7 +102,7 @@ def run_node(sources: Path, base_url: str, folder: Path) -> Outcomes:
 
 
 def read_junit(file: Path) -> Outcomes:
-    """Return what became of each test, by its name."""
+    """Return the outcome of each test by name."""
     if not file.exists():
         raise SystemExit(f"the suite wrote no results; see {file.with_suffix('.log')}")
     outcomes = {}

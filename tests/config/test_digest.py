@@ -1,4 +1,4 @@
-"""The `config` of a report names the settings that decided: the same everywhere, and nothing of a secret."""
+"""The `config` digest of a report covers the settings that affect verdicts: the same everywhere, without secrets."""
 
 import os
 import subprocess
@@ -41,11 +41,11 @@ def test_every_replica_has_the_same() -> None:
     ],
     ids=lambda sections: next(iter(sections)),
 )
-def test_what_decides_is_in_it(sections: dict[str, object]) -> None:
+def test_a_setting_that_affects_verdicts_changes_the_digest(sections: dict[str, object]) -> None:
     assert digest(**sections) != digest()
 
 
-def test_so_is_the_service_that_is_asked_but_not_its_password() -> None:
+def test_the_digest_covers_the_service_url_without_its_password() -> None:
     assert external("http://u:one@first/v1") == external("http://u:two@first/v1")
     assert external("http://first/v1") != external("http://second/v1")
 
@@ -61,5 +61,5 @@ def test_so_is_the_service_that_is_asked_but_not_its_password() -> None:
     ],
     ids=lambda sections: next(iter(sections)),
 )
-def test_what_decides_nothing_is_not(sections: dict[str, object]) -> None:
+def test_a_setting_that_affects_no_verdict_keeps_the_digest(sections: dict[str, object]) -> None:
     assert digest(**sections) == digest()

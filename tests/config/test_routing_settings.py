@@ -1,4 +1,4 @@
-"""GW3: what can be said of retries, fallbacks, limits and headers of an upstream, and what is refused."""
+"""Settings of retries, fallbacks, limits and headers of an upstream, and errors in them."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ def test_by_default_nothing_is_tried_twice_limited_or_sent_elsewhere() -> None:
     assert [type(upstream) for upstream in router.upstreams] == [OpenAIUpstream, OpenAIUpstream]
 
 
-def test_what_is_set_reaches_the_router() -> None:
+def test_retries_and_fallbacks_reach_the_router() -> None:
     retries = {"count": 2, "statuses": [503], "initial_backoff": "1s", "max_backoff": "2s", "deadline": "1m"}
     router = house(retries=retries, fallbacks=["spare/*"], fallback_on=[500]).passage.router
     route = router.choose("m")
@@ -79,7 +79,7 @@ def test_all_of_it_can_be_set_by_variables() -> None:
         ("request_headers: [a b]", "request_headers.0"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_its_place(tmp_path: Path, said: str, problem: str) -> None:
+def test_an_invalid_routing_setting_is_refused_with_its_place(tmp_path: Path, said: str, problem: str) -> None:
     path = tmp_path / "config.yaml"
     text = f"upstreams:\n  up:\n    base_url: http://up/v1\n    {said}\n  spare:\n    base_url: http://spare/v1\n"
     path.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""GW3, GW8, CF1, CF2, SE2 and wire.md's config.yaml: what can be set, by file and environment, and what is refused."""
+"""Settings from a file and the environment, as in wire.md's config.yaml: valid values, and errors."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def load(tmp_path: Path) -> Any:
 
 
 def problems(load: Any, text: str, **environ: str) -> list[str]:
-    """What is wrong with this file and these variables; each place without its folder."""
+    """Return the errors in this file and these variables; each place without its folder."""
     with pytest.raises(ConfigError) as caught:
         load(text, **environ)
     return [re.sub(r"^/\S*/(?=config\.yaml)", "", problem) for problem in caught.value.problems]
@@ -92,7 +92,7 @@ def test_durations(load: Any, written: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("written", ["soon", "10 parsecs", "-1s", "1h30m", "1e3s", "''", "[1s]"])
-def test_what_is_no_duration_is_refused(load: Any, written: str) -> None:
+def test_an_invalid_duration_is_refused(load: Any, written: str) -> None:
     (problem,) = problems(load, f"cache:\n  ttl: {written}\n")
     assert problem.startswith("config.yaml:2: cache.ttl: ")
 
@@ -115,7 +115,7 @@ def test_sizes(load: Any, written: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("written", ["0", "-1MiB", "8 megs", "1.5MiB", "big"])
-def test_what_is_no_size_is_refused(load: Any, written: str) -> None:
+def test_an_invalid_size_is_refused(load: Any, written: str) -> None:
     (problem,) = problems(load, f"server:\n  max_body: {written}\n")
     assert problem.startswith("config.yaml:2: server.max_body: ")
 
@@ -129,7 +129,7 @@ def test_shares(load: Any, written: str, share: float) -> None:
 
 
 @pytest.mark.parametrize("written", ["120%", "1.5", "-5%", "some"])
-def test_what_is_no_share_is_refused(load: Any, written: str) -> None:
+def test_an_invalid_share_is_refused(load: Any, written: str) -> None:
     (problem,) = problems(load, f"thresholds:\n  confidence: {written}\n")
     assert problem.startswith("config.yaml:2: thresholds.confidence: ")
 
@@ -157,7 +157,7 @@ def test_a_text_need_not_be_quoted(load: Any, written: str) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, 0.001, 0.15, 1, 1.5, 59, 60, 90, 600, 3600, 86400, 1e6 + 1, 2_592_000, 1e9])
-def test_what_is_printed_can_be_read_again(load: Any, seconds: float) -> None:
+def test_printed_settings_can_be_loaded_again(load: Any, seconds: float) -> None:
     printed = Settings(cache={"ttl": seconds}, numeric={"tolerance": {"date": 1.5, "ratio": 0.3}}).model_dump(
         mode="json"
     )
@@ -180,7 +180,7 @@ def test_an_empty_file_is_the_defaults(load: Any) -> None:
         pytest.param("{url: 'sqlite:///f.db', templates: {a: SELECT 1; DROP TABLE t}}", "templates.a", id="two"),
     ],
 )
-def test_templates_that_could_not_be_asked_are_refused(load: Any, facts: str, why: str) -> None:
+def test_invalid_facts_settings_are_refused(load: Any, facts: str, why: str) -> None:
     (problem,) = problems(load, f"facts: {facts}")
     assert why in problem
 
@@ -194,7 +194,7 @@ def test_a_template_may_have_a_semicolon_in_its_texts(load: Any) -> None:
 # --- the policy -------------------------------------------------------------------------------------------------------
 
 
-def test_the_policy_holds_what_the_settings_say(load: Any) -> None:
+def test_the_policy_has_the_values_of_the_settings(load: Any) -> None:
     policy = load(
         "grounding: {policy: strict, verifiers: [quote], max_claims: 9, hedged: verify}\n"
         "quotes: {enabled: false, mode: fuzzy, fuzzy_threshold: 0.9, fail_on_all_rejected: true}\n"
@@ -298,7 +298,7 @@ def test_every_tolerance_can_be_set_by_a_variable(load: Any, name: str, written:
     assert load("", **{f"GROUNDWIRE_NUMERIC__TOLERANCE__{name.upper()}": written}).numeric.tolerance == Tolerance()
 
 
-# --- what is wrong ----------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_every_tolerance_can_be_set_by_a_variable(load: Any, name: str, written:
         pytest.param("just words\n", "config.yaml:1: the file must hold keys and values", id="words"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(load: Any, text: str, problem: str) -> None:
+def test_a_wrong_setting_is_reported_with_its_place(load: Any, text: str, problem: str) -> None:
     assert problems(load, text) == [problem]
 
 
@@ -391,11 +391,11 @@ def test_what_is_wrong_is_told_with_its_place(load: Any, text: str, problem: str
     ],
     ids=["open", "tab", "colons", "documents", "tag", "template", "a list as key", "alias", "loop", "number", "null"],
 )
-def test_yaml_that_cannot_be_read_is_told_with_its_place(load: Any, text: str, place: str) -> None:
+def test_invalid_yaml_is_reported_with_its_place(load: Any, text: str, place: str) -> None:
     assert problems(load, text)[0].startswith(place)
 
 
-def test_several_wrongs_are_told_at_once(load: Any) -> None:
+def test_several_errors_are_reported_at_once(load: Any) -> None:
     found = problems(load, "server:\n  port: x\n  hots: y\ncache:\n  ttl: z\n")
     assert [problem.split(": ")[:2] for problem in found] == [
         ["config.yaml:2", "server.port"],
@@ -407,8 +407,8 @@ def test_several_wrongs_are_told_at_once(load: Any) -> None:
 @pytest.mark.parametrize(
     "text", ["", "server:\n  host: x\n", "server:\n  port: 1\n"], ids=["no", "another", "the same"]
 )
-def test_a_wrong_variable_is_told_by_its_name(load: Any, text: str) -> None:
-    """Whatever else the file says of its section."""
+def test_a_wrong_variable_is_reported_by_its_name(load: Any, text: str) -> None:
+    """The file may set its section in any way."""
     (wrong,) = problems(load, text, GROUNDWIRE_SERVER__PORT="x")
     assert wrong.startswith("GROUNDWIRE_SERVER__PORT: server.port: ")
 

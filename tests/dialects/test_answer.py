@@ -1,4 +1,4 @@
-"""CL3, GW4, CF1: an answer's choices, whole or from deltas, whatever else its events hold."""
+"""Choices of an answer, whole or from deltas, with any other content of its events."""
 
 import math
 from itertools import pairwise
@@ -43,7 +43,7 @@ def test_a_whole_body_is_an_answer() -> None:
     assert not answer.is_cut_short
 
 
-def test_choices_beyond_any_that_are_asked_for_count_as_unread() -> None:
+def test_choices_over_the_limit_count_as_unread() -> None:
     said = [{"index": at, "message": {"content": "Six."}, "finish_reason": "stop"} for at in range(MAX_CHOICES + 3)]
     answer = Answer.whole(CHAT, {"choices": said})
     choices = answer.choices()
@@ -162,8 +162,8 @@ def test_a_logprob_out_of_all_bounds_is_no_obstacle() -> None:
     assert choice.certainty is None or 0 <= choice.certainty <= 1
 
 
-def test_what_is_kept_of_an_endless_answer_is_bounded() -> None:
-    """RE2: of its text and of its tool calls; what is over that is counted as unread, and its bytes never matter."""
+def test_the_stored_part_of_an_endless_answer_is_bounded() -> None:
+    """The limit applies to text and to tool calls; text over it is counted as unread, and its bytes are ignored."""
     answer = Answer(CHAT, expected=1)
     piece = "x" * 100_000
     for _ in range(8):

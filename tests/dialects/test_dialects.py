@@ -1,4 +1,4 @@
-"""GW1, CL3, CX1: what every dialect holds to, and what Responses and Messages read, in tables."""
+"""Rules of every dialect, and the reading of Responses and Messages, in tables."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def added(index: int, text: str) -> dict[str, Any]:
     return {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}}
 
 
-def test_a_message_streams_as_it_stands_whole() -> None:
+def test_a_streamed_message_equals_the_whole_message() -> None:
     call = {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": '{"a":1}'}}
     streamed = said(
         MESSAGES,
@@ -128,7 +128,7 @@ def test_a_message_streams_as_it_stands_whole() -> None:
         (None, None),
     ],
 )
-def test_why_a_message_ended_in_the_words_of_chat_completions(stop_reason: str | None, reason: str | None) -> None:
+def test_the_stop_reason_of_a_message_maps_to_chat_completions(stop_reason: str | None, reason: str | None) -> None:
     answer = Answer(MESSAGES, 1)
     answer.add(added(0, "Hello."))
     answer.add({"type": "message_delta", "delta": {"stop_reason": stop_reason}})
@@ -137,7 +137,7 @@ def test_why_a_message_ended_in_the_words_of_chat_completions(stop_reason: str |
     assert answer.is_cut_short == (reason is None)
 
 
-def test_tokens_of_a_message_are_told_at_its_start_and_at_its_end() -> None:
+def test_token_counts_of_a_message_come_at_its_start_and_end() -> None:
     answer = Answer(MESSAGES, 1)
     answer.add({"type": "message_start", "message": {"usage": {"input_tokens": 5, "output_tokens": 1}}})
     answer.add({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 7}})
@@ -166,7 +166,7 @@ def test_tokens_that_anthropic_had_cached_are_tokens_of_the_prompt() -> None:
     ],
     ids=["completed", "called", "out of tokens", "filtered", "incomplete", "failed", "going on", "nothing"],
 )
-def test_why_a_response_ended_in_the_words_of_chat_completions(response: dict[str, Any], reason: str | None) -> None:
+def test_the_status_of_a_response_maps_to_chat_completions(response: dict[str, Any], reason: str | None) -> None:
     answer = Answer.whole(RESPONSES, {"object": "response", **response})
     assert answer.finish_reasons == ((reason,) if reason else ())
     assert answer.is_cut_short == (reason is None)
@@ -189,7 +189,7 @@ def test_parts_of_one_message_are_one_text_and_refusals_are_none() -> None:
     )
 
 
-def test_of_endless_tool_results_a_bounded_part_is_kept() -> None:
+def test_a_bounded_part_of_endless_tool_results_is_stored() -> None:
     answer = Answer(MESSAGES, 1)
     for _ in range(40):
         answer.add(started(0, {"type": "mcp_tool_result", "content": "x" * 2**17}))
@@ -256,7 +256,7 @@ def test_a_request_is_continued_with_its_answer_and_a_message(dialect: Dialect, 
     assert dialect.continued(asked, "So.", "No.") == continued
 
 
-def test_what_is_asked_again_leaves_no_traces() -> None:
+def test_a_resampled_request_leaves_no_traces_at_the_server() -> None:
     asked = {"model": "m", "input": "x", "stream": True, "store": True, "previous_response_id": "resp"}
     again = {"model": "m", "input": "x", "store": False, "previous_response_id": "resp", "temperature": 0.1}
     assert RESPONSES.resampled(asked, 0.1) == again

@@ -1,4 +1,4 @@
-"""GW4, RE2: bodies in a content coding are read, and an unreadable or exploding one is refused."""
+"""Bodies in a content coding are read, and an unreadable or exploding one is refused."""
 
 import gzip
 import random
@@ -40,11 +40,11 @@ def test_a_body_of_two_gzip_members_is_both(size: int) -> None:
 
 
 @pytest.mark.parametrize("coding", [b"br", b"zstd", b"gzip, br", b"x"])
-def test_an_unknown_coding_is_said_to_be_unknown(coding: bytes) -> None:
+def test_an_unknown_coding_is_reported_as_unknown(coding: bytes) -> None:
     assert not Decoder(coding).known
 
 
-def test_a_body_that_is_not_what_it_says_is_refused() -> None:
+def test_a_body_that_contradicts_its_coding_is_refused() -> None:
     with pytest.raises(ValueError, match="content-encoding"):
         decoded(Decoder(b"gzip"), b"plain text")
 
@@ -67,6 +67,6 @@ def test_a_body_that_explodes_is_refused_without_being_held() -> None:
     assert peak < 1_000_000
 
 
-def test_what_follows_a_gzip_body_and_is_none_is_passed_over() -> None:
-    """As gzip itself does with padding."""
+def test_padding_after_a_gzip_body_is_ignored() -> None:
+    """The gzip command ignores it too."""
     assert decoded(Decoder(b"gzip"), gzip.compress(b"text") + bytes(8), bytes(8)) == b"text"

@@ -1,4 +1,4 @@
-"""GW4, GW8: one member of a JSON object is taken out, changed or added, and every other byte stays."""
+"""One member of a JSON object is removed, changed or added, and every other byte stays."""
 
 import json
 import math
@@ -49,7 +49,7 @@ def escaped(name: str) -> str:
 
 
 def pairs(body: bytes) -> list[tuple[str, Any]]:
-    """The members of an object in order, with those that are there twice."""
+    """Return the members of an object in order, including duplicates."""
     found: list[tuple[str, Any]] = []
     json.loads(
         body.decode(), object_pairs_hook=lambda members: found.__setitem__(slice(None), members) or dict(members)

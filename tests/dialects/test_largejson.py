@@ -30,7 +30,7 @@ OBJECTS = st.dictionaries(TEXT, VALUES, max_size=4)
 
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that small examples take many steps."""
+    """Let small examples take many steps."""
     monkeypatch.setattr(jsonbytes, "_STEP", 16)
     monkeypatch.setattr(jsonbytes, "_STEP_VALUES", 2)
     monkeypatch.setattr(jsonbytes, "_MAX_DEPTH", 40)
@@ -49,7 +49,7 @@ def test_an_object_has_the_values_that_other_parsers_find(value: Any, indent: in
 
 @given(st.binary(max_size=40).map(lambda junk: b'{"a":[{"b":"' + junk))
 @pytest.mark.parametrize("end", [b"", b'"}]}'])
-def test_what_is_no_json_is_refused_as_by_other_parsers(end: bytes, raw: bytes) -> None:
+def test_invalid_json_is_refused_as_by_other_parsers(end: bytes, raw: bytes) -> None:
     try:
         expected = json.loads((raw + end).decode())
     except ValueError:
@@ -68,7 +68,7 @@ def test_what_is_no_json_is_refused_as_by_other_parsers(end: bytes, raw: bytes) 
         b'{"a":' + b"9" * 5000 + b"}",
     ],
 )  # fmt: skip
-def test_what_is_no_json_object_is_refused(raw: bytes) -> None:
+def test_a_text_that_is_no_json_object_is_refused(raw: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - any of its subclasses
         parse_large(raw)
 

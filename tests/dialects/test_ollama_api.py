@@ -1,4 +1,4 @@
-"""GW1: what a request and an answer of Ollama's own API say."""
+"""Requests and answers of Ollama's API."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def chat(content: str, *, done: bool = False, **more: Any) -> dict[str, Any]:
         pytest.param({"prompt": ["Why?"]}, (), id="no text"),
     ],
 )
-def test_what_generate_is_asked(body: dict[str, Any], messages: tuple[Message, ...]) -> None:
+def test_a_generate_request_is_read_as_messages(body: dict[str, Any], messages: tuple[Message, ...]) -> None:
     assert OLLAMA_GENERATE.messages(body) == messages
 
 
@@ -69,7 +69,7 @@ def test_a_stream_comes_to_its_text_its_counts_and_its_reason() -> None:
         pytest.param({"done_reason": 7}, "stop", id="no text"),
     ],
 )
-def test_why_an_answer_ended(line: dict[str, Any], reason: str) -> None:
+def test_the_done_reason_becomes_the_finish_reason(line: dict[str, Any], reason: str) -> None:
     assert heard(OLLAMA_CHAT, chat("x", done=True, **line)).finish_reasons == (reason,)
 
 

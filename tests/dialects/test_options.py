@@ -1,4 +1,4 @@
-"""GW8, and the request's side of wire.md: what is asked of verification, and that a wrong request is named."""
+"""Verification options of a request, as in wire.md, and errors that name a wrong one."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def read(grounding: Any = None, **headers: str) -> Options:
 
 
 @pytest.mark.parametrize("body", [{}, {"grounding": None}, {"grounding": {}}], ids=["absent", "null", "empty"])
-def test_nothing_asked_is_the_default(body: dict[str, Any]) -> None:
+def test_a_request_without_options_gets_the_defaults(body: dict[str, Any]) -> None:
     assert read_options(body, {}) == DEFAULT
     assert (DEFAULT.mode, DEFAULT.detail, DEFAULT.offset_unit, DEFAULT.check_tool_calls) == (
         None,
@@ -83,7 +83,7 @@ def test_every_documented_key_is_read() -> None:
         pytest.param({"offset_unit": "bytes"}, "grounding.offset_unit", id="unknown unit"),
     ],
 )
-def test_what_is_wrong_is_named(grounding: Any, param: str) -> None:
+def test_the_error_names_the_wrong_option(grounding: Any, param: str) -> None:
     with pytest.raises(BadRequest) as caught:
         read(grounding)
     assert caught.value.param == param
@@ -115,7 +115,7 @@ def test_a_wrong_header_is_named_as_a_header() -> None:
     assert caught.value.param == "x-grounding-mode"
 
 
-def test_a_wrong_value_is_told_to_the_caller_and_not_to_the_log() -> None:
+def test_a_wrong_value_is_reported_to_the_caller_but_not_logged() -> None:
     with pytest.raises(BadRequest) as caught:
         read({"mode": "sikret"})
     assert "sikret" in str(caught.value)

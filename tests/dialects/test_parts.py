@@ -1,4 +1,4 @@
-"""CX1: the text of message content in every shape in use."""
+"""The text of message content in every shape in use."""
 
 import base64
 from typing import Any

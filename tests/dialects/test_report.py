@@ -238,7 +238,7 @@ def test_every_part_of_a_report_reaches_the_wire() -> None:
     assert {names.get(field.name, field.name) for field in fields(Report)} <= set(wire)
 
 
-def test_a_budget_tells_bits_and_the_interval_of_what_was_observed() -> None:
+def test_a_budget_has_bits_and_the_interval_of_the_observed_value() -> None:
     assert REPORT.to_dict()["choices"][0]["claims"][0]["budget"] == {
         "p0": 0.4,
         "p1": 0.98,
@@ -259,7 +259,7 @@ def test_a_budget_names_the_method_of_p1() -> None:
     assert (wire["method"], wire["p0_interval"]) == ("logprobs", [0.2, 0.6])
 
 
-def test_a_budget_that_is_not_known_is_null_and_says_why() -> None:
+def test_an_unknown_budget_is_null_and_gives_the_cause() -> None:
     wire = render_budget(measure(Unavailable("rate_limited", 3.0)))
     assert (wire["p1"], wire["budget_gap"], wire["status"], wire["missing"]) == (
         None,
@@ -320,7 +320,7 @@ WIDE = st.text(st.sampled_from("ab é🙂𝒳\ud800\n"), max_size=30)
 
 
 def utf16_slice(text: str, start: int, end: int) -> str:
-    """What JavaScript's `slice` gives."""
+    """Return the result of JavaScript's `slice`."""
     units = text.encode("utf-16-le", "surrogatepass")
     return units[2 * start : 2 * end].decode("utf-16-le", "surrogatepass")
 
@@ -342,7 +342,7 @@ def reported(claim: Claim, citation: Citation, source: Source) -> Report:
 def test_utf16_offsets_cut_out_the_same_text(
     said: tuple[str, int, int], stated: tuple[str, int, int], in_message: bool, in_tool_call: bool
 ) -> None:
-    """Of a claim in the answer or in a tool call, and of a citation of a message or of a source given beside it."""
+    """This holds for claims in the answer or a tool call, and for citations of a message or a separate source."""
     answer, start, end = said
     evidence, low, high = stated
     pointer = TOOL_CALL_POINTER.format(1) + "/city" if in_tool_call else None
@@ -366,7 +366,7 @@ def test_utf16_offsets_cut_out_the_same_text(
 
 
 @given(spans())
-def test_what_is_rendered_is_json(said: tuple[str, int, int]) -> None:
+def test_a_rendered_report_is_valid_json(said: tuple[str, int, int]) -> None:
     text, start, end = said
     report = reported(
         Claim("c1", text[start:end], start, end), Citation("s", 0, 0, text, 1.0, "fuzzy"), Source("s", "tool", text)

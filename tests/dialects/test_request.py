@@ -1,4 +1,4 @@
-"""GW1, GW4, GW8, CX1: a request's body read for routing and verification, and the bytes that go on."""
+"""A request's body, read for routing and verification, and the forwarded bytes."""
 
 import json
 from typing import Any
@@ -34,7 +34,7 @@ def request(body: Any, dialect: Any = CHAT, **headers: str) -> Request:
     [b"", b"{", b"[]", b'"x"', b"null", '{"model":"m"}'.encode("utf-16")],
     ids=["empty", "half", "array", "string", "null", "UTF-16"],
 )
-def test_what_is_no_request_is_refused(raw: bytes) -> None:
+def test_a_body_that_is_no_request_is_refused(raw: bytes) -> None:
     with pytest.raises(UnreadableBody):
         request(raw)
 
@@ -89,7 +89,7 @@ def test_an_aliased_model_goes_out_under_its_other_name() -> None:
     ],
     ids=str,
 )
-def test_how_many_choices_to_expect(body: dict[str, Any], choices: int) -> None:
+def test_the_body_gives_the_expected_number_of_choices(body: dict[str, Any], choices: int) -> None:
     assert request({"model": "m", **body}, COMPLETIONS).expected_choices == choices
 
 
@@ -110,7 +110,7 @@ def test_the_last_event_is_the_usage_event_where_one_is_wanted(body: dict[str, A
     assert CHAT.carrier_side(tokens, body) == ("before" if usage else "after")
 
 
-def test_what_verification_reads() -> None:
+def test_verification_reads_messages_sources_and_schema() -> None:
     body = {
         "model": "m",
         "messages": [{"role": "user", "content": "Hello."}],
@@ -178,5 +178,5 @@ def test_an_older_completions_prompt_is_one_user_message() -> None:
     ],
     ids=["text", "text part", "image", "audio", "file by id", "refusal", "documents", "good documents", "session"],
 )
-def test_what_is_not_read_is_said(body: dict[str, Any], warnings: int) -> None:
+def test_unread_content_is_reported_in_a_warning(body: dict[str, Any], warnings: int) -> None:
     assert len(request({"model": "m", **body}).warnings) == warnings

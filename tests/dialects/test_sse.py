@@ -1,4 +1,4 @@
-"""GW4, GW5: events are cut from a stream the same way however it arrives, and lose no byte."""
+"""Events are split from a stream the same way in any chunks, and lose no byte."""
 
 import json
 
@@ -32,7 +32,7 @@ CHUNKINGS = st.lists(st.integers(1, 7), max_size=60)
 
 
 def cut(stream: bytes, sizes: list[int]) -> list[bytes]:
-    """The stream in chunks of these sizes; what they leave over is the last chunk."""
+    """Split the stream into chunks of these sizes; the rest is the last chunk."""
     chunks, at = [], 0
     for size in sizes:
         chunks.append(stream[at : at + size])
@@ -64,7 +64,7 @@ def test_the_bytes_of_all_events_are_the_stream(stream: bytes, sizes: list[int])
     CHUNKINGS,
 )
 def test_valid_streams_read_as_httpx_sse_reads_them(texts: list[str], end: bytes, sizes: list[int]) -> None:
-    """With U+2028 and its like escaped, for httpx-sse splits lines on them."""
+    """U+2028 and its like are escaped, since httpx-sse splits lines on them."""
     values = [json.dumps(text) for text in texts]
     stream = b"".join(b"data: " + value.encode() + end + end for value in values)
     response = httpx.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
@@ -93,7 +93,7 @@ def test_valid_streams_read_as_httpx_sse_reads_them(texts: list[str], end: bytes
         pytest.param(b"", [], id="nothing"),
     ],
 )
-def test_what_events_carry(stream: bytes, data: list[bytes | None]) -> None:
+def test_events_carry_their_joined_data_lines(stream: bytes, data: list[bytes | None]) -> None:
     assert [event.data for event in decoded([stream])] == data
 
 

@@ -1,6 +1,6 @@
 """The clients of the edge tests: the official SDK, and one on a plain socket that hides nothing.
 
-The latter keeps every byte, in order, and whether the answer ended as HTTP promises.
+The latter records every byte, in order, and whether the answer ended as HTTP requires.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ PATIENCE_S = 60.0
 
 
 def sdk(base_url: str, **options: Any) -> openai.OpenAI:
-    """The official SDK as an application would set it up, without retries of its own."""
+    """Create the official SDK as an application would, with its retries disabled."""
     return openai.OpenAI(**({"base_url": base_url, "api_key": "sk-test", "max_retries": 0, "timeout": 30} | options))
 
 
 def async_sdk(base_url: str) -> openai.AsyncOpenAI:
-    """Its async twin."""
+    """Create its async twin."""
     return openai.AsyncOpenAI(base_url=base_url, api_key="sk-test", max_retries=0, timeout=60)
 
 
 @dataclass(slots=True)
 class RawClient:
-    """One connection, one request. `body` grows as bytes arrive; `ended` is true once the framing said so."""
+    """One connection, one request. `body` grows as bytes arrive; `ended` is true once the body is complete."""
 
     port: int
     status: int = 0
@@ -48,7 +48,7 @@ class RawClient:
 
     @property
     def body(self) -> bytes:
-        """What has been received of the body."""
+        """Return the part of the body received so far."""
         return bytes(self._body)
 
     def __enter__(self) -> RawClient:
@@ -59,7 +59,7 @@ class RawClient:
         self.leave()
 
     def leave(self) -> None:
-        """Close the connection, whatever it was doing."""
+        """Close the connection in any state."""
         if self._socket is not None:
             self._socket.close()
 
@@ -97,12 +97,12 @@ class RawClient:
                 raise AssertionError(f"the body ended without {wanted!r}; its end: {self.body[-400:]!r}")
 
     def read_to_end(self) -> None:
-        """Read until the body ends or the connection breaks; `ended` tells which."""
+        """Read until the body ends (`ended` is then true) or the connection breaks."""
         while self.read_some():
             pass
 
     def read_some(self) -> bool:
-        """Read what has arrived, waiting for at least one byte; false when there is nothing more to come."""
+        """Read the bytes that have arrived, waiting for at least one; return false when no more will come."""
         if self.ended:
             return False
         try:
@@ -116,11 +116,11 @@ class RawClient:
         return True
 
     def header(self, name: str) -> str | None:
-        """The first value of a header."""
+        """Return the first value of a header."""
         return next((value for key, value in self.headers if key == name), None)
 
     def json(self) -> Any:
-        """The body, read as JSON."""
+        """Return the body, read as JSON."""
         return json.loads(self.body)
 
     def _receive(self) -> bool:
@@ -178,13 +178,13 @@ def events_of(body: bytes) -> list[bytes]:
 
 
 def data_of(event: bytes) -> bytes:
-    """An event's data, its lines joined as the standard says."""
+    """Return an event's data, its lines joined as the standard requires."""
     lines = [line.removeprefix(b"data:") for line in event.splitlines() if line.startswith(b"data:")]
     return b"\n".join(line.removeprefix(b" ") for line in lines)
 
 
 def inserted(original: bytes, received: bytes) -> bytes:
-    """The one run of bytes that was put into `original` to make `received`; fails when anything else differs."""
+    """Return the one run of bytes inserted into `original` to make `received`; fail when anything else differs."""
     extra = len(received) - len(original)
     assert extra >= 0, f"{-extra} bytes were lost: {original[-300:]!r} became {received[-300:]!r}"
     start = next((i for i, (a, b) in enumerate(zip(original, received, strict=False)) if a != b), len(original))
@@ -196,7 +196,7 @@ def inserted(original: bytes, received: bytes) -> bytes:
 
 
 def grounding_added(original: bytes, received: bytes) -> dict[str, Any]:
-    """The `grounding` member that was added to a body or to one event of a stream, when that is all that was done."""
+    """Return the `grounding` member added to a body or to one event of a stream, when that is the only change."""
     run = inserted(original, received)
     found = re.fullmatch(rb'\s*,?\s*"grounding"\s*:\s*(\{.*\})\s*', run, re.DOTALL)
     assert found, f"not one grounding member: {run!r}"
@@ -210,7 +210,7 @@ HEADERS_THAT_MATTER = ("content-type", "retry-after", "x-request-id", "openai-",
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an SDK call came to: its values as plain data, or its error; and what groundings came with them."""
+    """The result of an SDK call: its values as plain data, or its error; and the groundings in the values."""
 
     values: tuple[Any, ...] = ()
     error: tuple[Any, ...] | None = None
@@ -219,7 +219,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Makes the same SDK call to the model server and to the proxy before it."""
+    """Make the same SDK call to the model server and to the proxy before it."""
 
     upstream: Upstream
     direct: openai.OpenAI
@@ -236,7 +236,7 @@ class Comparison:
 
 
 def outcome_of(call: Callable[[openai.OpenAI], Any], client: openai.OpenAI) -> Outcome:
-    """Make the call and take it apart; a stream is read to its end, and what it gave before an error is kept."""
+    """Make the call and return its outcome; a stream is read to its end, and values before an error are kept."""
     values: list[Any] = []
     error = None
     try:
@@ -253,10 +253,10 @@ def outcome_of(call: Callable[[openai.OpenAI], Any], client: openai.OpenAI) -> O
 
 
 def plain(value: Any) -> Any:
-    """A value of the SDK as plain data."""
+    """Return a value of the SDK as plain data."""
     return value.model_dump(warnings=False) if isinstance(value, BaseModel) else value
 
 
 def end_to_end(request: Received) -> list[tuple[str, str]]:
-    """The headers that belong to the two ends, in no order; trace headers are the proxy's to write."""
+    """Return the end-to-end headers, sorted; trace headers are the proxy's to write."""
     return sorted((name.lower(), value) for name, value in request.headers if name.lower() not in NOT_PASSED_ON)

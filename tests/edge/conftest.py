@@ -26,7 +26,7 @@ def _upstream_server() -> Iterator[Upstream]:
 
 @pytest.fixture
 def upstream(_upstream_server: Upstream) -> Upstream:
-    """The model server, with nothing said and nothing received yet."""
+    """The model server, without a scripted reply or received requests."""
     _upstream_server.reset()
     return _upstream_server
 
@@ -57,7 +57,7 @@ def proxy(upstream: Upstream, _default_proxy: Proxy) -> Proxy:
 
 @pytest.fixture
 def start_proxy(upstream: Upstream, tmp_path: Path) -> Iterator[Callable[..., Proxy]]:
-    """Start a proxy of one's own: sections of `config.yaml` by keyword, an environment and verifiers if need be."""
+    """Start a separate proxy: sections of `config.yaml` by keyword, an environment and verifiers if need be."""
     with contextlib.ExitStack() as stack:
 
         def start(

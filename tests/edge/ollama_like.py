@@ -1,7 +1,7 @@
-"""A model server that behaves as Ollama does on the wire, for the model server of the edge tests to say.
+"""Replies that behave as Ollama does on the wire, for the model server of the edge tests.
 
-It has a context window: of a longer prompt it drops messages from the front, then the front of what is left until half
-of the window is free, and says nothing of it but the count of the tokens that it read.
+It has a context window: of a longer prompt it drops messages from the front, then the front of the rest until half of
+the window is free, and the only sign of it is the count of the tokens that it read.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ TEMPLATE = 9  # tokens that a chat template adds
 
 
 def count(text: str) -> int:
-    """About as many tokens as real tokenizers make of English text."""
+    """Return about as many tokens as real tokenizers make of English text."""
     return len(re.findall(r"\w+|[^\w\s]", text))
 
 
 @dataclass(slots=True)
 class OllamaLike:
-    """What it says, how much it can read at once, and what it thinks before; `calls` are of tools, in its own shape."""
+    """A model with its answer, context window and thoughts; `calls` are tool calls, in Ollama's format."""
 
     text: str = "The sky is blue."
     window: int = 4096
@@ -38,7 +38,7 @@ class OllamaLike:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, received: Received) -> Reply:
-        """The reply to any request."""
+        """Return the reply to any request."""
         asked = json.loads(received.body) if received.body else {}
         match received.path:
             case "/v1/chat/completions":
@@ -59,7 +59,7 @@ class OllamaLike:
         return body_reply(as_json(body)).with_headers(JSON)
 
     def prompt_tokens(self, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> int:
-        """How many tokens of these messages it reads."""
+        """Return the number of tokens of these messages that it reads."""
         window = options.get("num_ctx", self.window)
         *earlier, last = [(message["role"], count(str(message["content"]))) for message in messages]
         while earlier and TEMPLATE + sum(tokens for _, tokens in [*earlier, last]) > window:
@@ -125,5 +125,5 @@ class OllamaLike:
 
 
 def ndjson(*lines: Mapping[str, Any]) -> Reply:
-    """A stream of JSON lines, each in a packet of its own."""
+    """Return a stream of JSON lines, each in a separate packet."""
     return Reply(tuple(as_json(line) + b"\n" for line in lines), 200, NDJSON, "chunked")

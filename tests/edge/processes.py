@@ -1,4 +1,4 @@
-"""`groundwire serve` in a process of its own, as a user starts it."""
+"""`groundwire serve` in a separate process, as a user starts it."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Process:
             )
 
     def configure(self, config: Mapping[str, Any] | str) -> None:
-        """Writes the settings file, in place of an earlier one as editors do."""
+        """Write the settings file, in place of an earlier one as editors do."""
         text = config if isinstance(config, str) else yaml.safe_dump(dict(config))
         fresh = self.config.with_suffix(".new")
         fresh.write_text(text, encoding="utf-8")
         fresh.replace(self.config)
 
     def wait_until_up(self) -> None:
-        """Returns once it answers."""
+        """Return once it answers."""
 
         def is_up() -> bool:
             assert self.is_running, self.said
@@ -59,41 +59,41 @@ class Process:
         until(is_up)
 
     def wait_until_ready(self) -> None:
-        """Returns once it is ready, and all that it depends on."""
+        """Return once it is ready, and all that it depends on."""
         self.wait_until_up()
         until(lambda: httpx.get(f"http://127.0.0.1:{self.port}/readyz", timeout=5).json()["degraded"] == [])
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended yet."""
+        """Return whether it has not ended yet."""
         return self._process.poll() is None
 
     @property
     def said(self) -> str:
-        """All that it has written to its log."""
+        """Return all that it has written to its log."""
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     def usage(self) -> tuple[int, int, int]:
-        """The number of its open files and of its threads, and its resident memory in bytes."""
+        """Return the numbers of its open files and of its threads, and its resident memory in bytes."""
         proc = Path(f"/proc/{self._process.pid}")
         pages = int((proc / "statm").read_text().split()[1])
         return len([*(proc / "fd").iterdir()]), len([*(proc / "task").iterdir()]), pages * os.sysconf("SC_PAGE_SIZE")
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends it a signal."""
+        """Send it a signal."""
         self._process.send_signal(number)
 
     def wait(self) -> int:
-        """Its exit status, once it has ended."""
+        """Return its exit status, once it has ended."""
         return self._process.wait(PATIENCE_S)
 
     def stored(self) -> int:
-        """How many exchanges are in its history."""
+        """Return the number of exchanges in its history."""
         with closing(sqlite3.connect(self.folder / "history.db")) as database:
             (count,) = database.execute("SELECT count(*) FROM exchanges").fetchone()
             return int(count)
 
     def end(self) -> None:
-        """Ends it, whatever it is doing."""
+        """End it in any state."""
         self._process.kill()
         self._process.wait(PATIENCE_S)

@@ -1,4 +1,4 @@
-"""The real proxy, as its own users build it, running in a thread of the tests."""
+"""The real proxy, as users build it, running in a thread of the tests."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Return its address."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def base_url(self) -> str:
-        """What an SDK is given."""
+        """Return the base URL for an SDK."""
         return f"{self.url}/v1"
 
     def report(self, grounding_id: str) -> dict[str, Any]:
-        """The stored report, once it is made."""
+        """Return the stored report, once it is made."""
         deadline = time.monotonic() + SETTLES_WITHIN_S
         while time.monotonic() < deadline:
             response = httpx.get(f"{self.base_url}/grounding/{grounding_id}", timeout=60)
@@ -52,7 +52,7 @@ class Proxy:
         raise AssertionError(f"no report after {SETTLES_WITHIN_S} s: {response.status_code} {response.text[:500]}")
 
     def self_consistency(self, grounding_id: str) -> dict[str, Any]:
-        """What the samples of an answer came to, once it is no longer pending."""
+        """Return the result of an answer's samples, once it is no longer pending."""
         deadline = time.monotonic() + SETTLES_WITHIN_S
         while time.monotonic() < deadline:
             found: dict[str, Any] = self.report(grounding_id)["self_consistency"]
@@ -69,7 +69,7 @@ def serving(
     environ: Mapping[str, str],
     verifiers: Sequence[tuple[str, Verifier]] = VERIFIERS,
 ) -> Iterator[Proxy]:
-    """The proxy with this config, as its own users build it, on a free port in a thread."""
+    """Run the proxy with this config, as users build it, on a free port in a thread."""
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(dict(sections)), encoding="utf-8")
     settings = load_settings(path, environ)

@@ -23,7 +23,7 @@ def call_item(arguments: str, name: str = "lookup") -> Item:
 
 
 def reasoning_item(summary: str) -> Item:
-    """What a response says that it thought."""
+    """A response's reasoning."""
     return {"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": summary}]}
 
 
@@ -94,7 +94,7 @@ def text_block(text: str) -> Item:
 
 
 def thinking_block(text: str) -> Item:
-    """What a message says that it thought."""
+    """A message's thinking."""
     return {"type": "thinking", "thinking": text, "signature": "c2lnbmVk"}
 
 

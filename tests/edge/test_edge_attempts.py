@@ -1,4 +1,4 @@
-"""GW3, GW6, SE1: retries before the first byte, and fallbacks, over real sockets."""
+"""Retries before the first byte, and fallbacks, over real sockets."""
 
 import contextlib
 import json
@@ -55,7 +55,7 @@ def retrying(upstream: Upstream, start_proxy):
 
 @pytest.fixture
 def with_spare(upstream: Upstream, second_upstream: Upstream, start_proxy):
-    """A proxy with a model server that a spare one stands in for, under another name of the model."""
+    """A proxy with a model server and a spare one as its fallback, under another name of the model."""
 
     def start(first: str = upstream.base_url, environ: dict[str, str] | None = None, **options: Any):
         main = {"base_url": first, "models": ["m", "n"], "fallbacks": ["spare/m-small"], **options}
@@ -95,7 +95,7 @@ def test_an_upstream_that_fails_and_then_answers(upstream: Upstream, retrying, f
     assert [attempt["outcome"] for attempt in report["attempts"]] == [outcome, outcome, "answered"]
 
 
-def test_what_it_says_last_is_what_the_client_is_told(upstream: Upstream, retrying) -> None:
+def test_the_client_gets_the_last_error_of_the_upstream(upstream: Upstream, retrying) -> None:
     upstream.reply = BUSY.with_headers(("x-request-id", "r-1"))
     response = post_chat(retrying.port, CHAT)
     assert (response.status, response.body) == (503, BUSY.body[0])
@@ -113,7 +113,7 @@ def test_other_refusals_pass_at_once(upstream: Upstream, retrying, status: int) 
     assert len(upstream.requests) == 1
 
 
-def test_an_answer_at_first_go_says_nothing_of_attempts(upstream: Upstream, retrying) -> None:
+def test_an_answer_at_the_first_attempt_reports_no_attempts(upstream: Upstream, retrying) -> None:
     response = post_chat(retrying.port, CHAT)
     assert "attempts" not in response.json()["grounding"]
     assert not [name for name, _ in response.headers if name in ("x-grounding-upstream", "x-grounding-attempts")]
@@ -128,14 +128,14 @@ def test_an_answer_at_first_go_says_nothing_of_attempts(upstream: Upstream, retr
     ],
     ids=["in the stream", "before the first event", "in the body"],
 )
-def test_what_has_begun_is_never_begun_anew(upstream: Upstream, retrying, broken: Reply) -> None:
+def test_an_answer_that_breaks_off_is_never_retried(upstream: Upstream, retrying, broken: Reply) -> None:
     upstream.reply = broken
     post_chat(retrying.port, CHAT | {"stream": broken.headers != BLUE.headers})
     assert len(upstream.requests) == 1
 
 
 @pytest.mark.parametrize(("after_timeout", "asked"), [(False, 1), (True, 3)])
-def test_a_completion_that_may_be_under_way_is_asked_for_again_only_where_that_is_wanted(
+def test_a_timed_out_completion_is_retried_only_where_configured(
     upstream: Upstream, start_proxy, after_timeout: bool, asked: int
 ) -> None:
     retries = QUICK | {"count": 2, "after_timeout": after_timeout}
@@ -188,7 +188,7 @@ def test_the_sdk_sees_nothing_of_it(upstream: Upstream, retrying) -> None:
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_another_stands_in_for_one_that_cannot_be_reached(second_upstream: Upstream, with_spare, streamed) -> None:
+def test_a_fallback_replaces_an_unreachable_upstream(second_upstream: Upstream, with_spare, streamed) -> None:
     with nobody() as address:
         proxy = with_spare(address)
         raw = b'{"model":"m", "messages":[{"role":"system","content":"The sky is blue."}], "t": 1.0, "stream": %s}'
@@ -212,7 +212,7 @@ def test_these_statuses_are_no_answer(upstream: Upstream, second_upstream: Upstr
     assert len(upstream.requests) == len(second_upstream.requests) == 1
 
 
-def test_which_they_are_can_be_set(upstream: Upstream, second_upstream: Upstream, with_spare) -> None:
+def test_statuses_that_trigger_a_fallback_can_be_set(upstream: Upstream, second_upstream: Upstream, with_spare) -> None:
     upstream.reply = error_reply(429, "Slow down.", type="requests")
     assert post_chat(with_spare(fallback_on=[503]).port, CHAT).status == 429
     assert not second_upstream.requests
@@ -241,7 +241,7 @@ def test_it_is_tried_again_before_another_is(upstream: Upstream, with_spare) -> 
     ],
     ids=["busy too", "not for us", "broken", "a long error"],
 )
-def test_when_no_other_has_an_answer_it_is_as_without_them(
+def test_the_first_error_is_returned_when_no_fallback_answers(
     upstream: Upstream, second_upstream: Upstream, with_spare, worse: Reply
 ) -> None:
     upstream.reply = error_reply(429, "Slow down.", type="requests", code="rate").with_headers(("retry-after", "7"))
@@ -254,7 +254,7 @@ def test_when_no_other_has_an_answer_it_is_as_without_them(
     assert len(second_upstream.requests) == 1
 
 
-def test_nothing_that_answers_at_all_is_told_as_the_first(second_upstream: Upstream, with_spare) -> None:
+def test_an_unreachable_first_upstream_is_reported_when_none_answers(second_upstream: Upstream, with_spare) -> None:
     second_upstream.reply = BUSY
     with nobody() as address:
         response = post_chat(with_spare(address).port, CHAT)
@@ -263,7 +263,7 @@ def test_nothing_that_answers_at_all_is_told_as_the_first(second_upstream: Upstr
     assert "'main'" in response.json()["error"]["message"]
 
 
-def test_an_error_that_cannot_be_kept_is_told_by_its_status(
+def test_an_error_too_large_to_store_is_reported_by_its_status(
     upstream: Upstream, second_upstream: Upstream, with_spare
 ) -> None:
     upstream.reply, second_upstream.reply = Reply((b"x" * 100_000,), status=503), BUSY

@@ -1,4 +1,4 @@
-"""GW4, DQ1, and *Response, not streamed* of the wire: the upstream's body with one member more."""
+"""*Response, not streamed* of the wire: the upstream's body with one member more."""
 
 import json
 import zlib
@@ -94,7 +94,7 @@ def test_the_upstreams_headers_arrive_and_its_hop_headers_do_not(upstream: Upstr
     assert [value for name, value in answer.headers if name == "x-grounding-id"] == [answer.json()["grounding"]["id"]]
 
 
-def test_the_headers_say_what_the_report_says(upstream: Upstream, proxy) -> None:
+def test_the_headers_repeat_the_values_of_the_report(upstream: Upstream, proxy) -> None:
     upstream.reply = body_reply(chat_body(ANSWER))
     answer = post_chat(proxy.port, CHAT)
     grounding = answer.json()["grounding"]
@@ -240,7 +240,7 @@ def test_a_body_without_length_is_annotated(upstream: Upstream, proxy) -> None:
 
 
 @pytest.mark.parametrize("target", ["/v1/embeddings", "/v1/models/llama3.2", "/v1/other"])
-def test_what_holds_no_answer_is_byte_equal(upstream: Upstream, proxy, target: str) -> None:
+def test_a_body_without_an_answer_is_byte_equal(upstream: Upstream, proxy, target: str) -> None:
     method = "GET" if "models" in target else "POST"
     body = b"" if method == "GET" else json.dumps({"model": "m", "input": "x"}).encode()
     through = fetch(proxy.port, method, target, JSON_HEADERS, body)

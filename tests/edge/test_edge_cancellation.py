@@ -49,7 +49,7 @@ def test_a_stream_that_flows_is_cancelled_too(upstream: Upstream, proxy) -> None
 
 
 @pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/responses", "/v1/models/m", "/v1/models"])
-def test_a_gone_client_cancels_whatever_it_asked_for(upstream: Upstream, proxy, path: str) -> None:
+def test_a_gone_client_cancels_any_kind_of_request(upstream: Upstream, proxy, path: str) -> None:
     upstream.reply = Reply((chat_body("Blue."),), before=(Stall(),))
     with RawClient(proxy.port) as client:
         method = "GET" if "models" in path else "POST"
@@ -59,7 +59,7 @@ def test_a_gone_client_cancels_whatever_it_asked_for(upstream: Upstream, proxy, 
 
 
 def test_a_client_that_closes_its_half_counts_as_gone(upstream: Upstream, proxy) -> None:
-    """As it does with nginx: nothing tells it from one that has closed both."""
+    """nginx does the same: such a client looks like one that has closed both."""
     upstream.reply = STALLED["before the first event"]
     with RawClient(proxy.port) as client:
         client.send("POST", "/v1/chat/completions", JSON_HEADERS, json.dumps(CHAT | {"stream": True}).encode())
@@ -120,7 +120,7 @@ def test_a_gone_client_leaves_the_proxy_serving(upstream: Upstream, proxy) -> No
 
 
 def test_a_slow_reader_slows_the_upstream_down(upstream: Upstream, proxy) -> None:
-    """RE2: a stream that nobody reads is not gathered in memory."""
+    """A stream that nobody reads is not collected in memory."""
     event = delta_events([(0, {"content": "", "padding": "x" * 100_000}, None)])[0]
     upstream.reply = stream_reply([event] * 600)
     with RawClient(proxy.port) as client:

@@ -28,7 +28,7 @@ Start = Callable[..., Proxy]
 
 
 def on(*operations: str, backend: str = "local", **more: Any) -> dict[str, Any]:
-    """The section that switches these operations on."""
+    """Return the section that enables these operations."""
     return {
         "enabled": True,
         "backend": {"type": "configurable", "default": backend},
@@ -51,7 +51,7 @@ def admin_get(proxy: Proxy, path: str, **params: str) -> dict[str, Any]:
 
 
 def exchanges(proxy: Proxy, count: int) -> list[dict[str, Any]]:
-    """Return the stored exchanges, once there are so many."""
+    """Return the stored exchanges, once there are `count`."""
 
     def look() -> list[dict[str, Any]] | None:
         found: list[dict[str, Any]] = admin_get(proxy, "grounding").get("exchanges", [])
@@ -62,7 +62,7 @@ def exchanges(proxy: Proxy, count: int) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def believing(start_proxy: Start, believer: Believer) -> Callable[..., Proxy]:
-    """A proxy whose operations ask the model that the body names, served by the believer."""
+    """Start a proxy whose operations use the model named in the body, served by the believer."""
 
     def start(*operations: str, **more: Any) -> Proxy:
         upstreams = {"up": {"base_url": believer.base_url}}
@@ -91,7 +91,7 @@ def test_one_claim_comes_back_as_a_report_has_it(proxy: Proxy, claim: str, label
         assert found["citations"][0]["source"] == "a"
 
 
-def test_an_answer_is_verified_and_its_report_kept(proxy: Proxy) -> None:
+def test_an_answer_is_verified_and_its_report_stored(proxy: Proxy) -> None:
     answer = "Revenue was $5M in 2023 [a]. Costs were $4M."
     report = post(proxy, "verify", answer=answer, sources=SOURCES, verifiers=["numeric", "statement"])
     claims = report["choices"][0]["claims"]
@@ -207,7 +207,7 @@ def test_a_claim_that_cites_nothing_there_is_has_no_bits(proxy: Proxy, marks: st
 @pytest.mark.parametrize(
     ("claim", "confidence", "target", "is_short"),
     [
-        ("Revenue came to $5 million in 2023.", 0.9, 0.9, False),  # the very words
+        ("Revenue came to $5 million in 2023.", 0.9, 0.9, False),  # the exact words
         ("Revenue came to $5 million in 2023.", 1.0, 0.95, False),
         ("The team in Oslo is led by Lee.", 0.6, 0.6, False),
         ("The team in Oslo is led by Lee.", 0.95, 0.95, True),
@@ -273,21 +273,21 @@ def test_quotations_of_a_json_answer_are_looked_for(proxy: Proxy) -> None:
         ("memory", {"facts": [{"text": 7}]}, "facts.0.text"),
     ],
 )
-def test_what_is_wrong_with_a_check_is_named(proxy: Proxy, path: str, body: dict[str, Any], param: str) -> None:
+def test_the_error_of_a_check_names_the_wrong_field(proxy: Proxy, path: str, body: dict[str, Any], param: str) -> None:
     assert post(proxy, path, 400, **body)["error"]["param"] == param
 
 
-def test_what_is_wrong_with_a_check_is_told_in_words_of_json(proxy: Proxy) -> None:
+def test_the_error_of_a_check_uses_the_terms_of_json(proxy: Proxy) -> None:
     for path, body in (("trace", {"steps": "x"}), ("trace", {"steps": []}), ("memory", {"facts": "x"})):
         message = post(proxy, path, 400, **body)["error"]["message"]
         assert "array" in message.lower()
         assert "tuple" not in message.lower()
 
 
-# --- what is off until it is switched on ------------------------------------------------------------------------------
+# --- operations that are off by default -------------------------------------------------------------------------------
 
 
-def test_gate_and_audit_are_off_by_default_and_say_how_to_switch_them_on(proxy: Proxy) -> None:
+def test_gate_and_audit_are_off_by_default_and_name_their_setting(proxy: Proxy) -> None:
     for path, body in (("memory", {"facts": [{"text": "x"}]}), ("trace", {"steps": ["x"]})):
         assert "information_budget.enabled" in post(proxy, path, 400, **body)["error"]["message"]
     assert httpx.get(f"{proxy.base_url}/grounding/memory?subject=s").status_code == 400
@@ -305,7 +305,7 @@ def test_each_is_switched_on_by_itself(start_proxy: Start) -> None:
 # --- the memory gate --------------------------------------------------------------------------------------------------
 
 
-def test_grounded_facts_are_kept_per_subject_and_others_rejected(start_proxy: Start) -> None:
+def test_grounded_facts_are_stored_per_subject_and_others_rejected(start_proxy: Start) -> None:
     proxy = start_proxy(information_budget=on("memory_gate"))
     facts = [
         {"text": "Costs were $3M in 2023.", "confidence": 0.8},
@@ -329,7 +329,7 @@ def test_grounded_facts_are_kept_per_subject_and_others_rejected(start_proxy: St
     assert other["facts"] == []
 
 
-def test_facts_without_evidence_are_rejected_and_without_a_subject_kept_nowhere(start_proxy: Start) -> None:
+def test_facts_without_evidence_are_rejected_and_without_subject_not_stored(start_proxy: Start) -> None:
     proxy = start_proxy(information_budget=on("memory_gate"))
     bare, told = post(
         proxy, "memory", facts=[{"text": "Costs were $3M."}, {"text": "Costs were $3M.", "evidence": EVIDENCE}]
@@ -338,7 +338,7 @@ def test_facts_without_evidence_are_rejected_and_without_a_subject_kept_nowhere(
     assert (told["status"], told["stored"]) == ("accepted", False)
 
 
-def test_kept_facts_serve_as_sources_when_a_request_asks_for_them(start_proxy: Start, upstream: Upstream) -> None:
+def test_stored_facts_serve_as_sources_on_request(start_proxy: Start, upstream: Upstream) -> None:
     proxy = start_proxy(information_budget=on("memory_gate"), stream={"tail_budget": "10s"})
     post(proxy, "memory", subject="acme", facts=[{"text": "Costs were $3M in 2023.", "evidence": EVIDENCE}])
     upstream.reply = body_reply(chat_body("Costs were $3M in 2023."))
@@ -481,7 +481,7 @@ def test_words_derive_the_answer_where_the_executor_is_silent(start_proxy: Start
     assert found["steps"][0]["status"] == "UNVERIFIABLE"
 
 
-# --- what a rate limit cuts short -------------------------------------------------------------------------------------
+# --- checks under a rate limit ----------------------------------------------------------------------------------------
 
 
 def test_facts_and_traces_that_a_rate_limit_cuts_short_are_completed_later(

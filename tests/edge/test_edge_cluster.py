@@ -74,13 +74,13 @@ class Load:
     has_third: threading.Event = field(default_factory=threading.Event)
 
     def client(self, number: int) -> None:
-        """Make all requests of one client, which begins at a replica of its own."""
+        """Make all requests of one client; each client begins at another replica."""
         at = number
         for request in range(EACH):
             at = self._answered(at, asked(f"{number}.{request}", ("async", "sync")[request % 2]))
 
     def _answered(self, at: int, body: Mapping[str, Any]) -> int:
-        """Return the replica that answers; it is asked until it does."""
+        """Return the replica that answers, after repeating the request."""
         for at_ in range(at, at + 10_000):
             replica = at_ % len(self.cluster.replicas)
             while (reply := self._tried(replica, body)) is not None and reply.status_code == 429:

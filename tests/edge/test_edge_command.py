@@ -1,4 +1,4 @@
-"""OB2, QU5, SE1 and the command itself: `groundwire serve` in a process of its own, and what it lets out."""
+"""`groundwire serve` in a separate process: its answers and exit, and a log without secrets."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ SECRETS = ("sk-client-6f1d", "sk-upstream-77ab", "magpies nest in the old mill",
 
 @pytest.fixture
 def running(upstream: Upstream, tmp_path: Path) -> Iterator[tuple[int, Path, subprocess.Popen[bytes]]]:
-    """Port, log file and process of a proxy started as a user would start it."""
+    """Yield port, log file and process of a proxy started as a user would start it."""
     config = {"upstreams": {"up": {"base_url": upstream.base_url, "api_key_env": "EDGE_UP_KEY"}}}
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
     port = free_port()

@@ -23,7 +23,7 @@ Start = Callable[..., Proxy]
 
 
 class Model:
-    """A model server that answers with `first`, and with `second` once it is told of violations."""
+    """A model server that answers with `first`, and with `second` once it gets the violations."""
 
     def __init__(self, upstream: Upstream, first: Reply, second: Reply) -> None:
         self.asked: list[Received] = []
@@ -46,7 +46,7 @@ def post(proxy: Proxy, body: dict[str, Any], **headers: str) -> httpx.Response:
 
 
 def correction(proxy: Proxy, id_: str) -> dict[str, Any]:
-    """The correction in the kept report, once it is made."""
+    """Return the correction in the stored report, once it is made."""
 
     def look() -> dict[str, Any] | None:
         found: dict[str, Any] = proxy.report(id_)["correction"]
@@ -56,7 +56,7 @@ def correction(proxy: Proxy, id_: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_a_model_is_asked_once_more_and_the_answer_stays(
+def test_a_model_is_retried_exactly_once_and_the_answer_stays(
     upstream: Upstream, start_proxy: Start, streamed: bool
 ) -> None:
     waiting = threading.Event()
@@ -113,7 +113,7 @@ def test_a_json_schema_is_corrected_too(upstream: Upstream, proxy: Proxy) -> Non
     assert (found["answer"], found["violations"]) == ('{"year": 2021}', [])
 
 
-def test_nobody_is_asked_without_need_or_leave(upstream: Upstream, start_proxy: Start) -> None:
+def test_no_retry_is_sent_without_need_or_permission(upstream: Upstream, start_proxy: Start) -> None:
     model = Model(upstream, said(BROKEN), said(FIXED))
     unasked = post(start_proxy(), ASKED | {"grounding": {"evidence_fields": ["quotes"]}}).json()["grounding"]
     assert "correction" not in unasked

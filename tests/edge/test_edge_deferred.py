@@ -1,4 +1,4 @@
-"""DQ1, DQ2: a promised report comes, and its webhook is told once, whatever becomes of who promised it."""
+"""A promised report arrives, and its webhook is called once, even if the promising process ends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ASKED = {
 
 
 class Receiver:
-    """Who is told by webhooks: the calls that came."""
+    """A receiver of webhooks, with the calls that came."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Mapping[str, str], bytes]] = []
@@ -49,7 +49,7 @@ class Receiver:
                 self.end_headers()
 
             def log_message(self, *_: Any) -> None:
-                """Says nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
@@ -61,7 +61,7 @@ class Receiver:
 
 
 class Served:
-    """A proxy in a process of its own."""
+    """A proxy in a separate process."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
         folder.mkdir()
@@ -90,13 +90,13 @@ class Served:
         found_within(WITHIN_S, is_up)
 
     def ask(self) -> dict[str, Any]:
-        """What the client is told at once."""
+        """Return the report that the client gets at once."""
         answer = httpx.post(f"{self.url}/v1/chat/completions", json=ASKED, timeout=60)
         grounding: dict[str, Any] = answer.json()["grounding"]
         return grounding
 
     def report(self, id_: str) -> dict[str, Any]:
-        """The report under an id as this process tells it, once it is final; asked again when the database is slow."""
+        """Return the final report under an id from this process; repeat the request when the database is slow."""
 
         def look() -> dict[str, Any] | None:
             found = httpx.get(f"{self.url}/v1/grounding/{id_}", timeout=60)
@@ -142,8 +142,8 @@ def serve(upstream: Upstream, tmp_path: Path, place: Database, receiver: Receive
 
 
 @pytest.mark.timeout(120)
-def test_a_killed_proxy_owes_no_report_and_tells_of_each_once(serve: Callable[..., Served], receiver: Receiver) -> None:
-    promising = serve("first", poll="3s")  # it hardly looks for a job before it is killed
+def test_reports_of_a_killed_proxy_arrive_and_are_sent_once(serve: Callable[..., Served], receiver: Receiver) -> None:
+    promising = serve("first", poll="3s")  # it is unlikely to look for a job before it is killed
     promised = [promising.ask() for _ in range(3)]
     assert {each["status"] for each in promised} == {"deferred"}
     promising.process.send_signal(signal.SIGKILL)
@@ -159,7 +159,7 @@ def test_a_killed_proxy_owes_no_report_and_tells_of_each_once(serve: Callable[..
 
 
 @pytest.mark.timeout(120)
-def test_a_proxy_that_is_told_to_stop_stops_soon(serve: Callable[..., Served]) -> None:
+def test_a_proxy_stops_soon_after_a_stop_signal(serve: Callable[..., Served]) -> None:
     served = serve("only")
     id_ = served.ask()["id"]
     assert served.report(id_)["status"] == "complete"
@@ -169,7 +169,7 @@ def test_a_proxy_that_is_told_to_stop_stops_soon(serve: Callable[..., Served]) -
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("folder", [".", "missing"], ids=["up", "down"])
-def test_a_report_that_would_not_survive_is_told_apart(
+def test_a_report_that_would_not_survive_is_pending_with_a_warning(
     start_proxy: Callable[..., Proxy], upstream: Upstream, tmp_path: Path, folder: str, streamed: bool
 ) -> None:
     answer = "The sky is blue on a clear day."
@@ -189,7 +189,7 @@ def test_a_job_is_done_once_its_exchange_is_stored(
 ) -> None:
     upstream.reply = body_reply(chat_body("The sky is blue on a clear day."))
     file = tmp_path / "history.db"
-    store = {"url": f"sqlite:///{file}", "interval": "1h"}  # which nothing but the job cuts short
+    store = {"url": f"sqlite:///{file}", "interval": "1h"}  # only the job makes it write earlier
     proxy = start_proxy(jobs={"url": f"sqlite:///{tmp_path}/jobs.db", "poll": "100ms"}, store=store)
     id_ = httpx.post(f"{proxy.base_url}/chat/completions", json=ASKED, timeout=60).json()["grounding"]["id"]
     assert proxy.report(id_)["status"] == "complete"

@@ -1,6 +1,6 @@
-"""Issue 6, GW4: the same sixty requests go to the model server and through the proxy; only what is documented differs.
+"""Send the same sixty requests to the model server and through the proxy; only documented differences are allowed.
 
-What may differ stands in docs/transparency.md, and the table of added headers there is read by this test.
+The differences are documented in docs/transparency.md; this test reads its table of added headers.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ CHAT: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Case:
-    """A request, and what the model server answers to it."""
+    """A request, and the model server's answer to it."""
 
     name: str
     target: str
@@ -271,8 +271,8 @@ def test_only_what_is_documented_differs(upstream: Upstream, proxy: Any, name: s
     assert end_to_end(forwarded) == end_to_end(sent)
 
 
-def test_what_is_meant_for_the_proxy_stays_with_it(upstream: Upstream, proxy: Any) -> None:
-    """The other documented difference: `grounding` and `documents` are taken out, and our headers do not pass."""
+def test_fields_and_headers_for_the_proxy_are_not_forwarded(upstream: Upstream, proxy: Any) -> None:
+    """The other documented difference: `grounding` and `documents` are removed, and our headers do not pass."""
     upstream.reply = WHOLE
     body = json.dumps(CHAT).encode()
     ours = body[:-1] + b', "grounding": {"detail": "summary"}, "documents": ["The sky is blue."]}'

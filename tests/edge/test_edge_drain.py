@@ -1,4 +1,4 @@
-"""GW9: a process that is told to stop lets streams come to their end, and ends with 0; told twice, it stops at once."""
+"""A process with a stop signal lets streams finish, and ends with 0; after a second signal it stops at once."""
 
 import json
 import os
@@ -17,7 +17,7 @@ STREAM = json.dumps(CHAT | {"stream": True}).encode()
 
 
 def halted(upstream: Upstream) -> threading.Event:
-    """Has the model server answer in streams that stop in the middle until the event is set."""
+    """Let the model server answer in streams that stop in the middle until the event is set."""
     go_on = threading.Event()
     events = chat_events("The sky is blue.")
     upstream.reply = stream_reply([*events[:3], Wait(go_on), *events[3:]])
@@ -63,7 +63,7 @@ def test_requests_are_taken_while_load_balancers_take_notice(upstream: Upstream,
     assert process.is_running
 
 
-def test_what_takes_longer_than_the_limit_is_cut_off(upstream: Upstream, start_process) -> None:
+def test_requests_that_exceed_the_drain_limit_are_cut_off(upstream: Upstream, start_process) -> None:
     process: Process = start_process(server={"drain": "300ms"})
     halted(upstream)
     with RawClient(process.port) as client, RawClient(process.port) as waiting:
@@ -82,7 +82,7 @@ def test_what_takes_longer_than_the_limit_is_cut_off(upstream: Upstream, start_p
     assert all(exchange.left.wait(60) for exchange in upstream.exchanges)
 
 
-def test_told_twice_it_stops_at_once(upstream: Upstream, start_process) -> None:
+def test_a_second_signal_stops_the_process_at_once(upstream: Upstream, start_process) -> None:
     process: Process = start_process()
     halted(upstream)
     with RawClient(process.port) as client:
@@ -103,7 +103,7 @@ def test_an_idle_process_stops_with_nothing_to_wait_for(start_process) -> None:
 
 
 def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
-    """SIGHUP has the settings read again, but not when it means that nobody is there any more."""
+    """SIGHUP reloads the settings, unless the terminal is gone."""
     port = free_port()
     pid, terminal = pty.fork()
     if pid == 0:

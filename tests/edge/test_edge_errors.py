@@ -1,4 +1,4 @@
-"""GW7, GW1, GW3: errors of the proxy itself have OpenAI's shape, and the SDK raises what it would raise anyway."""
+"""Errors of the proxy have OpenAI's format, and the SDK raises its usual exceptions."""
 
 import json
 
@@ -130,7 +130,7 @@ def test_an_unknown_model_is_not_found(upstream: Upstream, start_proxy) -> None:
 
 @pytest.fixture
 def nobody() -> str:
-    """An address where nothing listens."""
+    """Return an address where nothing listens."""
     return f"http://127.0.0.1:{free_port()}/v1"
 
 
@@ -215,7 +215,7 @@ def test_a_wrong_method_on_a_path_of_ours_is_not_allowed(upstream: Upstream, pro
 
 
 def test_another_method_on_an_upstream_path_is_passed_on(upstream: Upstream, proxy) -> None:
-    """OpenAI lists stored completions at GET /v1/chat/completions: not ours to refuse."""
+    """OpenAI lists stored completions at GET /v1/chat/completions: the proxy must not refuse it."""
     assert fetch(proxy.port, "GET", "/v1/chat/completions?limit=2").status == 200
     assert [(seen.method, seen.target) for seen in upstream.requests] == [("GET", "/v1/chat/completions?limit=2")]
 
@@ -229,7 +229,6 @@ def test_an_unknown_path_is_not_found(upstream: Upstream, proxy, target: str) ->
 
 
 def test_health_calls_no_model(upstream: Upstream, proxy) -> None:
-    """GW9."""
     assert httpx.get(f"{proxy.url}/healthz").status_code == 200
     assert httpx.get(f"{proxy.url}/readyz").status_code == 200
     assert not upstream.requests

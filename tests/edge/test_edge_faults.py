@@ -1,6 +1,6 @@
-"""Issue 6: what goes wrong between the proxy and a model server, as client, server and report see it.
+"""Faults between the proxy and a model server, as client, server and report see them.
 
-Beside these: streams and bodies that die (test_edge_streams), time-outs and limits (test_edge_errors), clients that
+Tested elsewhere: streams and bodies that die (test_edge_streams), time-outs and limits (test_edge_errors), clients that
 leave (test_edge_cancellation), answers without a body and redirects (test_edge_differential).
 """
 
@@ -43,7 +43,7 @@ STREAM = CHAT | {"stream": True}
 
 
 def told(client: RawClient) -> dict[str, Any]:
-    """The error that a client is told, which is in OpenAI's shape."""
+    """Return the error sent to a client, which is in OpenAI's format."""
     error: dict[str, Any] = client.json()["error"]
     assert set(error) == {"message", "type", "param", "code"}
     assert error["message"]
@@ -74,12 +74,12 @@ def answering(greet: Callable[[socket.socket], object]) -> Iterator[int]:
 
 
 def plain() -> AbstractContextManager[int]:
-    """A port where HTTP is spoken without TLS."""
+    """A port that serves HTTP without TLS."""
     return answering(lambda connection: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
 
 
 def behind_tls(folder: Path) -> AbstractContextManager[int]:
-    """A port that speaks TLS with a certificate that nobody has reason to trust."""
+    """A port that uses TLS with an untrusted certificate."""
     key, certificate = folder / "key.pem", folder / "cert.pem"
     command = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost".split()
     subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
@@ -109,7 +109,7 @@ def test_an_upstream_that_cannot_be_reached_is_a_bad_gateway(
     assert not upstream.requests
 
 
-# --- answers that are not what they say -------------------------------------------------------------------------------
+# --- malformed answers ------------------------------------------------------------------------------------------------
 
 
 def test_a_body_shorter_than_its_length_is_no_answer(upstream: Upstream, proxy: Any) -> None:
@@ -132,7 +132,7 @@ def test_bytes_behind_a_body_reach_no_other_client(upstream: Upstream, proxy: An
     assert (second.status, second.json()["choices"][0]["message"]["content"]) == (200, "Grass is green.")
 
 
-def test_a_body_that_is_not_packed_as_it_says_passes_unread(upstream: Upstream, proxy: Any) -> None:
+def test_a_body_that_contradicts_its_encoding_passes_unread(upstream: Upstream, proxy: Any) -> None:
     upstream.reply = body_reply(chat_body(ANSWER), headers=(("content-encoding", "gzip"),))
     answer = post_chat(proxy.port, CHAT, ("accept-encoding", "gzip"))
     assert (answer.status, answer.body) == (200, chat_body(ANSWER))
@@ -146,7 +146,7 @@ def test_early_hints_are_not_taken_for_the_answer(upstream: Upstream, proxy: Any
     assert (answer.status, answer.json()["grounding"]["status"]) == (200, "complete")
 
 
-def test_an_answer_to_a_client_that_waits_to_be_told_to_go_on(upstream: Upstream, proxy: Any) -> None:
+def test_a_client_that_expects_100_continue_gets_its_answer(upstream: Upstream, proxy: Any) -> None:
     body = json.dumps(CHAT).encode()
     with RawClient(proxy.port) as client:
         client.write(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\n")
@@ -160,7 +160,7 @@ def test_an_answer_to_a_client_that_waits_to_be_told_to_go_on(upstream: Upstream
     assert upstream.last.header("expect") is None
 
 
-# --- streams that are not what they say -------------------------------------------------------------------------------
+# --- malformed streams ------------------------------------------------------------------------------------------------
 
 
 ODD: dict[str, list[bytes]] = {
@@ -214,7 +214,7 @@ def test_an_event_over_the_limit_breaks_the_stream_off(upstream: Upstream, start
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_being_asked_to_wait_arrives_as_it_was_said(upstream: Upstream, proxy: Any, status: int) -> None:
+def test_the_retry_headers_of_an_upstream_arrive_unchanged(upstream: Upstream, proxy: Any, status: int) -> None:
     said = (("retry-after", "7"), ("retry-after-ms", "6500"), ("x-ratelimit-remaining-requests", "0"))
     upstream.reply = error_reply(status, "Slow down.", type="rate_limit").with_headers(*said)
     answer = post_chat(proxy.port, STREAM)
@@ -255,7 +255,7 @@ def test_a_thousand_idle_connections_cost_nobody_an_answer(upstream: Upstream, p
 
 
 def test_requests_in_line_are_all_answered_or_refused(upstream: Upstream, start_proxy: Any) -> None:
-    """More than are let in: some wait, some are told to come back, none is forgotten, and no connection hangs."""
+    """Of requests over the limit, some wait, some get a 503, none is forgotten, and no connection hangs."""
     proxy = start_proxy(server={"max_concurrent": 4, "queue": 50, "queue_timeout": "60s"})
     gate = threading.Event()
     upstream.reply = Reply((chat_body(ANSWER),), before=(Wait(gate),))
